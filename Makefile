@@ -1,0 +1,39 @@
+# Two commands for a fresh machine: `make demo` and `make test`. Both prepare .venv by themselves.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: setup demo test lint types contracts unit bench clean
+
+setup: $(READY)
+
+# torch comes first and by exact version: a plain `torch` may pull gigabytes of accelerator packages.
+$(READY): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[sound,tables,dev]'
+	touch $(READY)
+
+demo: setup
+	PATH="$(CURDIR)/$(BIN):$$PATH" sh benchmarks/demo.sh
+
+test: lint types contracts unit
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+contracts: setup
+	$(BIN)/lint-imports --no-cache
+
+unit: setup
+	$(BIN)/pytest -n auto
+
+bench: setup
+	$(BIN)/python benchmarks/stacked_training.py
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

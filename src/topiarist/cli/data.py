@@ -1,0 +1,220 @@
+"""`topiarist data`: which data sets there are, download one, look at one."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from topiarist.data import AnyPart, Data
+    from topiarist.data.download import Progress
+
+app = typer.Typer(help="Which data sets there are, download one, look at one.", no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
+
+BUNDLED = {
+    "digits": {"description": "handwritten digits, 8 by 8, grey", "samples": 1797, "classes": 10},
+    "breast-cancer": {"description": "cell nuclei in 30 numbers, benign or malignant", "samples": 569, "classes": 2},
+    "wine": {"description": "wines of three growers in 13 numbers", "samples": 178, "classes": 3},
+    "iris": {"description": "flowers of three species in 4 numbers", "samples": 150, "classes": 3},
+}
+
+
+@app.command("list")
+def list_data_sets(as_json: AsJson = False) -> None:
+    """Show the data sets that have a name, and which of them are on this machine.
+
+    Example: topiarist data list
+    """
+    from topiarist.data.download import cache_folder
+
+    listing = {"cache": str(cache_folder()), "data_sets": [*bundled_rows(), *downloadable_rows()]}
+    if as_json:
+        typer.echo(json.dumps(listing))
+    else:
+        print_listing(listing)
+
+
+@app.command("get")
+def get_data_set(
+    name: Annotated[str, typer.Argument(help="A name that `topiarist data list` shows.")], as_json: AsJson = False
+) -> None:
+    """Download a data set into the cache, or go on with a download that broke off.
+
+    Example: topiarist data get fashion-mnist
+    """
+    from topiarist.data.catalogue import CATALOGUE
+    from topiarist.data.download import fetch
+    from topiarist.errors import DataError
+
+    if name in BUNDLED:
+        raise DataError(f"'{name}' comes with topiarist and needs no download: topiarist data show {name}")
+    with progress_bar() as progress:
+        folder = fetch(name, progress=progress)
+    entry = CATALOGUE[name]
+    found = {"name": name, "folder": str(folder), "licence": entry.licence, "source": entry.source}
+    typer.echo(json.dumps(found) if as_json else f"{name} is in {folder} (licence: {entry.licence}; {entry.source})")
+
+
+@app.command("show")
+def show_data(
+    data: Annotated[str, typer.Argument(metavar="DATA", help="A name, a file or a folder.")],
+    target: Annotated[str | None, typer.Option(help="The column of a table that holds the class.")] = None,
+    group: Annotated[str | None, typer.Option(help="The column whose values no two parts may share.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides the split.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Load data as every other command would, and say what was found.
+
+    Example: topiarist data show flowers.csv --target species
+    """
+    import warnings
+
+    from topiarist.data import load_data
+    from topiarist.errors import TopiaristWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TopiaristWarning)  # they are among the notes
+        summary = summarise(load_data(data, target=target, group=group, seed=seed))
+    if as_json:
+        typer.echo(json.dumps(summary))
+    else:
+        print_summary(summary)
+
+
+def bundled_rows() -> list[dict[str, Any]]:
+    """Describe the data sets that come with scikit-learn."""
+    return [{"name": name, "kind": "bundled", **facts} for name, facts in BUNDLED.items()]
+
+
+def downloadable_rows() -> list[dict[str, Any]]:
+    """Describe the data sets of the catalogue; `folder` is None for those that are not in the cache."""
+    from topiarist.data.catalogue import CATALOGUE
+    from topiarist.data.download import cached
+
+    return [
+        {
+            "name": name,
+            "kind": "download",
+            "description": entry.description,
+            "samples": entry.train_samples + entry.test_samples,
+            "classes": len(entry.classes),
+            "size_bytes": entry.size_bytes,
+            "licence": entry.licence,
+            "source": entry.source,
+            "folder": None if (folder := cached(name)) is None else str(folder),
+        }
+        for name, entry in CATALOGUE.items()
+    ]
+
+
+def summarise(data: "Data") -> dict[str, Any]:
+    """Give what is worth knowing about `data` as plain values."""
+    parts = {"train": data.train, "validation": data.validation, "test": data.test}
+    counts = {part: class_counts(samples, len(data.classes)) for part, samples in parts.items()}
+    columns = () if data.preprocessing is None else data.preprocessing.columns
+    return {
+        "name": data.name,
+        "samples": {part: len(samples) for part, samples in parts.items()},
+        "input_shape": list(data.input_shape),
+        "classes": [
+            {"name": name, **{part: count[number] for part, count in counts.items()}}
+            for number, name in enumerate(data.classes)
+        ],
+        "preprocessing": {
+            "scaling": "none" if data.preprocessing is None else data.preprocessing.scaling,
+            "number_columns": sum(column.kind == "number" for column in columns),
+            "text_columns": sum(column.kind == "text" for column in columns),
+        },
+        "notes": list(data.notes),
+    }
+
+
+def class_counts(samples: "AnyPart", classes: int) -> list[int]:
+    """Count the samples of each class in a part that is in memory."""
+    from topiarist.data import Stream
+    from topiarist.errors import DataError
+
+    if isinstance(samples, Stream):
+        raise DataError("classes can be counted only for samples in memory; these are read batch by batch")
+    return [int(count) for count in samples.y.bincount(minlength=classes)]
+
+
+def print_listing(listing: dict[str, Any]) -> None:
+    """Show `listing` as a table for people."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("name", "description", box=None, pad_edge=False)
+    for heading in ("samples", "classes", "MB"):
+        table.add_column(heading, justify="right")
+    table.add_column("where")
+    for row in listing["data_sets"]:
+        size = f"{row['size_bytes'] / 1e6:.0f}" if row.get("size_bytes") else ""
+        table.add_row(row["name"], row["description"], str(row["samples"]), str(row["classes"]), size, whereabouts(row))
+    Console().print(table)
+    typer.echo(f"\nThe cache is {listing['cache']}")
+
+
+def whereabouts(row: dict[str, Any]) -> str:
+    """Say in a word where a data set is now."""
+    if row["kind"] == "bundled":
+        return "bundled"
+    return "to download" if row["folder"] is None else "cached"
+
+
+def print_summary(summary: dict[str, Any]) -> None:
+    """Show `summary` as lines and a table for people."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    parts = list(summary["samples"])
+    typer.echo(summary["name"])
+    typer.echo(f"samples        {', '.join(f'{count} {part}' for part, count in summary['samples'].items())}")
+    typer.echo(f"input shape    {' × '.join(str(size) for size in summary['input_shape'])}")
+    typer.echo(f"preprocessing  {preprocessing_line(**summary['preprocessing'])}")
+    for note in summary["notes"]:
+        typer.echo(f"note           {note}")
+    table = Table("class", box=None, pad_edge=False)
+    for part in parts:
+        table.add_column(part, justify="right")
+    for row in summary["classes"]:
+        table.add_row(Text(row["name"]), *(str(row[part]) for part in parts))
+    Console().print("", table)
+
+
+def preprocessing_line(*, scaling: str, number_columns: int, text_columns: int) -> str:
+    """Say in a line how raw samples become what the network reads."""
+    columns = [
+        f"{number_columns} columns of numbers" if number_columns else "",
+        f"{text_columns} columns of text as one-hot" if text_columns else "",
+    ]
+    return ", ".join(["no scaling" if scaling == "none" else f"scaling {scaling}", *filter(None, columns)])
+
+
+@contextmanager
+def progress_bar() -> Iterator["Progress | None"]:
+    """Give something to report progress to: a bar with the time left on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(name: str, done: int, total: int | None) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=done, total=total)
+
+        yield show

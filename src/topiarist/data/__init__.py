@@ -1,0 +1,18 @@
+"""`Data` and its loaders, one file a source; folds and preprocessing."""
+
+from topiarist.data.dataset import AnyPart, Data, Part, Stream
+from topiarist.data.load import find_source, load_data
+from topiarist.data.preprocessing import Preprocessing
+from topiarist.data.source import Scaling, Source
+
+__all__ = [
+    "AnyPart",
+    "Data",
+    "Part",
+    "Preprocessing",
+    "Scaling",
+    "Source",
+    "Stream",
+    "find_source",
+    "load_data",
+]

@@ -1,0 +1,20 @@
+"""The small sets that come with scikit-learn, known by name."""
+
+import numpy
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+
+from topiarist.data.source import Source
+
+TABLES = {"breast-cancer": load_breast_cancer, "wine": load_wine, "iris": load_iris}
+BUNDLED = ("digits", *TABLES)
+
+
+def read_bundled(name: str) -> Source:
+    """Give the bundled set `name`, its labels as indices into the classes."""
+    if name == "digits":
+        images, labels = load_digits(return_X_y=True)
+        classes = tuple(str(digit) for digit in range(10))
+        return Source(name=name, features=images, labels=labels, classes=classes, scaling="minmax")
+    bunch = TABLES[name](as_frame=True)
+    classes = tuple(str(label) for label in bunch.target_names)
+    return Source(name=name, features=bunch.data, labels=numpy.asarray(bunch.target), classes=classes)

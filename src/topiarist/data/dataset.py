@@ -1,0 +1,192 @@
+"""`Data`: train, validation and test parts with input shape, classes and, where known, groups."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+import numpy
+import pandas
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from topiarist.data.columns import wide_text_notes
+from topiarist.data.labels import number_labels, small_class_notes
+from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
+from topiarist.data.source import Scaling, Source
+from topiarist.data.split import Rows, Split, fold_tests, hold_out, split_rows
+from topiarist.errors import DataError, TopiaristWarning
+
+TEST_FRACTION = 0.2
+VALIDATION_FRACTION = 0.15
+
+
+@dataclass(frozen=True)
+class Part:
+    """Samples in memory: x (n_samples, *input_shape) and y (n_samples,) of class numbers."""
+
+    x: Tensor
+    y: Tensor
+    groups: NDArray[Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Samples of a `torch.utils.data.Dataset` that gives (x, class number) pairs, read batch by batch."""
+
+    dataset: Dataset[Any]
+    workers: int = 0
+
+    def __len__(self) -> int:
+        return len(self.dataset)  # type: ignore[arg-type]  # a sized dataset, checked where Data is made
+
+
+AnyPart = Part | Stream
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """A classification task: three parts that never mix, and what is known of them.
+
+    Made by `load_data`, `Data.from_arrays` or `Data.from_datasets`. `notes` say what was decided on the way.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    input_shape: tuple[int, ...]
+    train: AnyPart
+    validation: AnyPart
+    test: AnyPart
+    preprocessing: Preprocessing | None = None
+    notes: tuple[str, ...] = ()
+    source: Source | None = None
+    split: Split | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        x: ArrayLike | pandas.DataFrame,
+        y: ArrayLike,
+        *,
+        groups: ArrayLike | None = None,
+        name: str = "arrays",
+        scaling: Scaling = "zscore",
+        **options: Any,
+    ) -> Self:
+        """Split samples in memory: `x` (n_samples, …) of numbers or a table, `y` (n_samples,) of labels."""
+        features = x if isinstance(x, pandas.DataFrame) else numpy.asarray(x)
+        labels = numpy.asarray(y)
+        if len(features) != len(labels):
+            raise DataError(f"{len(features)} samples but {len(labels)} labels")
+        known = None if groups is None else numpy.asarray(groups)
+        source = Source(name=name, features=features, labels=labels, groups=known, scaling=scaling)
+        return cls.from_source(source, **options)
+
+    @classmethod
+    def from_datasets(
+        cls,
+        *,
+        train: Dataset[Any],
+        validation: Dataset[Any],
+        test: Dataset[Any],
+        classes: tuple[str, ...],
+        name: str = "datasets",
+        workers: int = 0,
+    ) -> Self:
+        """Take map-style datasets as they are: samples are read batch by batch and need not fit in memory."""
+        if not all(hasattr(part, "__len__") for part in (train, validation, test)):
+            raise DataError("datasets must have a length: iterable datasets are not supported")
+        shape = tuple(torch.as_tensor(train[0][0]).shape)
+        return cls(
+            name=name,
+            classes=tuple(classes),
+            input_shape=shape,
+            train=Stream(train, workers),
+            validation=Stream(validation, workers),
+            test=Stream(test, workers),
+        )
+
+    @classmethod
+    def from_source(
+        cls,
+        source: Source,
+        *,
+        seed: int = 0,
+        test_fraction: float = TEST_FRACTION,
+        validation_fraction: float = VALIDATION_FRACTION,
+        scaling: Scaling | None = None,
+        input_shape: tuple[int, ...] | None = None,
+    ) -> Self:
+        """Split what a loader found; a split that comes with the source is respected."""
+        labels, classes = number_labels(source)
+        fractions = {"test": test_fraction, "validation": validation_fraction}
+        chosen = split_rows(labels, groups=source.groups, parts=source.parts, fractions=fractions, seed=seed)
+        notes = (*source.notes, *wide_text_notes(source.features), *small_class_notes(labels, classes, chosen))
+        for note in notes:
+            warnings.warn(note, TopiaristWarning, stacklevel=2)
+        settled = source if scaling is None else replace(source, scaling=scaling)
+        return cls._of_split(settled, chosen, input_shape=input_shape, notes=notes)
+
+    @classmethod
+    def _of_split(
+        cls, source: Source, split: Split, *, input_shape: tuple[int, ...] | None, notes: tuple[str, ...] = ()
+    ) -> Self:
+        labels, classes = number_labels(source)
+        preprocessing = fit_preprocessing(source.features, split.train, scaling=source.scaling, input_shape=input_shape)
+
+        def part(rows: Rows) -> Part:
+            features = source.features
+            chosen = features.iloc[rows] if isinstance(features, pandas.DataFrame) else features[rows]
+            groups = None if source.groups is None else source.groups[rows]
+            return Part(preprocessing(chosen), torch.from_numpy(labels[rows]), groups)
+
+        return cls(
+            name=source.name,
+            classes=classes,
+            input_shape=preprocessing.input_shape,
+            train=part(split.train),
+            validation=part(split.validation),
+            test=part(split.test),
+            preprocessing=preprocessing,
+            notes=notes,
+            source=source,
+            split=split,
+        )
+
+    def folds(
+        self,
+        count: int = 10,
+        *,
+        seed: int = 0,
+        validation_fraction: float = 0.0,
+        of: Literal["all", "development"] = "all",
+    ) -> list["Data"]:
+        """Give one `Data` per fold, its `test` part the fold, its preprocessing fitted on the fold's training rows.
+
+        `of="development"` leaves the test part out, for choices that must not see it. A source with a test part of its
+        own is always treated so.
+        """
+        if self.source is None or self.split is None:
+            raise DataError("folds need samples in memory; these are datasets read batch by batch")
+        source, (labels, _) = self.source, number_labels(self.source)
+        rows = numpy.arange(len(labels))
+        if of == "development" or source.parts is not None:
+            rows = numpy.setdiff1d(rows, self.split.test)
+        groups = None if source.groups is None else source.groups[rows]
+        made = []
+        for number, test in enumerate(fold_tests(labels[rows], groups, folds=count, seed=seed)):
+            rest = numpy.delete(numpy.arange(len(rows)), test)
+            held = hold_out(
+                labels[rows[rest]],
+                None if groups is None else groups[rest],
+                fraction=validation_fraction,
+                seed=seed,
+                name=f"validation of fold {number}",
+            )
+            split = Split(train=rows[rest[~held]], validation=rows[rest[held]], test=rows[test])
+            made.append(type(self)._of_split(source, split, input_shape=self.input_shape))
+        return made

@@ -1,0 +1,44 @@
+"""`load_data`: from a name or a path to a `Data`."""
+
+from pathlib import Path
+
+from topiarist.data.catalogue import CATALOGUE
+from topiarist.data.dataset import TEST_FRACTION, VALIDATION_FRACTION, Data
+from topiarist.data.download import fetch
+from topiarist.data.read import read_source
+from topiarist.data.source import Scaling, Source
+
+
+def load_data(
+    location: str | Path,
+    *,
+    target: str | None = None,
+    group: str | None = None,
+    scaling: Scaling | None = None,
+    input_shape: tuple[int, ...] | None = None,
+    test_fraction: float = TEST_FRACTION,
+    validation_fraction: float = VALIDATION_FRACTION,
+    seed: int = 0,
+) -> Data:
+    """Read and split data: a bundled name (`digits`), a downloadable one (`fashion-mnist`), or a file or folder.
+
+    `target` names the label column of a table, `group` the column whose values must not be shared between parts.
+    `scaling` and `input_shape` replace what suits the data by itself: `load_data("digits", input_shape=(1, 8, 8))`.
+    """
+    return Data.from_source(
+        find_source(location, target=target, group=group),
+        seed=seed,
+        test_fraction=test_fraction,
+        validation_fraction=validation_fraction,
+        scaling=scaling,
+        input_shape=input_shape,
+    )
+
+
+def find_source(
+    location: str | Path, *, target: str | None = None, group: str | None = None, labelled: bool = True
+) -> Source:
+    """Read raw samples, fetching them into the cache first where the name is in the catalogue."""
+    named = str(location) in CATALOGUE and not Path(location).exists()
+    place = fetch(str(location)) if named else location
+    return read_source(place, target=target, group=group, labelled=labelled)

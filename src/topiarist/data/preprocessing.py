@@ -1,0 +1,157 @@
+"""Imputing, one-hot and scaling: fitted on a training part, JSON-able, saved with the model.
+
+The columns of the result follow from the whole table, so that every fold gives networks of one shape; every number
+in it follows from the training rows alone. A category that no training row shows is encoded as all zeros.
+"""
+
+import warnings
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy
+import pandas
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from topiarist.data.columns import Column, describe_column, encode
+from topiarist.data.source import Features, Scaling
+from topiarist.errors import DataError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preprocessing:
+    """Turns raw samples into what the network reads: (n_samples, *input_shape) of float32.
+
+    `columns` is empty for arrays. `shift` and `scale` (x − shift) · scale have one entry per feature, or per channel
+    where a sample has more than one axis; scaling `unit` divides each sample by its norm instead.
+    """
+
+    scaling: Scaling
+    input_shape: tuple[int, ...]
+    columns: tuple[Column, ...] = ()
+    fill: tuple[float, ...] = ()
+    shift: tuple[float, ...] = ()
+    scale: tuple[float, ...] = ()
+
+    def __call__(self, features: Features) -> Tensor:
+        """Apply to raw samples, of training or not."""
+        values = self._numbers(features)
+        if self.shift:
+            broadcast = (-1, *[1] * (values.ndim - 2))
+            values = values - _array(self.shift).reshape(broadcast)
+            values *= _array(self.scale).reshape(broadcast)
+        if self.scaling == "unit":
+            flat = values.reshape(len(values), -1)
+            norms = numpy.linalg.norm(flat, axis=1, keepdims=True)
+            values = (flat / numpy.where(norms == 0, 1, norms)).reshape(values.shape)
+        return torch.from_numpy(numpy.ascontiguousarray(values, dtype=numpy.float32))
+
+    def _numbers(self, features: Features) -> NDArray[numpy.floating[Any]]:
+        if self.columns:
+            if not isinstance(features, pandas.DataFrame):
+                raise DataError("the network was trained on a table with named columns; found an array")
+            return encode(features, self.columns).reshape(len(features), *self.input_shape)
+        values = as_array(features)
+        found = values.shape[1:]
+        if found != self.input_shape and numpy.prod(found) == numpy.prod(self.input_shape):
+            values = values.reshape(len(values), *self.input_shape)
+        if values.shape[1:] != self.input_shape:
+            raise DataError(f"the network reads samples of shape {self.input_shape}; found {found}")
+        return impute(values, self.fill) if self.fill else values
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain lists and numbers, for a file's header."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Self:
+        """Read what `to_json` gave."""
+        columns = tuple(
+            Column(**{**column, "categories": tuple(column["categories"]), "known": tuple(column["known"])})
+            for column in record["columns"]
+        )
+        numbers = {name: tuple(record[name]) for name in ("fill", "shift", "scale", "input_shape")}
+        return cls(scaling=record["scaling"], columns=columns, **numbers)
+
+
+def fit_preprocessing(
+    features: Features,
+    training_rows: NDArray[numpy.intp],
+    *,
+    scaling: Scaling,
+    input_shape: tuple[int, ...] | None = None,
+) -> Preprocessing:
+    """Learn the numbers from the training rows, and only the columns from the whole."""
+    if isinstance(features, pandas.DataFrame):
+        columns = tuple(describe_column(features[name], training_rows) for name in features.columns)
+        shape = seen_as((sum(column.width for column in columns),), input_shape)
+        unscaled = Preprocessing(scaling="none", input_shape=shape, columns=columns)
+        training = unscaled._numbers(features.iloc[training_rows])
+    else:
+        columns = ()
+        fill = missing_values(features[training_rows]) if numpy.issubdtype(features.dtype, numpy.floating) else ()
+        unscaled = Preprocessing(scaling="none", input_shape=seen_as(features.shape[1:], input_shape), fill=fill)
+        training = unscaled._numbers(features[training_rows])
+    shift, scale = affine(training, scaling)
+    if shift.size and training.ndim == 2 and columns:
+        one_hot = numpy.repeat([c.kind == "text" for c in columns], [c.width for c in columns])
+        shift[one_hot], scale[one_hot] = 0.0, 1.0
+    return Preprocessing(
+        scaling=scaling,
+        input_shape=unscaled.input_shape,
+        columns=unscaled.columns,
+        fill=unscaled.fill,
+        shift=tuple(shift.tolist()),
+        scale=tuple(scale.tolist()),
+    )
+
+
+def seen_as(found: tuple[int, ...], wanted: tuple[int, ...] | None) -> tuple[int, ...]:
+    """Give the shape of a sample as asked for, which must hold as many values as were found."""
+    if wanted is not None and numpy.prod(wanted) != numpy.prod(found):
+        raise DataError(f"cannot see samples of shape {found} as {tuple(wanted)}: the number of values differs")
+    return tuple(found if wanted is None else wanted)
+
+
+def affine(training: NDArray[Any], scaling: Scaling) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Give shift and scale per feature (or channel): zero for what is constant in training."""
+    axes = (0, *range(2, training.ndim))
+    if scaling == "zscore":
+        shift, spread = training.mean(axis=axes, dtype=float), training.std(axis=axes, dtype=float)
+    elif scaling == "minmax":
+        shift = training.min(axis=axes).astype(float)
+        spread = training.max(axis=axes).astype(float) - shift
+    else:
+        return numpy.empty(0), numpy.empty(0)
+    constant = spread <= 1e-12 * numpy.maximum(1.0, numpy.abs(shift))
+    return shift, numpy.where(constant, 0.0, 1.0 / numpy.where(constant, 1.0, spread))
+
+
+def as_array(features: Features) -> NDArray[Any]:
+    """Give an array of numbers; a table of numbers will do."""
+    if isinstance(features, pandas.DataFrame):
+        try:
+            return features.to_numpy(dtype=float)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the network was trained on an array of numbers; found text ({error})") from error
+    return features if features.dtype != numpy.float16 else features.astype(numpy.float32)
+
+
+def missing_values(training: NDArray[Any]) -> tuple[float, ...]:
+    """Give the median of each feature where a training sample has gaps; nothing where none has."""
+    if training.ndim != 2 or not numpy.isnan(training).any():
+        return ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a feature with no value at all: filled with 0
+        medians = numpy.nanmedian(training, axis=0)
+    return tuple(numpy.nan_to_num(medians).tolist())
+
+
+def impute(values: NDArray[Any], fill: tuple[float, ...]) -> NDArray[Any]:
+    """Put the training medians in the place of missing numbers."""
+    return numpy.where(numpy.isnan(values), _array(fill), values)
+
+
+def _array(numbers: tuple[float, ...]) -> NDArray[numpy.float64]:
+    return numpy.array(numbers, dtype=float)

@@ -1,0 +1,33 @@
+"""What a loader found, before any split or scaling."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy
+import pandas
+from numpy.typing import NDArray
+
+Scaling = Literal["none", "zscore", "minmax", "unit"]
+Features = pandas.DataFrame | NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Raw samples: a table with named columns, or an array (n_samples, *input_shape).
+
+    `labels` are as found in the file (numbers or text) and None where there are none; `parts` marks each sample
+    "train", "validation" or "test" where the source comes with a split of its own; `scaling` is what suits the data;
+    `notes` say in one line each what the loader decided on the user's behalf.
+    """
+
+    name: str
+    features: Features
+    labels: NDArray[Any] | None
+    classes: tuple[str, ...] | None = None
+    groups: NDArray[Any] | None = None
+    parts: NDArray[numpy.str_] | None = None
+    scaling: Scaling = "zscore"
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.features)

@@ -1,0 +1,113 @@
+"""Stratified and group-aware parts and folds, as row numbers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from topiarist.errors import DataError
+from topiarist.randomness import array_generator, child_seed
+
+Rows = NDArray[numpy.intp]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Split:
+    """Row numbers of the three parts, each in ascending order."""
+
+    train: Rows
+    validation: Rows
+    test: Rows
+
+
+def split_rows(
+    labels: NDArray[Any],
+    *,
+    groups: NDArray[Any] | None,
+    parts: NDArray[Any] | None,
+    fractions: dict[str, float],
+    seed: int,
+) -> Split:
+    """Set a test part aside, then a validation part, unless `parts` already marks the rows of either."""
+    for name, fraction in fractions.items():
+        if not 0 <= fraction < 1:
+            raise DataError(f"the {name} part must be a fraction from 0 to below 1 of the data; found {fraction}")
+    if sum(fractions.values()) >= 1:
+        raise DataError("the test and validation parts leave nothing to train on")
+    free = numpy.ones(len(labels), dtype=bool)
+    chosen: dict[str, Rows] = {}
+    for name, fraction in fractions.items():
+        if parts is not None and (parts == name).any():
+            held = parts == name
+        else:
+            held = numpy.zeros(len(labels), dtype=bool)
+            known = None if groups is None else groups[free]
+            share = fraction * len(labels) / int(free.sum()) if parts is None else fraction
+            held[free] = hold_out(labels[free], known, fraction=share, seed=seed, name=name)
+        chosen[name] = numpy.flatnonzero(held)
+        free &= ~held
+    return Split(train=numpy.flatnonzero(free), **chosen)
+
+
+def hold_out(
+    labels: NDArray[Any], groups: NDArray[Any] | None, *, fraction: float, seed: int, name: str
+) -> NDArray[numpy.bool_]:
+    """Mark about `fraction` of the rows, stratified by label, whole groups where groups are given."""
+    if fraction == 0:
+        return numpy.zeros(len(labels), dtype=bool)
+    if groups is not None:
+        return hold_out_groups(labels, groups, fraction=fraction, seed=seed, name=name)
+    random = array_generator(seed, name)
+    classes, members = numpy.unique(labels, return_counts=True)
+    held = numpy.zeros(len(labels), dtype=bool)
+    for label, count in zip(classes, shares(members, fraction), strict=True):
+        held[random.permutation(numpy.flatnonzero(labels == label))[:count]] = True
+    return held
+
+
+def shares(members: Rows, fraction: float) -> Rows:
+    """Give how many of each class to hold out: proportional, the total exact, one of each class left where possible.
+
+    The largest remainders are rounded up until the total is right.
+    """
+    quotas = members * fraction
+    counts = numpy.floor(quotas).astype(numpy.intp)
+    missing = round(float(members.sum() * fraction)) - int(counts.sum())
+    for index in numpy.argsort(counts - quotas, kind="stable")[: max(missing, 0)]:
+        counts[index] += 1
+    most: Rows = numpy.minimum(counts, members - 1)
+    return most
+
+
+def hold_out_groups(
+    labels: NDArray[Any], groups: NDArray[Any], *, fraction: float, seed: int, name: str
+) -> NDArray[numpy.bool_]:
+    """Mark whole groups, about `fraction` of the rows: one fold of as many as that fraction makes."""
+    wanted = max(2, round(1 / fraction))
+    available = len(numpy.unique(groups))
+    if available < 2:
+        raise DataError(f"cannot set a {name} part of whole groups aside: found {available} group")
+    folds = StratifiedGroupKFold(min(wanted, available), shuffle=True, random_state=child_seed(seed, name) % 2**32)
+    held = numpy.zeros(len(labels), dtype=bool)
+    held[next(folds.split(labels, labels, groups))[1]] = True
+    return held
+
+
+def fold_tests(labels: NDArray[Any], groups: NDArray[Any] | None, *, folds: int, seed: int) -> list[Rows]:
+    """Give the test rows of each fold: every row once, stratified, whole groups where groups are given."""
+    if folds < 2:
+        raise DataError(f"cross-validation needs at least 2 folds; asked for {folds}")
+    counted, kind = (labels, "class") if groups is None else (groups, "group")
+    available = len(labels) if groups is None else len(numpy.unique(counted))
+    if available < folds:
+        raise DataError(f"cannot make {folds} folds of {available} {'samples' if kind == 'class' else 'groups'}")
+    random_state = child_seed(seed, "folds") % 2**32
+    if groups is not None:
+        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=random_state)
+        return [test for _, test in splitter.split(labels, labels, groups)]
+    smallest = int(numpy.unique(labels, return_counts=True)[1].min())
+    if smallest < folds:
+        raise DataError(f"cannot make {folds} stratified folds: the smallest class has {smallest} samples")
+    return [test for _, test in StratifiedKFold(folds, shuffle=True, random_state=random_state).split(labels, labels)]

@@ -1,0 +1,31 @@
+"""What can go wrong, in one line: what was asked, what was found, what to do."""
+
+
+class TopiaristError(Exception):
+    """Any error that is the caller's to mend. Its text is one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class DataError(TopiaristError):
+    """The data cannot be used as asked."""
+
+
+class SettingsError(TopiaristError):
+    """A setting has a value that makes no sense."""
+
+
+class ModelError(TopiaristError):
+    """A network or a model file cannot be used as asked."""
+
+
+class MissingExtraError(TopiaristError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, *, what: str, extra: str) -> None:
+        super().__init__(f"{what} needs the extra '{extra}': pip install 'topiarist[{extra}]'")
+
+
+class TopiaristWarning(UserWarning):
+    """Something was decided on the user's behalf, and this says what."""

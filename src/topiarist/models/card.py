@@ -1,0 +1,42 @@
+"""What a network carries with it: its spec, its classes, its input shape, its preprocessing.
+
+We have no base class: the card is an attribute of any `nn.Module`. It survives `deepcopy`, `save` and `load`.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import nn
+
+from topiarist.data import Data, Preprocessing
+
+ATTRIBUTE = "_topiarist_card"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """`spec` says how to build one of our own networks without code; it is None for a user's module."""
+
+    spec: dict[str, Any] | None = None
+    classes: tuple[str, ...] | None = None
+    input_shape: tuple[int, ...] | None = None
+    preprocessing: Preprocessing | None = None
+
+
+def card_of(model: nn.Module) -> Card:
+    """Give the card of a network; an empty one where it has none."""
+    card = getattr(model, ATTRIBUTE, None)
+    return card if isinstance(card, Card) else Card()
+
+
+def attach(model: nn.Module, card: Card) -> None:
+    """Give a network a card, in the place of the one it had."""
+    object.__setattr__(model, ATTRIBUTE, card)
+
+
+def attach_data(model: nn.Module, data: Data) -> None:
+    """Note on a network's card what data it is for."""
+    attach(
+        model,
+        replace(card_of(model), classes=data.classes, input_shape=data.input_shape, preprocessing=data.preprocessing),
+    )

@@ -1,0 +1,76 @@
+"""Networks of fully connected layers."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import nn
+
+from topiarist.errors import ModelError
+from topiarist.models.activations import activation as find_activation
+from topiarist.models.activations import initialise
+from topiarist.models.card import Card, attach
+from topiarist.randomness import generator as named_generator
+
+BatchNorm = Literal["before", "after"]
+
+
+def mlp(
+    sizes: Sequence[int],
+    activation: str = "relu",
+    batch_norm: BatchNorm | bool = False,
+    dropout: float = 0.0,
+    *,
+    dropout_layers: int = 3,
+    input_dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> nn.Sequential:
+    """Build inputs → hidden layers → classes, `sizes` naming all of them: `mlp([64, 128, 10])`.
+
+    Layers are called `hidden0`, `norm0`, `activation0`, `dropout0`, …, `output`. Batch norm goes before the activation
+    (True or "before") or after it. Dropout is put on the last `dropout_layers` hidden layers, never on the output; SELU
+    networks get alpha dropout. The same generator gives the same weights; without one, seed 0 is used.
+    """
+    sizes = [int(size) for size in sizes]
+    check(sizes, batch_norm, {"dropout": dropout, "input_dropout": input_dropout})
+    chosen = find_activation(activation)
+    random = named_generator(0, "initial weights") if generator is None else generator
+    hidden = len(sizes) - 2
+    layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
+    if input_dropout:
+        layers["input_dropout"] = nn.Dropout(input_dropout)
+    for number in range(hidden):
+        layers[f"hidden{number}"] = linear(sizes[number], sizes[number + 1])
+        steps: dict[str, nn.Module] = {f"activation{number}": chosen.make()}
+        if batch_norm:
+            norm = {f"norm{number}": nn.BatchNorm1d(sizes[number + 1])}
+            steps = {**steps, **norm} if batch_norm == "after" else {**norm, **steps}
+        layers.update(steps)
+        if dropout and number >= hidden - dropout_layers:
+            layers[f"dropout{number}"] = chosen.dropout(dropout)
+    layers["output"] = linear(sizes[-2], sizes[-1])
+    for name, layer in layers.items():
+        if isinstance(layer, nn.Linear):
+            initialise(layer.weight, "glorot" if name == "output" else chosen.initialisation, generator=random)
+            nn.init.zeros_(layer.bias)
+    model = nn.Sequential(layers)
+    spec = {"family": "mlp", "sizes": sizes, "activation": activation, "batch_norm": batch_norm, "dropout": dropout}
+    attach(model, Card(spec={**spec, "dropout_layers": dropout_layers, "input_dropout": input_dropout}))
+    return model
+
+
+def linear(inputs: int, outputs: int) -> nn.Linear:
+    """Make a layer without the draw from torch's global generator that its weights would cost."""
+    return nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")
+
+
+def check(sizes: list[int], batch_norm: BatchNorm | bool, rates: dict[str, float]) -> None:
+    """Refuse what makes no network."""
+    if len(sizes) < 2 or min(sizes) < 1:
+        raise ModelError(f"sizes must name inputs, hidden layers and classes, each at least 1; found {sizes}")
+    if batch_norm not in (False, True, "before", "after"):
+        raise ModelError(f"batch_norm must be False, True, 'before' or 'after'; found {batch_norm!r}")
+    for name, rate in rates.items():
+        if not 0 <= rate < 1:
+            raise ModelError(f"{name} must be at least 0 and below 1; found {rate}")

@@ -1,0 +1,23 @@
+"""Builds our own networks from the small spec that they carry, so that they load without code."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from topiarist.errors import ModelError
+from topiarist.models.mlp import mlp
+
+FAMILIES: dict[str, Callable[..., nn.Module]] = {"mlp": mlp}
+
+
+def build(spec: dict[str, Any]) -> nn.Module:
+    """Make the network that a spec describes, with fresh weights."""
+    settings = dict(spec)
+    family = settings.pop("family", None)
+    if family not in FAMILIES:
+        raise ModelError(f"no family of networks is called {family!r}: known are {', '.join(FAMILIES)}")
+    try:
+        return FAMILIES[family](**settings)
+    except TypeError as error:
+        raise ModelError(f"the spec of a {family} network cannot be read: {error}") from error

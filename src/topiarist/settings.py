@@ -1,0 +1,28 @@
+"""Frozen, keyword-only configuration objects, checked where they are made."""
+
+from typing import Any, NoReturn
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from topiarist.errors import SettingsError
+
+
+class Settings(BaseModel):
+    """A configuration that cannot be changed or misspelt; a bad value is one clear line."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            refuse(type(self).__name__, error)
+
+
+def refuse(name: str, error: ValidationError) -> NoReturn:
+    """Raise the first complaint of pydantic as one line that names the setting and the value found."""
+    first = error.errors(include_url=False)[0]
+    setting = ".".join(str(part) for part in first["loc"]) or name
+    found = "" if first["type"] == "missing" or not first["loc"] else f", found {first['input']!r}"
+    message = first["msg"].removeprefix("Value error, ")
+    raise SettingsError(f"{name}: {setting}: {message}{found}") from error

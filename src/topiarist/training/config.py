@@ -1,0 +1,54 @@
+"""How to train: every practice by name."""
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from topiarist.settings import Settings
+from topiarist.training.metrics import Metric
+from topiarist.training.schedules import Schedule
+
+OptimizerName = Literal["sgd", "adam", "adamw", "rmsprop"]
+
+
+class TrainConfig(Settings):
+    """A complete description of one training: with the same data, network and seed it gives the same weights.
+
+    `schedule` may be given by name. `weight_decay` touches kernels only, unless `weight_decay_on="all"`.
+    `clip_norm_over` is "all" gradients together (PyTorch's way) or each "tensor" by itself (Keras's).
+    `early_stopping` counts the epochs without improvement of `monitor` on the validation part; the best weights are
+    restored. `class_weights` are "balanced" (inverse frequency) or one number a class. `threads` is 1 for networks below
+    a million parameters, where more are slower, unless set.
+    """
+
+    epochs: int = Field(default=100, ge=0)
+    batch_size: int = Field(default=32, ge=1)
+    learning_rate: float = Field(default=0.001, gt=0)
+    optimizer: OptimizerName = "adam"
+    momentum: float = Field(default=0.0, ge=0, lt=1)
+    nesterov: bool = False
+    weight_decay: float = Field(default=0.0, ge=0)
+    weight_decay_on: Literal["kernels", "all"] = "kernels"
+    schedule: Schedule = Schedule()
+    clip_value: float | None = Field(default=None, gt=0)
+    clip_norm: float | None = Field(default=None, gt=0)
+    clip_norm_over: Literal["all", "tensor"] = "all"
+    early_stopping: int | None = Field(default=None, ge=1)
+    monitor: Metric = "loss"
+    class_weights: Literal["balanced"] | tuple[float, ...] | None = None
+    seed: int = Field(default=0, ge=0)
+    device: str = "cpu"
+    threads: int | None = Field(default=None, ge=1)
+
+    @field_validator("schedule", mode="before")
+    @classmethod
+    def _schedule_by_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _momentum_where_it_means_something(self) -> "TrainConfig":
+        if self.nesterov and not (self.optimizer == "sgd" and self.momentum):
+            raise ValueError("nesterov needs the optimizer sgd and a momentum above 0")
+        if self.momentum and self.optimizer in ("adam", "adamw"):
+            raise ValueError(f"momentum belongs to sgd and rmsprop, not to {self.optimizer}")
+        return self
