@@ -33,6 +33,7 @@ class Server(ThreadingHTTPServer):
         self.content = CONTENT
         self.status: int | None = None
         self.understands_ranges = True
+        self.range_starts_late_by = 0
         self.gives_length = True
         self.breaks_off_after: int | None = None
         self.stalls_after: int | None = None
@@ -53,6 +54,7 @@ class Handler(BaseHTTPRequestHandler):
         self.server.ranges_asked.append(asked)
         content = self.server.content
         start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked and self.server.understands_ranges else 0
+        start += self.server.range_starts_late_by if start else 0
         if self.server.status is not None:
             self.send_error(self.server.status)
         elif start >= len(content):
@@ -187,6 +189,14 @@ def test_a_server_without_ranges_is_asked_for_the_whole(server: Server, tmp_path
     server.understands_ranges = False
     fetch("tiny", catalogue=catalogue_of(server.url), cache=tmp_path)
     assert server.ranges_asked == [f"bytes={HALF}-"]
+    assert_whole(tmp_path)
+
+
+def test_a_server_that_gives_another_range_is_asked_for_the_whole(server: Server, tmp_path: Path) -> None:
+    leave_a_half(tmp_path)
+    server.range_starts_late_by = 1
+    fetch("tiny", catalogue=catalogue_of(server.url), cache=tmp_path)
+    assert server.ranges_asked == [f"bytes={HALF}-", None]
     assert_whole(tmp_path)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas
 
-from topiarist.data.columns import check_header
 from topiarist.data.expanding import read_whole
+from topiarist.data.tidying import check_header
 from topiarist.errors import DataError
 
 DELIMITERS = ",;\t"

@@ -12,11 +12,11 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from topiarist.data.catalogue import CATALOGUE, PublicDataSet, RemoteFile, find
+from topiarist.data.limits import LARGEST_BYTES
 from topiarist.errors import DataError
 from topiarist.files import cannot_write
 
 CHUNK_BYTES = 64 * 1024
-LARGEST_BYTES = 4 * 1024**3  # the bound for a file whose length neither the catalogue nor the server gives
 
 Progress = Callable[[str, int, int | None], None]  # file name, bytes done, bytes in total where known
 

@@ -7,10 +7,10 @@ import numpy
 import pandas
 from numpy.typing import NDArray
 
-from topiarist.data.columns import check_column, drop_uninformative, listed, tidy
 from topiarist.data.delimited import read_delimited
-from topiarist.data.labels import as_labels
+from topiarist.data.label_values import as_labels
 from topiarist.data.source import Source
+from topiarist.data.tidying import check_column, drop_uninformative, listed, tidy
 from topiarist.data.workbook import read_excel, read_parquet
 from topiarist.errors import DataError
 
@@ -56,9 +56,7 @@ def unlabelled(
     return Source(name=name, features=features, labels=labels, notes=(*notes, *changes))
 
 
-def split_labels(
-    name: str, frame: pandas.DataFrame, target: str
-) -> tuple[pandas.DataFrame, NDArray[Any], list[str]]:
+def split_labels(name: str, frame: pandas.DataFrame, target: str) -> tuple[pandas.DataFrame, NDArray[Any], list[str]]:
     """Give the rows that have a label, their labels, and a note of how many had none."""
     check_column(name, list(frame.columns), target, option="--target")
     found = label_column(frame, target)

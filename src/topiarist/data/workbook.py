@@ -7,9 +7,9 @@ from xml.etree.ElementTree import ParseError
 
 import pandas
 
-from topiarist.data.columns import check_header
 from topiarist.data.extras import import_extra
 from topiarist.data.limits import check_size
+from topiarist.data.tidying import check_header
 from topiarist.errors import DataError
 
 BYTES_A_VALUE = 8

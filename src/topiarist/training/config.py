@@ -17,8 +17,8 @@ class TrainConfig(Settings):
     `schedule` may be given by name. `weight_decay` touches kernels only, unless `weight_decay_on="all"`.
     `clip_norm_over` is "all" gradients together (PyTorch's way) or each "tensor" by itself (Keras's).
     `early_stopping` counts the epochs without improvement of `monitor` on the validation part; the best weights are
-    restored. `class_weights` are "balanced" (inverse frequency) or one number a class. `threads` is 1 for networks below
-    a million parameters, where more are slower, unless set.
+    restored. `class_weights` are "balanced" (inverse frequency) or one number a class. Unless set, `threads` is 1 for
+    networks below a million parameters, where more are slower.
     """
 
     epochs: int = Field(default=100, ge=0)

@@ -41,7 +41,7 @@ class Schedule(Settings):
             case "exponential":
                 return exponential(step, initial=initial, step_size=self.step_size or total)
             case "performance":
-                return initial / self.factor**reductions
+                return float(initial / self.factor**reductions)
             case "cosine":
                 return cosine(step, initial=initial, total=total)
             case "one-cycle":
@@ -52,7 +52,7 @@ class Schedule(Settings):
 
 def power(step: int, *, initial: float, step_size: float, exponent: float = 1.0) -> float:
     """η(t) = η₀ / (1 + t/s)^c."""
-    return initial / (1 + step / step_size) ** exponent
+    return float(initial / (1 + step / step_size) ** exponent)
 
 
 def exponential(step: int, *, initial: float, step_size: float) -> float:

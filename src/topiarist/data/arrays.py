@@ -1,0 +1,120 @@
+"""NumPy archives: `x` and `y`, or pairs such as `x_train` and `y_train`, and `groups`."""
+
+import math
+import tokenize
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from topiarist.data.label_values import as_labels
+from topiarist.data.limits import check_size
+from topiarist.data.source import Source
+from topiarist.errors import DataError
+
+PARTS = ("train", "validation", "test")
+CHANNELS = (1, 3, 4)
+DAMAGE = (ValueError, SyntaxError, TypeError, EOFError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
+Arrays = dict[str, NDArray[Any]]
+
+
+def read_arrays(path: Path, *, labelled: bool) -> Source:
+    """Read an archive; nothing in it is unpickled."""
+    arrays = read_archive(path)
+    parts = [part for part in PARTS if f"x_{part}" in arrays]
+    suffixes = [f"_{part}" for part in parts] if "x" not in arrays else [""]
+    if not suffixes:
+        raise DataError(f"{path}: x and y (or x_train, y_train, x_test, y_test) are needed, found {named(arrays)}")
+    samples = [check_samples(path, f"x{suffix}", arrays[f"x{suffix}"]) for suffix in suffixes]
+    if len({x.shape[1:] for x in samples}) > 1:
+        raise DataError(f"{path}: the parts differ in the shape of a sample")
+    counts = [len(x) for x in samples]
+    features, notes = as_pictures(numpy.concatenate(samples))
+    labels = gather(path, arrays, "y", suffixes, counts)
+    if labels is None and labelled:
+        raise DataError(f"{path}: no labels y found, only {named(arrays)}")
+    groups = gather(path, arrays, "groups", suffixes, counts)
+    return Source(
+        name=path.resolve().name,
+        features=features,
+        labels=None if labels is None else as_labels(str(path), labels, training=labelled),
+        groups=None if groups is None else as_labels(str(path), groups, training=False),
+        parts=numpy.repeat(parts, counts) if len(suffixes) > 1 else None,
+        scaling="minmax" if features.dtype == numpy.uint8 else "zscore",
+        notes=notes,
+    )
+
+
+def named(arrays: Arrays) -> str:
+    """List what the archive holds."""
+    return ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
+
+
+def read_archive(path: Path) -> Arrays:
+    """Read every array, after checking the sizes that the archive declares; names in lower case."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+            check_size(str(path), sum(member.file_size for member in members))
+            return {member.filename.removesuffix(".npy").lower(): read_array(archive, member) for member in members}
+    except DAMAGE as error:
+        raise DataError(f"{path} cannot be read as a NumPy archive: {error}") from error
+    except (NotImplementedError, RuntimeError) as error:  # an unknown compression, a password
+        raise DataError(f"{path} cannot be opened: {error}; save it with numpy.savez") from error
+
+
+def read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """Read one array whose header agrees with its size."""
+    with archive.open(member) as stream:
+        version = npy.read_magic(stream)
+        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = header(stream)
+        if dtype.hasobject:
+            raise ValueError(f"{member.filename} holds Python objects, which are never unpickled")
+        expected = stream.tell() + math.prod(shape) * dtype.itemsize
+        if member.file_size != expected:
+            raise ValueError(f"{member.filename} has {member.file_size:,} bytes where its header means {expected:,}")
+    with archive.open(member) as stream:
+        array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
+    return array
+
+
+def check_samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
+    """Refuse samples that are not finite numbers; a missing number is allowed in a table (n_samples, n_features)."""
+    if x.dtype.kind not in "biuf":
+        raise DataError(f"{path}: {name} must hold real numbers, found type {x.dtype}")
+    if x.ndim < 2 or not x.size:
+        raise DataError(f"{path}: {name} must be (n_samples, n_features) or more, found shape {x.shape}")
+    if x.dtype.kind == "f":
+        if numpy.isinf(x).any():
+            raise DataError(f"{path}: {name} holds infinite numbers; replace them")
+        if x.ndim > 2 and numpy.isnan(x).any():
+            raise DataError(f"{path}: {name} holds missing numbers, which only a table (2 axes) may; replace them")
+    return x
+
+
+def gather(path: Path, arrays: Arrays, name: str, suffixes: list[str], counts: list[int]) -> NDArray[Any] | None:
+    """Join one value a sample over the parts, None where a part has none."""
+    wanted = [f"{name}{suffix}" for suffix in suffixes]
+    if not all(key in arrays for key in wanted):
+        return None
+    for key, count in zip(wanted, counts, strict=True):
+        if arrays[key].shape not in ((count,), (count, 1)):
+            raise DataError(f"{path}: {key} must hold one value for each of {count} samples, found {arrays[key].shape}")
+    kinds = {"text" if arrays[key].dtype.kind in "US" else "numbers" for key in wanted}
+    if len(kinds) > 1:
+        raise DataError(f"{path}: {', '.join(wanted)} hold text and numbers; give one of the two")
+    return numpy.concatenate([arrays[key].ravel() for key in wanted])
+
+
+def as_pictures(x: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Give pictures their channels as the first axis of a sample: those of bytes without, and those with them last."""
+    if x.ndim == 3 and x.dtype == numpy.uint8:
+        return x[:, numpy.newaxis], (f"samples of bytes {x.shape[1:]} taken as pictures of one channel",)
+    if x.ndim == 4 and x.shape[3] in CHANNELS and x.shape[1] not in CHANNELS:
+        return numpy.ascontiguousarray(x.transpose(0, 3, 1, 2)), (f"channels of {x.shape[1:]} moved to the front",)
+    return x, ()

@@ -1,0 +1,79 @@
+"""How long a network takes for one sample, on a given number of threads."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy
+import torch
+from torch import Tensor, nn
+
+from topiarist.errors import SettingsError
+from topiarist.measurement.evaluating import call, evaluating, placed
+
+REPEATS = 1000
+FEWEST_REPEATS = 5
+REPEATS_PER_LOOK = 25
+WARM_UP_SECONDS = 0.03
+MOST_SECONDS = 0.3
+STABLE_WITHIN = 0.005
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Median and interquartile range over the repeats."""
+
+    median_ms: float
+    spread_ms: float
+
+
+def time_sample(model: nn.Module, sample: Tensor, *, repeats: int = REPEATS, threads: int = 1) -> Latency:
+    """Time one sample, given as a batch (1, *input_shape).
+
+    Ends after `repeats`, when the median is known to half a percent, or after 0.3 s; a slow network is timed five times
+    all the same, unless fewer repeats were asked.
+    """
+    if repeats < 1:
+        raise SettingsError(f"repeats must be at least 1; found {repeats}")
+    with using_threads(threads), evaluating(model):
+        x = placed(sample, model)
+        warm_up_end = perf_counter() + WARM_UP_SECONDS
+        while time_once(model, x) and perf_counter() < warm_up_end:
+            pass
+        end = perf_counter() + MOST_SECONDS
+        seconds: list[float] = []
+        while len(seconds) < repeats and not (len(seconds) >= FEWEST_REPEATS and perf_counter() > end):
+            seconds.append(time_once(model, x))
+            if len(seconds) % REPEATS_PER_LOOK == 0 and is_stable(seconds):
+                break
+    low, median, high = 1000 * numpy.percentile(seconds, [25, 50, 75])
+    return Latency(float(median), float(high - low))
+
+
+def time_once(model: nn.Module, x: Tensor) -> float:
+    """Give the seconds of one call, waiting for a device that works on its own."""
+    start = perf_counter()
+    call(model, x)
+    if x.device.type != "cpu":
+        torch.accelerator.synchronize(x.device)
+    return perf_counter() - start
+
+
+def is_stable(seconds: list[float]) -> bool:
+    """Say whether the standard error of the median, 0.93 · interquartile range / √n, is small beside it."""
+    low, median, high = numpy.percentile(seconds, [25, 50, 75])
+    return bool(0.93 * (high - low) <= STABLE_WITHIN * median * len(seconds) ** 0.5)
+
+
+@contextmanager
+def using_threads(threads: int) -> Iterator[None]:
+    """Let torch compute on so many threads inside the block."""
+    if threads < 1:
+        raise SettingsError(f"threads must be at least 1; found {threads}")
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

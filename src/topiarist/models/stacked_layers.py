@@ -1,0 +1,224 @@
+"""The layers of many networks of one shape, run and differentiated as one.
+
+Activations are laid out features first, (n_members, n_features, n_samples): sums over samples and the softmax over few
+classes then run along memory. Each layer has a forward that keeps what its backward needs, and a backward written out,
+because on networks this small autograd's bookkeeping costs more than the arithmetic.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+Parameters = dict[str, Tensor]
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one pass over a batch needs to know.
+
+    `rows` says how many samples of each member are real: the rest, at the end, are padding; `mask`
+    (n_members, 1, n_samples) marks the real ones and is None where all are. `noise` has one generator a member.
+    """
+
+    training: bool
+    rows: tuple[int, ...] = ()
+    mask: Tensor | None = None
+    noise: tuple[torch.Generator, ...] = ()
+
+
+def padding_mask(rows: Sequence[int], samples: int, *, like: Tensor) -> Tensor | None:
+    """Mark the real samples of a batch (n_members, 1, n_samples); None where none is padding."""
+    if min(rows) == samples:
+        return None
+    counts = torch.tensor(rows, device=like.device).view(-1, 1, 1)
+    return (torch.arange(samples, device=like.device) < counts).to(like.dtype)
+
+
+class Layer(Protocol):
+    """One layer of every member; `parameters` and `buffers` are views (n_members, …) by the names of `nn.Module`."""
+
+    def forward(self, x: Tensor, run: Pass) -> Tensor:
+        """Give the layer's output and keep what backward needs."""
+        ...
+
+    def backward(self, slope: Tensor) -> Tensor:
+        """Write the gradients of the parameters and give the slope of the loss in the layer's input."""
+        ...
+
+
+class StackedLinear:
+    """y = W x + b."""
+
+    def __init__(self, parameters: Parameters, gradients: Parameters) -> None:
+        self.weight, self.bias = parameters["weight"], parameters.get("bias")
+        self.weight_gradient, self.bias_gradient = gradients["weight"], gradients.get("bias")
+        self.weight_transposed = self.weight.transpose(1, 2)
+        self.lowest = False
+
+    def forward(self, x: Tensor, run: Pass) -> Tensor:
+        """Multiply and add."""
+        self.input = x
+        y = torch.bmm(self.weight, x)
+        return y if self.bias is None else y.add_(self.bias.unsqueeze(2))
+
+    def backward(self, slope: Tensor) -> Tensor:
+        """dW = slope · xᵀ, db = Σ slope, dx = Wᵀ · slope (which nothing below the lowest layer needs)."""
+        torch.bmm(slope, self.input.transpose(1, 2), out=self.weight_gradient)
+        if self.bias_gradient is not None:
+            torch.sum(slope, dim=2, out=self.bias_gradient)
+        return slope if self.lowest else torch.bmm(self.weight_transposed, slope)
+
+
+class StackedActivation:
+    """An elementwise activation; `derive(slope, input, output)` is its derivative times the slope."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.module = module
+        self.derive = derivative(module)
+
+    def forward(self, x: Tensor, run: Pass) -> Tensor:
+        """Apply it."""
+        self.input = x
+        output: Tensor = self.module(x)
+        self.output = output
+        return output
+
+    def backward(self, slope: Tensor) -> Tensor:
+        """Chain rule."""
+        return self.derive(slope, self.input, self.output)
+
+
+class StackedDropout:
+    """Inverted dropout; each member draws from its own generator just what it would draw alone."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    def forward(self, x: Tensor, run: Pass) -> Tensor:
+        """Multiply by 0 or 1/(1 − p)."""
+        self.factor = draw_kept(x, run, self.rate).div_(1 - self.rate) if run.training and self.rate else None
+        return x if self.factor is None else x * self.factor
+
+    def backward(self, slope: Tensor) -> Tensor:
+        """The same factor."""
+        return slope if self.factor is None else slope * self.factor
+
+
+class StackedAlphaDropout(StackedDropout):
+    """Dropout that keeps mean and variance of SELU activations: dropped units go to −λα, then an affine map."""
+
+    saturation = -1.7580993408473766  # −λα of SELU
+
+    def forward(self, x: Tensor, run: Pass) -> Tensor:
+        """a·(kept ? x : −λα) + b with a, b that restore mean 0 and variance 1."""
+        self.factor = None
+        if not (run.training and self.rate):
+            return x
+        rate, saturation = self.rate, self.saturation
+        scale = (saturation**2 * rate + 1) ** -0.5 * (1 - rate) ** -0.5
+        kept = draw_kept(x, run, rate)
+        self.factor = kept * scale
+        shift = (1 - kept).mul_(saturation * scale).sub_(saturation * scale * rate)
+        return x * self.factor + shift
+
+
+class StackedBatchNorm:
+    """Batch norm over the samples of each member; padding counts for nothing."""
+
+    def __init__(
+        self, module: nn.BatchNorm1d, parameters: Parameters, gradients: Parameters, buffers: Parameters
+    ) -> None:
+        self.epsilon, self.momentum = module.eps, float(module.momentum or 0)
+        self.parameters, self.gradients, self.buffers = parameters, gradients, buffers
+
+    def forward(self, x: Tensor, run: Pass) -> Tensor:
+        """Standardise by the batch (training) or by the moving averages, then scale and shift."""
+        self.mask = run.mask
+        self.count: Tensor | float = float(x.shape[2])
+        if run.mask is not None:
+            self.count = run.mask.sum(dim=2, keepdim=True).clamp(min=2)  # no member has one row; idle ones have none
+        if run.training:
+            mean = self._mean(x)
+            centred = x - mean
+            variance = self._mean(centred.square())
+            self._update_moving_averages(mean, variance)
+        else:
+            centred = x - self.buffers["running_mean"].unsqueeze(2)
+            variance = self.buffers["running_var"].unsqueeze(2)
+        self.inverse = (variance + self.epsilon).rsqrt()
+        self.standard = centred * self.inverse
+        if not self.parameters:
+            return self.standard
+        scale, shift = self.parameters["weight"].unsqueeze(2), self.parameters["bias"].unsqueeze(2)
+        return self.standard * scale + shift
+
+    def backward(self, slope: Tensor) -> Tensor:
+        """dx = (s − mean(s) − x̂·mean(s·x̂)) / σ with s = slope · scale."""
+        if self.parameters:
+            torch.sum(slope * self.standard, dim=2, out=self.gradients["weight"])
+            torch.sum(slope, dim=2, out=self.gradients["bias"])
+            slope = slope * self.parameters["weight"].unsqueeze(2)
+        back = slope - self._mean(slope) - self.standard * self._mean(slope * self.standard)
+        back = back * self.inverse
+        return back if self.mask is None else back * self.mask
+
+    def _mean(self, x: Tensor) -> Tensor:
+        if self.mask is None:
+            return x.mean(dim=2, keepdim=True)
+        return (x * self.mask).sum(dim=2, keepdim=True) / self.count
+
+    def _update_moving_averages(self, mean: Tensor, variance: Tensor) -> None:
+        unbiased = variance * (self.count / (self.count - 1))
+        moving = 1 if self.mask is None else self.mask.amax(dim=2)  # 0 for a member with no row in this batch
+        for name, value in (("running_mean", mean), ("running_var", unbiased)):
+            average = self.buffers[name]
+            average.add_((value.squeeze(2) - average) * (self.momentum * moving))
+        self.buffers["num_batches_tracked"].add_(1 if self.mask is None else self.mask.amax(dim=(1, 2)).long())
+
+
+def draw_kept(x: Tensor, run: Pass, rate: float) -> Tensor:
+    """Draw 1 (kept) or 0 for each unit and sample, in the order in which a single network draws: sample by sample."""
+    members, features, samples = x.shape
+    kept = torch.zeros(members, samples, features, dtype=x.dtype, device=x.device)
+    for member, (rows, generator) in enumerate(zip(run.rows, run.noise, strict=True)):
+        if rows:
+            kept[member, :rows].bernoulli_(1 - rate, generator=generator)
+    return kept.transpose(1, 2)
+
+
+def derivative(module: nn.Module) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+    """Give the function (slope, input, output) → slope of the input, from torch's own backward operators."""
+    match module:
+        case nn.Sigmoid():
+            return lambda slope, x, y: aten.sigmoid_backward(slope, y)
+        case nn.Tanh():
+            return lambda slope, x, y: aten.tanh_backward(slope, y)
+        case nn.ReLU():
+            return lambda slope, x, y: aten.threshold_backward(slope, y, 0)
+        case nn.LeakyReLU():
+            return lambda slope, x, y: aten.leaky_relu_backward(slope, x, module.negative_slope, False)
+        case nn.ELU():
+            return lambda slope, x, y: aten.elu_backward(slope, module.alpha, 1, 1, False, x)
+        case nn.SELU():
+            return lambda slope, x, y: aten.elu_backward(slope, 1.6732632423543772, 1.0507009873554805, 1, False, x)
+        case nn.GELU():
+            return lambda slope, x, y: aten.gelu_backward(slope, x, approximate=module.approximate)
+        case nn.SiLU():
+            return lambda slope, x, y: aten.silu_backward(slope, x)
+    raise TypeError(f"no derivative is known for {type(module).__name__}")
+
+
+ACTIVATION_TYPES: tuple[type[Any], ...] = (
+    nn.Sigmoid,
+    nn.Tanh,
+    nn.ReLU,
+    nn.LeakyReLU,
+    nn.ELU,
+    nn.SELU,
+    nn.GELU,
+    nn.SiLU,
+)

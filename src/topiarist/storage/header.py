@@ -1,0 +1,103 @@
+"""What a model file says of its network besides the weights, and the digest that guards both.
+
+The metadata of the `.safetensors` file has one entry, `topiarist`: JSON with sorted keys and no time stamp.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from torch import Tensor, uint8
+
+from topiarist.data import Preprocessing
+from topiarist.errors import ModelError
+from topiarist.models import Card
+
+KEY = "topiarist"
+FORMAT = 1
+
+
+class Version(BaseModel):
+    """The part of a header that every format has."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    format: int = FORMAT
+    library: str = version("topiarist")
+
+
+class Header(Version, extra="forbid"):
+    """A card and what it takes to load the weights.
+
+    `aliases` gives, for each name that is not stored, the name of the tensor it is tied to. `digest` is the SHA-256 of
+    the rest of the header, of the tensors' names, types and shapes, and of their bytes.
+    """
+
+    spec: dict[str, Any] | None
+    classes: tuple[str, ...] | None
+    input_shape: tuple[int, ...] | None
+    preprocessing: dict[str, Any] | None
+    edits: tuple[dict[str, Any], ...]
+    aliases: dict[str, str]
+    digest: str = ""
+
+    def to_text(self) -> str:
+        """Give the text that stands in the file."""
+        return canonical(self.model_dump(mode="json"))
+
+
+def make_header(card: Card, aliases: dict[str, str], tensors: Mapping[str, Tensor]) -> Header:
+    """Describe a network that has this card and these tensors."""
+    header = Header(
+        spec=card.spec,
+        classes=card.classes,
+        input_shape=card.input_shape,
+        preprocessing=None if card.preprocessing is None else card.preprocessing.to_json(),
+        edits=(),
+        aliases=aliases,
+    )
+    return header.model_copy(update={"digest": digest(header, tensors)})
+
+
+def parse_header(text: str) -> Header:
+    """Read what `to_text` gave; the text may come from anyone."""
+    try:
+        found = Version.model_validate_json(text)
+        if found.format > FORMAT:
+            raise ModelError(f"written by a newer version of topiarist, {found.library}: upgrade to read it")
+        if found.format < FORMAT:
+            raise ModelError(f"format {FORMAT} was asked, format {found.format} found: the file is damaged")
+        return Header.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ModelError(f"the file is damaged: its header cannot be read ({where}: {first['msg']})") from error
+
+
+def card_in(header: Header) -> Card:
+    """Give the card that the network had when it was saved."""
+    record = header.preprocessing
+    try:
+        preprocessing = None if record is None else Preprocessing.from_json(record)
+    except (LookupError, TypeError) as error:
+        raise ModelError(f"the file is damaged: its preprocessing cannot be read ({error!r})") from error
+    return Card(spec=header.spec, classes=header.classes, input_shape=header.input_shape, preprocessing=preprocessing)
+
+
+def digest(header: Header, tensors: Mapping[str, Tensor]) -> str:
+    """Give the SHA-256 of all that has a meaning in the file; the tensors are dense and in main memory."""
+    names = sorted(tensors)
+    described = [[name, str(tensors[name].dtype), list(tensors[name].shape)] for name in names]
+    rest = header.model_dump(mode="json", exclude={"digest"})
+    hasher = hashlib.sha256(canonical([rest, described]).encode())
+    for name in names:
+        hasher.update(tensors[name].reshape(-1).view(uint8).numpy().data)
+    return hasher.hexdigest()
+
+
+def canonical(record: object) -> str:
+    """Give one JSON text for one meaning."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":"))

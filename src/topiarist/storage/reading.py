@@ -1,0 +1,100 @@
+"""Reads a network from a file, without code where the network is one of ours; nothing is ever unpickled."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+
+from topiarist.errors import ModelError
+from topiarist.models import Card, attach, build
+from topiarist.storage.filling import fill
+from topiarist.storage.header import KEY, Header, card_in, digest, parse_header
+
+
+def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
+    """Give the network in a file, with its card, its weights exact to the bit and the type.
+
+    One of ours is built from its spec, on the CPU and in evaluation mode. Any other is loaded in place into a module that
+    the caller built, which keeps its device and mode: `load(path, into=model)`. That way, `.safetensors` files written
+    by others can be read too.
+    """
+    place = Path(path)
+    with explained(place):
+        header, tensors = read(place)
+        if header is None:
+            if into is None:
+                raise ModelError(f"not written by topiarist: build the module and call load('{place}', into=model)")
+            return fill(into, tensors)
+        if header.digest != digest(header, tensors):
+            raise ModelError("the file is damaged: its content does not match its digest")
+        if header.edits:
+            raise ModelError(f"its network was changed by {len(header.edits)} edits, which this version cannot replay")
+        card = card_in(header)
+        aliases = {name: tensors[kept] for name, kept in header.aliases.items() if kept in tensors}
+        model = fill(fresh(card, place) if into is None else into, {**tensors, **aliases})
+        attach(model, card)
+        return model
+
+
+def read_card(path: str | Path) -> Card:
+    """Give the card of the network in a file; the weights are neither read nor checked."""
+    place = Path(path)
+    with explained(place), safe_open(place, framework="pt") as file:
+        header = header_in(file)
+        if header is None:
+            raise ModelError("not written by topiarist: it has no card")
+        return card_in(header)
+
+
+def read(path: Path) -> tuple[Header | None, dict[str, Tensor]]:
+    """Give the header, None in a file written by others, and the tensors, copied from the mapped file to memory."""
+    with safe_open(path, framework="pt") as file:
+        return header_in(file), {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  # no dict
+
+
+def header_in(file: Any) -> Header | None:
+    """Give our header, None where the file has none."""
+    text = (file.metadata() or {}).get(KEY)
+    return None if text is None else parse_header(text)
+
+
+def fresh(card: Card, path: Path) -> nn.Module:
+    """Build the network of a spec, in evaluation mode."""
+    if card.spec is None:
+        raise ModelError(f"its network is of a user's class: build the module and call load('{path}', into=model)")
+    try:
+        return build(card.spec).eval()
+    except (ValueError, RuntimeError) as error:
+        raise ModelError(f"the file is damaged: its spec makes no network ({error})") from error
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn whatever goes wrong in reading a file into one line that begins with its path."""
+    try:
+        yield
+    except ModelError as error:
+        raise ModelError(f"cannot load {path}: {error}") from error
+    except FileNotFoundError as error:
+        raise ModelError(f"cannot load {path}: there is no such file") from error
+    except (OSError, SafetensorError) as error:
+        raise ModelError(f"cannot load {path}: {why_unreadable(path, error)}") from error
+
+
+def why_unreadable(path: Path, error: Exception) -> str:
+    """Say what a file is, given that it is not a `.safetensors` file."""
+    if path.is_dir():
+        return "it is a folder; a .safetensors file was asked"
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(9)
+    except OSError as refusal:
+        return f"{refusal.strerror}"
+    if not start:
+        return "it is empty"
+    if start.startswith(b"PK") or (start.startswith(b"\x80") and start[8:] != b"{"):
+        return "it looks like a pickle (torch.save), which is never read; save its state_dict as .safetensors"
+    return f"it is not a whole .safetensors file ({error})"

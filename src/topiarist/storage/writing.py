@@ -1,0 +1,73 @@
+"""Writes a network to a file; the same network gives the same bytes."""
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save as pack
+from torch import Tensor, nn
+
+from topiarist.data import Data
+from topiarist.errors import ModelError, TopiaristWarning
+from topiarist.files import write_atomically
+from topiarist.models import Card, build, card_of
+from topiarist.storage.header import KEY, make_header
+from topiarist.storage.state import named_tensors, tied_names
+
+SUFFIX = ".safetensors"
+NOT_IN_THE_FORMAT = (torch.complex32, torch.complex128)
+
+
+def save(model: nn.Module, path: str | Path, *, data: Data | None = None) -> Path:
+    """Write a network to a `.safetensors` file, in the place of one that is there, and give its path.
+
+    Classes, input shape and preprocessing are those of `data`, or of the network's card where no data are given.
+    """
+    place = Path(path)
+    if place.suffix != SUFFIX:
+        raise ModelError(f"a model file must end in {SUFFIX}; found '{place.name}'")
+    if card_of(model).spec is not None and faithful_spec(model) is None:
+        note = f"the network is no longer what its spec describes: load it with load('{place}', into=model)"
+        warnings.warn(note, TopiaristWarning, stacklevel=2)
+    write_atomically(place, serialise(model, data=data))
+    return place
+
+
+def serialise(model: nn.Module, *, data: Data | None = None) -> bytes:
+    """Give the content of the file that `save` writes."""
+    state = named_tensors(model)
+    aliases = tied_names(state)
+    tensors = unshared({name: tensor for name, tensor in state.items() if name not in aliases})
+    header = make_header(card_to_write(model, data), aliases, tensors)
+    content: bytes = pack(tensors, metadata={KEY: header.to_text()})
+    return content
+
+
+def card_to_write(model: nn.Module, data: Data | None) -> Card:
+    """Give the network's card with what is known of the data."""
+    card = replace(card_of(model), spec=faithful_spec(model))
+    if data is None:
+        return card
+    return replace(card, classes=data.classes, input_shape=data.input_shape, preprocessing=data.preprocessing)
+
+
+def faithful_spec(model: nn.Module) -> dict[str, Any] | None:
+    """Give the spec on the network's card, or None where the network is not, or no longer, what it describes."""
+    spec = card_of(model).spec
+    return spec if spec is not None and repr(build(spec)) == repr(model) else None
+
+
+def unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Give tensors in main memory, dense in it, none of which overlaps another, as the format asks."""
+    storages = set()
+    given = {}
+    for name, tensor in tensors.items():
+        if tensor.layout != torch.strided or tensor.is_quantized or tensor.dtype in NOT_IN_THE_FORMAT:
+            raise ModelError(f"the file format cannot hold '{name}': {tensor.dtype} in layout {tensor.layout}")
+        dense = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
+        storage = dense.untyped_storage().data_ptr()
+        given[name] = dense.clone() if storage in storages else dense
+        storages.add(storage)
+    return given

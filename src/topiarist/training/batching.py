@@ -1,0 +1,122 @@
+"""Batches of training samples: samples in memory never pass through a `DataLoader`; datasets do."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from topiarist.data import Part, Stream
+from topiarist.randomness import generator
+
+GATHERED_BYTES = 2**25
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Samples of every member: x (n_members, n_samples, *input_shape), y (n_members, n_samples).
+
+    Only the first `rows[i]` samples of member i are real.
+    """
+
+    x: Tensor
+    y: Tensor
+    rows: tuple[int, ...]
+
+
+class Batches(Protocol):
+    """Gives the batches of an epoch, in an order that follows from the seed and the epoch's number alone."""
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Give the batches of epoch 1, 2, …."""
+        ...
+
+    def steps(self, member: int) -> int:
+        """Say how many batches of an epoch hold samples of a member."""
+        ...
+
+    def keep(self, members: Sequence[int]) -> None:
+        """Go on with these members only."""
+        ...
+
+
+class MemoryBatches:
+    """Batches of parts in memory, one part a member.
+
+    Networks with batch norm cannot learn from a batch of one sample: `smallest=2` leaves such a last batch out.
+    """
+
+    def __init__(
+        self, parts: Sequence[Part], seeds: Sequence[int], *, batch_size: int, smallest: int, like: Tensor
+    ) -> None:
+        different = list({id(part.x): part for part in parts}.values())
+        starts = [0, *torch.tensor([len(part) for part in different]).cumsum(0).tolist()]
+        start_of = {id(part.x): start for part, start in zip(different, starts[:-1], strict=True)}
+        self.x = torch.cat([part.x for part in different]).to(like)
+        self.y = torch.cat([part.y for part in different]).to(like.device)
+        self.members = [(start_of[id(part.x)], len(part), seed) for part, seed in zip(parts, seeds, strict=True)]
+        self.batch_size, self.smallest = batch_size, smallest
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Gather many batches at a time, as far as they take little memory."""
+        steps = max(self.steps(member) for member in range(len(self.members)))
+        orders = torch.zeros(len(self.members), steps * self.batch_size, dtype=torch.int64)
+        for row, (start, count, seed) in zip(orders, self.members, strict=True):
+            used = min(count, len(row))
+            row[:used] = torch.randperm(count, generator=generator(seed, "order", number))[:used] + start
+        batch_bytes = self.x[0].nbytes * self.batch_size * len(self.members)
+        together = max(1, GATHERED_BYTES // max(batch_bytes, 1))
+        for first in range(0, steps, together):
+            chunk = orders[:, first * self.batch_size : (first + together) * self.batch_size]
+            x = self.x.index_select(0, chunk.flatten()).view(*chunk.shape, *self.x.shape[1:])
+            y = self.y.index_select(0, chunk.flatten()).view(chunk.shape)
+            for step in range(first, min(first + together, steps)):
+                rows = tuple(self._rows(count, step) for _, count, _ in self.members)
+                start = (step - first) * self.batch_size
+                stop = start + max(rows)
+                yield Batch(x[:, start:stop], y[:, start:stop], rows)
+
+    def steps(self, member: int) -> int:
+        """Count full batches, and the last one if it is large enough."""
+        count = self.members[member][1]
+        return math.ceil(count / self.batch_size) - (count % self.batch_size in range(1, self.smallest))
+
+    def keep(self, members: Sequence[int]) -> None:
+        """Forget the others."""
+        self.members = [self.members[member] for member in members]
+
+    def _rows(self, count: int, step: int) -> int:
+        rows = min(self.batch_size, max(0, count - step * self.batch_size))
+        return rows if rows >= self.smallest else 0
+
+
+class StreamBatches:
+    """Batches of one dataset, shuffled and read by a `DataLoader`."""
+
+    def __init__(self, stream: Stream, seed: int, *, batch_size: int, smallest: int, like: Tensor) -> None:
+        self.stream, self.seed, self.batch_size, self.like = stream, seed, batch_size, like
+        self.drops_last = len(stream) % batch_size in range(1, smallest)
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Read the dataset once."""
+        loader: DataLoader[tuple[Tensor, Tensor]] = DataLoader(
+            self.stream.dataset,
+            batch_size=self.batch_size,
+            shuffle=True,
+            drop_last=self.drops_last,
+            num_workers=self.stream.workers,
+            generator=generator(self.seed, "order", number),
+        )
+        for x, y in loader:
+            labels = torch.as_tensor(y).to(self.like.device)
+            yield Batch(x.to(self.like).unsqueeze(0), labels.unsqueeze(0), (len(x),))
+
+    def steps(self, member: int) -> int:
+        """Count the batches."""
+        return math.ceil(len(self.stream) / self.batch_size) - self.drops_last
+
+    def keep(self, members: Sequence[int]) -> None:
+        """There is one member: nothing to do."""

@@ -1,0 +1,99 @@
+"""A training that was interrupted goes on from its last checkpoint, and ends with the same weights.
+
+A checkpoint is one safetensors file: the members' weights, their best weights so far, what the optimizer remembers,
+and in the header the runs. Random draws follow from the seed and the epoch's number, so no generator is stored.
+"""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from topiarist.errors import ModelError
+from topiarist.files import write_atomically
+
+FORMAT = "topiarist checkpoint 1"
+State = dict[str, Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A training between two epochs: states by member, the optimizer's, and the runs as JSON."""
+
+    epoch: int
+    weights: list[State]
+    best: dict[int, State]
+    optimizer: State
+    runs: list[dict[str, Any]]
+
+
+class Checkpoint:
+    """Writes snapshots to a file, at most one every few seconds.
+
+    `fingerprint` names the training; a file of another training is never taken up.
+    """
+
+    def __init__(self, path: Path, *, fingerprint: str, every_seconds: float = 5.0) -> None:
+        self.path, self.fingerprint, self.every_seconds = path, fingerprint, every_seconds
+        self.written = time.monotonic()
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to write again."""
+        return time.monotonic() - self.written >= self.every_seconds
+
+    def write(self, snapshot: Snapshot) -> None:
+        """Replace the file by this snapshot."""
+        tensors = {
+            **{
+                f"weights/{i}/{name}": value
+                for i, state in enumerate(snapshot.weights)
+                for name, value in state.items()
+            },
+            **{f"best/{i}/{name}": value for i, state in snapshot.best.items() for name, value in state.items()},
+            **{f"optimizer/0/{name}": value for name, value in snapshot.optimizer.items()},
+        }
+        header = {"epoch": snapshot.epoch, "runs": snapshot.runs, "fingerprint": self.fingerprint}
+        copied = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+        write_atomically(self.path, save(copied, {"format": FORMAT, "training": json.dumps(header)}))
+        self.written = time.monotonic()
+
+    def read(self) -> Snapshot | None:
+        """Give the last snapshot of this very training; None where there is none."""
+        if not self.path.exists():
+            return None
+        try:
+            with safe_open(self.path, "pt") as file:
+                header = json.loads((file.metadata() or {}).get("training", "{}"))
+                if header.get("fingerprint") != self.fingerprint:
+                    return None
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+        except (SafetensorError, OSError, ValueError) as error:
+            raise ModelError(f"the checkpoint {self.path} cannot be read ({error}): remove it to start over") from error
+        return Snapshot(
+            epoch=header["epoch"],
+            weights=[under(f"weights/{i}/", tensors) for i in range(len(header["runs"]))],
+            best={i: under(f"best/{i}/", tensors) for i in range(len(header["runs"]))},
+            optimizer=under("optimizer/0/", tensors),
+            runs=header["runs"],
+        )
+
+    def remove(self) -> None:
+        """Remove the file, when the training is done and its result is safe."""
+        self.path.unlink(missing_ok=True)
+
+
+def under(prefix: str, tensors: State) -> State:
+    """Give the tensors whose names begin with the prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
+def states(models: Sequence[Any]) -> list[State]:
+    """Give the state of each network."""
+    return [model.state_dict() for model in models]

@@ -1,0 +1,101 @@
+"""Optimizers over the flat parameters of a stack: the arithmetic of `torch.optim`, with a learning rate a member.
+
+`torch.optim` has one rate for a whole tensor and no way to leave some members alone in a step.
+"""
+
+import math
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from topiarist.training.config import TrainConfig
+
+Rates = float | Tensor
+State = dict[str, Tensor]
+
+
+class FlatOptimizer(Protocol):
+    """Changes `flat` in place from `gradient`, by one rate or one for each number; `state` is what to save."""
+
+    state: State
+
+    def step(self, flat: Tensor, gradient: Tensor, rates: Rates, steps: Rates) -> None:
+        """Make the step whose number (from 1) is `steps`."""
+        ...
+
+
+class FlatSGD:
+    """v ← μv + g; w ← w − ηv, or Nesterov's w ← w − η(g + μv)."""
+
+    def __init__(self, flat: Tensor, config: TrainConfig) -> None:
+        self.momentum, self.nesterov = config.momentum, config.nesterov
+        self.state: State = {"velocity": torch.zeros_like(flat)} if self.momentum else {}
+
+    def step(self, flat: Tensor, gradient: Tensor, rates: Rates, steps: Rates) -> None:
+        """Make a step."""
+        if self.momentum:
+            velocity = self.state["velocity"].mul_(self.momentum).add_(gradient)
+            gradient = gradient.add(velocity, alpha=self.momentum) if self.nesterov else velocity
+        move(flat, gradient, rates)
+
+
+class FlatAdam:
+    """m ← lerp(m, g, 1−β₁); v ← lerp(v, g², 1−β₂); w ← w − η m̂ / (√v̂ + ε)."""
+
+    beta1, beta2, epsilon = 0.9, 0.999, 1e-8
+
+    def __init__(self, flat: Tensor, config: TrainConfig) -> None:
+        self.state: State = {"mean": torch.zeros_like(flat), "square": torch.zeros_like(flat)}
+
+    def step(self, flat: Tensor, gradient: Tensor, rates: Rates, steps: Rates) -> None:
+        """Make a step."""
+        mean = self.state["mean"].lerp_(gradient, 1 - self.beta1)
+        square = self.state["square"].mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
+        if isinstance(steps, Tensor):
+            unbiased = square / (1 - self.beta2**steps)
+            flat.sub_(mean / unbiased.sqrt_().add_(self.epsilon) * (rates / (1 - self.beta1**steps)))
+            return
+        correction = math.sqrt(1 - self.beta2**steps)
+        denominator = square.sqrt().mul_(1 / correction).add_(self.epsilon)
+        factor = rates / (1 - self.beta1**steps)
+        if isinstance(factor, Tensor):
+            flat.sub_(mean / denominator * factor)
+        else:
+            flat.addcdiv_(mean, denominator, value=-factor)
+
+
+class FlatRMSprop:
+    """v ← lerp(v, g², 1−α); step g / (√v + ε), through a velocity where there is momentum."""
+
+    alpha, epsilon = 0.99, 1e-8
+
+    def __init__(self, flat: Tensor, config: TrainConfig) -> None:
+        self.momentum = config.momentum
+        self.state: State = {"square": torch.zeros_like(flat)}
+        if self.momentum:
+            self.state["velocity"] = torch.zeros_like(flat)
+
+    def step(self, flat: Tensor, gradient: Tensor, rates: Rates, steps: Rates) -> None:
+        """Make a step."""
+        square = self.state["square"].mul_(self.alpha).addcmul_(gradient, gradient, value=1 - self.alpha)
+        change = gradient / square.sqrt().add_(self.epsilon)
+        if self.momentum:
+            change = self.state["velocity"].mul_(self.momentum).add_(change)
+        move(flat, change, rates)
+
+
+def move(flat: Tensor, change: Tensor, rates: Rates) -> None:
+    """w ← w − η · change."""
+    if isinstance(rates, Tensor):
+        flat.sub_(change * rates)
+    else:
+        flat.sub_(change, alpha=rates)
+
+
+FLAT_OPTIMIZERS: dict[str, type[FlatSGD | FlatAdam | FlatRMSprop]] = {
+    "sgd": FlatSGD,
+    "adam": FlatAdam,
+    "adamw": FlatAdam,
+    "rmsprop": FlatRMSprop,
+}

@@ -1,0 +1,147 @@
+"""The one training loop: for one network or many, by whatever engine runs them."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import nn
+
+from topiarist.data import AnyPart
+from topiarist.training.batching import Batches
+from topiarist.training.checkpoint import Checkpoint, Snapshot, State, states
+from topiarist.training.engine import Engine
+from topiarist.training.history import Epoch, History
+from topiarist.training.metrics import METRICS, accuracy, log_loss
+from topiarist.training.run import Run
+
+Score = Callable[[nn.Module], float]
+OnEpoch = Callable[[int, Sequence[Epoch]], None]
+
+
+class Loop:
+    """Trains the members of an engine epoch by epoch; those that stop leave, the others go on.
+
+    `validations` has one part a member, or is empty. `score`, where given, is what early stopping and performance
+    scheduling watch (larger is better) in the place of the monitored metric.
+    """
+
+    def __init__(
+        self, engine: Engine, batches: Batches, validations: Sequence[AnyPart], runs: Sequence[Run], score: Score | None
+    ) -> None:
+        self.engine, self.batches, self.validations, self.score = engine, batches, list(validations), score
+        self.runs, self.models = list(runs), list(engine.models)
+        self.best: dict[int, State] = {}
+        self.active = list(range(len(runs)))
+        self.done_epochs = 0
+
+    def resume(self, snapshot: Snapshot) -> None:
+        """Take up where a snapshot was made; the networks already have its weights."""
+        self.best = {index: state for index, state in snapshot.best.items() if state}
+        self.done_epochs = snapshot.epoch
+        self._drop_stopped()
+        if self.active:
+            self.engine.load_optimizer_state(snapshot.optimizer)
+
+    def fit(self, *, checkpoint: Checkpoint | None = None, on_epoch: OnEpoch | None = None) -> list[History]:
+        """Run to the end."""
+        self.engine.remember()
+        while self.active and self.done_epochs < self.runs[0].config.epochs:
+            self._epoch(self.done_epochs + 1)
+            self.done_epochs += 1
+            if on_epoch is not None:
+                on_epoch(self.done_epochs, [self.runs[i].epochs[-1] for i in self.active if self.runs[i].epochs])
+            self._drop_stopped()
+            if checkpoint is not None and checkpoint.due:
+                checkpoint.write(self.snapshot())
+        if self.active:
+            self.engine.write_back()
+        for index in self.active:
+            self._finish(index)
+        return [run.history() for run in self.runs]
+
+    def _epoch(self, number: int) -> None:
+        runs = [self.runs[index] for index in self.active]
+        rates = [run.rates() for run in runs]
+        totals, weights = torch.zeros(len(runs)).double(), torch.zeros(len(runs)).double()
+        with self.engine.epoch(number):
+            for step, batch in enumerate(self.batches.epoch(number)):
+                loss, weight = self.engine.step(batch, [rate[min(step, len(rate) - 1)] for rate in rates])
+                totals += loss
+                weights += weight
+        for run in runs:
+            run.steps += run.steps_per_epoch
+        losses = (totals / weights).tolist()
+        validated = self._validate()
+        improved = []
+        for member, (run, finite) in enumerate(zip(runs, self.engine.finite(), strict=True)):
+            validation_loss, validation_accuracy, monitored = validated[member]
+            if not finite or not math.isfinite(losses[member]):
+                run.diverge(number, losses[member])
+                self.engine.recall(member)
+                continue
+            epoch = Epoch(
+                number=number,
+                learning_rate=rates[member][-1],
+                train_loss=losses[member],
+                validation_loss=validation_loss,
+                validation_accuracy=validation_accuracy,
+                monitored=monitored,
+            )
+            if run.record(epoch) and run.restores_best:
+                improved.append(self.active[member])
+        self._keep_best(improved)
+        self.engine.remember()
+
+    def _validate(self) -> Sequence[tuple[float | None, float | None, float | None]]:
+        """Give validation loss, accuracy, and what is monitored (larger is better), for each active member."""
+        if not self.validations:
+            return [(None, None, None)] * len(self.active)
+        if self.score is not None:
+            self.engine.write_back()
+        found = []
+        for member, (logits, y) in enumerate(self.engine.logits([self.validations[index] for index in self.active])):
+            loss, right = log_loss(logits, y), accuracy(logits, y)
+            monitor = self.runs[self.active[member]].config.monitor
+            if self.score is not None:
+                monitored = self.score(self.models[self.active[member]])
+            else:
+                monitored = -loss if monitor == "loss" else METRICS[monitor](logits, y)
+            found.append((loss, right, monitored))
+        return found
+
+    def _keep_best(self, improved: Sequence[int]) -> None:
+        if improved:
+            self.engine.write_back()
+        for index in improved:
+            self.best[index] = {name: value.clone() for name, value in self.models[index].state_dict().items()}
+
+    def _drop_stopped(self) -> None:
+        """Let those that stopped leave the stack, with their final weights in their network."""
+        going_on = [member for member, index in enumerate(self.active) if self.runs[index].stopped is None]
+        if len(going_on) == len(self.active):
+            return
+        self.engine.write_back()
+        for index in self.active:
+            if self.runs[index].stopped is not None:
+                self._finish(index)
+        self.active = [self.active[member] for member in going_on]
+        if self.active:
+            self.engine.keep(going_on)
+            self.batches.keep(going_on)
+
+    def _finish(self, index: int) -> None:
+        if self.runs[index].restores_best and index in self.best:
+            self.models[index].load_state_dict(self.best[index])
+        self.models[index].eval()
+
+    def snapshot(self) -> Snapshot:
+        """Describe the training as it is between two epochs."""
+        if self.active:
+            self.engine.write_back()
+        return Snapshot(
+            epoch=self.done_epochs,
+            weights=states(self.models),
+            best=self.best,
+            optimizer=self.engine.optimizer_state(),
+            runs=[run.to_json() for run in self.runs],
+        )

@@ -1,0 +1,35 @@
+"""Monte-Carlo dropout (Gal and Ghahramani): repeated stochastic passes, mean prediction and its spread."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
+
+from topiarist.errors import ModelError
+from topiarist.randomness import child_seed, isolated
+from topiarist.training.inference import evaluating, numbers_like
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """Mean and standard deviation of the class probabilities, both (n_samples, n_classes)."""
+
+    mean: Tensor
+    spread: Tensor
+
+
+def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0) -> MonteCarlo:
+    """Predict `passes` times with dropout switched on and everything else as at test time."""
+    dropouts = [module for module in model.modules() if isinstance(module, _DropoutNd) and module.p > 0]
+    if not dropouts:
+        raise ModelError("Monte-Carlo dropout needs a network with dropout: this one has none")
+    if passes < 2:
+        raise ModelError(f"Monte-Carlo dropout needs at least 2 passes; asked for {passes}")
+    samples = x.to(numbers_like(model))
+    with evaluating(model), isolated(child_seed(seed, "monte carlo")):
+        for module in dropouts:
+            module.training = True
+        probabilities = torch.stack([model(samples).softmax(dim=1) for _ in range(passes)])
+        mean, spread = probabilities.mean(dim=0), probabilities.std(dim=0)
+    return MonteCarlo(mean.clone(), spread.clone())

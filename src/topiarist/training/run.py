@@ -1,0 +1,88 @@
+"""One member's way through a training: its rates, its best epoch, when and why it stops."""
+
+import math
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from topiarist.training.config import TrainConfig
+from topiarist.training.history import Epoch, History
+
+
+@dataclass
+class Run:
+    """The state of one training between epochs; everything but `config` goes into a checkpoint."""
+
+    config: TrainConfig
+    steps_per_epoch: int
+    steps: int = 0
+    epochs: list[Epoch] = field(default_factory=list)
+    best: float = -math.inf
+    best_epoch: int = 0
+    stalled: int = 0
+    reductions: int = 0
+    stopped: str | None = None
+    diverged_epoch: int | None = None
+
+    def rates(self) -> list[float]:
+        """Give the learning rate of each step of the coming epoch."""
+        total = self.config.epochs * self.steps_per_epoch
+        initial, schedule = self.config.learning_rate, self.config.schedule
+        if schedule.name in ("constant", "performance") and not schedule.warmup:
+            rate = schedule.rate(self.steps, initial=initial, total_steps=total, reductions=self.reductions)
+            return [rate] * self.steps_per_epoch
+        coming = range(self.steps, self.steps + self.steps_per_epoch)
+        return [schedule.rate(t, initial=initial, total_steps=total, reductions=self.reductions) for t in coming]
+
+    def diverge(self, number: int, loss: float) -> None:
+        """Stop because the loss or the weights are no longer numbers."""
+        said = "the loss became" if not math.isfinite(loss) else "the weights became infinite; the loss was"
+        self.stopped = f"{said} {loss} in epoch {number}: the weights of epoch {number - 1} are kept"
+        self.diverged_epoch = number
+
+    def record(self, epoch: Epoch) -> bool:
+        """Take an epoch in; say whether it is the best so far."""
+        self.epochs.append(epoch)
+        if epoch.monitored is None:
+            return False
+        improved = epoch.monitored > self.best
+        if improved:
+            self.best, self.best_epoch, self.stalled = epoch.monitored, epoch.number, 0
+        else:
+            self.stalled += 1
+            self._react(epoch.number)
+        return improved
+
+    def _react(self, number: int) -> None:
+        schedule, patience = self.config.schedule, self.config.early_stopping
+        if schedule.name == "performance" and self.stalled % schedule.patience == 0:
+            self.reductions += 1
+        if patience is not None and self.stalled >= patience:
+            self.stopped = f"no better {self.config.monitor} in {patience} epochs: stopped after epoch {number}"
+
+    @property
+    def restores_best(self) -> bool:
+        """Whether the network ends with the weights of its best epoch."""
+        return self.config.early_stopping is not None and self.best_epoch > 0
+
+    def history(self) -> History:
+        """Say what happened."""
+        last = len(self.epochs)
+        return History(
+            epochs=tuple(self.epochs),
+            kept_epoch=self.best_epoch if self.restores_best else last,
+            stopped=self.stopped or f"all {last} epochs done",
+            diverged_epoch=self.diverged_epoch,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain lists and numbers."""
+        record = {name: value for name, value in vars(self).items() if name not in ("config", "epochs")}
+        best = None if self.best == -math.inf else self.best
+        return {**record, "best": best, "epochs": [asdict(epoch) for epoch in self.epochs]}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any], config: TrainConfig) -> Self:
+        """Read what `to_json` gave."""
+        best = -math.inf if record["best"] is None else record["best"]
+        epochs = [Epoch(**epoch) for epoch in record["epochs"]]
+        return cls(config, **{**record, "best": best, "epochs": epochs})

@@ -1,0 +1,179 @@
+"""Trains many networks of one shape as one batched computation."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from topiarist.data import AnyPart, Part
+from topiarist.models.stacked import Stack
+from topiarist.models.stacked_layers import Pass, padding_mask
+from topiarist.randomness import generator
+from topiarist.training.batching import Batch
+from topiarist.training.clipping import clip_norm, clip_value
+from topiarist.training.config import TrainConfig
+from topiarist.training.engine import State
+from topiarist.training.flat_optimizers import FLAT_OPTIMIZERS, Rates
+
+EVALUATED_SAMPLES = 4096
+
+
+class StackedEngine:
+    """The engine for `stackable` networks; members may differ in seed and learning rate.
+
+    `class_weights` is (n_members, n_classes) where samples are weighted.
+    """
+
+    def __init__(
+        self, models: Sequence[nn.Module], configs: Sequence[TrainConfig], *, class_weights: Tensor | None = None
+    ) -> None:
+        self.configs, self.class_weights = list(configs), class_weights
+        self.config = configs[0]
+        self.steps = [0] * len(models)
+        self._build(list(models))
+
+    def _build(self, models: list[nn.Module]) -> None:
+        self.models = models
+        self.stack = Stack(models)
+        self.optimizer = FLAT_OPTIMIZERS[self.config.optimizer](self.stack.flat, self.config)
+        everywhere = torch.ones_like(self.stack.kernels)
+        self.decayed = self.stack.kernels if self.config.weight_decay_on == "kernels" else everywhere
+
+    @contextmanager
+    def epoch(self, number: int) -> Iterator[None]:
+        """One generator a member, seeded for this epoch."""
+        seeds = [config.seed for config in self.configs]
+        self.noise = tuple(generator(seed, "noise", number) for seed in seeds)
+        yield
+
+    def step(self, batch: Batch, rates: Sequence[float]) -> tuple[Tensor, Tensor]:
+        """Forward, slope of the loss, backward, clip, step."""
+        x, y = features_first(batch.x), batch.y.unsqueeze(1)
+        mask = padding_mask(batch.rows, x.shape[2], like=x)
+        run = Pass(training=True, rows=batch.rows, mask=mask, noise=self.noise)
+        log_probabilities = functional.log_softmax(self.stack.forward(x, run), dim=1)
+        losses = log_probabilities.gather(1, y).neg_()
+        slope = log_probabilities.exp_()
+        slope.scatter_add_(1, y, -torch.ones_like(losses))
+        weights = self._weights(y, mask)
+        if weights is None:
+            total = torch.full((len(batch.rows),), float(batch.rows[0]), dtype=x.dtype)
+            slope.mul_(1 / batch.rows[0])
+        else:
+            losses.mul_(weights)
+            total = weights.sum(dim=(1, 2))
+            slope.mul_(weights / total.clamp(min=1e-30).view(-1, 1, 1))
+        self.stack.backward(slope)
+        self._clip()
+        self._update(batch.rows, rates)
+        return losses.sum(dim=(1, 2)), total
+
+    def _weights(self, y: Tensor, mask: Tensor | None) -> Tensor | None:
+        if self.class_weights is None:
+            return mask
+        weights = self.class_weights.unsqueeze(2).expand(-1, -1, y.shape[2]).gather(1, y)
+        return weights if mask is None else weights * mask
+
+    def _clip(self) -> None:
+        gradients = list(self.stack.gradients.values())
+        if self.config.clip_value is not None:
+            clip_value([self.stack.gradient], self.config.clip_value)
+        if self.config.clip_norm is not None:
+            clip_norm(gradients, self.config.clip_norm, over=self.config.clip_norm_over, members=True)
+
+    def _update(self, rows: tuple[int, ...], rates: Sequence[float]) -> None:
+        """Step with every member that has samples in this batch."""
+        flat, gradient = self.stack.flat, self.stack.gradient
+        idle = [member for member, count in enumerate(rows) if not count]
+        before = [flat, *self.optimizer.state.values()]
+        saved = [tensor.clone() for tensor in before] if idle else []
+        self.steps = [steps + (count > 0) for steps, count in zip(self.steps, rows, strict=True)]
+        rate, step = self._spread(rates), self._spread([max(steps, 1) for steps in self.steps])
+        if self.config.weight_decay:
+            decay = self.decayed * self.config.weight_decay
+            if self.config.optimizer == "adamw":
+                flat.mul_(1 - rate * decay)
+            else:
+                gradient.add_(flat * decay)
+        self.optimizer.step(flat, gradient, rate, step)
+        if idle:
+            untouched = torch.isin(self.stack.member_of, torch.tensor(idle))
+            for tensor, old in zip(before, saved, strict=True):
+                torch.where(untouched, old, tensor, out=tensor)
+
+    def _spread(self, values: Sequence[float]) -> Rates:
+        """Give one number where all members agree, otherwise one for each entry of the flat parameters."""
+        if len(set(values)) == 1:
+            return values[0]
+        return torch.tensor(values, dtype=self.stack.flat.dtype)[self.stack.member_of]
+
+    def logits(self, parts: Sequence[AnyPart]) -> list[tuple[Tensor, Tensor]]:
+        """Run all members together, in pieces that take little memory."""
+        held = [part for part in parts if isinstance(part, Part)]
+        longest = max(len(part) for part in held)
+        pieces = []
+        for first in range(0, longest, EVALUATED_SAMPLES):
+            last = min(first + EVALUATED_SAMPLES, longest)
+            x = torch.stack([padded(part.x[first:last], last - first) for part in held]).to(self.stack.flat.dtype)
+            pieces.append(self.stack.forward(features_first(x), Pass(training=False)))
+        logits = torch.cat(pieces, dim=2).transpose(1, 2)
+        return [(logits[member, : len(part)], part.y) for member, part in enumerate(held)]
+
+    def finite(self) -> list[bool]:
+        """Look at every number once, and at single members only if one of them is not finite."""
+        if bool(self.stack.flat.sum().isfinite()):
+            return [True] * len(self.models)
+        bad = set(self.stack.member_of[~self.stack.flat.isfinite()].tolist())
+        return [member not in bad for member in range(len(self.models))]
+
+    def remember(self) -> None:
+        """Copy all numbers."""
+        self.good = self.stack.flat.clone()
+        self.good_buffers = {name: value.clone() for name, value in self.stack.buffers.items()}
+
+    def recall(self, member: int) -> None:
+        """Copy one member's numbers back."""
+        mine = self.stack.member_of == member
+        self.stack.flat[mine] = self.good[mine]
+        for name, value in self.good_buffers.items():
+            self.stack.buffers[name][member] = value[member]
+
+    def write_back(self) -> None:
+        """Put the numbers into the networks."""
+        self.stack.write_back()
+
+    def keep(self, members: Sequence[int]) -> None:
+        """Rebuild the stack of the members that go on, with what the optimizer remembers of them."""
+        self.write_back()
+        kept = torch.isin(self.stack.member_of, torch.tensor(list(members)))
+        state = {name: value[kept] for name, value in self.optimizer.state.items()}
+        self.configs = [self.configs[member] for member in members]
+        self.steps = [self.steps[member] for member in members]
+        if self.class_weights is not None:
+            self.class_weights = self.class_weights[list(members)]
+        self._build([self.models[member] for member in members])
+        self.optimizer.state = state
+        self.remember()
+
+    def optimizer_state(self) -> State:
+        """Give the flat state, and the step counts."""
+        return {**self.optimizer.state, "steps": torch.tensor(self.steps)}
+
+    def load_optimizer_state(self, state: State) -> None:
+        """Take both up again."""
+        self.steps = [int(steps) for steps in state["steps"]]
+        self.optimizer.state = {name: value.clone() for name, value in state.items() if name != "steps"}
+
+
+def features_first(x: Tensor) -> Tensor:
+    """Turn (n_members, n_samples, *input_shape) into (n_members, n_features, n_samples), without a copy."""
+    return x.flatten(2).transpose(1, 2)
+
+
+def padded(x: Tensor, length: int) -> Tensor:
+    """Fill up with zeros to `length` samples."""
+    if len(x) == length:
+        return x
+    return torch.cat([x, x.new_zeros(length - len(x), *x.shape[1:])])

@@ -1,0 +1,123 @@
+"""What a network, data and a configuration have to do with one another, before training begins."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from topiarist.data import AnyPart, Data, Part
+from topiarist.errors import DataError, ModelError, SettingsError
+from topiarist.models.stacked import signature, stackable
+from topiarist.training.batching import Batches, MemoryBatches, StreamBatches
+from topiarist.training.config import TrainConfig
+from topiarist.training.inference import evaluating, numbers_like, part_batches
+
+SMALL_NETWORK = 1_000_000
+
+
+def check_task(model: nn.Module, data: Data, config: TrainConfig) -> None:
+    """Refuse, in one line, what cannot be trained."""
+    if not len(data.train):
+        raise DataError(f"{data.name} has no training samples")
+    if config.early_stopping is not None and not len(data.validation):
+        raise SettingsError("early stopping needs a validation part: give it a fraction of the data above 0")
+    if isinstance(config.class_weights, tuple) and len(config.class_weights) != len(data.classes):
+        raise SettingsError(f"{len(config.class_weights)} class weights for {len(data.classes)} classes")
+    if has_batch_norm(model) and min(len(data.train), config.batch_size) < 2:
+        raise SettingsError("batch norm cannot learn from batches of one sample: use a larger batch size")
+    try:
+        torch.empty(0, device=config.device)
+    except (RuntimeError, AssertionError) as error:
+        raise SettingsError(f"the device '{config.device}' cannot be used: {str(error).splitlines()[0]}") from error
+    check_shapes(model, data)
+
+
+def check_shapes(model: nn.Module, data: Data) -> None:
+    """Run one sample, to see that the network reads this data and tells its classes apart."""
+    x, _ = next(part_batches(data.train, 1))
+    try:
+        with evaluating(model):
+            output = model(x.to(numbers_like(model)))
+    except (RuntimeError, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"the network cannot read samples of shape {data.input_shape}: {reason}") from error
+    found = tuple(output.shape[1:]) if isinstance(output, Tensor) else type(output).__name__
+    if found != (len(data.classes),):
+        raise ModelError(
+            f"the network must give {len(data.classes)} logits, one a class of {data.name}; it gives {found}"
+        )
+
+
+def can_stack(models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]) -> bool:
+    """Say whether these trainings can run as one computation."""
+    if configs[0].device != "cpu" or not all(map(stackable, models)):
+        return False
+    parts = [part for data in datas for part in (data.train, data.validation)]
+    alike = {config.model_dump_json(exclude={"seed", "learning_rate"}) for config in configs}
+    same_validation = len({len(data.validation) > 0 for data in datas}) == 1
+    in_memory = all(isinstance(part, Part) for part in parts)
+    return in_memory and same_validation and len(alike) == 1 and len({signature(model) for model in models}) == 1
+
+
+def make_batches(model: nn.Module, datas: Sequence[Data], configs: Sequence[TrainConfig], like: Tensor) -> Batches:
+    """Give the batches of the training parts."""
+    batch_size, smallest = configs[0].batch_size, 2 if has_batch_norm(model) else 1
+    parts = [data.train for data in datas if isinstance(data.train, Part)]
+    if len(parts) == len(datas):
+        seeds = [config.seed for config in configs]
+        return MemoryBatches(parts, seeds, batch_size=batch_size, smallest=smallest, like=like)
+    stream = datas[0].train
+    if isinstance(stream, Part):
+        raise DataError("networks that are trained together must all have their samples in memory")
+    return StreamBatches(stream, configs[0].seed, batch_size=batch_size, smallest=smallest, like=like)
+
+
+def validations(datas: Sequence[Data]) -> list[AnyPart]:
+    """Give the validation parts; none where they are empty."""
+    return [data.validation for data in datas if len(data.validation)]
+
+
+def class_weights(datas: Sequence[Data], configs: Sequence[TrainConfig], like: Tensor) -> list[Tensor] | None:
+    """Give one weight a class for each training, or None where all samples count the same.
+
+    Balanced: n_samples / (n_classes · samples of the class), as scikit-learn does it.
+    """
+    wanted = configs[0].class_weights
+    if wanted is None:
+        return None
+    if isinstance(wanted, tuple):
+        return [torch.tensor(wanted, dtype=like.dtype, device=like.device)] * len(datas)
+    found = []
+    for data in datas:
+        labels = torch.cat([torch.as_tensor(y) for _, y in part_batches(data.train, 4096)])
+        counts = torch.bincount(labels, minlength=len(data.classes)).clamp(min=1)
+        found.append((len(labels) / (len(data.classes) * counts)).to(like))
+    return found
+
+
+def threads_for(model: nn.Module, config: TrainConfig) -> int | None:
+    """One thread for small networks, unless the configuration says otherwise."""
+    if config.threads is not None:
+        return config.threads
+    return 1 if sum(parameter.numel() for parameter in model.parameters()) < SMALL_NETWORK else None
+
+
+def has_batch_norm(model: nn.Module) -> bool:
+    """Say whether a layer learns from the spread within a batch."""
+    return any(isinstance(module, _BatchNorm) for module in model.modules())
+
+
+def fingerprint(models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]) -> str:
+    """Name a training by its configurations, the shapes of its networks and its data."""
+    described = hashlib.sha256()
+    for model, data, config in zip(models, datas, configs, strict=True):
+        shapes = {name: list(value.shape) for name, value in model.state_dict().items()}
+        described.update(json.dumps([config.model_dump(mode="json"), str(model), shapes]).encode())
+        for part in (data.train, data.validation):
+            described.update(str(len(part)).encode())
+            if isinstance(part, Part):
+                described.update(part.y.numpy().tobytes() + part.x.double().sum().numpy().tobytes())
+    return described.hexdigest()

@@ -1,0 +1,119 @@
+"""Transfer learning: reuse the lower layers of a trained network, give it a new head, train in declared phases.
+
+After Huang, Training Deep Neural Networks: first the head with the base frozen, then the top one or two layers of the
+base at a lower rate; where that is not enough, drop, replace or add top layers.
+"""
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from topiarist.data import Data
+from topiarist.errors import ModelError, SettingsError
+from topiarist.models import Card, attach, build, card_of
+from topiarist.models.activations import initialise
+from topiarist.randomness import generator as named_generator
+from topiarist.settings import Settings
+from topiarist.training.config import TrainConfig
+from topiarist.training.history import History
+from topiarist.training.train import train
+
+
+class Phase(Settings):
+    """Some epochs in which only the top layers learn: 1 is the head alone, None is the whole network."""
+
+    epochs: int = Field(ge=1)
+    train_top: int | None = Field(default=None, ge=1)
+    learning_rate: float | None = Field(default=None, gt=0)
+
+
+DEFAULT_PHASES = (Phase(epochs=10, train_top=1), Phase(epochs=10, train_top=3, learning_rate=1e-4))
+
+
+def reuse(
+    base: nn.Module, *, classes: int, drop: int = 0, add: Sequence[int] = (), generator: torch.Generator | None = None
+) -> nn.Module:
+    """Give a copy of a trained network with a fresh head for `classes`.
+
+    Of our own networks, the top `drop` hidden layers are left out and hidden layers of the sizes `add` are put on top.
+    Of any other, the last linear layer is replaced.
+    """
+    random = named_generator(0, "head") if generator is None else generator
+    spec = card_of(base).spec
+    if spec is not None and spec["family"] == "mlp":
+        return reuse_mlp(base, spec, classes=classes, drop=drop, add=add, generator=random)
+    if drop or add:
+        raise ModelError("layers can be dropped or added only in networks made by topiarist; replace yours yourself")
+    model = copy.deepcopy(base)
+    heads = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+    if not heads:
+        raise ModelError("the network has no linear layer that a new head could replace")
+    old = model.get_submodule(heads[-1])
+    head = nn.Linear(int(old.in_features), classes, device="meta").to_empty(device="cpu")  # type: ignore[arg-type]
+    initialise(head.weight, "glorot", generator=random)
+    nn.init.zeros_(head.bias)
+    model.set_submodule(heads[-1], head)
+    attach(model, Card())
+    return model
+
+
+def reuse_mlp(
+    base: nn.Module, spec: dict[str, Any], *, classes: int, drop: int, add: Sequence[int], generator: torch.Generator
+) -> nn.Module:
+    """Build the network anew and copy the layers that are kept."""
+    hidden = spec["sizes"][1:-1]
+    if not 0 <= drop <= len(hidden):
+        raise ModelError(f"cannot drop {drop} of {len(hidden)} hidden layers")
+    kept = len(hidden) - drop
+    sizes = [spec["sizes"][0], *hidden[:kept], *add, classes]
+    model = build({**spec, "sizes": sizes, "generator": generator})
+    reused = tuple(f"{part}{number}." for number in range(kept) for part in ("hidden", "norm"))
+    state = {name: value for name, value in base.state_dict().items() if name.startswith(reused)}
+    model.load_state_dict({**model.state_dict(), **state})
+    return model
+
+
+def train_phases(
+    model: nn.Module, data: Data, phases: Sequence[Phase] = DEFAULT_PHASES, config: TrainConfig | None = None
+) -> list[History]:
+    """Train in phases, each with its own layers, epochs and rate; the rest is as `config` says.
+
+    Afterwards every parameter is as trainable as it was before.
+    """
+    if not phases:
+        raise SettingsError("there are no phases to train")
+    settled = TrainConfig() if config is None else config
+    trainable = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
+    histories = []
+    try:
+        for phase in phases:
+            freeze_below(model, phase.train_top)
+            rate = settled.learning_rate if phase.learning_rate is None else phase.learning_rate
+            changed = settled.model_copy(update={"epochs": phase.epochs, "learning_rate": rate})
+            histories.append(train(model, data, changed))
+    finally:
+        for parameter, flag in trainable:
+            parameter.requires_grad_(flag)
+    return histories
+
+
+def freeze_below(model: nn.Module, train_top: int | None) -> None:
+    """Let only the top layers learn; batch norm belongs to the layer before it."""
+    layers: list[list[nn.Module]] = []
+    for module in model.modules():
+        if not any(True for _ in module.parameters(recurse=False)):
+            continue
+        if isinstance(module, _BatchNorm) and layers:
+            layers[-1].append(module)
+        else:
+            layers.append([module])
+    first = 0 if train_top is None else max(0, len(layers) - train_top)
+    for number, layer in enumerate(layers):
+        for module in layer:
+            for parameter in module.parameters(recurse=False):
+                parameter.requires_grad_(number >= first)
