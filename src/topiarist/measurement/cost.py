@@ -1,8 +1,8 @@
 """The arithmetic of a network: multiply-accumulates for one sample.
 
 Counted by torch's own `FlopCounterMode`, which sees every matrix product and convolution as it is dispatched. Forward
-hooks would miss what is called as a function (`functional.linear`, `@`, a stack of networks as one batched product), and
-a dispatch mode of our own would rest on a private module of torch. One multiply-accumulate is two floating-point
+hooks would miss what is called as a function (`functional.linear`, `@`, a stack of networks as one batched product); a
+dispatch mode of our own would rest on a private module of torch. One multiply-accumulate is two floating-point
 operations. Padding counts as input; biases, norms, activations and pooling do not count.
 """
 

@@ -65,7 +65,7 @@ def measure(
     """
     task = data if isinstance(data, Data) else None
     samples = data if not isinstance(data, Data) else chosen_part(data, part)
-    written = len(serialise(model, data=task)) if path is None else Path(path).stat().st_size
+    written = len(serialise(model, data=task)) if path is None else file_size(Path(path))
     logits, labels = logits_and_labels(model, samples, batch_size=batch_size)
     check_classes(logits.shape[1], labels.max().item(), task)
     sample = first_sample(samples)
@@ -84,6 +84,13 @@ def measure(
         threads=threads,
         samples=len(labels),
     )
+
+
+def file_size(path: Path) -> int:
+    """Give the bytes of a model file."""
+    if not path.is_file():
+        raise ModelError(f"cannot measure {path}: there is no such file")
+    return path.stat().st_size
 
 
 def chosen_part(data: Data, name: PartName) -> AnyPart:

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from topiarist.data import AnyPart, Part
-from topiarist.errors import DataError
+from topiarist.errors import DataError, SettingsError
 from topiarist.measurement.evaluating import call, evaluating, placed
 from topiarist.randomness import generator
 
@@ -31,7 +31,9 @@ def logits_and_labels(model: nn.Module, part: AnyPart, *, batch_size: int = BATC
 
 
 def batches(part: AnyPart, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Give a part batch by batch, in its order; a part without samples is refused."""
+    """Give a part batch by batch, in its order."""
+    if batch_size < 1:
+        raise SettingsError(f"batch_size must be at least 1; found {batch_size}")
     if not len(part):
         raise DataError("there are no samples to measure on: the part is empty")
     if isinstance(part, Part):
@@ -44,5 +46,4 @@ def batches(part: AnyPart, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 def first_sample(part: AnyPart) -> Tensor:
     """Give the first sample of a part as a batch (1, *input_shape)."""
-    x, _ = next(batches(part, 1))
-    return x
+    return part.x[:1] if isinstance(part, Part) else torch.as_tensor(part.dataset[0][0]).unsqueeze(0)

@@ -23,7 +23,7 @@ FORMAT = 1
 class Version(BaseModel):
     """The part of a header that every format has."""
 
-    model_config = ConfigDict(frozen=True, strict=True)
+    model_config = ConfigDict(frozen=True, strict=True, ser_json_inf_nan="constants")
 
     format: int = FORMAT
     library: str = version("topiarist")

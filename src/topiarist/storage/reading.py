@@ -17,9 +17,9 @@ from topiarist.storage.header import KEY, Header, card_in, digest, parse_header
 def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
     """Give the network in a file, with its card, its weights exact to the bit and the type.
 
-    One of ours is built from its spec, on the CPU and in evaluation mode. Any other is loaded in place into a module that
-    the caller built, which keeps its device and mode: `load(path, into=model)`. That way, `.safetensors` files written
-    by others can be read too.
+    One of ours is built from its spec, on the CPU and in evaluation mode. Any other is loaded in place into a module
+    that the caller built, which keeps its device and mode: `load(path, into=model)`. That way, `.safetensors` files
+    written by others can be read too.
     """
     place = Path(path)
     with explained(place):
@@ -95,6 +95,6 @@ def why_unreadable(path: Path, error: Exception) -> str:
         return f"{refusal.strerror}"
     if not start:
         return "it is empty"
-    if start.startswith(b"PK") or (start.startswith(b"\x80") and start[8:] != b"{"):
+    if start.startswith(b"PK") or (start.startswith(b"\x80") and start[8:] not in (b"", b"{")):
         return "it looks like a pickle (torch.save), which is never read; save its state_dict as .safetensors"
     return f"it is not a whole .safetensors file ({error})"

@@ -2,20 +2,25 @@
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from topiarist.errors import ModelError
 
+NOT_IN_THE_FORMAT = (torch.complex32, torch.complex128)
+
 
 def named_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Give the live entries of a network's `state_dict`, which must be tensors with values."""
+    """Give the live entries of a network's `state_dict`, each a tensor that a model file can hold."""
     state = model.state_dict(keep_vars=True)
     for name, value in state.items():
         if not isinstance(value, Tensor):
             raise ModelError(f"a model file holds tensors only; '{name}' of the network is a {type(value).__name__}")
         if is_lazy(value) or value.is_meta:
             raise ModelError(f"'{name}' of the network has no values yet: run the network on a batch first")
+        if value.layout != torch.strided or value.is_quantized or value.dtype in NOT_IN_THE_FORMAT:
+            raise ModelError(f"a model file cannot hold '{name}': {value.dtype} in layout {value.layout}")
     return dict(state)
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import save as pack
 from torch import Tensor, nn
 
@@ -17,7 +16,6 @@ from topiarist.storage.header import KEY, make_header
 from topiarist.storage.state import named_tensors, tied_names
 
 SUFFIX = ".safetensors"
-NOT_IN_THE_FORMAT = (torch.complex32, torch.complex128)
 
 
 def save(model: nn.Module, path: str | Path, *, data: Data | None = None) -> Path:
@@ -64,8 +62,6 @@ def unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
     storages = set()
     given = {}
     for name, tensor in tensors.items():
-        if tensor.layout != torch.strided or tensor.is_quantized or tensor.dtype in NOT_IN_THE_FORMAT:
-            raise ModelError(f"the file format cannot hold '{name}': {tensor.dtype} in layout {tensor.layout}")
         dense = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
         storage = dense.untyped_storage().data_ptr()
         given[name] = dense.clone() if storage in storages else dense

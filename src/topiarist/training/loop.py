@@ -118,16 +118,16 @@ class Loop:
     def _drop_stopped(self) -> None:
         """Let those that stopped leave the stack, with their final weights in their network."""
         going_on = [member for member, index in enumerate(self.active) if self.runs[index].stopped is None]
-        if len(going_on) == len(self.active):
+        stopped = [index for index in self.active if self.runs[index].stopped is not None]
+        if not stopped:
             return
         self.engine.write_back()
-        for index in self.active:
-            if self.runs[index].stopped is not None:
-                self._finish(index)
         self.active = [self.active[member] for member in going_on]
         if self.active:
             self.engine.keep(going_on)
             self.batches.keep(going_on)
+        for index in stopped:
+            self._finish(index)
 
     def _finish(self, index: int) -> None:
         if self.runs[index].restores_best and index in self.best:

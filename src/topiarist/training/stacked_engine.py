@@ -38,8 +38,8 @@ class StackedEngine:
         self.models = models
         self.stack = Stack(models)
         self.optimizer = FLAT_OPTIMIZERS[self.config.optimizer](self.stack.flat, self.config)
-        everywhere = torch.ones_like(self.stack.kernels)
-        self.decayed = self.stack.kernels if self.config.weight_decay_on == "kernels" else everywhere
+        decayed = self.stack.kernels if self.config.weight_decay_on == "kernels" else self.stack.kernels | True
+        self.decay = decayed.to(self.stack.flat.dtype) * self.config.weight_decay
 
     @contextmanager
     def epoch(self, number: int) -> Iterator[None]:
@@ -92,11 +92,10 @@ class StackedEngine:
         self.steps = [steps + (count > 0) for steps, count in zip(self.steps, rows, strict=True)]
         rate, step = self._spread(rates), self._spread([max(steps, 1) for steps in self.steps])
         if self.config.weight_decay:
-            decay = self.decayed * self.config.weight_decay
             if self.config.optimizer == "adamw":
-                flat.mul_(1 - rate * decay)
+                flat.mul_(1 - rate * self.decay)
             else:
-                gradient.add_(flat * decay)
+                gradient.add_(flat * self.decay)
         self.optimizer.step(flat, gradient, rate, step)
         if idle:
             untouched = torch.isin(self.stack.member_of, torch.tensor(idle))
