@@ -1,0 +1,81 @@
+"""topiarist gives a neural network the size its task needs.
+
+The public names are loaded when they are first used: importing the package does not import torch.
+"""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from topiarist import models
+    from topiarist.data import Data, load_data
+    from topiarist.errors import TopiaristError, TopiaristWarning
+    from topiarist.measurement import Measurement, measure
+    from topiarist.storage import load, save
+    from topiarist.training import (
+        History,
+        Phase,
+        Schedule,
+        TrainConfig,
+        monte_carlo,
+        reuse,
+        train,
+        train_many,
+        train_phases,
+    )
+
+__version__ = version("topiarist")
+
+_HOMES = {
+    "Data": "data",
+    "History": "training",
+    "Measurement": "measurement",
+    "Phase": "training",
+    "Schedule": "training",
+    "TopiaristError": "errors",
+    "TopiaristWarning": "errors",
+    "TrainConfig": "training",
+    "load": "storage",
+    "load_data": "data",
+    "measure": "measurement",
+    "monte_carlo": "training",
+    "reuse": "training",
+    "save": "storage",
+    "train": "training",
+    "train_many": "training",
+    "train_phases": "training",
+}
+
+__all__ = [
+    "Data",
+    "History",
+    "Measurement",
+    "Phase",
+    "Schedule",
+    "TopiaristError",
+    "TopiaristWarning",
+    "TrainConfig",
+    "load",
+    "load_data",
+    "measure",
+    "models",
+    "monte_carlo",
+    "reuse",
+    "save",
+    "train",
+    "train_many",
+    "train_phases",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "models":
+        return import_module("topiarist.models")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'topiarist' has no attribute {name!r}")
+    return getattr(import_module(f"topiarist.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -10,11 +10,12 @@ BUNDLED = ("digits", *TABLES)
 
 
 def read_bundled(name: str) -> Source:
-    """Give the bundled set `name`, its labels as indices into the classes."""
+    """Give the bundled set `name`, its labels as the names of the classes."""
     if name == "digits":
         images, labels = load_digits(return_X_y=True)
         classes = tuple(str(digit) for digit in range(10))
         return Source(name=name, features=images, labels=labels, classes=classes, scaling="minmax")
     bunch = TABLES[name](as_frame=True)
     classes = tuple(str(label) for label in bunch.target_names)
-    return Source(name=name, features=bunch.data, labels=numpy.asarray(bunch.target), classes=classes)
+    labels = numpy.asarray(classes)[bunch.target]
+    return Source(name=name, features=bunch.data, labels=labels, classes=classes)

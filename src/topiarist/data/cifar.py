@@ -68,12 +68,13 @@ def read_cifar_folder(folder: Path, *, labelled: bool) -> Source:
 
 def read_cifar_batch(path: Path, *, labelled: bool) -> Source:
     """Read one batch, with the names of the classes where they are beside it."""
-    family = family_of(path.name) or TEN
-    images, labels = read_batch(str(path), read_whole(path), family)
-    beside = path.with_name(family.names)
-    classes = class_names(str(path), read_whole(beside), labels) if beside.is_file() else None
-    labels = as_labels(str(path), labels, training=labelled)
-    return Source(name=path.resolve().name, features=images, labels=labels, classes=classes, scaling="minmax")
+    family = family_of(path.name)
+    if family is None:
+        raise DataError(
+            f"{path} is not named like a CIFAR batch, such as data_batch_1.bin, test_batch.bin or train.bin"
+        )
+    beside = [path, path.with_name(family.names)]
+    return assemble(path, {found.name: read_whole(found) for found in beside if found.is_file()}, labelled=labelled)
 
 
 def read_cifar_archive(path: Path, *, labelled: bool) -> Source:
@@ -118,6 +119,8 @@ def assemble(path: Path, contents: dict[str, bytes], *, labelled: bool) -> Sourc
     parts = numpy.repeat([part_of(name) for name in batches], [len(labels) for _, labels in read])
     labels = as_labels(str(path), numpy.concatenate([labels for _, labels in read]), training=labelled)
     classes = class_names(str(path), contents[family.names], labels) if family.names in contents else None
+    if classes is not None:
+        labels = numpy.asarray(classes)[labels]
     return Source(
         name=path.resolve().name,
         features=numpy.concatenate([images for images, _ in read]),

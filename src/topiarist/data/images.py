@@ -47,6 +47,7 @@ def opened(path: Path) -> Iterator[Image.Image]:
     """Open a picture, telling whatever is wrong with it as a DataError."""
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # damaged metadata, which is not used
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=FORMATS) as picture:
                 yield picture
@@ -61,7 +62,13 @@ def read_header(path: Path) -> tuple[str, tuple[int, int]]:
     with opened(path) as picture:
         if picture.mode in DEEP_MODES:
             raise DataError(f"{path} has 32 bits a channel; save it with 8 or 16")
-        return picture.mode, (picture.height, picture.width)
+        return mode_of(picture), (picture.height, picture.width)
+
+
+def mode_of(picture: Image.Image) -> str:
+    """Give the mode of a picture, that of grey for a palette of greys."""
+    colours = numpy.asarray(picture.getpalette() or [0, 1, 2]).reshape(-1, 3)
+    return "L" if picture.mode == "P" and (colours == colours[:, :1]).all() else picture.mode
 
 
 def read_picture(path: Path, *, grey: bool, height: int, width: int) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from xml.etree.ElementTree import ParseError
 
@@ -13,6 +14,7 @@ from topiarist.data.tidying import check_header
 from topiarist.errors import DataError
 
 BYTES_A_VALUE = 8
+FrameReader = Callable[[Path], tuple[pandas.DataFrame, list[str]]]
 
 
 def read_parquet(path: Path) -> tuple[pandas.DataFrame, list[str]]:
@@ -40,13 +42,12 @@ def read_excel(path: Path) -> tuple[pandas.DataFrame, list[str]]:
     try:
         with zipfile.ZipFile(path) as archive:
             check_size(str(path), sum(member.file_size for member in archive.infolist()))
-        sheets = pandas.ExcelFile(path, engine="openpyxl")
-        with sheets:
-            cells = sheets.parse(0, header=None)
-            names = sheets.sheet_names
+        with pandas.ExcelFile(path, engine="openpyxl") as workbook:
+            cells = pandas.read_excel(workbook, header=None)
+            names = workbook.sheet_names
     except (zipfile.BadZipFile, zlib.error, ParseError, EOFError) as error:
         raise DataError(f"{path} cannot be read as an Excel workbook: {error}") from error
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, NotImplementedError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
         raise DataError(f"{path} is not a whole Excel workbook: {error}") from error
     if cells.empty:
         raise DataError(f"{path} is empty: the first sheet needs a header and rows")

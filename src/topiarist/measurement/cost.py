@@ -6,6 +6,8 @@ dispatch mode of our own would rest on a private module of torch. One multiply-a
 operations. Padding counts as input; biases, norms, activations and pooling do not count.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,9 +19,23 @@ from topiarist.measurement.evaluating import call, evaluating, placed
 
 def count_macs(model: nn.Module, sample: Tensor) -> int:
     """Count the multiply-accumulates for one sample, given as a batch (1, *input_shape)."""
-    with evaluating(model), FlopCounterMode(display=False, custom_mapping=VECTOR_PRODUCTS) as counter:
+    counter = FlopCounterMode(display=False, custom_mapping=VECTOR_PRODUCTS)
+    with evaluating(model), frozen(model), counter:
         call(model, placed(sample, model))
     return int(counter.get_total_flops()) // 2
+
+
+@contextmanager
+def frozen(model: nn.Module) -> Iterator[None]:
+    """Let no parameter ask for gradients: the counter hooks those that do, and fails where autograd is off."""
+    asking = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    try:
+        for parameter in asking:
+            parameter.requires_grad_(False)
+        yield
+    finally:
+        for parameter in asking:
+            parameter.requires_grad_(True)
 
 
 def product_operations(left: torch.Size, _right: torch.Size, **_: Any) -> int:

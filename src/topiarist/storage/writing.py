@@ -26,25 +26,31 @@ def save(model: nn.Module, path: str | Path, *, data: Data | None = None) -> Pat
     place = Path(path)
     if place.suffix != SUFFIX:
         raise ModelError(f"a model file must end in {SUFFIX}; found '{place.name}'")
-    if card_of(model).spec is not None and faithful_spec(model) is None:
+    card = card_to_write(model, data)
+    if card.spec is None and card_of(model).spec is not None:
         note = f"the network is no longer what its spec describes: load it with load('{place}', into=model)"
         warnings.warn(note, TopiaristWarning, stacklevel=2)
-    write_atomically(place, serialise(model, data=data))
+    write_atomically(place, packed(model, card))
     return place
 
 
 def serialise(model: nn.Module, *, data: Data | None = None) -> bytes:
     """Give the content of the file that `save` writes."""
+    return packed(model, card_to_write(model, data))
+
+
+def packed(model: nn.Module, card: Card) -> bytes:
+    """Give weights and card in the file's format."""
     state = named_tensors(model)
     aliases = tied_names(state)
     tensors = unshared({name: tensor for name, tensor in state.items() if name not in aliases})
-    header = make_header(card_to_write(model, data), aliases, tensors)
+    header = make_header(card, aliases, tensors)
     content: bytes = pack(tensors, metadata={KEY: header.to_text()})
     return content
 
 
 def card_to_write(model: nn.Module, data: Data | None) -> Card:
-    """Give the network's card with what is known of the data."""
+    """Give the network's card with what is known of the data, and with its spec only where that still holds."""
     card = replace(card_of(model), spec=faithful_spec(model))
     if data is None:
         return card

@@ -1,0 +1,141 @@
+"""Ten folds trained as one, side by side with what people do today; one core, one run.
+
+Ten folds of a 10–100–7 network on 674 samples, batch 32, Adam, the same initial learning rate and epochs for all:
+a plain PyTorch loop with `DataLoader`, the same without `DataLoader`, scikit-learn's `MLPClassifier`, our loop one
+network at a time (autograd), and our stack. Then the same network with batch norm and dropout.
+"""
+
+import argparse
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+
+import numpy
+import torch
+from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from topiarist import Data, TrainConfig, models, train_many
+from topiarist.data import Part
+from topiarist.randomness import generator, isolated
+from topiarist.training.inference import predict_logits
+
+FOLDS, SIZES, RATE, BATCH = 10, (10, 100, 7), 0.01, 32
+
+
+def make_folds() -> list[Data]:
+    """Make 674 samples with 10 features and 7 classes that overlap, in ten stratified folds."""
+    x, y = make_classification(
+        674, 10, n_informative=8, n_redundant=0, n_classes=7, n_clusters_per_class=1, class_sep=1.0, random_state=0
+    )
+    return Data.from_arrays(x, y, name="674 samples").folds(FOLDS)
+
+
+def part(data: Data, name: str) -> Part:
+    """Give a part, which is in memory."""
+    found = getattr(data, name)
+    assert isinstance(found, Part)
+    return found
+
+
+def network(fold: int, *, extras: bool) -> nn.Module:
+    """Make the network of a fold; all contestants but scikit-learn start from the same weights."""
+    more = {"batch_norm": "before", "dropout": 0.2} if extras else {}
+    return models.mlp(SIZES, "sigmoid", generator=generator(fold, "weights"), **more)  # type: ignore[arg-type]
+
+
+def plain_loop(folds: list[Data], epochs: int, *, loader: bool, extras: bool) -> list[nn.Module]:
+    """Train as most people write it: one network after the other, autograd, torch.optim."""
+    trained = []
+    for fold, data in enumerate(folds):
+        model, samples = network(fold, extras=extras).train(), part(data, "train")
+        optimizer = torch.optim.Adam(model.parameters(), lr=RATE)
+        criterion = nn.CrossEntropyLoss()
+        batches = DataLoader(TensorDataset(samples.x, samples.y), batch_size=BATCH, shuffle=True)
+        for _ in range(epochs):
+            order = torch.randperm(len(samples))
+            pieces = ((samples.x[rows], samples.y[rows]) for rows in torch.split(order, BATCH))
+            for x, y in batches if loader else pieces:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+        trained.append(model.eval())
+    return trained
+
+
+def ours(folds: list[Data], epochs: int, *, stacked: bool, extras: bool) -> list[nn.Module]:
+    """Train with `train_many`."""
+    trained = [network(fold, extras=extras) for fold in range(len(folds))]
+    train_many(trained, folds, TrainConfig(epochs=epochs, learning_rate=RATE, batch_size=BATCH), stacked=stacked)
+    return trained
+
+
+def scikit_learn(folds: list[Data], epochs: int) -> list[MLPClassifier]:
+    """Train scikit-learn's network with the same settings, without its stopping rule."""
+    trained = []
+    for fold, data in enumerate(folds):
+        model = MLPClassifier(
+            SIZES[1:2], activation="logistic", batch_size=BATCH, learning_rate_init=RATE, alpha=0.0, max_iter=epochs,
+            n_iter_no_change=epochs + 1, random_state=fold,
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(part(data, "train").x.numpy(), part(data, "train").y.numpy())
+        trained.append(model)
+    return trained
+
+
+def accuracy(trained: list[nn.Module] | list[MLPClassifier], folds: list[Data]) -> float:
+    """Give the mean test accuracy over folds."""
+    found = []
+    for model, data in zip(trained, folds, strict=True):
+        test = part(data, "test")
+        if isinstance(model, nn.Module):
+            predicted = predict_logits(model, test.x).argmax(dim=1).numpy()
+        else:
+            predicted = model.predict(test.x.numpy())
+        found.append(float(numpy.mean(predicted == test.y.numpy())))
+    return statistics.mean(found)
+
+
+def main() -> None:
+    """Time every contestant in turn, several rounds, and print medians."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    folds, epochs = make_folds(), chosen.epochs
+    contestants: dict[str, Callable[[], list[nn.Module] | list[MLPClassifier]]] = {
+        "plain loop, DataLoader": lambda: plain_loop(folds, epochs, loader=True, extras=False),
+        "plain loop, indexing": lambda: plain_loop(folds, epochs, loader=False, extras=False),
+        "scikit-learn MLPClassifier": lambda: scikit_learn(folds, epochs),
+        "ours, one by one (autograd)": lambda: ours(folds, epochs, stacked=False, extras=False),
+        "ours, stacked": lambda: ours(folds, epochs, stacked=True, extras=False),
+        "norm + dropout: plain loop, DataLoader": lambda: plain_loop(folds, epochs, loader=True, extras=True),
+        "norm + dropout: ours, one by one": lambda: ours(folds, epochs, stacked=False, extras=True),
+        "norm + dropout: ours, stacked": lambda: ours(folds, epochs, stacked=True, extras=True),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in contestants}
+    accuracies: dict[str, float] = {}
+    for _ in range(chosen.rounds):
+        for name, run in contestants.items():
+            with isolated(0):
+                start = time.perf_counter()
+                trained = run()
+                seconds[name].append(time.perf_counter() - start)
+            accuracies[name] = accuracy(trained, folds)
+    print(f"{FOLDS} folds, {epochs} epochs, median of {chosen.rounds} rounds, one thread\n")
+    print(f"{'':40} {'seconds':>8} {'accuracy':>9} {'stacked is':>11}")
+    for name, times in seconds.items():
+        rival = "norm + dropout: ours, stacked" if name.startswith("norm") else "ours, stacked"
+        ratio = statistics.median(times) / statistics.median(seconds[rival])
+        print(f"{name:40} {statistics.median(times):8.2f} {accuracies[name]:9.3f} {ratio:9.1f} ×")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""`topiarist measure`: what a saved network is worth and what it costs."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import typer
+
+from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Target
+from topiarist.cli.output import emit, measurement_rows, print_rows
+
+
+def measure_command(
+    model: ModelFile,
+    data: DataLocation,
+    target: Target = None,
+    group: Group = None,
+    part: Annotated[
+        Literal["train", "validation", "test", "all"], typer.Option("--part", help="On which part of the data.")
+    ] = "test",
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, help="Of the split.  [default: the one that the network was trained with]"),
+    ] = None,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="On how many threads latency is timed.")] = 1,
+    into: Into = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure accuracy, log loss, parameters, size in memory and on disk, MACs and latency.
+
+    Example: topiarist measure digits.safetensors digits
+
+    The data are split as in training, so that the test part is the one that training never saw.
+    """
+    from topiarist.cli.loading import load_for, load_network
+    from topiarist.measurement import measure
+
+    network = load_network(model, into)
+    samples = load_for(network, data, target=target, group=group, part=part, seed=seed)
+    measured = measure(network, samples, threads=threads, path=model).to_json()
+    result = {"model": str(model), "data": data, "part": part, **measured}
+    emit(result, as_json=as_json, show=show_measurement)
+
+
+def show_measurement(result: Mapping[str, Any]) -> None:
+    """Print what a person wants to know."""
+    print_rows(
+        {"model": result["model"], "data": f"{result['data']}, {result['part']} part", **measurement_rows(result)}
+    )

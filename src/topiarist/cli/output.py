@@ -1,0 +1,69 @@
+"""What a command shows: a table for people, one JSON object for programs, a bar while one waits."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+
+def emit(result: Mapping[str, Any], *, as_json: bool, show: Callable[[Mapping[str, Any]], None]) -> None:
+    """Print the result for a program or for a person."""
+    if as_json:
+        typer.echo(json.dumps(result))
+    else:
+        show(result)
+
+
+def print_rows(rows: Mapping[str, str]) -> None:
+    """Print names and values in two columns."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for name, value in rows.items():
+        table.add_row(Text(name, style="dim"), Text(value))
+    Console().print(table)
+
+
+def measurement_rows(measured: Mapping[str, Any]) -> dict[str, str]:
+    """Give a measurement in words."""
+    return {
+        "accuracy": f"{measured['accuracy']:.2%}  (macro {measured['macro_accuracy']:.2%}, {measured['samples']} samples)",
+        "log loss": f"{measured['log_loss']:.4f}",
+        "parameters": f"{measured['parameters']:,}  ({measured['nonzero']:,} not zero)",
+        "size": f"{measured['size_kb']:.1f} KB in memory, {measured['file_kb']:.1f} KB on disk",
+        "MACs": f"{measured['macs']:,} a sample",
+        "latency": f"{measured['latency_ms']:.3f} ms a sample, ±{measured['latency_spread_ms']:.3f}"
+        f" ({measured['threads']} thread{'' if measured['threads'] == 1 else 's'})",
+    }
+
+
+@contextmanager
+def epoch_bar(epochs: int, what: str) -> Iterator[Callable[[int, Any], None] | None]:
+    """Give something to call after each epoch: a bar with the time left on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[figure]}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=epochs, figure="")
+
+        def show(number: int, records: Any) -> None:
+            known = [record.validation_accuracy for record in records if record.validation_accuracy is not None]
+            figure = f"validation {sum(known) / len(known):.1%}" if known else ""
+            bar.update(task, completed=number, figure=figure)
+
+        yield show

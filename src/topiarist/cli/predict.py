@@ -1,0 +1,84 @@
+"""`topiarist predict`: the class of each sample, with its probability."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from topiarist.cli.options import AsJson, DataLocation, Into, ModelFile, Target
+from topiarist.cli.output import emit
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def predict_command(
+    model: ModelFile,
+    data: DataLocation,
+    target: Target = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write a CSV file, not to standard output.")] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="A column for the probability of every class.")
+    ] = False,
+    monte_carlo: Annotated[
+        int | None,
+        typer.Option("--monte-carlo", min=2, metavar="PASSES", help="Monte-Carlo dropout: mean and spread of passes."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of Monte-Carlo dropout.")] = 0,
+    into: Into = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the class of every sample, in the order of the data; no labels are needed.
+
+    Example: topiarist predict flowers.safetensors new.csv --out predictions.csv
+    """
+    from topiarist.cli.loading import features_for, load_network
+    from topiarist.files import write_atomically
+
+    network = load_network(model, into)
+    x = features_for(network, data, target=target)
+    table = prediction_table(network, x, probabilities=probabilities, passes=monte_carlo, seed=seed)
+    text = table.to_csv(index=False)
+    if out is not None:
+        write_atomically(out, text.encode())
+    result = {
+        "model": str(model),
+        "data": data,
+        "samples": len(table),
+        "out": None if out is None else str(out),
+        "predictions": table["prediction"].tolist(),
+        "columns": {name: table[name].tolist() for name in table.columns if name != "prediction"},
+    }
+
+    def show(result: Mapping[str, Any]) -> None:
+        typer.echo(text.rstrip("\n") if out is None else f"{result['samples']} predictions written to {out}")
+
+    emit(result, as_json=as_json, show=show)
+
+
+def prediction_table(network: Any, x: Any, *, probabilities: bool, passes: int | None, seed: int) -> "pandas.DataFrame":
+    """Give one row a sample: prediction, its probability, its spread over passes, and all probabilities if asked."""
+    import pandas
+
+    from topiarist.measurement import predict_logits
+    from topiarist.models import card_of
+    from topiarist.training import monte_carlo
+
+    spread = None
+    if passes is None:
+        mean = predict_logits(network, x).softmax(dim=1)
+    else:
+        stochastic = monte_carlo(network, x, passes=passes, seed=seed)
+        mean, spread = stochastic.mean, stochastic.spread
+    chosen = mean.argmax(dim=1)
+    classes = card_of(network).classes or tuple(str(number) for number in range(mean.shape[1]))
+    columns: dict[str, Any] = {
+        "prediction": [classes[number] for number in chosen.tolist()],
+        "probability": mean.gather(1, chosen[:, None])[:, 0].tolist(),
+    }
+    if spread is not None:
+        columns["spread"] = spread.gather(1, chosen[:, None])[:, 0].tolist()
+    if probabilities:
+        columns |= {f"p({name})": mean[:, number].tolist() for number, name in enumerate(classes)}
+    return pandas.DataFrame(columns)

@@ -1,0 +1,257 @@
+"""`topiarist train`: a network for some data, with every practice by name."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from topiarist.cli import train_options as option
+from topiarist.cli.options import AsJson, DataLocation, Group, Scaling, Seed, Target, parse_shape
+from topiarist.cli.output import emit, epoch_bar, measurement_rows, print_rows
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from topiarist.data import Data
+    from topiarist.training import History, Phase, TrainConfig
+
+
+def train_command(
+    data: DataLocation,
+    target: Target = None,
+    group: Group = None,
+    scaling: Annotated[Scaling | None, typer.Option("--scaling", help="In the place of what suits the data.")] = None,
+    input_shape: option.InputShape = None,
+    out: option.Out = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+    hidden: option.Hidden = None,
+    activation: option.Activation = "relu",
+    batch_norm: option.BatchNorm = False,
+    batch_norm_position: option.BatchNormPosition = "before",
+    dropout: option.Dropout = 0.0,
+    dropout_layers: option.DropoutLayers = 3,
+    input_dropout: option.InputDropout = 0.0,
+    epochs: option.Epochs = 100,
+    batch_size: option.BatchSize = 32,
+    learning_rate: option.LearningRate = 0.001,
+    optimizer: option.Optimizer = "adam",
+    momentum: option.Momentum = 0.0,
+    nesterov: option.Nesterov = False,
+    weight_decay: option.WeightDecay = 0.0,
+    clip_value: option.ClipValue = None,
+    clip_norm: option.ClipNorm = None,
+    clip_norm_over: option.ClipNormOver = "all",
+    early_stopping: option.EarlyStopping = None,
+    monitor: option.Monitor = "loss",
+    balanced: option.Balanced = False,
+    folds: option.Folds = None,
+    device: option.Device = "cpu",
+    threads: option.Threads = None,
+    schedule: option.ScheduleName = "constant",
+    schedule_steps: option.ScheduleSteps = None,
+    schedule_power: option.SchedulePower = 1.0,
+    schedule_factor: option.ScheduleFactor = 2.0,
+    schedule_patience: option.SchedulePatience = 5,
+    warmup: option.Warmup = 0,
+    base: option.Base = None,
+    drop_top: option.DropTop = 0,
+    phases: option.Phases = None,
+) -> None:
+    """Train a network of fully connected layers, measure it on the test part and save it.
+
+    Example: topiarist train digits --hidden 64 --epochs 60 --early-stopping 8 --out digits.safetensors
+
+    With --folds, cross-validates first. With --base, goes on from a trained network. Interrupted while writing to --out:
+    the same command goes on from where it was.
+    """
+    from topiarist.data import load_data
+    from topiarist.training import Schedule, TrainConfig
+
+    config = TrainConfig(
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        optimizer=optimizer,
+        momentum=momentum,
+        nesterov=nesterov,
+        weight_decay=weight_decay,
+        schedule=Schedule(
+            name=schedule,
+            step_size=schedule_steps,
+            power=schedule_power,
+            factor=schedule_factor,
+            patience=schedule_patience,
+            warmup=warmup,
+        ),
+        clip_value=clip_value,
+        clip_norm=clip_norm,
+        clip_norm_over=clip_norm_over,
+        early_stopping=early_stopping,
+        monitor=monitor,
+        class_weights="balanced" if balanced else None,
+        seed=seed,
+        device=device,
+        threads=threads,
+    )
+    check_out(out)
+    declared = parse_phases(phases, base)
+    task = load_data(data, target=target, group=group, scaling=scaling, input_shape=parse_shape(input_shape), seed=seed)
+    network = {
+        "activation": activation,
+        "batch_norm": batch_norm_position if batch_norm else False,
+        "dropout": dropout,
+        "dropout_layers": dropout_layers,
+        "input_dropout": input_dropout,
+    }
+
+    def build(part: "Data") -> "nn.Module":
+        return build_network(part, network, hidden, base=base, drop_top=drop_top, seed=seed)
+
+    result: dict[str, Any] = {"data": task.name, "seed": seed, "config": config.model_dump(mode="json")}
+    if folds is not None:
+        result |= cross_validate(task, build, config, folds, declared)
+    if folds is None or out is not None:
+        result |= train_and_measure(task, build(task), config, declared, out)
+    emit(result, as_json=as_json, show=show_result)
+
+
+def build_network(
+    data: "Data",
+    network: Mapping[str, Any],
+    hidden: Sequence[int] | None,
+    *,
+    base: Path | None,
+    drop_top: int,
+    seed: int,
+) -> "nn.Module":
+    """Give a fresh network for the data, or the base with a fresh head."""
+    import math
+
+    from topiarist.models import mlp
+    from topiarist.randomness import generator
+    from topiarist.storage import load
+    from topiarist.training import reuse
+
+    random = generator(seed, "initial weights")
+    if base is not None:
+        return reuse(load(base), classes=len(data.classes), drop=drop_top, add=hidden or (), generator=random)
+    sizes = [math.prod(data.input_shape), *(hidden or [100]), len(data.classes)]
+    return mlp(sizes, **network, generator=random)
+
+
+def cross_validate(
+    data: "Data", build: Any, config: "TrainConfig", folds: int, phases: "Sequence[Phase]"
+) -> dict[str, Any]:
+    """Train one network a fold, all as one computation where they can be, and give the accuracies on the folds."""
+    import statistics
+
+    from topiarist.data.dataset import VALIDATION_FRACTION
+    from topiarist.measurement import measure
+    from topiarist.training import train_many, train_phases
+
+    watched = config.early_stopping is not None or config.schedule.name == "performance"
+    parts = data.folds(folds, seed=config.seed, validation_fraction=VALIDATION_FRACTION if watched else 0.0)
+    models = [build(part) for part in parts]
+    if phases:
+        for model, part in zip(models, parts, strict=True):
+            train_phases(model, part, phases, config)
+    else:
+        with epoch_bar(config.epochs, f"{folds} folds") as on_epoch:
+            train_many(models, parts, config, on_epoch=on_epoch)
+    accuracies = [measure(model, part, latency=False).accuracy for model, part in zip(models, parts, strict=True)]
+    return {
+        "folds": folds,
+        "fold_accuracies": accuracies,
+        "mean_accuracy": statistics.mean(accuracies),
+        "sd_accuracy": statistics.stdev(accuracies),
+    }
+
+
+def train_and_measure(
+    data: "Data", model: "nn.Module", config: "TrainConfig", phases: "Sequence[Phase]", out: Path | None
+) -> dict[str, Any]:
+    """Train on the training part, save where asked, measure on the test part."""
+    from topiarist.measurement import measure
+    from topiarist.storage import save
+
+    history = run_training(data, model, config, phases, out)
+    if out is not None:
+        save(model, out, data=data)
+    measured = measure(model, data, path=out).to_json()
+    return {
+        **measured,
+        "epochs": len(history.epochs),
+        "kept_epoch": history.kept_epoch,
+        "stopped": history.stopped,
+        "diverged_epoch": history.diverged_epoch,
+        "out": None if out is None else str(out),
+    }
+
+
+def run_training(
+    data: "Data", model: "nn.Module", config: "TrainConfig", phases: "Sequence[Phase]", out: Path | None
+) -> "History":
+    """Train with a bar, in phases where declared; an interruption says how to go on."""
+    from topiarist.training import train, train_phases
+
+    if phases:
+        return train_phases(model, data, phases, config)[-1]
+    checkpoint = None if out is None else out.with_name(f"{out.name}.checkpoint")
+    try:
+        with epoch_bar(config.epochs, "training") as on_epoch:
+            return train(model, data, config, checkpoint=checkpoint, on_epoch=on_epoch)
+    except KeyboardInterrupt:
+        saved = checkpoint is not None and checkpoint.exists()
+        hint = "run the same command again to go on" if saved else "nothing was written"
+        typer.echo(f"topiarist: interrupted: {hint}", err=True)
+        raise typer.Exit(130) from None
+
+
+def check_out(out: Path | None) -> None:
+    """Refuse a place where the network could not be written, before hours of training."""
+    import os
+
+    from topiarist.errors import SettingsError
+
+    if out is None:
+        return
+    if out.suffix != ".safetensors":
+        raise SettingsError(f"--out must end in .safetensors; found '{out}'")
+    if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise SettingsError(f"cannot write {out}: {out.parent} must be a folder that can be written to")
+
+
+def parse_phases(texts: Sequence[str] | None, base: Path | None) -> "Sequence[Phase]":
+    """Read phases such as 10:1 or 10:3:0.0001; a base without phases gets the usual two."""
+    from topiarist.errors import SettingsError
+    from topiarist.training import Phase
+    from topiarist.training.transfer import DEFAULT_PHASES
+
+    if not texts:
+        return () if base is None else DEFAULT_PHASES
+    if base is None:
+        raise SettingsError("--phase belongs to transfer: name the trained network with --base")
+    phases = []
+    for text in texts:
+        fields = dict(zip(("epochs", "train_top", "learning_rate"), text.split(":"), strict=False))
+        if len(text.split(":")) > 3:
+            raise SettingsError(f"a phase is written EPOCHS[:TOP[:LR]]; found '{text}'")
+        phases.append(Phase(**fields))
+    return phases
+
+
+def show_result(result: Mapping[str, Any]) -> None:
+    """Print what a person wants to know."""
+    rows: dict[str, str] = {"data": result["data"]}
+    if "folds" in result:
+        rows["accuracy"] = (
+            f"{result['mean_accuracy']:.2%} ± {result['sd_accuracy']:.2%} (mean and SD of {result['folds']} folds)"
+        )
+        rows["folds"] = " ".join(f"{accuracy:.1%}" for accuracy in result["fold_accuracies"])
+    if "accuracy" in result:
+        rows |= {"training": f"{result['stopped']}; the weights of epoch {result['kept_epoch']} are kept"}
+        rows |= measurement_rows(result)
+        rows |= {} if result["out"] is None else {"saved": result["out"]}
+    print_rows(rows)

@@ -1,0 +1,133 @@
+"""The options of `topiarist train`, in panels: the network, learning, the learning rate over time, transfer."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+NETWORK, LEARNING, SCHEDULE, TRANSFER = "The network", "Learning", "Learning rate over time", "Transfer"
+
+Hidden = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--hidden", min=1, rich_help_panel=NETWORK, help="Units of a hidden layer; once a layer.  [default: 100]"
+    ),
+]
+Activation = Annotated[
+    Literal["selu", "elu", "leaky_relu", "relu", "gelu", "silu", "tanh", "sigmoid"],
+    typer.Option("--activation", rich_help_panel=NETWORK, help="Of the hidden layers."),
+]
+BatchNorm = Annotated[bool, typer.Option("--batch-norm", rich_help_panel=NETWORK, help="Normalise each hidden layer.")]
+BatchNormPosition = Annotated[
+    Literal["before", "after"],
+    typer.Option("--batch-norm-position", rich_help_panel=NETWORK, help="Before or after the activation."),
+]
+Dropout = Annotated[
+    float, typer.Option("--dropout", min=0, max=0.99, rich_help_panel=NETWORK, help="On the last hidden layers.")
+]
+DropoutLayers = Annotated[
+    int, typer.Option("--dropout-layers", min=0, rich_help_panel=NETWORK, help="How many of the last hidden layers.")
+]
+InputDropout = Annotated[
+    float, typer.Option("--input-dropout", min=0, max=0.99, rich_help_panel=NETWORK, help="Dropout on the inputs.")
+]
+
+Epochs = Annotated[
+    int, typer.Option("--epochs", min=0, rich_help_panel=LEARNING, help="Passes over the training part.")
+]
+BatchSize = Annotated[
+    int, typer.Option("--batch", "--batch-size", min=1, rich_help_panel=LEARNING, help="Samples a step.")
+]
+LearningRate = Annotated[
+    float, typer.Option("--lr", "--learning-rate", rich_help_panel=LEARNING, help="Initial (one-cycle: highest) rate.")
+]
+Optimizer = Annotated[
+    Literal["sgd", "adam", "adamw", "rmsprop"],
+    typer.Option("--optimizer", rich_help_panel=LEARNING, help="How steps follow from gradients."),
+]
+Momentum = Annotated[float, typer.Option("--momentum", rich_help_panel=LEARNING, help="Of sgd and rmsprop.")]
+Nesterov = Annotated[bool, typer.Option("--nesterov", rich_help_panel=LEARNING, help="Nesterov's momentum, with sgd.")]
+WeightDecay = Annotated[
+    float, typer.Option("--weight-decay", min=0, rich_help_panel=LEARNING, help="L2 penalty on kernels.")
+]
+ClipValue = Annotated[
+    float | None, typer.Option("--clip-value", rich_help_panel=LEARNING, help="Bring each gradient entry into ±VALUE.")
+]
+ClipNorm = Annotated[
+    float | None, typer.Option("--clip-norm", rich_help_panel=LEARNING, help="Scale gradients of a larger norm down.")
+]
+ClipNormOver = Annotated[
+    Literal["all", "tensor"],
+    typer.Option("--clip-norm-over", rich_help_panel=LEARNING, help="Norm over all gradients, or of each tensor."),
+]
+EarlyStopping = Annotated[
+    int | None,
+    typer.Option(
+        "--early-stopping",
+        min=1,
+        metavar="EPOCHS",
+        rich_help_panel=LEARNING,
+        help="Stop after so many epochs without improvement on the validation part; the best weights are kept.",
+    ),
+]
+Monitor = Annotated[
+    Literal["loss", "accuracy", "macro_accuracy"],
+    typer.Option("--monitor", rich_help_panel=LEARNING, help="What early stopping and performance scheduling watch."),
+]
+Balanced = Annotated[
+    bool, typer.Option("--balanced", rich_help_panel=LEARNING, help="Weigh classes by inverse frequency.")
+]
+Folds = Annotated[
+    int | None, typer.Option("--folds", min=2, rich_help_panel=LEARNING, help="Cross-validate, all folds at once.")
+]
+Device = Annotated[str, typer.Option("--device", rich_help_panel=LEARNING, help="Where to compute, e.g. cuda.")]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads", min=1, rich_help_panel=LEARNING, help="For torch.  [default: 1 below a million parameters]"
+    ),
+]
+
+ScheduleName = Annotated[
+    Literal["constant", "power", "exponential", "performance", "cosine", "one-cycle"],
+    typer.Option("--schedule", rich_help_panel=SCHEDULE, help="How the learning rate changes, step by step."),
+]
+ScheduleSteps = Annotated[
+    float | None,
+    typer.Option(
+        "--schedule-steps", rich_help_panel=SCHEDULE, help="s of power η/(1+t/s)^c and exponential η·0.1^(t/s)."
+    ),
+]
+SchedulePower = Annotated[
+    float, typer.Option("--schedule-power", rich_help_panel=SCHEDULE, help="c of power scheduling.")
+]
+ScheduleFactor = Annotated[
+    float, typer.Option("--schedule-factor", rich_help_panel=SCHEDULE, help="Performance scheduling divides by it.")
+]
+SchedulePatience = Annotated[
+    int,
+    typer.Option("--schedule-patience", rich_help_panel=SCHEDULE, help="… after so many epochs that are no better."),
+]
+Warmup = Annotated[
+    int, typer.Option("--warmup", min=0, metavar="STEPS", rich_help_panel=SCHEDULE, help="First rise linearly.")
+]
+
+Base = Annotated[
+    Path | None, typer.Option("--base", rich_help_panel=TRANSFER, help="A model file whose lower layers are reused.")
+]
+DropTop = Annotated[
+    int, typer.Option("--drop-top", min=0, rich_help_panel=TRANSFER, help="Leave out so many of its top hidden layers.")
+]
+Phases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--phase",
+        metavar="EPOCHS[:TOP[:LR]]",
+        rich_help_panel=TRANSFER,
+        help="Train the TOP last layers for so many epochs; once a phase.  [default: 10:1, then 10:3:0.0001]",
+    ),
+]
+Out = Annotated[Path | None, typer.Option("--out", help="Where to write the network (.safetensors).")]
+InputShape = Annotated[
+    str | None, typer.Option("--input-shape", metavar="1x8x8", help="See flat samples as pictures of this shape.")
+]

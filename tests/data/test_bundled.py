@@ -1,0 +1,34 @@
+import numpy
+import pandas
+import pytest
+
+from topiarist.data.bundled import BUNDLED, read_bundled
+
+
+def test_digits_are_flat_arrays() -> None:
+    source = read_bundled("digits")
+    assert isinstance(source.features, numpy.ndarray)
+    assert source.features.shape == (1797, 64)
+    assert source.scaling == "minmax"
+    assert source.classes == tuple("0123456789")
+
+
+@pytest.mark.parametrize(("name", "rows", "columns", "classes"), [("breast-cancer", 569, 30, 2), ("wine", 178, 13, 3)])
+def test_tables(name: str, rows: int, columns: int, classes: int) -> None:
+    source = read_bundled(name)
+    assert source.features.shape == (rows, columns)
+    assert source.classes is not None
+    assert len(source.classes) == classes
+
+
+def test_iris_has_the_names_of_scikit_learn() -> None:
+    source = read_bundled("iris")
+    assert isinstance(source.features, pandas.DataFrame)
+    assert source.features.columns[0] == "sepal length (cm)"
+    assert source.classes == ("setosa", "versicolor", "virginica")
+    assert source.labels is not None
+    assert source.labels.tolist() == ["setosa"] * 50 + ["versicolor"] * 50 + ["virginica"] * 50
+
+
+def test_all_names_are_read() -> None:
+    assert [read_bundled(name).name for name in BUNDLED] == list(BUNDLED)
