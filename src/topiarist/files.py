@@ -17,6 +17,7 @@ def replacing(path: Path) -> Iterator[Path]:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
         raise cannot_write(path, error) from error
+    os.fchmod(handle, 0o666 & ~umask())
     os.close(handle)
     temporary = Path(name)
     try:
@@ -34,6 +35,13 @@ def write_atomically(path: Path, content: bytes) -> None:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
+
+
+def umask() -> int:
+    """Give the permissions that new files of this process are denied; the system tells only by a change."""
+    found = os.umask(0)
+    os.umask(found)
+    return found
 
 
 def cannot_write(path: Path, error: OSError) -> TopiaristError:

@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, TextIO
 
 import typer
 
@@ -67,7 +67,14 @@ def usage_message(error: typer.TyperException) -> str:
     return f"{' '.join(said.split())} (see: {where} --help)"
 
 
-def show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
     """Print what was decided on the user's behalf as one line on standard error."""
     if issubclass(category, TopiaristWarning):
         typer.echo(f"topiarist: note: {message}", err=True)

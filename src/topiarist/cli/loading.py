@@ -1,6 +1,7 @@
 """A saved network, and data seen through what the network's card says."""
 
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -10,7 +11,7 @@ from topiarist.errors import DataError, ModelError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from topiarist.data import AnyPart
+    from topiarist.data import Part, Preprocessing
 
 
 def load_network(path: Path, into: str | None) -> "nn.Module":
@@ -48,35 +49,38 @@ def load_for(
     group: str | None,
     part: Literal["train", "validation", "test", "all"],
     seed: int | None,
-) -> "AnyPart":
-    """Read a part of the data with the network's own preprocessing and classes."""
-    from topiarist.data import Data, find_source
+) -> "Part":
+    """Read a part of the data, split as in training, with the network's own preprocessing and classes."""
+    import numpy
+
+    from topiarist.data import find_source, make_part, number_labels, split_source
     from topiarist.models import card_of
 
-    card = card_of(network)
-    chosen = seed if seed is not None else card.seed or 0
-    data = Data.from_source(
-        find_source(location, target=target, group=group),
-        seed=chosen,
-        preprocessing=card.preprocessing,
-        classes=card.classes,
-        **({"test_fraction": 0.0, "validation_fraction": 0.0} if part == "all" else {}),
-    )
+    card, preprocessing = card_of(network), preprocessing_of(network)
+    source = replace(find_source(location, target=target, group=group), classes=card.classes)
+    labels, _ = number_labels(source)
     if part == "all":
-        return data.whole()
-    parts: dict[str, AnyPart] = {"train": data.train, "validation": data.validation, "test": data.test}
-    return parts[part]
+        rows = numpy.arange(len(labels))
+    else:
+        split = split_source(source, labels, seed=(card.seed or 0) if seed is None else seed)
+        rows = {"train": split.train, "validation": split.validation, "test": split.test}[part]
+    return make_part(source, labels, rows, preprocessing)
 
 
 def features_for(network: "nn.Module", location: str, *, target: str | None) -> "Tensor":
     """Read raw samples, labelled or not, and turn them into what the network reads."""
     from topiarist.data import find_source
+
+    return preprocessing_of(network)(find_source(location, target=target, labelled=False).features)
+
+
+def preprocessing_of(network: "nn.Module") -> "Preprocessing":
+    """Give the preprocessing that was saved with a network."""
     from topiarist.models import card_of
 
-    source = find_source(location, target=target, labelled=False)
-    preprocessing = card_of(network).preprocessing
-    if preprocessing is None:
+    found = card_of(network).preprocessing
+    if found is None:
         raise DataError(
             "the model file does not say how to read raw samples: save it with save(model, path, data=data)"
         )
-    return preprocessing(source.features)
+    return found

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 DATA_FORMS = (
-    "A name (digits, breast-cancer, wine, iris, or one of `topiarist data list`), a .csv, .parquet, .xlsx, .npz, .mat or "
-    "IDX file, a CIFAR archive, or a folder with one folder a class or with a meta.csv."
+    "A name (digits, breast-cancer, wine, iris, or one of `topiarist data list`), a .csv, .parquet, .xlsx, .npz, .mat "
+    "or IDX file, a CIFAR archive, or a folder with one folder a class or with a meta.csv."
 )
 
 DataLocation = Annotated[str, typer.Argument(metavar="DATA", help=DATA_FORMS)]

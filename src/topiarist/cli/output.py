@@ -32,7 +32,8 @@ def print_rows(rows: Mapping[str, str]) -> None:
 def measurement_rows(measured: Mapping[str, Any]) -> dict[str, str]:
     """Give a measurement in words."""
     return {
-        "accuracy": f"{measured['accuracy']:.2%}  (macro {measured['macro_accuracy']:.2%}, {measured['samples']} samples)",
+        "accuracy": f"{measured['accuracy']:.2%} of {measured['samples']} samples",
+        "macro accuracy": f"{measured['macro_accuracy']:.2%}",
         "log loss": f"{measured['log_loss']:.4f}",
         "parameters": f"{measured['parameters']:,}  ({measured['nonzero']:,} not zero)",
         "size": f"{measured['size_kb']:.1f} KB in memory, {measured['file_kb']:.1f} KB on disk",

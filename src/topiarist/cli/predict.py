@@ -61,9 +61,9 @@ def prediction_table(network: Any, x: Any, *, probabilities: bool, passes: int |
     """Give one row a sample: prediction, its probability, its spread over passes, and all probabilities if asked."""
     import pandas
 
-    from topiarist.measurement import predict_logits
     from topiarist.models import card_of
     from topiarist.training import monte_carlo
+    from topiarist.training.inference import predict_logits
 
     spread = None
     if passes is None:

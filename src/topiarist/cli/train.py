@@ -63,8 +63,8 @@ def train_command(
 
     Example: topiarist train digits --hidden 64 --epochs 60 --early-stopping 8 --out digits.safetensors
 
-    With --folds, cross-validates first. With --base, goes on from a trained network. Interrupted while writing to --out:
-    the same command goes on from where it was.
+    With --folds, cross-validates. With --base, goes on from a trained network. After an interruption, the same command
+    with the same --out goes on from where it was.
     """
     from topiarist.data import load_data
     from topiarist.training import Schedule, TrainConfig

@@ -1,6 +1,7 @@
 """`Data` and its loaders, one file a source; folds and preprocessing."""
 
-from topiarist.data.dataset import AnyPart, Data, Part, Stream
+from topiarist.data.dataset import AnyPart, Data, Part, Stream, make_part, split_source
+from topiarist.data.labels import number_labels
 from topiarist.data.load import find_source, load_data
 from topiarist.data.preprocessing import Preprocessing
 from topiarist.data.source import Scaling, Source
@@ -15,4 +16,7 @@ __all__ = [
     "Stream",
     "find_source",
     "load_data",
+    "make_part",
+    "number_labels",
+    "split_source",
 ]

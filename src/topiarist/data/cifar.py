@@ -70,9 +70,7 @@ def read_cifar_batch(path: Path, *, labelled: bool) -> Source:
     """Read one batch, with the names of the classes where they are beside it."""
     family = family_of(path.name)
     if family is None:
-        raise DataError(
-            f"{path} is not named like a CIFAR batch, such as data_batch_1.bin, test_batch.bin or train.bin"
-        )
+        raise DataError(f"{path} is not named like a CIFAR batch, such as data_batch_1.bin or train.bin")
     beside = [path, path.with_name(family.names)]
     return assemble(path, {found.name: read_whole(found) for found in beside if found.is_file()}, labelled=labelled)
 

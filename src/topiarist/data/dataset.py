@@ -65,6 +65,7 @@ class Data:
     notes: tuple[str, ...] = ()
     source: Source | None = None
     split: Split | None = None
+    seed: int | None = None
 
     @classmethod
     def from_arrays(
@@ -123,38 +124,39 @@ class Data:
     ) -> Self:
         """Split what a loader found; a split that comes with the source is respected."""
         labels, classes = number_labels(source)
-        fractions = {"test": test_fraction, "validation": validation_fraction}
-        chosen = split_rows(labels, groups=source.groups, parts=source.parts, fractions=fractions, seed=seed)
+        chosen = split_source(
+            source, labels, seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction
+        )
         notes = (*source.notes, *wide_text_notes(source.features), *small_class_notes(labels, classes, chosen))
         for note in notes:
             warnings.warn(note, TopiaristWarning, stacklevel=2)
         settled = source if scaling is None else replace(source, scaling=scaling)
-        return cls._of_split(settled, chosen, input_shape=input_shape, notes=notes)
+        return cls._of_split(settled, chosen, input_shape=input_shape, notes=notes, seed=seed)
 
     @classmethod
     def _of_split(
-        cls, source: Source, split: Split, *, input_shape: tuple[int, ...] | None, notes: tuple[str, ...] = ()
+        cls,
+        source: Source,
+        split: Split,
+        *,
+        input_shape: tuple[int, ...] | None,
+        notes: tuple[str, ...] = (),
+        seed: int | None = None,
     ) -> Self:
         labels, classes = number_labels(source)
         preprocessing = fit_preprocessing(source.features, split.train, scaling=source.scaling, input_shape=input_shape)
-
-        def part(rows: Rows) -> Part:
-            features = source.features
-            chosen = features.iloc[rows] if isinstance(features, pandas.DataFrame) else features[rows]
-            groups = None if source.groups is None else source.groups[rows]
-            return Part(preprocessing(chosen), torch.from_numpy(labels[rows]), groups)
-
         return cls(
             name=source.name,
             classes=classes,
             input_shape=preprocessing.input_shape,
-            train=part(split.train),
-            validation=part(split.validation),
-            test=part(split.test),
+            train=make_part(source, labels, split.train, preprocessing),
+            validation=make_part(source, labels, split.validation, preprocessing),
+            test=make_part(source, labels, split.test, preprocessing),
             preprocessing=preprocessing,
             notes=notes,
             source=source,
             split=split,
+            seed=seed,
         )
 
     def folds(
@@ -190,3 +192,24 @@ class Data:
             split = Split(train=rows[rest[~held]], validation=rows[rest[held]], test=rows[test])
             made.append(type(self)._of_split(source, split, input_shape=self.input_shape))
         return made
+
+
+def split_source(
+    source: Source,
+    labels: NDArray[numpy.int64],
+    *,
+    seed: int,
+    test_fraction: float = TEST_FRACTION,
+    validation_fraction: float = VALIDATION_FRACTION,
+) -> Split:
+    """Give the rows of each part; the same source and seed give the same rows."""
+    fractions = {"test": test_fraction, "validation": validation_fraction}
+    return split_rows(labels, groups=source.groups, parts=source.parts, fractions=fractions, seed=seed)
+
+
+def make_part(source: Source, labels: NDArray[numpy.int64], rows: Rows, preprocessing: Preprocessing) -> Part:
+    """Turn some rows of a source into what a network reads."""
+    features = source.features
+    chosen = features.iloc[rows] if isinstance(features, pandas.DataFrame) else features[rows]
+    groups = None if source.groups is None else source.groups[rows]
+    return Part(preprocessing(chosen), torch.from_numpy(labels[rows]), groups)

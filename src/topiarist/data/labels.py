@@ -20,7 +20,7 @@ def number_labels(source: Source) -> tuple[NDArray[numpy.int64], tuple[str, ...]
     names = label_names(source.labels)
     in_order = names[numpy.argsort(order_key(source.labels), kind="stable")]
     classes = source.classes or tuple(dict.fromkeys(in_order.tolist()))
-    if len(set(names)) < 2:
+    if source.classes is None and len(classes) < 2:
         raise DataError(f"{source.name} has one class only ('{names[0]}'): there is nothing to tell apart")
     return look_up(names, classes, name=source.name), classes
 

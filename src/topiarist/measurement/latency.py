@@ -1,7 +1,5 @@
 """How long a network takes for one sample, on a given number of threads."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -10,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.errors import SettingsError
-from topiarist.measurement.evaluating import call, evaluating, placed
+from topiarist.parallel import torch_threads
+from topiarist.training.inference import call, evaluating, numbers_of, placed
 
 REPEATS = 1000
 FEWEST_REPEATS = 5
@@ -36,8 +35,8 @@ def time_sample(model: nn.Module, sample: Tensor, *, repeats: int = REPEATS, thr
     """
     if repeats < 1:
         raise SettingsError(f"repeats must be at least 1; found {repeats}")
-    with using_threads(threads), evaluating(model):
-        x = placed(sample, model)
+    with torch_threads(threads), evaluating(model):
+        x = placed(sample, numbers_of(model))
         warm_up_end = perf_counter() + WARM_UP_SECONDS
         while time_once(model, x) and perf_counter() < warm_up_end:
             pass
@@ -64,16 +63,3 @@ def is_stable(seconds: list[float]) -> bool:
     """Say whether the standard error of the median, 0.93 · interquartile range / √n, is small beside it."""
     low, median, high = numpy.percentile(seconds, [25, 50, 75])
     return bool(0.93 * (high - low) <= STABLE_WITHIN * median * len(seconds) ** 0.5)
-
-
-@contextmanager
-def using_threads(threads: int) -> Iterator[None]:
-    """Let torch compute on so many threads inside the block."""
-    if threads < 1:
-        raise SettingsError(f"threads must be at least 1; found {threads}")
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

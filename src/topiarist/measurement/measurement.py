@@ -11,9 +11,9 @@ from topiarist.data import AnyPart, Data
 from topiarist.errors import DataError, ModelError
 from topiarist.measurement.cost import count_macs
 from topiarist.measurement.latency import REPEATS, time_sample
-from topiarist.measurement.score import BATCH_SIZE, first_sample, logits_and_labels
 from topiarist.measurement.size import BYTES_PER_KB, count_nonzero, count_parameters, size_kb
 from topiarist.storage import serialise
+from topiarist.training.inference import BATCH_SIZE, first_sample, part_logits
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
 
 PartName = Literal["train", "validation", "test"]
@@ -66,7 +66,7 @@ def measure(
     task = data if isinstance(data, Data) else None
     samples = data if not isinstance(data, Data) else chosen_part(data, part)
     written = len(serialise(model, data=task)) if path is None else file_size(Path(path))
-    logits, labels = logits_and_labels(model, samples, batch_size=batch_size)
+    logits, labels = part_logits(model, samples, batch_size=batch_size)
     check_classes(logits.shape[1], labels.max().item(), task)
     sample = first_sample(samples)
     timed = time_sample(model, sample, repeats=repeats, threads=threads) if latency else None

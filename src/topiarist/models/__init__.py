@@ -1,8 +1,8 @@
 """Families of networks, one file each; any `nn.Module` works wherever these do."""
 
 from topiarist.models.activations import ACTIVATIONS
-from topiarist.models.card import Card, attach, attach_data, card_of
+from topiarist.models.card import Card, attach, card_for, card_of
 from topiarist.models.mlp import mlp
 from topiarist.models.spec import build
 
-__all__ = ["ACTIVATIONS", "Card", "attach", "attach_data", "build", "card_of", "mlp"]
+__all__ = ["ACTIVATIONS", "Card", "attach", "build", "card_for", "card_of", "mlp"]

@@ -39,7 +39,7 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 
 
-def activation(name: str) -> Activation:
+def find_activation(name: str) -> Activation:
     """Look an activation up by name."""
     try:
         return ACTIVATIONS[name]

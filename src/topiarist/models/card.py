@@ -15,12 +15,16 @@ ATTRIBUTE = "_topiarist_card"
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """`spec` says how to build one of our own networks without code; it is None for a user's module."""
+    """`spec` says how to build one of our own networks without code; it is None for a user's module.
+
+    `seed` is that of the split of the data, so that the test part can be found again.
+    """
 
     spec: dict[str, Any] | None = None
     classes: tuple[str, ...] | None = None
     input_shape: tuple[int, ...] | None = None
     preprocessing: Preprocessing | None = None
+    seed: int | None = None
 
 
 def card_of(model: nn.Module) -> Card:
@@ -34,9 +38,12 @@ def attach(model: nn.Module, card: Card) -> None:
     object.__setattr__(model, ATTRIBUTE, card)
 
 
-def attach_data(model: nn.Module, data: Data) -> None:
-    """Note on a network's card what data it is for."""
-    attach(
-        model,
-        replace(card_of(model), classes=data.classes, input_shape=data.input_shape, preprocessing=data.preprocessing),
+def card_for(model: nn.Module, data: Data) -> Card:
+    """Give a network's card with what is known of the data it is for."""
+    return replace(
+        card_of(model),
+        classes=data.classes,
+        input_shape=data.input_shape,
+        preprocessing=data.preprocessing,
+        seed=data.seed,
     )

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from topiarist.errors import ModelError
-from topiarist.models.activations import activation as find_activation
-from topiarist.models.activations import initialise
+from topiarist.models.activations import Activation, find_activation, initialise
 from topiarist.models.card import Card, attach
 from topiarist.randomness import generator as named_generator
+from topiarist.randomness import isolated
 
 BatchNorm = Literal["before", "after"]
 
@@ -36,20 +36,8 @@ def mlp(
     check(sizes, batch_norm, {"dropout": dropout, "input_dropout": input_dropout})
     chosen = find_activation(activation)
     random = named_generator(0, "initial weights") if generator is None else generator
-    hidden = len(sizes) - 2
-    layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
-    if input_dropout:
-        layers["input_dropout"] = nn.Dropout(input_dropout)
-    for number in range(hidden):
-        layers[f"hidden{number}"] = linear(sizes[number], sizes[number + 1])
-        steps: dict[str, nn.Module] = {f"activation{number}": chosen.make()}
-        if batch_norm:
-            norm = {f"norm{number}": nn.BatchNorm1d(sizes[number + 1])}
-            steps = {**steps, **norm} if batch_norm == "after" else {**norm, **steps}
-        layers.update(steps)
-        if dropout and number >= hidden - dropout_layers:
-            layers[f"dropout{number}"] = chosen.dropout(dropout)
-    layers["output"] = linear(sizes[-2], sizes[-1])
+    with isolated(0):  # what torch draws for its own initial weights is overwritten below
+        layers = make_layers(sizes, chosen, batch_norm, dropout, dropout_layers, input_dropout)
     for name, layer in layers.items():
         if isinstance(layer, nn.Linear):
             initialise(layer.weight, "glorot" if name == "output" else chosen.initialisation, generator=random)
@@ -60,9 +48,30 @@ def mlp(
     return model
 
 
-def linear(inputs: int, outputs: int) -> nn.Linear:
-    """Make a layer without the draw from torch's global generator that its weights would cost."""
-    return nn.Linear(inputs, outputs, device="meta").to_empty(device="cpu")
+def make_layers(
+    sizes: list[int],
+    activation: Activation,
+    batch_norm: BatchNorm | bool,
+    dropout: float,
+    dropout_layers: int,
+    input_dropout: float,
+) -> OrderedDict[str, nn.Module]:
+    """Give the layers by name, in the order in which they run."""
+    hidden = len(sizes) - 2
+    layers: OrderedDict[str, nn.Module] = OrderedDict(flatten=nn.Flatten())
+    if input_dropout:
+        layers["input_dropout"] = nn.Dropout(input_dropout)
+    for number in range(hidden):
+        layers[f"hidden{number}"] = nn.Linear(sizes[number], sizes[number + 1])
+        steps: dict[str, nn.Module] = {f"activation{number}": activation.make()}
+        if batch_norm:
+            norm = {f"norm{number}": nn.BatchNorm1d(sizes[number + 1])}
+            steps = {**steps, **norm} if batch_norm == "after" else {**norm, **steps}
+        layers.update(steps)
+        if dropout and number >= hidden - dropout_layers:
+            layers[f"dropout{number}"] = activation.dropout(dropout)
+    layers["output"] = nn.Linear(sizes[-2], sizes[-1])
+    return layers
 
 
 def check(sizes: list[int], batch_norm: BatchNorm | bool, rates: dict[str, float]) -> None:

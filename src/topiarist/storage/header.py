@@ -40,6 +40,7 @@ class Header(Version, extra="forbid"):
     classes: tuple[str, ...] | None
     input_shape: tuple[int, ...] | None
     preprocessing: dict[str, Any] | None
+    seed: int | None
     edits: tuple[dict[str, Any], ...]
     aliases: dict[str, str]
     digest: str = ""
@@ -56,6 +57,7 @@ def make_header(card: Card, aliases: dict[str, str], tensors: Mapping[str, Tenso
         classes=card.classes,
         input_shape=card.input_shape,
         preprocessing=None if card.preprocessing is None else card.preprocessing.to_json(),
+        seed=card.seed,
         edits=(),
         aliases=aliases,
     )
@@ -84,7 +86,13 @@ def card_in(header: Header) -> Card:
         preprocessing = None if record is None else Preprocessing.from_json(record)
     except (LookupError, TypeError) as error:
         raise ModelError(f"the file is damaged: its preprocessing cannot be read ({error!r})") from error
-    return Card(spec=header.spec, classes=header.classes, input_shape=header.input_shape, preprocessing=preprocessing)
+    return Card(
+        spec=header.spec,
+        classes=header.classes,
+        input_shape=header.input_shape,
+        preprocessing=preprocessing,
+        seed=header.seed,
+    )
 
 
 def digest(header: Header, tensors: Mapping[str, Tensor]) -> str:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from topiarist.data import Data
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.files import write_atomically
-from topiarist.models import Card, build, card_of
+from topiarist.models import Card, build, card_for, card_of
 from topiarist.storage.header import KEY, make_header
 from topiarist.storage.state import named_tensors, tied_names
 
@@ -51,10 +51,8 @@ def packed(model: nn.Module, card: Card) -> bytes:
 
 def card_to_write(model: nn.Module, data: Data | None) -> Card:
     """Give the network's card with what is known of the data, and with its spec only where that still holds."""
-    card = replace(card_of(model), spec=faithful_spec(model))
-    if data is None:
-        return card
-    return replace(card, classes=data.classes, input_shape=data.input_shape, preprocessing=data.preprocessing)
+    card = card_of(model) if data is None else card_for(model, data)
+    return replace(card, spec=faithful_spec(model))
 
 
 def faithful_spec(model: nn.Module) -> dict[str, Any] | None:

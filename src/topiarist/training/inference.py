@@ -1,47 +1,87 @@
-"""Logits of a network on a part of the data, as at test time."""
+"""A network as it is used after training: eval mode, no gradients, its own dtype and device."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 
 import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
-from topiarist.data import AnyPart, Stream
+from topiarist.data import AnyPart, Part
+from topiarist.errors import DataError, ModelError, SettingsError
+from topiarist.randomness import generator
 
 BATCH_SIZE = 4096
 
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a network in eval mode without gradients, and every module back into its own mode afterwards."""
+    """Put a network in evaluation mode without gradients; every submodule gets back the mode it had."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
         with torch.inference_mode():
             yield
     finally:
-        for module, mode in modes:
-            module.training = mode
+        for module, training in modes:
+            module.training = training
 
 
-def numbers_like(model: nn.Module) -> Tensor:
-    """Give an empty tensor of the dtype and on the device that the network computes with."""
-    first = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
-    return torch.empty(0, dtype=first.dtype, device=first.device)
+def numbers_of(model: nn.Module) -> Tensor:
+    """Give an empty tensor of the floating-point type and on the device that a network computes with."""
+    tensors = chain(model.parameters(), model.buffers())
+    return next((tensor for tensor in tensors if tensor.is_floating_point()), torch.empty(0)).new_empty(0)
+
+
+def placed(x: Tensor, like: Tensor) -> Tensor:
+    """Give samples on a device and, where they are real numbers, in a floating-point type."""
+    return x.to(like.device, like.dtype) if x.is_floating_point() else x.to(like.device)
+
+
+def call(model: nn.Module, x: Tensor) -> Tensor:
+    """Give the logits (n_samples, n_classes) of samples that are `placed`."""
+    try:
+        logits = model(x)
+    except (RuntimeError, ValueError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ModelError(f"the network cannot read samples of shape {tuple(x.shape[1:])}: {reason}") from error
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(x):
+        found = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
+        raise ModelError(f"the network must give logits ({len(x)}, n_classes) for {len(x)} samples; found {found}")
+    return logits
+
+
+def predict_logits(model: nn.Module, x: Tensor, *, batch_size: int = BATCH_SIZE) -> Tensor:
+    """Give the logits (n_samples, n_classes) of samples (n_samples, *input_shape), on the CPU."""
+    like = numbers_of(model)
+    with evaluating(model):
+        logits = torch.cat([call(model, placed(batch, like)).cpu() for batch in torch.split(x, batch_size)])
+    return logits.clone()  # an ordinary tensor, which autograd may touch
 
 
 def part_logits(model: nn.Module, part: AnyPart, *, batch_size: int = BATCH_SIZE) -> tuple[Tensor, Tensor]:
-    """Give logits (n_samples, n_classes) and class numbers (n_samples,), both on the CPU."""
-    like = numbers_like(model)
+    """Give the logits (n_samples, n_classes) and the class numbers (n_samples,) of a part, on the CPU."""
+    like = numbers_of(model)
     with evaluating(model):
-        outputs = [(model(x.to(like)).cpu(), torch.as_tensor(y)) for x, y in part_batches(part, batch_size)]
-    return torch.cat([logits for logits, _ in outputs]).clone(), torch.cat([y for _, y in outputs])
+        found = [(call(model, placed(x, like)).cpu(), y) for x, y in part_batches(part, batch_size)]
+    return torch.cat([logits for logits, _ in found]).clone(), torch.cat([y for _, y in found])
 
 
 def part_batches(part: AnyPart, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Give the samples of a part in their order."""
-    if isinstance(part, Stream):
-        yield from DataLoader(part.dataset, batch_size=batch_size, num_workers=part.workers)
-    else:
+    if batch_size < 1:
+        raise SettingsError(f"batch_size must be at least 1; found {batch_size}")
+    if not len(part):
+        raise DataError("there are no samples to look at: the part is empty")
+    if isinstance(part, Part):
         yield from zip(torch.split(part.x, batch_size), torch.split(part.y, batch_size), strict=True)
+    else:
+        # A generator of its own: the loader would draw from torch's global one, though nothing here is shuffled.
+        own = generator(0, "unshuffled batches")
+        yield from DataLoader(part.dataset, batch_size=batch_size, num_workers=part.workers, generator=own)
+
+
+def first_sample(part: AnyPart) -> Tensor:
+    """Give the first sample of a part as a batch (1, *input_shape)."""
+    return part.x[:1] if isinstance(part, Part) else torch.as_tensor(part.dataset[0][0]).unsqueeze(0)

@@ -8,7 +8,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from topiarist.errors import ModelError
 from topiarist.randomness import child_seed, isolated
-from topiarist.training.inference import evaluating, numbers_like
+from topiarist.training.inference import call, evaluating, numbers_of, placed
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0
         raise ModelError("Monte-Carlo dropout needs a network with dropout: this one has none")
     if passes < 2:
         raise ModelError(f"Monte-Carlo dropout needs at least 2 passes; asked for {passes}")
-    samples = x.to(numbers_like(model))
+    samples = placed(x, numbers_of(model))
     with evaluating(model), isolated(child_seed(seed, "monte carlo")):
         for module in dropouts:
             module.training = True
-        probabilities = torch.stack([model(samples).softmax(dim=1) for _ in range(passes)])
+        probabilities = torch.stack([call(model, samples).softmax(dim=1) for _ in range(passes)])
         mean, spread = probabilities.mean(dim=0), probabilities.std(dim=0)
     return MonteCarlo(mean.clone(), spread.clone())

@@ -13,7 +13,7 @@ from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.models.stacked import signature, stackable
 from topiarist.training.batching import Batches, MemoryBatches, StreamBatches
 from topiarist.training.config import TrainConfig
-from topiarist.training.inference import evaluating, numbers_like, part_batches
+from topiarist.training.inference import call, evaluating, first_sample, numbers_of, part_batches, placed
 
 SMALL_NETWORK = 1_000_000
 
@@ -37,17 +37,11 @@ def check_task(model: nn.Module, data: Data, config: TrainConfig) -> None:
 
 def check_shapes(model: nn.Module, data: Data) -> None:
     """Run one sample, to see that the network reads this data and tells its classes apart."""
-    x, _ = next(part_batches(data.train, 1))
-    try:
-        with evaluating(model):
-            output = model(x.to(numbers_like(model)))
-    except (RuntimeError, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise ModelError(f"the network cannot read samples of shape {data.input_shape}: {reason}") from error
-    found = tuple(output.shape[1:]) if isinstance(output, Tensor) else type(output).__name__
-    if found != (len(data.classes),):
+    with evaluating(model):
+        outputs = call(model, placed(first_sample(data.train), numbers_of(model))).shape[1]
+    if outputs != len(data.classes):
         raise ModelError(
-            f"the network must give {len(data.classes)} logits, one a class of {data.name}; it gives {found}"
+            f"the network must give {len(data.classes)} logits, one a class of {data.name}; it gives {outputs}"
         )
 
 

@@ -9,14 +9,14 @@ from torch import nn
 
 from topiarist.data import Data
 from topiarist.errors import SettingsError, TopiaristWarning
-from topiarist.models import attach_data
+from topiarist.models import attach, card_for
 from topiarist.parallel import torch_threads
 from topiarist.training.autograd_engine import AutogradEngine
 from topiarist.training.checkpoint import Checkpoint
 from topiarist.training.config import TrainConfig
 from topiarist.training.engine import Engine
 from topiarist.training.history import History
-from topiarist.training.inference import numbers_like
+from topiarist.training.inference import numbers_of
 from topiarist.training.loop import Loop, OnEpoch, Score
 from topiarist.training.run import Run
 from topiarist.training.stacked_engine import StackedEngine
@@ -80,7 +80,7 @@ def train_many(
         chosen = [models[i] for i in group], [datas[i] for i in group], [configs[i] for i in group]
         histories += train_group(*chosen, stacked=together, score=score, path=path, on_epoch=on_epoch)
     for model, task, history in zip(models, datas, histories, strict=True):
-        attach_data(model, task)
+        attach(model, card_for(model, task))
         if history.diverged_epoch is not None:
             warnings.warn(history.stopped, TopiaristWarning, stacklevel=2)
     return histories
@@ -106,7 +106,7 @@ def train_group(
     with torch_threads(threads_for(models[0], config)):
         for model in models:
             model.to(config.device)
-        like = numbers_like(models[0])
+        like = numbers_of(models[0])
         weights = class_weights(datas, configs, like)
         engine: Engine
         if stacked:

@@ -18,6 +18,7 @@ from topiarist.errors import ModelError, SettingsError
 from topiarist.models import Card, attach, build, card_of
 from topiarist.models.activations import initialise
 from topiarist.randomness import generator as named_generator
+from topiarist.randomness import isolated
 from topiarist.settings import Settings
 from topiarist.training.config import TrainConfig
 from topiarist.training.history import History
@@ -54,7 +55,8 @@ def reuse(
     if not heads:
         raise ModelError("the network has no linear layer that a new head could replace")
     old = model.get_submodule(heads[-1])
-    head = nn.Linear(int(old.in_features), classes, device="meta").to_empty(device="cpu")  # type: ignore[arg-type]
+    with isolated(0):  # what torch draws for its own initial weights is overwritten below
+        head = nn.Linear(int(old.in_features), classes)  # type: ignore[arg-type]
     initialise(head.weight, "glorot", generator=random)
     nn.init.zeros_(head.bias)
     model.set_submodule(heads[-1], head)

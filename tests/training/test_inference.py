@@ -9,11 +9,9 @@ from torch.utils.data import Dataset, TensorDataset
 
 from topiarist.data import AnyPart, Part, Stream
 from topiarist.errors import DataError, ModelError, SettingsError
-from topiarist.measurement import predict_logits
-from topiarist.measurement.evaluating import evaluating
-from topiarist.measurement.score import first_sample, logits_and_labels
 from topiarist.models import mlp
 from topiarist.randomness import generator
+from topiarist.training.inference import evaluating, first_sample, part_logits, predict_logits
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
 
 
@@ -33,14 +31,14 @@ def test_batches_do_not_change_the_logits(batch_size: int) -> None:
     with torch.no_grad():
         expected = model.eval()(part.x.double())
     for given in (part, stream(part)):
-        logits, labels = logits_and_labels(model, given, batch_size=batch_size)
+        logits, labels = part_logits(model, given, batch_size=batch_size)
         torch.testing.assert_close(logits, expected)
         assert logits.dtype == torch.float64 and torch.equal(labels, part.y)
     torch.testing.assert_close(predict_logits(model, part.x, batch_size=batch_size), expected)
 
 
 def test_metrics_agree_with_scikit_learn() -> None:
-    logits, labels = logits_and_labels(mlp([4, 8, 3]), samples(200))
+    logits, labels = part_logits(mlp([4, 8, 3]), samples(200))
     said, probabilities = logits.argmax(dim=1), logits.double().softmax(dim=1)
     assert accuracy(logits, labels) == pytest.approx(accuracy_score(labels, said))
     assert macro_accuracy(logits, labels) == pytest.approx(balanced_accuracy_score(labels, said))
@@ -49,7 +47,7 @@ def test_metrics_agree_with_scikit_learn() -> None:
 
 def test_a_class_without_samples_does_not_count() -> None:
     part = Part(torch.eye(3)[[0, 0, 1, 2]], torch.tensor([0, 0, 0, 2]))
-    logits, labels = logits_and_labels(nn.Identity(), part)
+    logits, labels = part_logits(nn.Identity(), part)
     assert accuracy(logits, labels) == 3 / 4
     assert macro_accuracy(logits, labels) == pytest.approx((2 / 3 + 1) / 2)
 
@@ -59,7 +57,7 @@ def test_every_mode_comes_back() -> None:
     model[1].eval()
     before = [module.training for module in model.modules()]
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    logits_and_labels(model, samples())
+    part_logits(model, samples())
     with pytest.raises(KeyError), evaluating(model):
         assert not any(module.training for module in model.modules())
         raise KeyError
@@ -70,7 +68,7 @@ def test_every_mode_comes_back() -> None:
 
 def test_nothing_is_drawn_from_the_global_generator() -> None:
     before = torch.random.get_rng_state()
-    logits_and_labels(mlp([4, 3], dropout=0.5), stream(samples()))
+    part_logits(mlp([4, 3], dropout=0.5), stream(samples()))
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
@@ -99,7 +97,7 @@ def test_a_stream_gives_its_first_sample(workers: int) -> None:
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")  # Python 3.12 on a fork beside threads
 def test_workers_give_the_same_logits() -> None:
     part, model = samples(), mlp([4, 3])
-    logits, labels = logits_and_labels(model, stream(part, workers=1), batch_size=20)
+    logits, labels = part_logits(model, stream(part, workers=1), batch_size=20)
     assert torch.equal(labels, part.y) and logits.shape == (57, 3)
 
 
@@ -114,7 +112,7 @@ class Numbered(Dataset[Any]):
 
 
 def test_labels_may_be_plain_numbers() -> None:
-    _, labels = logits_and_labels(mlp([4, 3]), Stream(Numbered()), batch_size=2)
+    _, labels = part_logits(mlp([4, 3]), Stream(Numbered()), batch_size=2)
     assert labels.tolist() == [0, 1, 2, 0, 1]
 
 
@@ -126,23 +124,23 @@ class Pair(nn.Module):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (mlp([5, 3]), r"Sequential cannot read samples of shape \(4,\)"),
-        (nn.BatchNorm2d(4), r"BatchNorm2d cannot read samples of shape \(4,\)"),
+        (mlp([5, 3]), r"the network cannot read samples of shape \(4,\)"),
+        (nn.BatchNorm2d(4), r"the network cannot read samples of shape \(4,\)"),
         (nn.Flatten(0), r"must give logits \(57, n_classes\) for 57 samples; found shape \(228,\)"),
         (Pair(), r"must give logits .* found tuple"),
     ],
 )
 def test_a_network_that_does_not_classify_is_one_line(model: nn.Module, message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        logits_and_labels(model, samples())
+        part_logits(model, samples())
 
 
 @pytest.mark.parametrize("part", [samples(0), stream(samples(0))])
 def test_an_empty_part_is_refused(part: AnyPart) -> None:
     with pytest.raises(DataError, match="the part is empty"):
-        logits_and_labels(mlp([4, 3]), part)
+        part_logits(mlp([4, 3]), part)
 
 
 def test_a_batch_has_samples() -> None:
     with pytest.raises(SettingsError, match="batch_size must be at least 1; found 0"):
-        logits_and_labels(mlp([4, 3]), samples(), batch_size=0)
+        part_logits(mlp([4, 3]), samples(), batch_size=0)
