@@ -123,7 +123,8 @@ class Stack:
                 case nn.Flatten() | nn.Identity():
                     pass
                 case _:
-                    made.append(StackedActivation(module))
+                    alone = bool(made) and isinstance(made[-1], StackedLinear)
+                    made.append(StackedActivation(module, in_place=alone))
         return made
 
     @staticmethod

@@ -54,7 +54,8 @@ class StackedLinear:
     """y = W x + b."""
 
     def __init__(self, parameters: Parameters, gradients: Parameters) -> None:
-        self.weight, self.bias = parameters["weight"], parameters.get("bias")
+        self.weight, bias = parameters["weight"], parameters.get("bias")
+        self.bias = None if bias is None else bias.unsqueeze(2)
         self.weight_gradient, self.bias_gradient = gradients["weight"], gradients.get("bias")
         self.weight_transposed = self.weight.transpose(1, 2)
         self.lowest = False
@@ -63,7 +64,7 @@ class StackedLinear:
         """Multiply and add."""
         self.input = x
         y = torch.bmm(self.weight, x)
-        return y if self.bias is None else y.add_(self.bias.unsqueeze(2))
+        return y if self.bias is None else y.add_(self.bias)
 
     def backward(self, slope: Tensor) -> Tensor:
         """dW = slope · xᵀ, db = Σ slope, dx = Wᵀ · slope (which nothing below the lowest layer needs)."""
@@ -76,14 +77,14 @@ class StackedLinear:
 class StackedActivation:
     """An elementwise activation; `derive(slope, input, output)` is its derivative times the slope."""
 
-    def __init__(self, module: nn.Module) -> None:
-        self.module = module
+    def __init__(self, module: nn.Module, *, in_place: bool) -> None:
+        self.apply = IN_PLACE.get(type(module), module) if in_place else module
         self.derive = derivative(module)
 
     def forward(self, x: Tensor, run: Pass) -> Tensor:
-        """Apply it."""
+        """Apply it; in place where nobody else needs the input, which saves memory and time."""
         self.input = x
-        output: Tensor = self.module(x)
+        output: Tensor = self.apply(x)
         self.output = output
         return output
 
@@ -133,15 +134,17 @@ class StackedBatchNorm:
         self, module: nn.BatchNorm1d, parameters: Parameters, gradients: Parameters, buffers: Parameters
     ) -> None:
         self.epsilon, self.momentum = module.eps, float(module.momentum or 0)
-        self.parameters, self.gradients, self.buffers = parameters, gradients, buffers
+        self.scale = parameters["weight"].unsqueeze(2) if parameters else None
+        self.shift = parameters["bias"].unsqueeze(2) if parameters else None
+        self.gradients, self.buffers = gradients, buffers
 
     def forward(self, x: Tensor, run: Pass) -> Tensor:
         """Standardise by the batch (training) or by the moving averages, then scale and shift."""
-        self.mask = run.mask
-        self.count: Tensor | float = float(x.shape[2])
-        if run.mask is not None:
-            self.count = run.mask.sum(dim=2, keepdim=True).clamp(min=2)  # no member has one row; idle ones have none
         if run.training:
+            self.mask = run.mask
+            self.count: Tensor | float = float(x.shape[2])
+            if run.mask is not None:
+                self.count = run.mask.sum(dim=2, keepdim=True).clamp(min=2)  # idle members have none, none has just one
             mean = self._mean(x)
             centred = x - mean
             variance = self._mean(centred.square())
@@ -150,21 +153,21 @@ class StackedBatchNorm:
             centred = x - self.buffers["running_mean"].unsqueeze(2)
             variance = self.buffers["running_var"].unsqueeze(2)
         self.inverse = (variance + self.epsilon).rsqrt()
-        self.standard = centred * self.inverse
-        if not self.parameters:
+        self.standard = centred.mul_(self.inverse)
+        if self.scale is None or self.shift is None:
             return self.standard
-        scale, shift = self.parameters["weight"].unsqueeze(2), self.parameters["bias"].unsqueeze(2)
-        return self.standard * scale + shift
+        return torch.addcmul(self.shift, self.standard, self.scale)
 
     def backward(self, slope: Tensor) -> Tensor:
-        """dx = (s − mean(s) − x̂·mean(s·x̂)) / σ with s = slope · scale."""
-        if self.parameters:
-            torch.sum(slope * self.standard, dim=2, out=self.gradients["weight"])
-            torch.sum(slope, dim=2, out=self.gradients["bias"])
-            slope = slope * self.parameters["weight"].unsqueeze(2)
-        back = slope - self._mean(slope) - self.standard * self._mean(slope * self.standard)
-        back = back * self.inverse
-        return back if self.mask is None else back * self.mask
+        """dx = scale · (slope − mean(slope) − x̂ · mean(slope · x̂)) / σ; the two means give the gradients as well."""
+        along, total = (slope * self.standard).sum(dim=2), slope.sum(dim=2)
+        if self.scale is not None:
+            self.gradients["weight"].copy_(along)
+            self.gradients["bias"].copy_(total)
+        back = torch.addcmul(slope, self.standard, -(along.unsqueeze(2) / self.count))
+        back.sub_(total.unsqueeze(2) / self.count)
+        back.mul_(self.inverse if self.scale is None else self.inverse * self.scale)
+        return back if self.mask is None else back.mul_(self.mask)
 
     def _mean(self, x: Tensor) -> Tensor:
         if self.mask is None:
@@ -176,18 +179,17 @@ class StackedBatchNorm:
         moving = 1 if self.mask is None else self.mask.amax(dim=2)  # 0 for a member with no row in this batch
         for name, value in (("running_mean", mean), ("running_var", unbiased)):
             average = self.buffers[name]
-            average.add_((value.squeeze(2) - average) * (self.momentum * moving))
+            average.add_((value.squeeze(2) - average).mul_(self.momentum * moving))
         self.buffers["num_batches_tracked"].add_(1 if self.mask is None else self.mask.amax(dim=(1, 2)).long())
 
 
 def draw_kept(x: Tensor, run: Pass, rate: float) -> Tensor:
     """Draw 1 (kept) or 0 for each unit and sample, in the order in which a single network draws: sample by sample."""
-    members, features, samples = x.shape
-    kept = torch.zeros(members, samples, features, dtype=x.dtype, device=x.device)
-    for member, (rows, generator) in enumerate(zip(run.rows, run.noise, strict=True)):
+    kept = torch.zeros_like(x.transpose(1, 2), memory_format=torch.contiguous_format)
+    for drawn, rows, generator in zip(kept, run.rows, run.noise, strict=True):
         if rows:
-            kept[member, :rows].bernoulli_(1 - rate, generator=generator)
-    return kept.transpose(1, 2)
+            drawn[:rows].bernoulli_(1 - rate, generator=generator)
+    return kept.transpose(1, 2).contiguous()
 
 
 def derivative(module: nn.Module) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
@@ -222,3 +224,10 @@ ACTIVATION_TYPES: tuple[type[Any], ...] = (
     nn.GELU,
     nn.SiLU,
 )
+
+# Those whose derivative follows from the output alone.
+IN_PLACE: dict[type[nn.Module], Callable[[Tensor], Tensor]] = {
+    nn.Sigmoid: torch.sigmoid_,
+    nn.Tanh: torch.tanh_,
+    nn.ReLU: torch.relu_,
+}

@@ -59,25 +59,30 @@ class MemoryBatches:
         self.y = torch.cat([part.y for part in different]).to(like.device)
         self.members = [(start_of[id(part.x)], len(part), seed) for part, seed in zip(parts, seeds, strict=True)]
         self.batch_size, self.smallest = batch_size, smallest
+        self.rows = self._plan()
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Gather many batches at a time, as far as they take little memory."""
-        steps = max(self.steps(member) for member in range(len(self.members)))
-        orders = torch.zeros(len(self.members), steps * self.batch_size, dtype=torch.int64)
-        for row, (start, count, seed) in zip(orders, self.members, strict=True):
-            used = min(count, len(row))
-            row[:used] = torch.randperm(count, generator=generator(seed, "order", number))[:used] + start
+        orders = self._orders(number)
         batch_bytes = self.x[0].nbytes * self.batch_size * len(self.members)
         together = max(1, GATHERED_BYTES // max(batch_bytes, 1))
-        for first in range(0, steps, together):
+        for first in range(0, len(self.rows), together):
             chunk = orders[:, first * self.batch_size : (first + together) * self.batch_size]
             x = self.x.index_select(0, chunk.flatten()).view(*chunk.shape, *self.x.shape[1:])
             y = self.y.index_select(0, chunk.flatten()).view(chunk.shape)
-            for step in range(first, min(first + together, steps)):
-                rows = tuple(self._rows(count, step) for _, count, _ in self.members)
-                start = (step - first) * self.batch_size
-                stop = start + max(rows)
-                yield Batch(x[:, start:stop], y[:, start:stop], rows)
+            pieces = zip(torch.split(x, self.batch_size, dim=1), torch.split(y, self.batch_size, dim=1), strict=True)
+            for (piece, labels), rows in zip(pieces, self.rows[first : first + together], strict=True):
+                used = max(rows)
+                whole = used == self.batch_size
+                yield Batch(piece, labels, rows) if whole else Batch(piece[:, :used], labels[:, :used], rows)
+
+    def _orders(self, number: int) -> Tensor:
+        """Give the rows of x in the order of this epoch (n_members, n_steps · batch_size), padded with row 0."""
+        orders = torch.zeros(len(self.members), len(self.rows) * self.batch_size, dtype=torch.int64)
+        for order, (start, count, seed) in zip(orders, self.members, strict=True):
+            used = min(count, len(order))
+            order[:used] = torch.randperm(count, generator=generator(seed, "order", number))[:used] + start
+        return orders
 
     def steps(self, member: int) -> int:
         """Count full batches, and the last one if it is large enough."""
@@ -87,10 +92,14 @@ class MemoryBatches:
     def keep(self, members: Sequence[int]) -> None:
         """Forget the others."""
         self.members = [self.members[member] for member in members]
+        self.rows = self._plan()
 
-    def _rows(self, count: int, step: int) -> int:
-        rows = min(self.batch_size, max(0, count - step * self.batch_size))
-        return rows if rows >= self.smallest else 0
+    def _plan(self) -> list[tuple[int, ...]]:
+        """Say for each step how many samples of each member it holds."""
+        steps = max(self.steps(member) for member in range(len(self.members)))
+        left = [[count - step * self.batch_size for _, count, _ in self.members] for step in range(steps)]
+        held = [[min(self.batch_size, max(0, count)) for count in counts] for counts in left]
+        return [tuple(rows if rows >= self.smallest else 0 for rows in step) for step in held]
 
 
 class StreamBatches:

@@ -56,9 +56,9 @@ class FlatAdam:
             unbiased = square / (1 - self.beta2**steps)
             flat.sub_(mean / unbiased.sqrt_().add_(self.epsilon) * (rates / (1 - self.beta1**steps)))
             return
-        correction = math.sqrt(1 - self.beta2**steps)
-        denominator = square.sqrt().mul_(1 / correction).add_(self.epsilon)
-        factor = rates / (1 - self.beta1**steps)
+        correction = math.sqrt(1 - self.beta2**steps)  # of √v̂, moved out of the quotient to save an operation
+        denominator = square.sqrt().add_(self.epsilon * correction)
+        factor = rates * correction / (1 - self.beta1**steps)
         if isinstance(factor, Tensor):
             flat.sub_(mean / denominator * factor)
         else:

@@ -62,14 +62,14 @@ class Loop:
     def _epoch(self, number: int) -> None:
         runs = [self.runs[index] for index in self.active]
         rates = [run.rates() for run in runs]
-        totals, weights = torch.zeros(len(runs)).double(), torch.zeros(len(runs)).double()
+        longest = max(map(len, rates))
+        rates_by_step = list(zip(*(rate + rate[-1:] * (longest - len(rate)) for rate in rates), strict=True))
         with self.engine.epoch(number):
-            for step, batch in enumerate(self.batches.epoch(number)):
-                loss, weight = self.engine.step(batch, [rate[min(step, len(rate) - 1)] for rate in rates])
-                totals += loss
-                weights += weight
+            pieces = zip(self.batches.epoch(number), rates_by_step, strict=True)
+            sums = [self.engine.step(batch, rate) for batch, rate in pieces]
         for run in runs:
             run.steps += run.steps_per_epoch
+        totals, weights = (torch.stack(column).double().sum(dim=0) for column in zip(*sums, strict=True))
         losses = (totals / weights).tolist()
         validated = self._validate()
         improved = []

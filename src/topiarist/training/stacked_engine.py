@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from topiarist.data import AnyPart, Part
 from topiarist.models.stacked import Stack
@@ -32,6 +31,7 @@ class StackedEngine:
         self.configs, self.class_weights = list(configs), class_weights
         self.config = configs[0]
         self.steps = [0] * len(models)
+        self.passes: dict[tuple[int, ...], tuple[Pass, Tensor]] = {}
         self._build(list(models))
 
     def _build(self, models: list[nn.Module]) -> None:
@@ -46,49 +46,55 @@ class StackedEngine:
         """One generator a member, seeded for this epoch."""
         seeds = [config.seed for config in self.configs]
         self.noise = tuple(generator(seed, "noise", number) for seed in seeds)
+        self.passes.clear()
         yield
 
     def step(self, batch: Batch, rates: Sequence[float]) -> tuple[Tensor, Tensor]:
         """Forward, slope of the loss, backward, clip, step."""
         x, y = features_first(batch.x), batch.y.unsqueeze(1)
-        mask = padding_mask(batch.rows, x.shape[2], like=x)
-        run = Pass(training=True, rows=batch.rows, mask=mask, noise=self.noise)
-        log_probabilities = functional.log_softmax(self.stack.forward(x, run), dim=1)
-        losses = log_probabilities.gather(1, y).neg_()
-        slope = log_probabilities.exp_()
-        slope.scatter_add_(1, y, -torch.ones_like(losses))
-        weights = self._weights(y, mask)
+        run, total = self._pass(batch.rows, x)
+        log_probabilities = self.stack.forward(x, run).log_softmax(dim=1)
+        right = log_probabilities.gather(1, y)
+        slope = log_probabilities.exp_().scatter_(1, y, -1.0, reduce="add")
+        weights = self._weights(y, run.mask)
         if weights is None:
-            total = torch.full((len(batch.rows),), float(batch.rows[0]), dtype=x.dtype)
             slope.mul_(1 / batch.rows[0])
         else:
-            losses.mul_(weights)
+            right.mul_(weights)
             total = weights.sum(dim=(1, 2))
             slope.mul_(weights / total.clamp(min=1e-30).view(-1, 1, 1))
         self.stack.backward(slope)
         self._clip()
         self._update(batch.rows, rates)
-        return losses.sum(dim=(1, 2)), total
+        return right.sum(dim=2).neg_().squeeze(1), total
+
+    def _pass(self, rows: tuple[int, ...], x: Tensor) -> tuple[Pass, Tensor]:
+        """Describe the pass and count the real samples of each member; most batches of an epoch are alike."""
+        if rows not in self.passes:
+            counts = torch.tensor(rows, dtype=x.dtype, device=x.device)
+            mask = padding_mask(rows, x.shape[2], like=x)
+            self.passes[rows] = Pass(training=True, rows=rows, mask=mask, noise=self.noise), counts
+        return self.passes[rows]
 
     def _weights(self, y: Tensor, mask: Tensor | None) -> Tensor | None:
+        """Give what each sample counts (n_members, 1, n_samples), or None where all count the same."""
         if self.class_weights is None:
             return mask
         weights = self.class_weights.unsqueeze(2).expand(-1, -1, y.shape[2]).gather(1, y)
         return weights if mask is None else weights * mask
 
     def _clip(self) -> None:
-        gradients = list(self.stack.gradients.values())
         if self.config.clip_value is not None:
             clip_value([self.stack.gradient], self.config.clip_value)
         if self.config.clip_norm is not None:
+            gradients = list(self.stack.gradients.values())
             clip_norm(gradients, self.config.clip_norm, over=self.config.clip_norm_over, members=True)
 
     def _update(self, rows: tuple[int, ...], rates: Sequence[float]) -> None:
         """Step with every member that has samples in this batch."""
         flat, gradient = self.stack.flat, self.stack.gradient
-        idle = [member for member, count in enumerate(rows) if not count]
-        before = [flat, *self.optimizer.state.values()]
-        saved = [tensor.clone() for tensor in before] if idle else []
+        changed = [flat, *self.optimizer.state.values()]
+        saved = [tensor.clone() for tensor in changed] if 0 in rows else []
         self.steps = [steps + (count > 0) for steps, count in zip(self.steps, rows, strict=True)]
         rate, step = self._spread(rates), self._spread([max(steps, 1) for steps in self.steps])
         if self.config.weight_decay:
@@ -97,10 +103,10 @@ class StackedEngine:
             else:
                 gradient.add_(flat * self.decay)
         self.optimizer.step(flat, gradient, rate, step)
-        if idle:
-            untouched = torch.isin(self.stack.member_of, torch.tensor(idle))
-            for tensor, old in zip(before, saved, strict=True):
-                torch.where(untouched, old, tensor, out=tensor)
+        if saved:
+            idle = torch.tensor([not count for count in rows])[self.stack.member_of]
+            for tensor, old in zip(changed, saved, strict=True):
+                torch.where(idle, old, tensor, out=tensor)
 
     def _spread(self, values: Sequence[float]) -> Rates:
         """Give one number where all members agree, otherwise one for each entry of the flat parameters."""
