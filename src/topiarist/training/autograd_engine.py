@@ -42,12 +42,12 @@ class AutogradEngine:
             group["lr"] = rates[0]
         x, y = batch.x[0], batch.y[0]
         self.optimizer.zero_grad()
-        losses = functional.cross_entropy(self.models[0](x), y, weight=self.class_weights, reduction="sum")
-        weight = torch.tensor(float(len(y))) if self.class_weights is None else self.class_weights[y].sum()
-        (losses / weight).backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        loss = functional.cross_entropy(self.models[0](x), y, weight=self.class_weights)
+        loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self._clip()
         self.optimizer.step()
-        return losses.detach().unsqueeze(0), weight.unsqueeze(0)
+        weight = torch.tensor(float(len(y))) if self.class_weights is None else self.class_weights[y].sum()
+        return (loss.detach() * weight).view(1), weight.view(1)
 
     def _clip(self) -> None:
         gradients = [parameter.grad for parameter in self.trained if parameter.grad is not None]
@@ -100,8 +100,9 @@ class AutogradEngine:
 
 def make_optimizer(parameters: Sequence[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
     """Make torch's optimizer; weight decay touches kernels only, unless asked for on all."""
-    decayed = [parameter for parameter in parameters if parameter.ndim > 1 or config.weight_decay_on == "all"]
-    others = [parameter for parameter in parameters if parameter.ndim <= 1 and config.weight_decay_on != "all"]
+    together = config.weight_decay == 0 or config.weight_decay_on == "all"
+    decayed = [parameter for parameter in parameters if parameter.ndim > 1 or together]
+    others = [parameter for parameter in parameters if parameter.ndim <= 1 and not together]
     groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
     rate = config.learning_rate
