@@ -24,7 +24,8 @@ def leaves(model: nn.Module, prefix: str = "") -> list[tuple[str, nn.Module]]:
     """Give the layers of (nested) `nn.Sequential`s in the order in which they run."""
     if type(model) is not nn.Sequential:
         return [(prefix, model)]
-    below = (leaves(child, f"{prefix}{'.' if prefix else ''}{name}") for name, child in model.named_children())
+    # `named_children` would pass over the second use of a shared layer
+    below = (leaves(child, f"{prefix}{'.' if prefix else ''}{name}") for name, child in model._modules.items() if child)
     return [leaf for found in below for leaf in found]
 
 
@@ -34,13 +35,19 @@ def stackable(model: nn.Module) -> bool:
         return False
     layers = [layer for _, layer in leaves(model)]
     unshared = len({id(layer) for layer in layers}) == len(layers)
-    return unshared and any(isinstance(layer, nn.Linear) for layer in layers) and all(map(understood, layers))
+    has_linear = any(isinstance(layer, nn.Linear) for layer in layers)
+    return unshared and has_linear and not any(map(hooked, model.modules())) and all(map(understood, layers))
+
+
+def hooked(module: nn.Module) -> bool:
+    """Say whether somebody wants to see, or change, what passes through a module."""
+    return bool(
+        module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
+    )
 
 
 def understood(layer: nn.Module) -> bool:
-    """Say whether a layer is one that the stack knows, exactly that class and with nothing hooked to it."""
-    if layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks:
-        return False
+    """Say whether a layer is one that the stack knows, and exactly that class."""
     if getattr(layer, "inplace", False) and not isinstance(layer, nn.ReLU):
         return False
     if isinstance(layer, nn.BatchNorm1d):

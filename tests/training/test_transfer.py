@@ -1,0 +1,85 @@
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from topiarist.data import Data
+from topiarist.errors import ModelError, SettingsError
+from topiarist.models import card_of, mlp
+from topiarist.training import Phase, TrainConfig, reuse, train, train_phases
+from topiarist.training.transfer import freeze_below
+
+
+@pytest.fixture(scope="module")
+def base(task: Data) -> nn.Module:
+    model = mlp([6, 8, 7, 5, 3], batch_norm=True)
+    train(model, task, TrainConfig(epochs=3))
+    return model
+
+
+def test_the_lower_layers_are_reused_and_the_head_is_new(base: nn.Module) -> None:
+    before = copy.deepcopy(base.state_dict())
+    model = reuse(base, classes=4, drop=1, add=[9])
+    assert card_of(model).spec == {**(card_of(base).spec or {}), "sizes": [6, 8, 7, 9, 4]}
+    for name in ("hidden0.weight", "norm0.running_mean", "hidden1.bias", "norm1.weight"):
+        assert torch.equal(model.state_dict()[name], before[name])
+    assert model(torch.zeros(2, 6)).shape == (2, 4)
+    assert all(torch.equal(value, before[name]) for name, value in base.state_dict().items())
+
+
+class Own(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(6, 5), nn.ReLU())
+        self.classifier = nn.Linear(5, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        logits: torch.Tensor = self.classifier(self.body(x))
+        return logits
+
+
+def test_of_a_users_network_the_last_linear_layer_is_replaced() -> None:
+    model = Own()
+    other = reuse(model, classes=7)
+    assert isinstance(other, Own) and other.classifier.out_features == 7
+    assert torch.equal(other.state_dict()["body.0.weight"], model.state_dict()["body.0.weight"])
+    with pytest.raises(ModelError, match="dropped or added"):
+        reuse(model, classes=2, drop=1)
+    with pytest.raises(ModelError, match="no linear layer"):
+        reuse(nn.Flatten(), classes=2)
+    with pytest.raises(ModelError, match="cannot drop 3 of 1"):
+        reuse(mlp([2, 3, 4]), classes=2, drop=3)
+
+
+def test_in_the_first_phase_only_the_head_moves_then_the_top_layers(base: nn.Module, task: Data) -> None:
+    model = reuse(base, classes=3)
+    start = copy.deepcopy(model.state_dict())
+    train_phases(model, task, [Phase(epochs=2, train_top=1)])
+    middle = copy.deepcopy(model.state_dict())
+    assert changed(start, middle) == {"output.weight", "output.bias"}
+    histories = train_phases(model, task, [Phase(epochs=1, train_top=2, learning_rate=1e-5)])
+    moved = changed(middle, model.state_dict())
+    assert {name.split(".")[0] for name in moved} == {"hidden2", "norm2", "output"}
+    assert histories[0].epochs[0].learning_rate == 1e-5
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
+def changed(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> set[str]:
+    return {name for name, value in one.items() if not torch.equal(value, other[name])}
+
+
+def test_phases_leave_what_was_frozen_frozen(task: Data) -> None:
+    model = mlp([6, 4, 3])
+    model[1].requires_grad_(False)
+    train_phases(model, task, [Phase(epochs=1)])
+    assert [parameter.requires_grad for parameter in model.parameters()] == [False, False, True, True]
+    freeze_below(model, 1)
+    assert [parameter.requires_grad for parameter in model.parameters()] == [False, False, True, True]
+
+
+def test_phases_are_declared(task: Data) -> None:
+    with pytest.raises(SettingsError, match="no phases"):
+        train_phases(mlp([6, 3]), task, [])
+    with pytest.raises(SettingsError, match="train_top"):
+        Phase(epochs=1, train_top=0)
