@@ -15,7 +15,9 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 demo: setup
-	PATH="$(CURDIR)/$(BIN):$$PATH" sh benchmarks/demo.sh
+	mkdir -p demo
+	$(BIN)/topiarist train digits --hidden 64 --epochs 60 --early-stopping 8 --out demo/digits.safetensors
+	$(BIN)/topiarist measure demo/digits.safetensors digits
 
 test: lint types contracts unit
 

@@ -1,11 +1,12 @@
 """Stratified and group-aware parts and folds, as row numbers."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
 
 from topiarist.errors import DataError
 from topiarist.randomness import array_generator, child_seed
@@ -73,12 +74,12 @@ def shares(members: Rows, fraction: float) -> Rows:
     The largest remainders are rounded up until the total is right.
     """
     quotas = members * fraction
-    counts = numpy.floor(quotas).astype(numpy.intp)
+    counts: Rows = numpy.minimum(numpy.floor(quotas).astype(numpy.intp), members - 1)
     missing = round(float(members.sum() * fraction)) - int(counts.sum())
-    for index in numpy.argsort(counts - quotas, kind="stable")[: max(missing, 0)]:
+    by_remainder = numpy.argsort(counts - quotas, kind="stable")
+    for index in by_remainder[counts[by_remainder] < members[by_remainder] - 1][: max(missing, 0)]:
         counts[index] += 1
-    most: Rows = numpy.minimum(counts, members - 1)
-    return most
+    return counts
 
 
 def hold_out_groups(
@@ -88,11 +89,24 @@ def hold_out_groups(
     wanted = max(2, round(1 / fraction))
     available = len(numpy.unique(groups))
     if available < 2:
-        raise DataError(f"cannot set a {name} part of whole groups aside: found {available} group")
-    folds = StratifiedGroupKFold(min(wanted, available), shuffle=True, random_state=child_seed(seed, name) % 2**32)
+        raise DataError(f"cannot set a {name} part of whole groups aside: found {available} group to take it from")
     held = numpy.zeros(len(labels), dtype=bool)
-    held[next(folds.split(labels, labels, groups))[1]] = True
+    held[group_folds(labels, groups, folds=min(wanted, available), random_state=child_seed(seed, name) % 2**32)[0]] = (
+        True
+    )
     return held
+
+
+def group_folds(labels: NDArray[Any], groups: NDArray[Any], *, folds: int, random_state: int) -> list[Rows]:
+    """Give the rows of each fold of whole groups, as stratified as the groups allow."""
+    if folds > numpy.unique(labels, return_counts=True)[1].max():  # too few of every class to stratify
+        return [
+            test for _, test in GroupKFold(folds, shuffle=True, random_state=random_state).split(labels, groups=groups)
+        ]
+    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class smaller than the number of folds
+        return [test for _, test in splitter.split(labels, labels, groups)]
 
 
 def fold_tests(labels: NDArray[Any], groups: NDArray[Any] | None, *, folds: int, seed: int) -> list[Rows]:
@@ -105,8 +119,7 @@ def fold_tests(labels: NDArray[Any], groups: NDArray[Any] | None, *, folds: int,
         raise DataError(f"cannot make {folds} folds of {available} {'samples' if kind == 'class' else 'groups'}")
     random_state = child_seed(seed, "folds") % 2**32
     if groups is not None:
-        splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=random_state)
-        return [test for _, test in splitter.split(labels, labels, groups)]
+        return group_folds(labels, groups, folds=folds, random_state=random_state)
     smallest = int(numpy.unique(labels, return_counts=True)[1].min())
     if smallest < folds:
         raise DataError(f"cannot make {folds} stratified folds: the smallest class has {smallest} samples")

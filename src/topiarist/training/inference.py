@@ -10,9 +10,11 @@ from torch.utils.data import DataLoader
 
 from topiarist.data import AnyPart, Part
 from topiarist.errors import DataError, ModelError, SettingsError
+from topiarist.parallel import torch_threads
 from topiarist.randomness import generator
 
 BATCH_SIZE = 4096
+SMALL_NETWORK = 1_000_000
 
 
 @contextmanager
@@ -32,6 +34,11 @@ def numbers_of(model: nn.Module) -> Tensor:
     """Give an empty tensor of the floating-point type and on the device that a network computes with."""
     tensors = chain(model.parameters(), model.buffers())
     return next((tensor for tensor in tensors if tensor.is_floating_point()), torch.empty(0)).new_empty(0)
+
+
+def suited_threads(model: nn.Module) -> int | None:
+    """One thread for a network below a million parameters, where more are slower; None leaves torch alone."""
+    return 1 if sum(parameter.numel() for parameter in model.parameters()) < SMALL_NETWORK else None
 
 
 def placed(x: Tensor, like: Tensor) -> Tensor:
@@ -55,7 +62,7 @@ def call(model: nn.Module, x: Tensor) -> Tensor:
 def predict_logits(model: nn.Module, x: Tensor, *, batch_size: int = BATCH_SIZE) -> Tensor:
     """Give the logits (n_samples, n_classes) of samples (n_samples, *input_shape), on the CPU."""
     like = numbers_of(model)
-    with evaluating(model):
+    with evaluating(model), torch_threads(suited_threads(model)):
         logits = torch.cat([call(model, placed(batch, like)).cpu() for batch in torch.split(x, batch_size)])
     return logits.clone()  # an ordinary tensor, which autograd may touch
 
@@ -63,7 +70,7 @@ def predict_logits(model: nn.Module, x: Tensor, *, batch_size: int = BATCH_SIZE)
 def part_logits(model: nn.Module, part: AnyPart, *, batch_size: int = BATCH_SIZE) -> tuple[Tensor, Tensor]:
     """Give the logits (n_samples, n_classes) and the class numbers (n_samples,) of a part, on the CPU."""
     like = numbers_of(model)
-    with evaluating(model):
+    with evaluating(model), torch_threads(suited_threads(model)):
         found = [(call(model, placed(x, like)).cpu(), y) for x, y in part_batches(part, batch_size)]
     return torch.cat([logits for logits, _ in found]).clone(), torch.cat([y for _, y in found])
 

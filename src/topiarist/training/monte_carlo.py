@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from topiarist.errors import ModelError
+from topiarist.parallel import torch_threads
 from topiarist.randomness import child_seed, isolated
-from topiarist.training.inference import call, evaluating, numbers_of, placed
+from topiarist.training.inference import call, evaluating, numbers_of, placed, suited_threads
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0
     if passes < 2:
         raise ModelError(f"Monte-Carlo dropout needs at least 2 passes; asked for {passes}")
     samples = placed(x, numbers_of(model))
-    with evaluating(model), isolated(child_seed(seed, "monte carlo")):
+    random, threads = isolated(child_seed(seed, "monte carlo")), torch_threads(suited_threads(model))
+    with evaluating(model), random, threads:
         for module in dropouts:
             module.training = True
         probabilities = torch.stack([call(model, samples).softmax(dim=1) for _ in range(passes)])

@@ -15,8 +15,6 @@ from topiarist.training.batching import Batches, MemoryBatches, StreamBatches
 from topiarist.training.config import TrainConfig
 from topiarist.training.inference import call, evaluating, first_sample, numbers_of, part_batches, placed
 
-SMALL_NETWORK = 1_000_000
-
 
 def check_task(model: nn.Module, data: Data, config: TrainConfig) -> None:
     """Refuse, in one line, what cannot be trained."""
@@ -90,13 +88,6 @@ def class_weights(datas: Sequence[Data], configs: Sequence[TrainConfig], like: T
         counts = torch.bincount(labels, minlength=len(data.classes)).clamp(min=1)
         found.append((len(labels) / (len(data.classes) * counts)).to(like))
     return found
-
-
-def threads_for(model: nn.Module, config: TrainConfig) -> int | None:
-    """One thread for small networks, unless the configuration says otherwise."""
-    if config.threads is not None:
-        return config.threads
-    return 1 if sum(parameter.numel() for parameter in model.parameters()) < SMALL_NETWORK else None
 
 
 def has_batch_norm(model: nn.Module) -> bool:

@@ -16,7 +16,7 @@ from topiarist.training.checkpoint import Checkpoint
 from topiarist.training.config import TrainConfig
 from topiarist.training.engine import Engine
 from topiarist.training.history import History
-from topiarist.training.inference import numbers_of
+from topiarist.training.inference import numbers_of, suited_threads
 from topiarist.training.loop import Loop, OnEpoch, Score
 from topiarist.training.run import Run
 from topiarist.training.stacked_engine import StackedEngine
@@ -26,7 +26,6 @@ from topiarist.training.tasks import (
     class_weights,
     fingerprint,
     make_batches,
-    threads_for,
     validations,
 )
 
@@ -103,7 +102,8 @@ def train_group(
     if snapshot is not None:
         for model, state in zip(models, snapshot.weights, strict=True):
             model.load_state_dict(state)
-    with torch_threads(threads_for(models[0], config)):
+    threads = suited_threads(models[0]) if config.threads is None else config.threads
+    with torch_threads(threads):
         for model in models:
             model.to(config.device)
         like = numbers_of(models[0])

@@ -1,0 +1,45 @@
+"""The names that users may rely on; a change here is a change for them."""
+
+import subprocess
+import sys
+
+import pytest
+
+import topiarist
+
+PUBLIC = [
+    "Data",
+    "History",
+    "Measurement",
+    "Phase",
+    "Schedule",
+    "TopiaristError",
+    "TopiaristWarning",
+    "TrainConfig",
+    "load",
+    "load_data",
+    "measure",
+    "models",
+    "monte_carlo",
+    "reuse",
+    "save",
+    "train",
+    "train_many",
+    "train_phases",
+]
+
+
+def test_the_list_is_kept() -> None:
+    assert topiarist.__all__ == PUBLIC
+    assert all(getattr(topiarist, name) is not None for name in PUBLIC)
+    assert set(PUBLIC) <= set(dir(topiarist))
+
+
+def test_other_names_are_refused() -> None:
+    with pytest.raises(AttributeError, match="nothing"):
+        topiarist.nothing  # noqa: B018
+
+
+def test_importing_the_package_is_light() -> None:
+    code = "import sys, topiarist; print(sorted({'torch', 'pandas', 'sklearn', 'pydantic'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
