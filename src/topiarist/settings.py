@@ -22,7 +22,8 @@ class Settings(BaseModel):
 def refuse(name: str, error: ValidationError) -> NoReturn:
     """Raise the first complaint of pydantic as one line that names the setting and the value found."""
     first = error.errors(include_url=False)[0]
-    setting = ".".join(str(part) for part in first["loc"]) or name
-    found = "" if first["type"] == "missing" or not first["loc"] else f", found {first['input']!r}"
+    setting = ".".join(str(part) for part in first["loc"])
+    found = "" if first["type"] == "missing" or not first["loc"] else f"; found {first['input']!r}"
     message = first["msg"].removeprefix("Value error, ")
-    raise SettingsError(f"{name}: {setting}: {message}{found}") from error
+    said = f" {message}".replace(" Input should", " must") if " Input should" in f" {message}" else f": {message}"
+    raise SettingsError(f"{name}: {setting}{said}{found}" if setting else f"{name}: {message}") from error

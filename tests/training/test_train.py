@@ -276,8 +276,11 @@ def test_what_cannot_be_trained_is_one_line(
 
 def test_early_stopping_needs_something_to_watch() -> None:
     data = Data.from_arrays([[0.0], [1.0], [0.1], [0.9]], [0, 1, 0, 1], validation_fraction=0.0, test_fraction=0.0)
-    with pytest.raises(SettingsError, match="validation part"):
+    with pytest.raises(SettingsError, match="early stopping needs a validation part"):
         train(mlp([1, 2]), data, TrainConfig(early_stopping=1))
+    with pytest.raises(SettingsError, match="performance scheduling needs a validation part"):
+        train(mlp([1, 2]), data, TrainConfig.model_validate({"schedule": "performance"}))
+    assert train(mlp([1, 2]), data, TrainConfig(early_stopping=2), score=lambda _: 1.0).kept_epoch == 1
 
 
 def test_nothing_to_train_on(task: Data) -> None:

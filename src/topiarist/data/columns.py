@@ -38,9 +38,9 @@ def describe_column(values: "pandas.Series[Any]", training_rows: NDArray[numpy.i
     if pandas.api.types.is_numeric_dtype(values):
         median = training.astype(float).median()
         return Column(name=str(values.name), kind="number", fill=0.0 if pandas.isna(median) else float(median))
-    counts = values.dropna().astype(str).value_counts()
+    counts = texts_of(values).dropna().value_counts()
     frequent = sorted(counts.index, key=lambda text: (-counts[text], text))[:MOST_CATEGORIES]
-    seen = set(training.dropna().astype(str))
+    seen = set(texts_of(training).dropna())
     categories = tuple(sorted(frequent))
     known = tuple(text for text in categories if text in seen)
     return Column(name=str(values.name), kind="text", categories=categories, known=known)
@@ -70,10 +70,17 @@ def numbers_of(values: "pandas.Series[Any]", column: Column) -> NDArray[numpy.fl
     return numpy.where(numpy.isfinite(found), found, column.fill)
 
 
+def texts_of(values: "pandas.Series[Any]") -> "pandas.Series[Any]":
+    """Give cells as text, missing ones as they are; 12.0 is '12', as it stands in a file that has words beside it."""
+    return values.astype(object).map(
+        lambda cell: str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell), na_action="ignore"
+    )
+
+
 def one_hot(values: "pandas.Series[Any]", column: Column) -> NDArray[numpy.float64]:
     """Give a column as zeros with a one at the category; all zeros where the text is missing or was not in training."""
     place = {text: column.categories.index(text) for text in column.known}
-    chosen = numpy.array([-1 if pandas.isna(cell) else place.get(str(cell), -1) for cell in values], dtype=numpy.intp)
+    chosen = numpy.array([place.get(text, -1) for text in texts_of(values)], dtype=numpy.intp)
     hot = numpy.zeros((len(chosen), column.width))
     rows = numpy.flatnonzero(chosen >= 0)
     hot[rows, chosen[rows]] = 1.0

@@ -14,7 +14,7 @@ from torch.utils.data import Dataset
 from topiarist.data.columns import wide_text_notes
 from topiarist.data.labels import number_labels, small_class_notes
 from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
-from topiarist.data.source import Scaling, Source
+from topiarist.data.source import Features, Scaling, Source
 from topiarist.data.split import Rows, Split, fold_tests, hold_out, split_rows
 from topiarist.errors import DataError, TopiaristWarning
 
@@ -80,10 +80,8 @@ class Data:
     ) -> Self:
         """Split samples in memory: `x` (n_samples, …) of numbers or a table, `y` (n_samples,) of labels."""
         features = x if isinstance(x, pandas.DataFrame) else numpy.asarray(x)
-        labels = numpy.asarray(y)
-        if len(features) != len(labels):
-            raise DataError(f"{len(features)} samples but {len(labels)} labels")
-        known = None if groups is None else numpy.asarray(groups)
+        labels, known = numpy.asarray(y), None if groups is None else numpy.asarray(groups)
+        check_arrays(features, labels, known)
         source = Source(name=name, features=features, labels=labels, groups=known, scaling=scaling)
         return cls.from_source(source, **options)
 
@@ -192,6 +190,18 @@ class Data:
             split = Split(train=rows[rest[~held]], validation=rows[rest[held]], test=rows[test])
             made.append(type(self)._of_split(source, split, input_shape=self.input_shape))
         return made
+
+
+def check_arrays(features: Features, labels: NDArray[Any], groups: NDArray[Any] | None) -> None:
+    """Refuse arrays that are not samples of numbers with one label, and perhaps one group, each."""
+    if not isinstance(features, pandas.DataFrame):
+        if features.ndim < 2:
+            raise DataError(f"x must be (n_samples, n_features) or more; found shape {features.shape}")
+        if features.dtype.kind not in "biuf":
+            raise DataError(f"x must hold real numbers, or be a table; found type {features.dtype}")
+    for name, values in {"y": labels, "groups": groups}.items():
+        if values is not None and values.shape != (len(features),):
+            raise DataError(f"{name} must hold one value for each of {len(features)} samples; found {values.shape}")
 
 
 def split_source(

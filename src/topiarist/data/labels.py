@@ -37,10 +37,11 @@ def look_up(names: NDArray[numpy.object_], classes: tuple[str, ...], *, name: st
 def label_names(labels: NDArray[Any]) -> NDArray[numpy.object_]:
     """Give labels as text; whole numbers lose a trailing '.0', missing ones are an error."""
     if pandas.isna(labels).any():
-        raise DataError(f"{int(pandas.isna(labels).sum())} labels are missing")
+        missing = int(pandas.isna(labels).sum())
+        raise DataError(f"{missing} of {len(labels)} labels are missing: give every sample a label")
     if numpy.issubdtype(labels.dtype, numpy.floating):
-        if not (labels == labels.round()).all():
-            raise DataError("the labels are numbers with fractions: only classification is supported, not regression")
+        if not (numpy.isfinite(labels) & (labels == labels.round())).all():
+            raise DataError("the labels are not whole numbers: only classification is supported, not regression")
         labels = labels.astype(numpy.int64)
     return numpy.array([str(label) for label in labels.tolist()], dtype=object)
 

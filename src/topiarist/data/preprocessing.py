@@ -58,7 +58,7 @@ class Preprocessing:
             values = values.reshape(len(values), *self.input_shape)
         if values.shape[1:] != self.input_shape:
             raise DataError(f"the network reads samples of shape {self.input_shape}; found {found}")
-        return impute(values, self.fill) if self.fill else values
+        return finite(impute(values, _array(self.fill).reshape(self.input_shape)) if self.fill else values)
 
     def to_json(self) -> dict[str, Any]:
         """Give plain lists and numbers, for a file's header."""
@@ -90,7 +90,7 @@ def fit_preprocessing(
         training = unscaled._numbers(features.iloc[training_rows])
     else:
         columns = ()
-        fill = missing_values(features[training_rows]) if numpy.issubdtype(features.dtype, numpy.floating) else ()
+        fill = missing_values(features, training_rows) if numpy.issubdtype(features.dtype, numpy.floating) else ()
         unscaled = Preprocessing(scaling="none", input_shape=seen_as(features.shape[1:], input_shape), fill=fill)
         training = unscaled._numbers(features[training_rows])
     shift, scale = affine(training, scaling)
@@ -138,19 +138,28 @@ def as_array(features: Features) -> NDArray[Any]:
     return features if features.dtype != numpy.float16 else features.astype(numpy.float32)
 
 
-def missing_values(training: NDArray[Any]) -> tuple[float, ...]:
-    """Give the median of each feature where a training sample has gaps; nothing where none has."""
-    if training.ndim != 2 or not numpy.isnan(training).any():
+def missing_values(features: NDArray[Any], training_rows: NDArray[numpy.intp]) -> tuple[float, ...]:
+    """Give the median of each feature in training where any sample has gaps; nothing where none has."""
+    if features.ndim != 2 or not numpy.isnan(features).any():
         return ()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a feature with no value at all: filled with 0
-        medians = numpy.nanmedian(training, axis=0)
+        medians = numpy.nanmedian(features[training_rows], axis=0)
     return tuple(numpy.nan_to_num(medians).tolist())
 
 
-def impute(values: NDArray[Any], fill: tuple[float, ...]) -> NDArray[Any]:
-    """Put the training medians in the place of missing numbers."""
-    return numpy.where(numpy.isnan(values), _array(fill), values)
+def impute(values: NDArray[Any], fill: NDArray[Any]) -> NDArray[Any]:
+    """Put the training medians (*input_shape) in the place of missing numbers."""
+    return numpy.where(numpy.isnan(values), fill, values)
+
+
+def finite(values: NDArray[Any]) -> NDArray[Any]:
+    """Refuse what no network can read: infinite numbers, and missing ones that nothing stands for."""
+    if numpy.issubdtype(values.dtype, numpy.floating) and not numpy.isfinite(values).all():
+        missing = int(numpy.isnan(values).sum())
+        found = f"{missing} missing" if missing else f"{int(numpy.isinf(values).sum())} infinite"
+        raise DataError(f"the samples must hold finite numbers; found {found}: fill or replace them")
+    return values
 
 
 def _array(numbers: tuple[float, ...]) -> NDArray[numpy.float64]:

@@ -98,15 +98,16 @@ def hold_out_groups(
 
 
 def group_folds(labels: NDArray[Any], groups: NDArray[Any], *, folds: int, random_state: int) -> list[Rows]:
-    """Give the rows of each fold of whole groups, as stratified as the groups allow."""
-    if folds > numpy.unique(labels, return_counts=True)[1].max():  # too few of every class to stratify
-        return [
-            test for _, test in GroupKFold(folds, shuffle=True, random_state=random_state).split(labels, groups=groups)
-        ]
-    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=random_state)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a class smaller than the number of folds
-        return [test for _, test in splitter.split(labels, labels, groups)]
+    """Give the rows of each fold of whole groups, none empty, stratified where the groups allow it."""
+    if folds <= numpy.unique(labels, return_counts=True)[1].max():
+        stratified = StratifiedGroupKFold(folds, shuffle=True, random_state=random_state)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # a class smaller than the number of folds
+            tests = [test for _, test in stratified.split(labels, labels, groups)]
+        if all(map(len, tests)):
+            return tests
+    plain = GroupKFold(folds, shuffle=True, random_state=random_state)
+    return [test for _, test in plain.split(labels, groups=groups)]
 
 
 def fold_tests(labels: NDArray[Any], groups: NDArray[Any] | None, *, folds: int, seed: int) -> list[Rows]:

@@ -33,7 +33,7 @@ def mlp(
     networks get alpha dropout. The same generator gives the same weights; without one, seed 0 is used.
     """
     sizes = [int(size) for size in sizes]
-    check(sizes, batch_norm, {"dropout": dropout, "input_dropout": input_dropout})
+    check(sizes, batch_norm, {"dropout": dropout, "input_dropout": input_dropout}, dropout_layers)
     chosen = find_activation(activation)
     random = named_generator(0, "initial weights") if generator is None else generator
     with isolated(0):  # what torch draws for its own initial weights is overwritten below
@@ -74,7 +74,7 @@ def make_layers(
     return layers
 
 
-def check(sizes: list[int], batch_norm: BatchNorm | bool, rates: dict[str, float]) -> None:
+def check(sizes: list[int], batch_norm: BatchNorm | bool, rates: dict[str, float], dropout_layers: int) -> None:
     """Refuse what makes no network."""
     if len(sizes) < 2 or min(sizes) < 1:
         raise ModelError(f"sizes must name inputs, hidden layers and classes, each at least 1; found {sizes}")
@@ -83,3 +83,5 @@ def check(sizes: list[int], batch_norm: BatchNorm | bool, rates: dict[str, float
     for name, rate in rates.items():
         if not 0 <= rate < 1:
             raise ModelError(f"{name} must be at least 0 and below 1; found {rate}")
+    if dropout_layers < 0:
+        raise ModelError(f"dropout_layers must be at least 0; found {dropout_layers}")

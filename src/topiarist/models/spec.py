@@ -15,7 +15,7 @@ def build(spec: dict[str, Any]) -> nn.Module:
     """Make the network that a spec describes, with fresh weights."""
     settings = dict(spec)
     family = settings.pop("family", None)
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise ModelError(f"no family of networks is called {family!r}: known are {', '.join(FAMILIES)}")
     try:
         return FAMILIES[family](**settings)

@@ -94,20 +94,23 @@ class Loop:
 
     def _validate(self) -> Sequence[tuple[float | None, float | None, float | None]]:
         """Give validation loss, accuracy, and what is monitored (larger is better), for each active member."""
+        scores = self._scores()
         if not self.validations:
-            return [(None, None, None)] * len(self.active)
-        if self.score is not None:
-            self.engine.write_back()
+            return [(None, None, score) for score in scores]
         found = []
-        for member, (logits, y) in enumerate(self.engine.logits([self.validations[index] for index in self.active])):
-            loss, right = log_loss(logits, y), accuracy(logits, y)
-            monitor = self.runs[self.active[member]].config.monitor
-            if self.score is not None:
-                monitored = self.score(self.models[self.active[member]])
-            else:
-                monitored = -loss if monitor == "loss" else METRICS[monitor](logits, y)
-            found.append((loss, right, monitored))
+        seen = self.engine.logits([self.validations[index] for index in self.active])
+        for index, (logits, y), score in zip(self.active, seen, scores, strict=True):
+            loss, monitor = log_loss(logits, y), self.runs[index].config.monitor
+            monitored = score if score is not None else -loss if monitor == "loss" else METRICS[monitor](logits, y)
+            found.append((loss, accuracy(logits, y), monitored))
         return found
+
+    def _scores(self) -> list[float | None]:
+        """Ask the user's own score, where there is one."""
+        if self.score is None:
+            return [None] * len(self.active)
+        self.engine.write_back()
+        return [self.score(self.models[index]) for index in self.active]
 
     def _keep_best(self, improved: Sequence[int]) -> None:
         if improved:

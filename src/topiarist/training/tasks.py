@@ -16,12 +16,14 @@ from topiarist.training.config import TrainConfig
 from topiarist.training.inference import call, evaluating, first_sample, numbers_of, part_batches, placed
 
 
-def check_task(model: nn.Module, data: Data, config: TrainConfig) -> None:
-    """Refuse, in one line, what cannot be trained."""
+def check_task(model: nn.Module, data: Data, config: TrainConfig, *, scored: bool = False) -> None:
+    """Refuse, in one line, what cannot be trained; `scored` says that the user's own score is watched."""
     if not len(data.train):
         raise DataError(f"{data.name} has no training samples")
-    if config.early_stopping is not None and not len(data.validation):
-        raise SettingsError("early stopping needs a validation part: give it a fraction of the data above 0")
+    watching = config.early_stopping is not None or config.schedule.name == "performance"
+    if watching and not scored and not len(data.validation):
+        what = "performance scheduling" if config.early_stopping is None else "early stopping"
+        raise SettingsError(f"{what} needs a validation part: give it a fraction of the data above 0")
     if isinstance(config.class_weights, tuple) and len(config.class_weights) != len(data.classes):
         raise SettingsError(f"{len(config.class_weights)} class weights for {len(data.classes)} classes")
     if has_batch_norm(model) and min(len(data.train), config.batch_size) < 2:

@@ -70,7 +70,7 @@ def train_many(
         found = f"{len(models)} networks, {len(datas)} data sets, {len(configs)} configurations"
         raise SettingsError(f"give one data set and one configuration a network; found {found}")
     for model, task, settings in zip(models, datas, configs, strict=True):
-        check_task(model, task, settings)
+        check_task(model, task, settings, scored=score is not None)
     together = stacked and can_stack(models, datas, configs)
     groups = [range(len(models))] if together else [range(i, i + 1) for i in range(len(models))]
     histories: list[History] = []
