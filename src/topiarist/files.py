@@ -17,10 +17,10 @@ def replacing(path: Path) -> Iterator[Path]:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     except OSError as error:
         raise cannot_write(path, error) from error
-    os.fchmod(handle, 0o666 & ~umask())
-    os.close(handle)
     temporary = Path(name)
     try:
+        os.fchmod(handle, 0o666 & ~umask())
+        os.close(handle)
         yield temporary
         temporary.replace(path)
     except OSError as error:

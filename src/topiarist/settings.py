@@ -25,5 +25,5 @@ def refuse(name: str, error: ValidationError) -> NoReturn:
     setting = ".".join(str(part) for part in first["loc"])
     found = "" if first["type"] == "missing" or not first["loc"] else f"; found {first['input']!r}"
     message = first["msg"].removeprefix("Value error, ")
-    said = f" {message}".replace(" Input should", " must") if " Input should" in f" {message}" else f": {message}"
-    raise SettingsError(f"{name}: {setting}{said}{found}" if setting else f"{name}: {message}") from error
+    text = f"{name}: {setting}: {message}" if setting else f"{name}: {message}"
+    raise SettingsError(text.replace(": Input should", " must") + found) from error

@@ -2,15 +2,16 @@
 
 import sys
 import warnings
-from typing import Annotated, NoReturn, TextIO
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
 from topiarist.cli import data, measure, predict, train
+from topiarist.cli.output import InterruptionError
 from topiarist.errors import TopiaristError, TopiaristWarning
 
 WRONG_INPUT = 2
-INTERRUPTED = 130
+INTERRUPTED = 130  # typer, too, gives this number for a KeyboardInterrupt
 
 app = typer.Typer(
     name="topiarist",
@@ -26,23 +27,34 @@ app.command("predict")(predict.predict_command)
 app.add_typer(data.app, name="data")
 
 
-@app.callback()
-def common(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
-) -> None:
-    """Give a neural network the size its task needs."""
-    if version:
+def print_version(asked: bool) -> None:
+    """Print the version and stop, before a command is missed."""
+    if asked:
         from topiarist import __version__
 
         typer.echo(__version__)
         raise typer.Exit
 
 
+@app.callback()
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=print_version)
+    ] = False,
+) -> None:
+    """Give a neural network the size its task needs."""
+
+
 def main() -> NoReturn:
-    """Run a command; wrong input is one line on standard error and exit code 2."""
+    """Run a command; wrong input is one line on standard error and exit code 2, an interruption one line and 130."""
     warnings.showwarning = show_warning
     try:
         code = app(standalone_mode=False)
+        if code == INTERRUPTED:
+            complain("interrupted: run the same command again")
+    except InterruptionError as interruption:
+        complain(str(interruption))
+        code = INTERRUPTED
     except TopiaristError as error:
         code = complain(str(error))
     except typer.TyperException as error:
@@ -60,11 +72,15 @@ def complain(message: str) -> int:
 
 
 def usage_message(error: typer.TyperException) -> str:
-    """Say what was wrong with the words of the call, and where help is."""
+    """Say what was wrong with the words of the call, what was found in its place, and where help is."""
     context = getattr(error, "ctx", None)
-    said = error.format_message() if hasattr(error, "format_message") else str(error)
+    said = " ".join(error.format_message().split()) or "Missing command."
+    said = said.replace(": Value error, ", ": ").replace(": Input should ", ": it must ")
+    complaints: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, which checks the values for typer
+    if complaints and repr(complaints[0]["input"]) not in said:
+        said = f"{said}; found {complaints[0]['input']!r}"
     where = "topiarist" if context is None else context.command_path
-    return f"{' '.join(said.split())} (see: {where} --help)"
+    return f"{said} (see: {where} --help)"
 
 
 def show_warning(

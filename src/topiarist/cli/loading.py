@@ -11,7 +11,7 @@ from topiarist.errors import DataError, ModelError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from topiarist.data import Part, Preprocessing
+    from topiarist.data import Part, Preprocessing, Source
 
 
 def load_network(path: Path, into: str | None) -> "nn.Module":
@@ -30,12 +30,11 @@ def make_module(reference: str) -> "nn.Module":
         raise ModelError(f"code is named as module:function; found '{reference}'")
     sys.path.insert(0, str(Path.cwd()))
     try:
-        function = getattr(import_module(module_name), function_name)
-    except (ImportError, AttributeError) as error:
-        raise ModelError(f"cannot find '{reference}': {error}") from error
+        made = getattr(import_module(module_name), function_name)()
+    except Exception as error:  # whatever goes wrong in the user's code is the user's to mend
+        raise ModelError(f"cannot build a network with '{reference}': {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
-    made = function()
     if not isinstance(made, nn.Module):
         raise ModelError(f"'{reference}' must give an nn.Module; it gives {type(made).__name__}")
     return made
@@ -53,18 +52,30 @@ def load_for(
     """Read a part of the data, split as in training, with the network's own preprocessing and classes."""
     import numpy
 
-    from topiarist.data import find_source, make_part, number_labels, split_source
+    from topiarist.data import make_part, number_labels, split_source
     from topiarist.models import card_of
 
     card, preprocessing = card_of(network), preprocessing_of(network)
-    source = replace(find_source(location, target=target, group=group), classes=card.classes)
+    source = replace(read_labelled(location, target=target, group=group, whole=part == "all"), classes=card.classes)
     labels, _ = number_labels(source)
     if part == "all":
         rows = numpy.arange(len(labels))
     else:
-        split = split_source(source, labels, seed=(card.seed or 0) if seed is None else seed)
+        known = 0 if card.seed is None else card.seed
+        split = split_source(source, labels, seed=known if seed is None else seed)
         rows = {"train": split.train, "validation": split.validation, "test": split.test}[part]
     return make_part(source, labels, rows, preprocessing)
+
+
+def read_labelled(location: str, *, target: str | None, group: str | None, whole: bool) -> "Source":
+    """Read samples with labels, as training did where they are to be split.
+
+    The whole of a file need not be fit for training: it may be of one class, or hold one value in a column.
+    """
+    from topiarist.data import find_source
+
+    source = find_source(location, target=target, group=group, labelled=not whole)
+    return find_source(location, target=target, group=group) if source.labels is None else source
 
 
 def features_for(network: "nn.Module", location: str, *, target: str | None) -> "Tensor":

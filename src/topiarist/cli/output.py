@@ -8,6 +8,12 @@ from typing import Any
 
 import typer
 
+from topiarist.errors import TopiaristError
+
+
+class InterruptionError(TopiaristError):
+    """The user pressed Ctrl-C; the text says how to go on."""
+
 
 def emit(result: Mapping[str, Any], *, as_json: bool, show: Callable[[Mapping[str, Any]], None]) -> None:
     """Print the result for a program or for a person."""

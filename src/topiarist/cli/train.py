@@ -8,7 +8,7 @@ import typer
 
 from topiarist.cli import train_options as option
 from topiarist.cli.options import AsJson, DataLocation, Group, Scaling, Seed, Target, parse_shape
-from topiarist.cli.output import emit, epoch_bar, measurement_rows, print_rows
+from topiarist.cli.output import InterruptionError, emit, epoch_bar, measurement_rows, print_rows
 
 if TYPE_CHECKING:
     from torch import nn
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def train_command(
+    context: typer.Context,
     data: DataLocation,
     target: Target = None,
     group: Group = None,
@@ -67,37 +68,42 @@ def train_command(
     with the same --out goes on from where it was.
     """
     from topiarist.data import load_data
+    from topiarist.errors import DataError
     from topiarist.training import Schedule, TrainConfig
 
-    config = TrainConfig(
-        epochs=epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        optimizer=optimizer,
-        momentum=momentum,
-        nesterov=nesterov,
-        weight_decay=weight_decay,
-        schedule=Schedule(
-            name=schedule,
-            step_size=schedule_steps,
-            power=schedule_power,
-            factor=schedule_factor,
-            patience=schedule_patience,
-            warmup=warmup,
-        ),
-        clip_value=clip_value,
-        clip_norm=clip_norm,
-        clip_norm_over=clip_norm_over,
-        early_stopping=early_stopping,
-        monitor=monitor,
-        class_weights="balanced" if balanced else None,
-        seed=seed,
-        device=device,
-        threads=threads,
-    )
+    with option.named():
+        config = TrainConfig(
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            optimizer=optimizer,
+            momentum=momentum,
+            nesterov=nesterov,
+            weight_decay=weight_decay,
+            schedule=Schedule(
+                name=schedule,
+                step_size=schedule_steps,
+                power=schedule_power,
+                factor=schedule_factor,
+                patience=schedule_patience,
+                warmup=warmup,
+            ),
+            clip_value=clip_value,
+            clip_norm=clip_norm,
+            clip_norm_over=clip_norm_over,
+            early_stopping=early_stopping,
+            monitor=monitor,
+            class_weights="balanced" if balanced else None,
+            seed=seed,
+            device=device,
+            threads=threads,
+        )
     check_out(out)
+    check_transfer(context, base)
     declared = parse_phases(phases, base)
     task = load_data(data, target=target, group=group, scaling=scaling, input_shape=parse_shape(input_shape), seed=seed)
+    if not len(task.test):
+        raise DataError(f"{task.name} has {len(task.train)} samples: too few to set a test part aside")
     network = {
         "activation": activation,
         "batch_norm": batch_norm_position if batch_norm else False,
@@ -129,6 +135,7 @@ def build_network(
     """Give a fresh network for the data, or the base with a fresh head."""
     import math
 
+    from topiarist.errors import ModelError
     from topiarist.models import mlp
     from topiarist.randomness import generator
     from topiarist.storage import load
@@ -138,7 +145,10 @@ def build_network(
     if base is not None:
         return reuse(load(base), classes=len(data.classes), drop=drop_top, add=hidden or (), generator=random)
     sizes = [math.prod(data.input_shape), *(hidden or [100]), len(data.classes)]
-    return mlp(sizes, **network, generator=random)
+    try:
+        return mlp(sizes, **network, generator=random)
+    except RuntimeError as error:  # of torch, for want of memory
+        raise ModelError(f"cannot build a network of sizes {sizes}: {str(error).splitlines()[0]}") from error
 
 
 def cross_validate(
@@ -205,8 +215,7 @@ def run_training(
     except KeyboardInterrupt:
         saved = checkpoint is not None and checkpoint.exists()
         hint = "run the same command again to go on" if saved else "nothing was written"
-        typer.echo(f"topiarist: interrupted: {hint}", err=True)
-        raise typer.Exit(130) from None
+        raise InterruptionError(f"interrupted: {hint}") from None
 
 
 def check_out(out: Path | None) -> None:
@@ -219,8 +228,30 @@ def check_out(out: Path | None) -> None:
         return
     if out.suffix != ".safetensors":
         raise SettingsError(f"--out must end in .safetensors; found '{out}'")
-    if out.is_dir() or not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
-        raise SettingsError(f"cannot write {out}: {out.parent} must be a folder that can be written to")
+    if out.is_dir():
+        raise SettingsError(f"cannot write {out}: it is a folder; name a file")
+    if not out.parent.is_dir():
+        raise SettingsError(f"cannot write {out}: there is no folder {out.parent}")
+    if not os.access(out.parent, os.W_OK):
+        raise SettingsError(f"cannot write {out}: the folder {out.parent} cannot be written to")
+
+
+def check_transfer(context: typer.Context, base: Path | None) -> None:
+    """Refuse options that would have no effect."""
+    from topiarist.errors import SettingsError
+
+    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+    if base is None:
+        if "drop_top" in given:
+            raise SettingsError("--drop-top belongs to transfer: name the trained network with --base")
+        return
+    for name in given:
+        if name in option.OF_A_FRESH_NETWORK:
+            raise SettingsError(
+                f"--{name.replace('_', '-')} has no effect with --base: the network is built as its base"
+            )
+    if "epochs" in given:
+        raise SettingsError("--epochs has no effect with --base: give the epochs of each phase with --phase")
 
 
 def parse_phases(texts: Sequence[str] | None, base: Path | None) -> "Sequence[Phase]":
@@ -238,7 +269,10 @@ def parse_phases(texts: Sequence[str] | None, base: Path | None) -> "Sequence[Ph
         fields = dict(zip(("epochs", "train_top", "learning_rate"), text.split(":"), strict=False))
         if len(text.split(":")) > 3:
             raise SettingsError(f"a phase is written EPOCHS[:TOP[:LR]]; found '{text}'")
-        phases.append(Phase(**fields))
+        try:
+            phases.append(Phase(**fields))
+        except SettingsError as error:
+            raise SettingsError(f"--phase {text}: {str(error).removeprefix('Phase: ')}") from error
     return phases
 
 

@@ -1,9 +1,13 @@
 """The options of `topiarist train`, in panels: the network, learning, the learning rate over time, transfer."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+
+from topiarist.errors import SettingsError
 
 NETWORK, LEARNING, SCHEDULE, TRANSFER = "The network", "Learning", "Learning rate over time", "Transfer"
 
@@ -131,3 +135,31 @@ Out = Annotated[Path | None, typer.Option("--out", help="Where to write the netw
 InputShape = Annotated[
     str | None, typer.Option("--input-shape", metavar="1x8x8", help="See flat samples as pictures of this shape.")
 ]
+
+OF_A_FRESH_NETWORK = (
+    "activation",
+    "batch_norm",
+    "batch_norm_position",
+    "dropout",
+    "dropout_layers",
+    "input_dropout",
+)
+OPTION_OF = {
+    "learning_rate": "--lr",
+    "batch_size": "--batch",
+    "step_size": "--schedule-steps",
+    "power": "--schedule-power",
+    "factor": "--schedule-factor",
+    "patience": "--schedule-patience",
+}
+
+
+@contextmanager
+def named() -> Iterator[None]:
+    """Name the option in the place of the setting: 'TrainConfig: learning_rate must …' becomes '--lr must …'."""
+    try:
+        yield
+    except SettingsError as error:
+        setting, _, said = str(error).partition(": ")[2].partition(" ")
+        option = OPTION_OF.get(setting, f"--{setting.replace('_', '-')}")
+        raise SettingsError(f"{option} {said}") from error

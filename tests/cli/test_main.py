@@ -1,0 +1,77 @@
+"""What all commands have in common: help, version, interruptions, light start."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import pytest
+
+import topiarist
+
+Run = Callable[..., tuple[int, str, str]]
+COMMANDS = ["train", "measure", "predict", "data list", "data get", "data show"]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_help_has_an_example_that_calls_the_command(command: Run, words: str) -> None:
+    code, out, err = command(*words.split(), "--help")
+    assert (code, err) == (0, "")
+    assert f"Example: topiarist {words} " in " ".join(out.split()) + " "
+
+
+def test_help_lists_the_commands(command: Run) -> None:
+    code, out, _ = command("--help")
+    assert code == 0
+    assert all(words.split()[0] in out for words in COMMANDS)
+
+
+def test_version(command: Run) -> None:
+    assert command("--version") == (0, f"{topiarist.__version__}\n", "")
+
+
+@pytest.mark.parametrize(("words", "where"), [((), "topiarist"), (("data",), "topiarist data")])
+def test_without_a_command_help_is_shown(command: Run, words: tuple[str, ...], where: str) -> None:
+    code, out, err = command(*words)
+    assert (code, err) == (2, f"topiarist: Missing command. (see: {where} --help)\n")
+    assert "Usage" in out
+
+
+@pytest.mark.parametrize("words", [[], *(words.split() for words in COMMANDS)])
+def test_help_imports_nothing_heavy(words: list[str]) -> None:
+    heavy = {"torch", "pandas", "numpy", "sklearn", "scipy"}
+    if not words:
+        heavy.add("pydantic")  # typer itself checks the words of a command with it
+    code = f"""
+import sys
+sys.argv = {["topiarist", *words, "--help"]}
+from topiarist.cli import main
+try:
+    main()
+finally:
+    print(sorted({heavy} & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "[]\n")
+    assert "Usage" in done.stdout
+
+
+def interrupted(*_: Any, **__: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("topiarist.data.load_data", "interrupted: run the same command again"),
+        ("topiarist.training.train", "interrupted: nothing was written"),
+    ],
+)
+def test_an_interruption_is_one_line(command: Run, monkeypatch: pytest.MonkeyPatch, place: str, said: str) -> None:
+    monkeypatch.setattr(place, interrupted)
+    assert command("train", "iris", "--epochs", 1) == (130, "", f"topiarist: {said}\n")
+
+
+def test_the_installed_command_is_the_same(command: Run, installed: Run) -> None:
+    for words in (("--version",), ("train", "iris", "--epoch", "x")):
+        assert installed(*words) == command(*words)

@@ -1,0 +1,99 @@
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy
+import pandas
+import pytest
+
+from topiarist import load, load_data
+from topiarist.data import Part
+from topiarist.training.inference import predict_logits
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def printed(ran: tuple[int, str, str]) -> pandas.DataFrame:
+    """Read the CSV on standard output."""
+    code, out, err = ran
+    assert (code, err) == (0, "")
+    return pandas.read_csv(io.StringIO(out), dtype={"prediction": str})
+
+
+def test_every_sample_gets_a_class_in_the_order_of_the_data(command: Run, flowers: Path, flowers_model: Path) -> None:
+    table = printed(command("predict", flowers_model, flowers))
+    assert list(table.columns) == ["prediction", "probability"]
+    kinds = pandas.read_csv(flowers)["kind"]
+    assert len(table) == len(kinds) == 150
+    assert (table["prediction"] == kinds).mean() > 0.9
+    assert table["probability"].between(1 / 3, 1).all()
+
+
+def test_no_labels_are_needed(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:
+    without = pandas.read_csv(flowers).drop(columns="kind")[["height", "colour", "length"]]
+    without.assign(more="x").to_csv(tmp_path / "new.csv", index=False)
+    expected = command("predict", flowers_model, flowers)
+    assert command("predict", flowers_model, tmp_path / "new.csv") == expected
+    assert command("predict", flowers_model, flowers, "--target", "kind") == expected
+
+
+def test_one_row_is_read_as_among_many(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:
+    whole = printed(command("predict", flowers_model, flowers))
+    header, *lines = flowers.read_text().splitlines()
+    for row in (0, 1, 19):  # without length and colour, with both, without colour
+        (tmp_path / "one.csv").write_text(f"{header}\n{lines[row]}\n")
+        one = printed(command("predict", flowers_model, tmp_path / "one.csv"))
+        assert one["prediction"][0] == whole["prediction"][row]
+        assert one["probability"][0] == pytest.approx(whole["probability"][row], rel=1e-5)
+
+
+def test_a_colour_that_training_never_saw_is_no_error(command: Run, flowers_model: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("length,colour,height\n5,violet,0\n5,,0\n")
+    table = printed(command("predict", flowers_model, tmp_path / "new.csv"))
+    assert table["probability"][0] == pytest.approx(table["probability"][1], rel=1e-6)
+
+
+def test_predictions_go_to_a_file(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "p.csv"
+    code, said, err = command("predict", flowers_model, flowers, "--out", out)
+    assert (code, said, err) == (0, f"150 predictions written to {out}\n", "")
+    assert out.read_text() == command("predict", flowers_model, flowers)[1]
+    assert [path.name for path in tmp_path.iterdir()] == ["p.csv"]
+
+
+def test_probabilities_of_every_class(command: Run, digits_model: Path) -> None:
+    table = printed(command("predict", digits_model, "digits", "--probabilities"))
+    classes = [f"p({digit})" for digit in range(10)]
+    assert list(table.columns) == ["prediction", "probability", *classes]
+    probabilities = table[classes].to_numpy()
+    numpy.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+    assert [str(number) for number in probabilities.argmax(axis=1)] == table["prediction"].tolist()
+    numpy.testing.assert_array_equal(probabilities.max(axis=1), table["probability"])
+
+
+def test_predictions_are_those_of_the_network(command: Run, digits_model: Path) -> None:
+    data = load_data("digits")
+    assert isinstance(data.test, Part) and data.split is not None
+    expected = predict_logits(load(digits_model), data.test.x).argmax(dim=1)
+    table = printed(command("predict", digits_model, "digits"))
+    assert table["prediction"].iloc[data.split.test].tolist() == [str(number) for number in expected.tolist()]
+
+
+def test_monte_carlo_gives_a_spread_that_follows_from_the_seed(command: Run, digits_model: Path) -> None:
+    words = ("predict", digits_model, "digits", "--monte-carlo", 5)
+    first, again, other = command(*words, "--seed", 1), command(*words, "--seed", 1), command(*words, "--seed", 2)
+    assert first == again != other
+    table = printed(first)
+    assert list(table.columns) == ["prediction", "probability", "spread"]
+    assert (table["spread"] > 0).mean() > 0.9
+
+
+def test_programs_get_one_object(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:
+    for words in ((), ("--out", tmp_path / "p.csv")):
+        code, out, err = command("predict", flowers_model, flowers, "--probabilities", *words, "--json")
+        assert (code, err, out.count("\n")) == (0, "", 1)
+        result = json.loads(out)
+        assert result["samples"] == len(result["predictions"]) == 150
+        assert set(result["columns"]) == {"probability", "p(lily)", "p(rose)", "p(tulip)"}
+        assert result["out"] == (str(words[1]) if words else None)

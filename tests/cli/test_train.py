@@ -1,0 +1,188 @@
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from topiarist import load, load_data, measure
+from topiarist.models import card_of
+
+Run = Callable[..., tuple[int, str, str]]
+MEASURED = {
+    "accuracy",
+    "macro_accuracy",
+    "log_loss",
+    "parameters",
+    "nonzero",
+    "size_kb",
+    "file_kb",
+    "macs",
+    "latency_ms",
+}
+
+
+def as_json(ran: tuple[int, str, str]) -> dict[str, Any]:
+    """Give the one object that standard output holds."""
+    code, out, err = ran
+    assert (code, err) == (0, "")
+    assert out.count("\n") == 1 and out.endswith("\n")
+    result = json.loads(out)
+    assert isinstance(result, dict)
+    return result
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_network_is_trained_measured_and_saved(command: Run, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    result = as_json(command("train", "digits", "--hidden", 16, "--epochs", 3, "--out", out, "--json"))
+    assert set(result) >= MEASURED
+    assert (result["data"], result["seed"], result["epochs"], result["kept_epoch"]) == ("digits", 0, 3, 3)
+    assert result["parameters"] == 64 * 16 + 16 + 16 * 10 + 10
+    assert result["out"] == str(out) and result["config"]["learning_rate"] == 0.001
+    assert result["file_kb"] == out.stat().st_size / 1024
+    measured = measure(load(out), load_data("digits"), latency=False)
+    assert (result["accuracy"], result["log_loss"]) == (measured.accuracy, measured.log_loss)
+    assert names(tmp_path) == ["m.safetensors"]
+
+
+def test_the_seed_decides_every_byte(command: Run, tmp_path: Path) -> None:
+    contents = []
+    for number, seed in enumerate((3, 3, 4)):
+        out = tmp_path / f"{number}.safetensors"
+        words = ("--hidden", 8, "--epochs", 2, "--dropout", 0.3, "--batch-norm", "--seed", seed)
+        as_json(command("train", "wine", *words, "--out", out, "--json"))
+        contents.append(out.read_bytes())
+    assert contents[0] == contents[1] != contents[2]
+
+
+def test_people_get_a_table(command: Run) -> None:
+    code, out, err = command("train", "iris", "--epochs", 1)
+    assert (code, err) == (0, "")
+    first_words = [line.split()[0] for line in out.splitlines() if line.strip()]
+    assert first_words == ["data", "training", "accuracy", "macro", "log", "parameters", "size", "MACs", "latency"]
+
+
+def test_folds_give_mean_and_standard_deviation(command: Run) -> None:
+    result = as_json(command("train", "iris", "--hidden", 8, "--epochs", 5, "--folds", 3, "--json"))
+    accuracies = result["fold_accuracies"]
+    assert result["folds"] == len(accuracies) == 3 and len(set(accuracies)) > 1
+    assert result["mean_accuracy"] == pytest.approx(numpy.mean(accuracies), rel=1e-12)
+    assert result["sd_accuracy"] == pytest.approx(numpy.std(accuracies, ddof=1), rel=1e-12)
+    assert "accuracy" not in result
+    assert "mean and SD of 3 folds" in command("train", "iris", "--epochs", 1, "--folds", 3)[1]
+
+
+def test_folds_and_a_network_of_all(command: Run, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    result = as_json(command("train", "iris", "--epochs", 2, "--folds", 3, "--out", out, "--json"))
+    assert len(result["fold_accuracies"]) == 3 and set(result) >= MEASURED
+    assert names(tmp_path) == ["m.safetensors"]
+
+
+def test_every_practice_in_one_command(command: Run) -> None:
+    words = (
+        "--hidden 20 --hidden 10 --activation relu --lr 0.001 --batch 32 --optimizer adam --schedule exponential"
+        " --dropout 0.2 --batch-norm --clip-norm 1 --early-stopping 5 --folds 3 --seed 0 --epochs 6"
+    )
+    result = as_json(command("train", "digits", *words.split(), "--json"))
+    assert len(result["fold_accuracies"]) == 3
+    config = result["config"]
+    assert (config["schedule"]["name"], config["clip_norm"], config["early_stopping"]) == ("exponential", 1.0, 5)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--optimizer sgd --momentum 0.9 --nesterov --schedule one-cycle --lr 0.1",
+        "--optimizer rmsprop --schedule power --schedule-steps 10 --schedule-power 2 --warmup 3",
+        "--optimizer adamw --weight-decay 0.01 --schedule cosine --clip-value 0.5",
+        "--schedule performance --schedule-factor 3 --schedule-patience 1 --monitor macro_accuracy --balanced",
+        "--activation selu --dropout 0.1 --dropout-layers 1 --input-dropout 0.1",
+        "--activation gelu --batch-norm --batch-norm-position after --clip-norm 1 --clip-norm-over tensor",
+        "--scaling unit --threads 1 --batch-size 7 --learning-rate 0.01 --device cpu",
+    ],
+)
+def test_every_other_option_works(command: Run, words: str) -> None:
+    result = as_json(command("train", "iris", "--hidden", 4, "--hidden", 3, "--epochs", 3, *words.split(), "--json"))
+    assert result["epochs"] == 3
+
+
+def test_pictures_are_told_their_shape(command: Run, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    as_json(command("train", "digits", "--epochs", 0, "--input-shape", "1x8x8", "--out", out, "--json"))
+    assert card_of(load(out)).input_shape == (1, 8, 8)
+
+
+def test_balanced_weights_help_the_rare_class(command: Run, tmp_path: Path) -> None:
+    random = numpy.random.default_rng(0)
+    y = (numpy.arange(400) % 16 == 0).astype(int)
+    numpy.savez(tmp_path / "t.npz", x=random.normal(size=(400, 2)) + y[:, None], y=y)
+    words = ("--hidden", 8, "--epochs", 40, "--json")
+    plain = as_json(command("train", tmp_path / "t.npz", *words))
+    balanced = as_json(command("train", tmp_path / "t.npz", *words, "--balanced"))
+    assert balanced["macro_accuracy"] > plain["macro_accuracy"] + 0.1
+
+
+def test_a_base_is_gone_on_from(command: Run, digits_model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    words = ("--base", digits_model, "--phase", "2:1", "--phase", "1:2:0.0001")
+    result = as_json(command("train", "digits", *words, "--out", out, "--json"))
+    assert result["epochs"] == 1
+    before, after = load(digits_model).state_dict(), load(out).state_dict()
+    assert {name: value.shape for name, value in before.items()} == {name: value.shape for name, value in after.items()}
+    head_only = as_json(command("train", "digits", *words[:4], "--out", out, "--json"))
+    frozen = load(out).state_dict()
+    assert head_only["epochs"] == 2
+    assert frozen["hidden0.weight"].equal(before["hidden0.weight"])
+    assert not frozen["output.weight"].equal(before["output.weight"])
+
+
+def test_layers_are_dropped_and_added_above_a_base(command: Run, digits_model: Path) -> None:
+    words = ("--base", digits_model, "--drop-top", 1, "--hidden", 5, "--phase", "1", "--folds", 2)
+    result = as_json(command("train", "digits", *words, "--json"))
+    assert len(result["fold_accuracies"]) == 2
+
+
+def test_what_was_decided_is_noted_on_standard_error(command: Run, tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a,same,y\n" + "".join(f"{i},1,{'yes' if i % 2 else 'no'}\n" for i in range(40)))
+    code, out, err = command("train", table, "--target", "y", "--epochs", 1, "--json")
+    assert (code, err) == (0, "topiarist: note: left out, constant: same\n")
+    assert set(json.loads(out)) >= MEASURED
+
+
+def test_an_interrupted_training_goes_on_to_the_same_bytes(command: Run, tmp_path: Path) -> None:
+    """A checkpoint is written every few seconds; here after every epoch, so that the test need not wait."""
+    often = (
+        "from topiarist.training.checkpoint import Checkpoint; Checkpoint.due = property(lambda self: True);"
+        "from topiarist.cli import main; main()"
+    )
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "whole").mkdir()
+    out = tmp_path / "broken" / "m.safetensors"
+    words = ["train", "iris", "--hidden", "8", "--dropout", "0.1", "--epochs", "600", "--early-stopping", "600"]
+    running = subprocess.Popen(
+        [sys.executable, "-c", often, *words, "--out", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    checkpoint = out.with_name("m.safetensors.checkpoint")
+    while not checkpoint.exists() and running.poll() is None:
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    printed, said = running.communicate()
+    assert (running.returncode, printed) == (130, "")
+    assert said == "topiarist: interrupted: run the same command again to go on\n"
+    assert names(out.parent) == ["m.safetensors.checkpoint"]
+    resumed = as_json(command(*words, "--out", out, "--json"))
+    assert names(out.parent) == ["m.safetensors"]
+    whole = as_json(command(*words, "--out", tmp_path / "whole" / "m.safetensors", "--json"))
+    assert out.read_bytes() == (tmp_path / "whole" / "m.safetensors").read_bytes()
+    assert (resumed["epochs"], resumed["kept_epoch"]) == (whole["epochs"], whole["kept_epoch"])

@@ -1,0 +1,26 @@
+import pytest
+import torch
+
+from topiarist.errors import SettingsError
+from topiarist.parallel import torch_threads
+
+
+@pytest.mark.parametrize("count", [None, 1, 2])
+def test_threads_are_as_asked_inside_and_as_before_outside(count: int | None) -> None:
+    before = torch.get_num_threads()
+    with torch_threads(count):
+        assert torch.get_num_threads() == (before if count is None else count)
+    assert torch.get_num_threads() == before
+
+
+def test_threads_come_back_after_an_error() -> None:
+    before = torch.get_num_threads()
+    with pytest.raises(ValueError, match="stop"), torch_threads(before + 1):
+        raise ValueError("stop")
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_less_than_one_thread_is_refused(count: int) -> None:
+    with pytest.raises(SettingsError, match=f"threads must be at least 1; found {count}"), torch_threads(count):
+        pass
