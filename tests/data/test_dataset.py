@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.utils.data import IterableDataset, TensorDataset
 
-from topiarist.data import Data, Part, Source, Stream
+from topiarist.data import Data, Part, Source, SplitRule, Stream
 from topiarist.errors import DataError, TopiaristWarning
 
 
@@ -33,7 +33,7 @@ def test_parts_hold_the_samples_that_the_split_names() -> None:
     for found, rows in zip(three(data), (data.split.train, data.split.validation, data.split.test), strict=True):
         numpy.testing.assert_array_equal(found.x.numpy(), x[rows].astype("float32"))
         assert found.y.tolist() == y[rows].tolist()
-    assert (data.classes, data.input_shape, data.seed) == (("0", "1", "2"), (4,), 0)
+    assert (data.classes, data.input_shape, data.rule) == (("0", "1", "2"), (4,), SplitRule())
     assert [len(found) for found in three(data)] == [58, 14, 18]
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies
 from numpy.typing import NDArray
 
-from topiarist.data.labels import label_names, look_up, number_labels, small_class_notes
+from topiarist.data.labels import look_up, number_labels, small_class_notes
 from topiarist.data.source import Source
 from topiarist.data.split import Split
 from topiarist.errors import DataError
@@ -66,7 +66,7 @@ def test_labels_that_are_not_among_the_classes_are_shown() -> None:
     with pytest.raises(DataError, match=r"made has labels that are not among the classes \['a', 'b'\]: \['c', 'd'\]"):
         number_labels(source(["a", "d", "c"], classes=("a", "b")))
     with pytest.raises(DataError, match="other"):
-        look_up(label_names(numpy.array(["x"])), ("a",), name="other")
+        look_up(["x"], ("a",), name="other")
 
 
 def parts(train: list[int], validation: list[int], test: list[int]) -> Split:

@@ -1,9 +1,10 @@
+import struct
 from pathlib import Path
 
 import numpy
 import pytest
 
-from topiarist.data import Part, Preprocessing, find_source, load_data
+from topiarist.data import Part, Preprocessing, SplitRule, find_source, load_data
 from topiarist.data.source import Scaling
 from topiarist.errors import DataError
 
@@ -41,7 +42,7 @@ def test_scaling_replaces_what_suits_the_data(scaling: Scaling) -> None:
 def test_fractions_and_seed_decide_the_split() -> None:
     data = load_data("iris", test_fraction=0.1, validation_fraction=0.0, seed=7)
     assert [len(one) for one in (data.train, data.validation, data.test)] == [135, 0, 15]
-    assert data.seed == 7
+    assert data.rule == SplitRule(seed=7, test_fraction=0.1, validation_fraction=0.0)
     with pytest.raises(DataError, match=r"the validation part must be a fraction .* found 2"):
         load_data("iris", validation_fraction=2)
 
@@ -74,3 +75,17 @@ def test_a_name_of_the_catalogue_is_fetched(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("topiarist.data.load.fetch", fetch)
     assert len(find_source("mnist")) == 20
     assert asked == ["mnist"]
+
+
+def test_a_set_of_the_catalogue_has_readable_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for part, count in (("train", 40), ("t10k", 10)):
+        images, labels = numpy.zeros((count, 28, 28), numpy.uint8), numpy.arange(count, dtype=numpy.uint8) % 10
+        (tmp_path / f"{part}-images-idx3-ubyte").write_bytes(
+            struct.pack(">HBBIII", 0, 8, 3, count, 28, 28) + images.tobytes()
+        )
+        (tmp_path / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">HBBI", 0, 8, 1, count) + labels.tobytes())
+    monkeypatch.setattr("topiarist.data.load.fetch", lambda name: {"fashion-mnist": tmp_path}[name])
+    data = load_data("fashion-mnist", validation_fraction=0.25)
+    assert data.name == "fashion-mnist" and data.input_shape == (1, 28, 28)
+    assert data.classes[:2] == ("T-shirt/top", "Trouser") and len(data.test) == 10
+    assert isinstance(data.test, Part) and data.test.y.tolist() == list(range(10))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies
 from numpy.typing import NDArray
 
-from topiarist.data.split import Split, fold_tests, hold_out, shares, split_rows
+from topiarist.data.split import Split, SplitRule, fold_tests, hold_out, shares, split_rows
 from topiarist.errors import DataError
 
 FRACTIONS = {"test": 0.2, "validation": 0.15}
@@ -19,9 +19,9 @@ def labels_of(sizes: list[int]) -> NDArray[numpy.int64]:
     return labels[numpy.argsort(numpy.sin(1 + numpy.arange(len(labels)) * 7.1), kind="stable")]
 
 
-def split(labels: NDArray[Any], *, seed: int = 0, **changes: Any) -> Split:
-    settings = {"groups": None, "parts": None, "fractions": FRACTIONS, **changes}
-    return split_rows(labels, seed=seed, **settings)
+def split(labels: NDArray[Any], *, seed: int = 0, fractions: dict[str, float] | None = None, **changes: Any) -> Split:
+    shares = {f"{name}_fraction": fraction for name, fraction in (fractions or FRACTIONS).items()}
+    return split_rows(labels, rule=SplitRule(seed=seed, **shares), **{"groups": None, "parts": None, **changes})
 
 
 def rows_of(found: Split) -> list[NDArray[Any]]:

@@ -44,6 +44,6 @@ def test_the_card_for_data_keeps_the_spec() -> None:
         classes=("no", "yes"),
         input_shape=(2,),
         preprocessing=task.preprocessing,
-        seed=5,
+        rule=task.rule,
     )
     assert card_of(model).classes is None

@@ -80,7 +80,7 @@ def test_what_is_known_of_the_data_is_written(tmp_path: Path) -> None:
         classes=data.classes,
         input_shape=data.input_shape,
         preprocessing=data.preprocessing,
-        seed=0,
+        rule=data.rule,
     )
     assert card_of(model).classes is None
     assert card.preprocessing is not None and data.preprocessing is not None

@@ -52,7 +52,7 @@ def load_for(
     """Read a part of the data, split as in training, with the network's own preprocessing and classes."""
     import numpy
 
-    from topiarist.data import make_part, number_labels, split_source
+    from topiarist.data import SplitRule, make_part, number_labels, split_source
     from topiarist.models import card_of
 
     card, preprocessing = card_of(network), preprocessing_of(network)
@@ -61,8 +61,8 @@ def load_for(
     if part == "all":
         rows = numpy.arange(len(labels))
     else:
-        known = 0 if card.seed is None else card.seed
-        split = split_source(source, labels, seed=known if seed is None else seed)
+        rule = card.rule or SplitRule()
+        split = split_source(source, labels, rule if seed is None else replace(rule, seed=seed))
         rows = {"train": split.train, "validation": split.validation, "test": split.test}[part]
     return make_part(source, labels, rows, preprocessing)
 

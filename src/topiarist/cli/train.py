@@ -116,6 +116,8 @@ def train_command(
         return build_network(part, network, hidden, base=base, drop_top=drop_top, seed=seed)
 
     result: dict[str, Any] = {"data": task.name, "seed": seed, "config": config.model_dump(mode="json")}
+    if declared:
+        result["phases"] = [phase.model_dump(mode="json") for phase in declared]
     if folds is not None:
         result |= cross_validate(task, build, config, folds, declared)
     if folds is None or out is not None:
@@ -157,12 +159,12 @@ def cross_validate(
     """Train one network a fold, all as one computation where they can be, and give the accuracies on the folds."""
     import statistics
 
-    from topiarist.data.dataset import VALIDATION_FRACTION
+    from topiarist.data import SplitRule
     from topiarist.measurement import measure
     from topiarist.training import train_many, train_phases
 
     watched = config.early_stopping is not None or config.schedule.name == "performance"
-    parts = data.folds(folds, seed=config.seed, validation_fraction=VALIDATION_FRACTION if watched else 0.0)
+    parts = data.folds(folds, seed=config.seed, validation_fraction=SplitRule().validation_fraction if watched else 0.0)
     models = [build(part) for part in parts]
     if phases:
         for model, part in zip(models, parts, strict=True):

@@ -5,6 +5,7 @@ from topiarist.data.labels import number_labels
 from topiarist.data.load import find_source, load_data
 from topiarist.data.preprocessing import Preprocessing
 from topiarist.data.source import Scaling, Source
+from topiarist.data.split import SplitRule
 
 __all__ = [
     "AnyPart",
@@ -13,6 +14,7 @@ __all__ = [
     "Preprocessing",
     "Scaling",
     "Source",
+    "SplitRule",
     "Stream",
     "find_source",
     "load_data",

@@ -15,11 +15,10 @@ from topiarist.data.columns import wide_text_notes
 from topiarist.data.labels import number_labels, small_class_notes
 from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
 from topiarist.data.source import Features, Scaling, Source
-from topiarist.data.split import Rows, Split, fold_tests, hold_out, split_rows
+from topiarist.data.split import Rows, Split, SplitRule, fold_tests, hold_out, split_rows
 from topiarist.errors import DataError, TopiaristWarning
 
-TEST_FRACTION = 0.2
-VALIDATION_FRACTION = 0.15
+DEFAULT = SplitRule()
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Data:
     notes: tuple[str, ...] = ()
     source: Source | None = None
     split: Split | None = None
-    seed: int | None = None
+    rule: SplitRule | None = None
 
     @classmethod
     def from_arrays(
@@ -115,21 +114,20 @@ class Data:
         source: Source,
         *,
         seed: int = 0,
-        test_fraction: float = TEST_FRACTION,
-        validation_fraction: float = VALIDATION_FRACTION,
+        test_fraction: float = DEFAULT.test_fraction,
+        validation_fraction: float = DEFAULT.validation_fraction,
         scaling: Scaling | None = None,
         input_shape: tuple[int, ...] | None = None,
     ) -> Self:
         """Split what a loader found; a split that comes with the source is respected."""
         labels, classes = number_labels(source)
-        chosen = split_source(
-            source, labels, seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction
-        )
+        rule = SplitRule(seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
+        chosen = split_source(source, labels, rule)
         notes = (*source.notes, *wide_text_notes(source.features), *small_class_notes(labels, classes, chosen))
         for note in notes:
             warnings.warn(note, TopiaristWarning, stacklevel=2)
         settled = source if scaling is None else replace(source, scaling=scaling)
-        return cls._of_split(settled, chosen, input_shape=input_shape, notes=notes, seed=seed)
+        return cls._of_split(settled, chosen, input_shape=input_shape, notes=notes, rule=rule)
 
     @classmethod
     def _of_split(
@@ -139,7 +137,7 @@ class Data:
         *,
         input_shape: tuple[int, ...] | None,
         notes: tuple[str, ...] = (),
-        seed: int | None = None,
+        rule: SplitRule | None = None,
     ) -> Self:
         labels, classes = number_labels(source)
         preprocessing = fit_preprocessing(source.features, split.train, scaling=source.scaling, input_shape=input_shape)
@@ -154,7 +152,7 @@ class Data:
             notes=notes,
             source=source,
             split=split,
-            seed=seed,
+            rule=rule,
         )
 
     def folds(
@@ -204,17 +202,9 @@ def check_arrays(features: Features, labels: NDArray[Any], groups: NDArray[Any] 
             raise DataError(f"{name} must hold one value for each of {len(features)} samples; found {values.shape}")
 
 
-def split_source(
-    source: Source,
-    labels: NDArray[numpy.int64],
-    *,
-    seed: int,
-    test_fraction: float = TEST_FRACTION,
-    validation_fraction: float = VALIDATION_FRACTION,
-) -> Split:
-    """Give the rows of each part; the same source and seed give the same rows."""
-    fractions = {"test": test_fraction, "validation": validation_fraction}
-    return split_rows(labels, groups=source.groups, parts=source.parts, fractions=fractions, seed=seed)
+def split_source(source: Source, labels: NDArray[numpy.int64], rule: SplitRule) -> Split:
+    """Give the rows of each part; the same source and rule give the same rows."""
+    return split_rows(labels, groups=source.groups, parts=source.parts, rule=rule)
 
 
 def make_part(source: Source, labels: NDArray[numpy.int64], rows: Rows, preprocessing: Preprocessing) -> Part:

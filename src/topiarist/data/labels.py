@@ -1,5 +1,6 @@
 """From labels as found to class numbers."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy
@@ -17,38 +18,33 @@ def number_labels(source: Source) -> tuple[NDArray[numpy.int64], tuple[str, ...]
         raise DataError(f"{source.name} has no labels to learn from: name the label column with --target")
     if not len(source.labels):
         raise DataError(f"{source.name} has no samples")
-    names = label_names(source.labels)
-    in_order = names[numpy.argsort(order_key(source.labels), kind="stable")]
-    classes = source.classes or tuple(dict.fromkeys(in_order.tolist()))
-    if source.classes is None and len(classes) < 2:
+    values, numbers = numpy.unique(comparable(source.labels), return_inverse=True)
+    names = tuple(str(value) for value in values.tolist())
+    if source.classes is not None:
+        return look_up(names, source.classes, name=source.name)[numbers], source.classes
+    if len(names) < 2:
         raise DataError(f"{source.name} has one class only ('{names[0]}'): there is nothing to tell apart")
-    return look_up(names, classes, name=source.name), classes
+    return numbers.astype(numpy.int64), names
 
 
-def look_up(names: NDArray[numpy.object_], classes: tuple[str, ...], *, name: str) -> NDArray[numpy.int64]:
+def look_up(names: Sequence[str], classes: tuple[str, ...], *, name: str) -> NDArray[numpy.int64]:
     """Give the numbers of labels among known classes; one that is not known is an error that shows it."""
-    place = {known: number for number, known in enumerate(classes)}
-    unknown = sorted({str(label) for label in names} - set(place))
+    unknown = sorted(set(names) - set(classes))
     if unknown:
         raise DataError(f"{name} has labels that are not among the classes {list(classes)[:12]}: {unknown[:12]}")
-    return numpy.array([place[label] for label in names], dtype=numpy.int64)
+    return numpy.array([classes.index(label) for label in names], dtype=numpy.int64)
 
 
-def label_names(labels: NDArray[Any]) -> NDArray[numpy.object_]:
-    """Give labels as text; whole numbers lose a trailing '.0', missing ones are an error."""
+def comparable(labels: NDArray[Any]) -> NDArray[Any]:
+    """Give labels that sort, numbers as numbers and all else as text; what is missing or has a fraction is an error."""
     if pandas.isna(labels).any():
         missing = int(pandas.isna(labels).sum())
         raise DataError(f"{missing} of {len(labels)} labels are missing: give every sample a label")
     if numpy.issubdtype(labels.dtype, numpy.floating):
         if not (numpy.isfinite(labels) & (labels == labels.round())).all():
             raise DataError("the labels are not whole numbers: only classification is supported, not regression")
-        labels = labels.astype(numpy.int64)
-    return numpy.array([str(label) for label in labels.tolist()], dtype=object)
-
-
-def order_key(labels: NDArray[Any]) -> NDArray[Any]:
-    """Numbers sort as numbers, everything else as text."""
-    return labels if numpy.issubdtype(labels.dtype, numpy.number) else label_names(labels).astype(str)
+        return labels.astype(numpy.int64)
+    return labels if numpy.issubdtype(labels.dtype, numpy.number) else labels.astype(str)
 
 
 def small_class_notes(labels: NDArray[numpy.int64], classes: tuple[str, ...], split: Split) -> tuple[str, ...]:

@@ -1,9 +1,12 @@
 """`load_data`: from a name or a path to a `Data`."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy
+
 from topiarist.data.catalogue import CATALOGUE
-from topiarist.data.dataset import TEST_FRACTION, VALIDATION_FRACTION, Data
+from topiarist.data.dataset import DEFAULT, Data
 from topiarist.data.download import fetch
 from topiarist.data.read import read_source
 from topiarist.data.source import Scaling, Source
@@ -16,8 +19,8 @@ def load_data(
     group: str | None = None,
     scaling: Scaling | None = None,
     input_shape: tuple[int, ...] | None = None,
-    test_fraction: float = TEST_FRACTION,
-    validation_fraction: float = VALIDATION_FRACTION,
+    test_fraction: float = DEFAULT.test_fraction,
+    validation_fraction: float = DEFAULT.validation_fraction,
     seed: int = 0,
 ) -> Data:
     """Read and split data: a bundled name (`digits`), a downloadable one (`fashion-mnist`), or a file or folder.
@@ -39,6 +42,10 @@ def find_source(
     location: str | Path, *, target: str | None = None, group: str | None = None, labelled: bool = True
 ) -> Source:
     """Read raw samples, fetching them into the cache first where the name is in the catalogue."""
-    named = str(location) in CATALOGUE and not Path(location).exists()
-    place = fetch(str(location)) if named else location
-    return read_source(place, target=target, group=group, labelled=labelled)
+    entry = None if Path(location).exists() else CATALOGUE.get(str(location))
+    if entry is None:
+        return read_source(location, target=target, group=group, labelled=labelled)
+    source = read_source(fetch(entry.name), target=target, group=group, labelled=labelled)
+    if source.classes is not None or source.labels is None:
+        return source
+    return replace(source, name=entry.name, labels=numpy.array(entry.classes)[source.labels], classes=entry.classes)

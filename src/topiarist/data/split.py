@@ -23,15 +23,20 @@ class Split:
     test: Rows
 
 
+@dataclass(frozen=True, kw_only=True)
+class SplitRule:
+    """How parts are drawn; the same rule gives the same parts of the same data."""
+
+    seed: int = 0
+    test_fraction: float = 0.2
+    validation_fraction: float = 0.15
+
+
 def split_rows(
-    labels: NDArray[Any],
-    *,
-    groups: NDArray[Any] | None,
-    parts: NDArray[Any] | None,
-    fractions: dict[str, float],
-    seed: int,
+    labels: NDArray[Any], *, groups: NDArray[Any] | None, parts: NDArray[Any] | None, rule: SplitRule
 ) -> Split:
     """Set a test part aside, then a validation part, unless `parts` already marks the rows of either."""
+    fractions, seed = {"test": rule.test_fraction, "validation": rule.validation_fraction}, rule.seed
     for name, fraction in fractions.items():
         if not 0 <= fraction < 1:
             raise DataError(f"the {name} part must be a fraction from 0 to below 1 of the data; found {fraction}")

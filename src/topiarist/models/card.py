@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from topiarist.data import Data, Preprocessing
+from topiarist.data import Data, Preprocessing, SplitRule
 
 ATTRIBUTE = "_topiarist_card"
 
@@ -17,14 +17,14 @@ ATTRIBUTE = "_topiarist_card"
 class Card:
     """`spec` says how to build one of our own networks without code; it is None for a user's module.
 
-    `seed` is that of the split of the data, so that the test part can be found again.
+    `rule` is how the data was split, so that the test part can be found again.
     """
 
     spec: dict[str, Any] | None = None
     classes: tuple[str, ...] | None = None
     input_shape: tuple[int, ...] | None = None
     preprocessing: Preprocessing | None = None
-    seed: int | None = None
+    rule: SplitRule | None = None
 
 
 def card_of(model: nn.Module) -> Card:
@@ -45,5 +45,5 @@ def card_for(model: nn.Module, data: Data) -> Card:
         classes=data.classes,
         input_shape=data.input_shape,
         preprocessing=data.preprocessing,
-        seed=data.seed,
+        rule=data.rule,
     )

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, uint8
 
-from topiarist.data import Preprocessing
+from topiarist.data import Preprocessing, SplitRule
 from topiarist.errors import ModelError
 from topiarist.models import Card
 
@@ -40,7 +40,7 @@ class Header(Version, extra="forbid"):
     classes: tuple[str, ...] | None
     input_shape: tuple[int, ...] | None
     preprocessing: dict[str, Any] | None
-    seed: int | None
+    rule: SplitRule | None
     edits: tuple[dict[str, Any], ...]
     aliases: dict[str, str]
     digest: str = ""
@@ -57,7 +57,7 @@ def make_header(card: Card, aliases: dict[str, str], tensors: Mapping[str, Tenso
         classes=card.classes,
         input_shape=card.input_shape,
         preprocessing=None if card.preprocessing is None else card.preprocessing.to_json(),
-        seed=card.seed,
+        rule=card.rule,
         edits=(),
         aliases=aliases,
     )
@@ -91,7 +91,7 @@ def card_in(header: Header) -> Card:
         classes=header.classes,
         input_shape=header.input_shape,
         preprocessing=preprocessing,
-        seed=header.seed,
+        rule=header.rule,
     )
 
 

@@ -58,7 +58,7 @@ class MemoryBatches:
         self.x = torch.cat([part.x for part in different]).to(like)
         self.y = torch.cat([part.y for part in different]).to(like.device)
         self.members = [(start_of[id(part.x)], len(part), seed) for part, seed in zip(parts, seeds, strict=True)]
-        self.batch_size, self.smallest = batch_size, smallest
+        self.batch_size, self.smallest = min(batch_size, max(len(part) for part in parts)), smallest
         self.rows = self._plan()
 
     def epoch(self, number: int) -> Iterator[Batch]:

@@ -23,7 +23,7 @@ class TrainConfig(Settings):
 
     epochs: int = Field(default=100, ge=0)
     batch_size: int = Field(default=32, ge=1)
-    learning_rate: float = Field(default=0.001, gt=0)
+    learning_rate: float = Field(default=0.001, gt=0, le=1e30)
     optimizer: OptimizerName = "adam"
     momentum: float = Field(default=0.0, ge=0, lt=1)
     nesterov: bool = False

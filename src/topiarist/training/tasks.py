@@ -29,8 +29,8 @@ def check_task(model: nn.Module, data: Data, config: TrainConfig, *, scored: boo
     if has_batch_norm(model) and min(len(data.train), config.batch_size) < 2:
         raise SettingsError("batch norm cannot learn from batches of one sample: use a larger batch size")
     try:
-        torch.empty(0, device=config.device)
-    except (RuntimeError, AssertionError) as error:
+        torch.zeros(1, device=config.device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise SettingsError(f"the device '{config.device}' cannot be used: {str(error).splitlines()[0]}") from error
     check_shapes(model, data)
 
