@@ -30,13 +30,12 @@ def array_generator(seed: int, *names: Name) -> numpy.random.Generator:
 
 
 @contextmanager
-def isolated(seed: int) -> Iterator[None]:
-    """Seed torch's global generator inside the block and restore it afterwards."""
-    with torch.random.fork_rng(devices=[]):
+def isolated(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
+    """Seed torch's global generators, of the CPU and of `device`, inside the block and restore them afterwards."""
+    place = torch.device(device)
+    elsewhere = [] if place.type == "cpu" else [place]
+    with torch.random.fork_rng(devices=elsewhere, device_type=place.type if elsewhere else "cuda"):
         torch.default_generator.manual_seed(seed)
+        if elsewhere:
+            torch.get_device_module(place).manual_seed(seed)
         yield
-
-
-def draw_seed(source: torch.Generator) -> int:
-    """Draw a seed for `isolated` from a generator that was passed in."""
-    return int(torch.randint(2**62, (), generator=source).item())

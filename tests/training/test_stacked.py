@@ -1,6 +1,7 @@
 """Networks trained as one equal networks trained one by one."""
 
 import copy
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -8,11 +9,13 @@ import torch
 from torch import nn
 
 from topiarist.data import Data, Part
+from topiarist.errors import ModelError
 from topiarist.models import mlp
-from topiarist.models.stacked import Stack, signature, stackable
+from topiarist.models.stacked import Stack, reads_flat, signature, stackable
 from topiarist.models.stacked_layers import Pass
 from topiarist.randomness import generator
 from topiarist.training import History, TrainConfig, train_many
+from topiarist.training.tasks import stacks
 
 FOLDS = 5
 
@@ -154,16 +157,98 @@ def hooked() -> nn.Module:
     return model
 
 
-@pytest.mark.parametrize("model", [Own(), frozen(), shared(), hooked(), nn.Sequential(nn.ELU(inplace=True))])
+def hooked_gradient() -> nn.Module:
+    model = mlp([6, 4, 3])
+    next(model.parameters()).register_hook(lambda gradient: gradient * 0)  # type: ignore[no-untyped-call]
+    return model
+
+
+def patched() -> nn.Module:
+    model = mlp([6, 4, 3])
+    model[2].forward = lambda x: x * 2
+    return model
+
+
+def tied() -> nn.Module:
+    model = nn.Sequential(nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 6), nn.Linear(6, 3))
+    model[2].weight = model[0].weight
+    return model
+
+
+def partly_in_eval() -> nn.Module:
+    model = mlp([6, 4, 3], batch_norm=True)
+    model[2].eval()
+    return model
+
+
+class Half(nn.Flatten):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x) / 2
+
+
+ODD = [
+    Own(),
+    frozen(),
+    shared(),
+    tied(),
+    hooked(),
+    hooked_gradient(),
+    patched(),
+    partly_in_eval(),
+    nn.Sequential(Half(), nn.Linear(6, 3)),
+    nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4, affine=False), nn.ReLU(inplace=True), nn.Linear(4, 3)),
+    nn.Sequential(nn.Linear(6, 4), nn.Dropout(1.0), nn.Linear(4, 3)),
+    nn.Sequential(nn.Flatten()),
+]
+
+
+@pytest.mark.parametrize("model", ODD)
 def test_what_cannot_be_stacked_is_not(model: nn.Module) -> None:
     assert not stackable(model)
 
 
 def test_networks_that_cannot_be_stacked_are_trained_all_the_same(task: Data) -> None:
-    models = [mlp([6, 4, 3]), mlp([6, 5, 3]), frozen()]
+    models = [copy.deepcopy(model).train() for model in ODD[:4]]
     histories = train_many(models, task, TrainConfig(epochs=2))
-    assert [len(history) for history in histories] == [2, 2, 2]
+    assert [len(history) for history in histories] == [2, 2, 2, 2]
+
+
+def test_networks_of_several_shapes_make_several_stacks(task: Data) -> None:
+    models = [mlp([6, 4, 3]), mlp([6, 5, 3]), frozen(), mlp([6, 4, 3]), mlp([6, 5, 3])]
+    config = TrainConfig(epochs=2)
     assert signature(models[0]) != signature(models[1])
+    assert stacks(models, [task] * 5, [config] * 5) == [([0, 3], True), ([1, 4], True), ([2], False)]
+    alone = copy.deepcopy(models)
+    train_many(models, task, config)
+    train_many(alone, task, config, stacked=False)
+    for model, twin in zip(models, alone, strict=True):
+        torch.testing.assert_close(model.state_dict(), twin.state_dict())
+
+
+@pytest.mark.parametrize("shape", [(6, 1), (1, 6), (2, 3)])
+def test_a_network_that_flattens_late_reads_its_samples_as_they_are(task: Data, shape: tuple[int, ...]) -> None:
+    assert isinstance(task.train, Part)
+    part = Part(task.train.x.view(-1, *shape), task.train.y)
+    data = Data(name="", classes=task.classes, input_shape=shape, train=part, validation=part, test=part)
+    model = nn.Sequential(nn.Linear(shape[1], 4), nn.Flatten(), nn.ReLU(), nn.Linear(4 * shape[0], 3))
+    assert stackable(model) and not reads_flat(model, shape)
+    assert len(train_many([model], data, TrainConfig(epochs=1))[0]) == 1
+
+
+def test_members_may_share_samples_and_have_labels_of_their_own(task: Data) -> None:
+    assert isinstance(task.train, Part)
+    other = dataclasses.replace(task, train=Part(task.train.x, (task.train.y + 1) % 3))
+    config = TrainConfig(epochs=3)
+    _, _, difference = both_ways(networks(2), [task, other], [config, config])
+    assert difference < 1e-5
+
+
+def test_networks_that_share_a_parameter_are_refused(task: Data) -> None:
+    one, other = mlp([6, 4, 3]), mlp([6, 4, 3])
+    other[1] = one[1]
+    for pair in ([one, one], [one, other]):
+        with pytest.raises(ModelError, match="share a parameter"):
+            train_many(pair, task, TrainConfig())
 
 
 def test_a_stack_gives_what_its_members_give(task: Data) -> None:

@@ -74,7 +74,7 @@ def test_early_stopping_restores_the_best_weights(task: Data) -> None:
     losses = [epoch.validation_loss for epoch in history.epochs]
     best = min(loss for loss in losses if loss is not None)
     assert losses.index(best) + 1 == history.kept_epoch == len(history) - 4
-    assert "no better loss in 4 epochs" in history.stopped
+    assert "no improvement in 4 epochs" in history.stopped
     assert log_loss(*part_logits(model, task.validation)) == pytest.approx(best)
 
 
@@ -199,6 +199,145 @@ def test_a_checkpoint_of_another_training_is_not_taken_up(
     assert same(weights(other), weights(reference))
 
 
+def test_a_checkpoint_of_other_initial_weights_is_not_taken_up(
+    task: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topiarist.training.checkpoint.Checkpoint.due", True)
+    path, config = tmp_path / "run.checkpoint", TrainConfig(epochs=4)
+    with pytest.raises(Stopped):
+        train(mlp([6, 3]), task, config, checkpoint=path, on_epoch=stop_at(3))
+    other, reference = (mlp([6, 3], generator=torch.Generator().manual_seed(8)) for _ in range(2))
+    train(other, task, config, checkpoint=path)
+    train(reference, task, config)
+    assert same(weights(other), weights(reference))
+
+
+@pytest.mark.parametrize("kind", ["ours", "users"])
+def test_the_same_call_goes_on_in_the_same_process_too(
+    task: Data, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topiarist.training.checkpoint.Checkpoint.due", True)
+    path, config = tmp_path / "run.checkpoint", TrainConfig(epochs=6)
+    models, reference = [fresh(kind), fresh(kind)], [fresh(kind), fresh(kind)]
+    seen: list[int] = []
+
+    def stop_late(number: int, _: object) -> None:
+        seen.append(number)
+        if len(seen) == (3 if kind == "ours" else 9):
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        train_many(models, task, config, checkpoint=path, on_epoch=stop_late)
+    assert all(same(weights(model), weights(fresh(kind))) for model in models)
+    seen.clear()
+    train_many(models, task, config, checkpoint=path, on_epoch=lambda number, _: seen.append(number))
+    assert seen == [3, 4, 5, 6]
+    train_many(reference, task, config)
+    assert all(same(weights(one), weights(other)) for one, other in zip(models, reference, strict=True))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_checkpoint_needs_a_folder(task: Data, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="there is no folder"):
+        train(mlp([6, 3]), task, checkpoint=tmp_path / "none" / "run.checkpoint")
+
+
+@pytest.mark.parametrize("kind", ["ours", "users"])
+def test_on_epoch_sees_the_weights_of_the_epoch(task: Data, kind: str) -> None:
+    model, seen = fresh(kind), []
+    train(model, task, TrainConfig(epochs=3), on_epoch=lambda *_: seen.append(weights(model)))
+    assert not same(seen[0], seen[1]) and same(seen[2], weights(model))
+
+
+@pytest.mark.parametrize("kind", ["ours", "users"])
+def test_a_score_sees_the_network_as_at_test_time_and_changes_nothing(task: Data, kind: str) -> None:
+    def score(model: nn.Module) -> float:
+        torch.rand(7)
+        return float(model(torch.ones(4, 6)).std())
+
+    models = [fresh(kind), fresh(kind), fresh(kind)]
+    histories = [train(model, task, TrainConfig(epochs=3), score=score) for model in models[:2]]
+    train(models[2], task, TrainConfig(epochs=3))
+    assert histories[0] == histories[1]
+    assert same(weights(models[0]), weights(models[2]))
+
+
+class Embedding(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(5, 4)
+        self.head = nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.table(x).mean(dim=1))
+        return logits
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8])
+def test_whole_numbers_stay_so_and_pixels_become_real(dtype: torch.dtype) -> None:
+    x, y = torch.randint(5, (40, 3), generator=torch.Generator().manual_seed(0)).to(dtype), torch.arange(40) % 2
+    part, dataset = Part(x, y), TensorDataset(x, y)
+    kept = Data(name="", classes=("a", "b"), input_shape=(3,), train=part, validation=part, test=part)
+    read = Data.from_datasets(train=dataset, validation=dataset, test=dataset, classes=("a", "b"))
+    model: nn.Module = Embedding() if dtype == torch.int64 else nn.Sequential(nn.Linear(3, 2))
+    for data in (kept, read):
+        assert len(train(model, data, TrainConfig(epochs=2))) == 2
+
+
+@pytest.mark.parametrize(
+    ("y", "said"),
+    [(torch.arange(40), "from 0 to 1"), (torch.zeros(40), "int64"), (torch.zeros(40, 1, dtype=torch.int64), "shape")],
+)
+def test_labels_are_class_numbers(y: Tensor, said: str) -> None:
+    x = torch.zeros(40, 3)
+    part, dataset = Part(x, y), TensorDataset(x, y)
+    kept = Data(name="", classes=("a", "b"), input_shape=(3,), train=part, validation=part, test=part)
+    read = Data.from_datasets(train=dataset, validation=dataset, test=dataset, classes=("a", "b"))
+    for data in (kept, read):
+        with pytest.raises(DataError, match=said):
+            train(mlp([3, 2]), data, TrainConfig(epochs=1))
+
+
+class Remembering(nn.Module):
+    """Has state that is no tensor, and keeps a tensor from its first pass."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+        self.kept: Tensor | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.kept is None:
+            self.kept = torch.ones_like(x[:1])
+        logits: Tensor = self.layer(x * self.kept)
+        return logits
+
+    def get_extra_state(self) -> dict[str, int]:
+        return {"version": 3}
+
+    def set_extra_state(self, state: dict[str, int]) -> None:
+        assert state["version"] == 3
+
+
+def test_a_network_with_a_memory_of_its_own(task: Data) -> None:
+    assert len(train(Remembering(), task, TrainConfig(epochs=3, early_stopping=2))) == 3
+
+
+def test_what_is_frozen_or_kept_in_eval_stays_so(task: Data) -> None:
+    model = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4, affine=False), nn.Linear(4, 3))
+    model[0].requires_grad_(False)
+    model[1].eval()
+    before = weights(model)
+    train(model, task, TrainConfig(epochs=2))
+    assert same(weights(model)[:4], before[:4]) and not same(weights(model)[5:], before[5:])
+
+
+def test_the_last_gradients_are_gone(task: Data) -> None:
+    model = fresh("users")
+    train(model, task, TrainConfig(epochs=1))
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
 def streamed(task: Data) -> Data:
     def dataset(part: object) -> Dataset[tuple[Tensor, ...]]:
         assert isinstance(part, Part)
@@ -255,6 +394,11 @@ def test_history_survives_json(task: Data) -> None:
     assert History.from_json(history.to_json()) == history
 
 
+def made_in_inference_mode() -> nn.Module:
+    with torch.inference_mode():
+        return nn.Linear(6, 3)
+
+
 @pytest.mark.parametrize(
     ("model", "settings", "error", "said"),
     [
@@ -263,7 +407,11 @@ def test_history_survives_json(task: Data) -> None:
         (mlp([6, 3]), {"class_weights": (1.0, 2.0)}, SettingsError, "2 class weights for 3 classes"),
         (mlp([6, 4, 3], batch_norm=True), {"batch_size": 1}, SettingsError, "batch norm"),
         (mlp([6, 3]), {"device": "nonsense"}, SettingsError, "nonsense"),
+        (mlp([6, 3]), {"device": "meta"}, SettingsError, "meta"),
         (mlp([6, 3]).requires_grad_(False), {}, SettingsError, "nothing to train"),
+        (nn.Sequential(nn.LazyLinear(3)), {}, ModelError, "has no values yet"),
+        (made_in_inference_mode(), {}, ModelError, "inference mode"),
+        (nn.Sequential(nn.Flatten(3), nn.Linear(6, 3)), {}, ModelError, "cannot read samples"),
     ],
 )
 def test_what_cannot_be_trained_is_one_line(
@@ -304,6 +452,8 @@ def test_nothing_to_train_on(task: Data) -> None:
         {"nesterov": True, "optimizer": "sgd"},
         {"clip_norm": 0},
         {"seed": -1},
+        {"class_weights": (0.0, 0.0)},
+        {"class_weights": (1.0, -1.0)},
         {"epoch": 3},
     ],
 )

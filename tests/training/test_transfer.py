@@ -3,6 +3,7 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
 
 from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError
@@ -46,6 +47,12 @@ def test_of_a_users_network_the_last_linear_layer_is_replaced() -> None:
     assert torch.equal(other.state_dict()["body.0.weight"], model.state_dict()["body.0.weight"])
     with pytest.raises(ModelError, match="dropped or added"):
         reuse(model, classes=2, drop=1)
+    assert reuse(Own().double(), classes=2)(torch.zeros(1, 6).double()).dtype == torch.float64
+    assert reuse(mlp([6, 4, 3]).double(), classes=2)(torch.zeros(1, 6).double()).dtype == torch.float64
+    assert isinstance(reuse(nn.Linear(6, 3), classes=2), nn.Linear)
+    changed_by_hand = mlp([6, 4, 3])
+    changed_by_hand[2] = nn.Tanh()
+    assert isinstance(reuse(changed_by_hand, classes=2)[2], nn.Tanh)  # type: ignore[index]
     with pytest.raises(ModelError, match="no linear layer"):
         reuse(nn.Flatten(), classes=2)
     with pytest.raises(ModelError, match="cannot drop 3 of 1"):
@@ -72,10 +79,15 @@ def changed(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> set
 def test_phases_leave_what_was_frozen_frozen(task: Data) -> None:
     model = mlp([6, 4, 3])
     model[1].requires_grad_(False)
+    before = copy.deepcopy(model.state_dict())
     train_phases(model, task, [Phase(epochs=1)])
+    assert torch.equal(model.state_dict()["hidden0.weight"], before["hidden0.weight"])
     assert [parameter.requires_grad for parameter in model.parameters()] == [False, False, True, True]
     freeze_below(model, 1)
     assert [parameter.requires_grad for parameter in model.parameters()] == [False, False, True, True]
+    weight_norm(model[3])
+    freeze_below(model, 1)
+    assert all(parameter.requires_grad for parameter in model[3].parameters())
 
 
 def test_phases_are_declared(task: Data) -> None:

@@ -3,6 +3,6 @@
 from topiarist.models.activations import ACTIVATIONS
 from topiarist.models.card import Card, attach, card_for, card_of
 from topiarist.models.mlp import mlp
-from topiarist.models.spec import build
+from topiarist.models.spec import build, spec_of
 
-__all__ = ["ACTIVATIONS", "Card", "attach", "build", "card_for", "card_of", "mlp"]
+__all__ = ["ACTIVATIONS", "Card", "attach", "build", "card_for", "card_of", "mlp", "spec_of"]

@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from topiarist.errors import ModelError
+from topiarist.models.card import card_of
 from topiarist.models.mlp import mlp
 
 FAMILIES: dict[str, Callable[..., nn.Module]] = {"mlp": mlp}
@@ -21,3 +22,10 @@ def build(spec: dict[str, Any]) -> nn.Module:
         return FAMILIES[family](**settings)
     except TypeError as error:
         raise ModelError(f"the spec of a {family} network cannot be read: {error}") from error
+
+
+def spec_of(model: nn.Module) -> dict[str, Any] | None:
+    """Give the spec on a network's card, or None where the network is not, or no longer, what it describes."""
+    spec = card_of(model).spec
+    tied = len(list(model.parameters())) != len(list(model.named_parameters(remove_duplicate=False)))
+    return None if spec is None or tied or repr(build(spec)) != repr(model) else spec

@@ -30,29 +30,47 @@ def leaves(model: nn.Module, prefix: str = "") -> list[tuple[str, nn.Module]]:
 
 
 def stackable(model: nn.Module) -> bool:
-    """Say whether a network is a sequence of linear layers, activations, dropout and batch norm, all trainable."""
+    """Say whether a network is a sequence of linear layers, activations, dropout and batch norm, and nothing else.
+
+    Nothing may be frozen, tied, used twice, hooked, or kept in eval mode inside a network in train mode.
+    """
     if type(model) is not nn.Sequential or not all(parameter.requires_grad for parameter in model.parameters()):
         return False
+    if any(map(hooked, model.modules())) or any(map(hooked_gradient, model.parameters())):
+        return False
+    if model.training and not all(module.training for module in model.modules()):
+        return False
     layers = [layer for _, layer in leaves(model)]
-    unshared = len({id(layer) for layer in layers}) == len(layers)
     has_linear = any(isinstance(layer, nn.Linear) for layer in layers)
-    return unshared and has_linear and not any(map(hooked, model.modules())) and all(map(understood, layers))
+    unshared = len({id(layer) for layer in layers}) == len(layers)
+    untied = len(list(model.parameters())) == len(list(model.named_parameters(remove_duplicate=False)))
+    return has_linear and unshared and untied and all(map(understood, layers))
 
 
 def hooked(module: nn.Module) -> bool:
     """Say whether somebody wants to see, or change, what passes through a module."""
-    return bool(
-        module._forward_hooks or module._forward_pre_hooks or module._backward_hooks or module._backward_pre_hooks
-    )
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return any(hooks) or "forward" in vars(module)
+
+
+def hooked_gradient(parameter: nn.Parameter) -> bool:
+    """Say whether somebody wants to see, or change, a gradient."""
+    return bool(parameter._backward_hooks or parameter._post_accumulate_grad_hooks)
+
+
+def reads_flat(model: nn.Module, input_shape: tuple[int, ...]) -> bool:
+    """Say whether samples of this shape reach the first trained layer as one axis, as a stack hands them over."""
+    trained = (type(layer) for _, layer in leaves(model) if isinstance(layer, nn.Flatten | nn.Linear | nn.BatchNorm1d))
+    return len(input_shape) == 1 or next(trained, None) is nn.Flatten
 
 
 def understood(layer: nn.Module) -> bool:
     """Say whether a layer is one that the stack knows, and exactly that class."""
-    if getattr(layer, "inplace", False) and not isinstance(layer, nn.ReLU):
+    if getattr(layer, "inplace", False) or getattr(layer, "p", 0) == 1:
         return False
     if isinstance(layer, nn.BatchNorm1d):
         return type(layer) is nn.BatchNorm1d and layer.track_running_stats and layer.momentum is not None
-    if isinstance(layer, nn.Flatten):
+    if type(layer) is nn.Flatten:
         return (layer.start_dim, layer.end_dim) == (1, -1)
     return type(layer) in PLAIN_TYPES
 

@@ -3,7 +3,6 @@
 import warnings
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from safetensors.torch import save as pack
 from torch import Tensor, nn
@@ -11,7 +10,7 @@ from torch import Tensor, nn
 from topiarist.data import Data
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.files import write_atomically
-from topiarist.models import Card, build, card_for, card_of
+from topiarist.models import Card, card_for, card_of, spec_of
 from topiarist.storage.header import KEY, make_header
 from topiarist.storage.state import named_tensors, tied_names
 
@@ -52,13 +51,7 @@ def packed(model: nn.Module, card: Card) -> bytes:
 def card_to_write(model: nn.Module, data: Data | None) -> Card:
     """Give the network's card with what is known of the data, and with its spec only where that still holds."""
     card = card_of(model) if data is None else card_for(model, data)
-    return replace(card, spec=faithful_spec(model))
-
-
-def faithful_spec(model: nn.Module) -> dict[str, Any] | None:
-    """Give the spec on the network's card, or None where the network is not, or no longer, what it describes."""
-    spec = card_of(model).spec
-    return spec if spec is not None and repr(build(spec)) == repr(model) else None
+    return replace(card, spec=spec_of(model))
 
 
 def unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -1,5 +1,6 @@
 """Trains any `nn.Module` by autograd and `torch.optim`."""
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -9,13 +10,13 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.data import AnyPart
-from topiarist.errors import SettingsError
+from topiarist.errors import ModelError, SettingsError
 from topiarist.randomness import child_seed, isolated
 from topiarist.training.batching import Batch
 from topiarist.training.clipping import clip_norm, clip_value
 from topiarist.training.config import TrainConfig
 from topiarist.training.engine import State
-from topiarist.training.inference import part_logits
+from topiarist.training.inference import call, numbers_of, part_logits
 
 
 class AutogradEngine:
@@ -28,13 +29,17 @@ class AutogradEngine:
         if not self.trained:
             raise SettingsError("there is nothing to train: every parameter of the network is frozen")
         self.optimizer = make_optimizer(self.trained, config)
+        self.resting = resting_modules(model)
 
     @contextmanager
     def epoch(self, number: int) -> Iterator[None]:
         """Train mode, with the global generator seeded for this epoch."""
-        set_training_mode(self.models[0])
-        with isolated(child_seed(self.config.seed, "noise", number)):
+        model = self.models[0].train()
+        for module in self.resting:
+            module.eval()
+        with isolated(child_seed(self.config.seed, "noise", number), numbers_of(model).device), torch.enable_grad():
             yield
+        self.optimizer.zero_grad()
 
     def step(self, batch: Batch, rates: Sequence[float]) -> tuple[Tensor, Tensor]:
         """Forward, backward, clip, step."""
@@ -42,11 +47,18 @@ class AutogradEngine:
             group["lr"] = rates[0]
         x, y = batch.x[0], batch.y[0]
         self.optimizer.zero_grad()
-        loss = functional.cross_entropy(self.models[0](x), y, weight=self.class_weights)
+        logits = call(self.models[0], x)
+        if not logits.requires_grad:
+            raise ModelError("no parameter that is to be trained has a part in the network's output")
+        if self.class_weights is None:
+            loss, weight = functional.cross_entropy(logits, y), logits.new_tensor(float(len(y)))
+        else:
+            weight = self.class_weights[y].sum()
+            losses = functional.cross_entropy(logits, y, weight=self.class_weights, reduction="sum")
+            loss = losses / weight.clamp(min=1e-30)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self._clip()
         self.optimizer.step()
-        weight = torch.tensor(float(len(y))) if self.class_weights is None else self.class_weights[y].sum()
         return (loss.detach() * weight).view(1), weight.view(1)
 
     def _clip(self) -> None:
@@ -66,7 +78,7 @@ class AutogradEngine:
 
     def remember(self) -> None:
         """Copy the state."""
-        self.good = {name: value.clone() for name, value in self.models[0].state_dict().items()}
+        self.good = copy.deepcopy(self.models[0].state_dict())
 
     def recall(self, member: int) -> None:
         """Load the copy."""
@@ -117,9 +129,11 @@ def make_optimizer(parameters: Sequence[nn.Parameter], config: TrainConfig) -> t
             return torch.optim.Adam(groups, lr=rate)
 
 
-def set_training_mode(model: nn.Module) -> None:
-    """Switch to training; batch norm whose parameters are frozen stays as at test time."""
-    model.train()
-    for module in model.modules():
-        if isinstance(module, _BatchNorm) and module.affine and not module.weight.requires_grad:
-            module.eval()
+def resting_modules(model: nn.Module) -> list[nn.Module]:
+    """Give what stays in eval mode: frozen batch norm, and what the user put so inside a network in train mode."""
+    return [
+        module
+        for module in model.modules()
+        if (model.training and not module.training)
+        or (isinstance(module, _BatchNorm) and module.affine and not module.weight.requires_grad)
+    ]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 import torch
@@ -10,7 +11,9 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from topiarist.data import Part, Stream
+from topiarist.errors import DataError
 from topiarist.randomness import generator
+from topiarist.training.inference import placed
 
 GATHERED_BYTES = 2**25
 
@@ -52,12 +55,13 @@ class MemoryBatches:
     def __init__(
         self, parts: Sequence[Part], seeds: Sequence[int], *, batch_size: int, smallest: int, like: Tensor
     ) -> None:
-        different = list({id(part.x): part for part in parts}.values())
-        starts = [0, *torch.tensor([len(part) for part in different]).cumsum(0).tolist()]
-        start_of = {id(part.x): start for part, start in zip(different, starts[:-1], strict=True)}
-        self.x = torch.cat([part.x for part in different]).to(like)
-        self.y = torch.cat([part.y for part in different]).to(like.device)
-        self.members = [(start_of[id(part.x)], len(part), seed) for part, seed in zip(parts, seeds, strict=True)]
+        different = {(id(part.x), id(part.y)): part for part in parts}
+        starts = dict(zip(different, accumulate(map(len, different.values()), initial=0), strict=False))
+        self.x = placed(joined([part.x for part in different.values()]), like)
+        self.y = joined([part.y for part in different.values()]).to(like.device)
+        self.members = [
+            (starts[id(part.x), id(part.y)], len(part), seed) for part, seed in zip(parts, seeds, strict=True)
+        ]
         self.batch_size, self.smallest = min(batch_size, max(len(part) for part in parts)), smallest
         self.rows = self._plan()
 
@@ -68,13 +72,14 @@ class MemoryBatches:
         together = max(1, GATHERED_BYTES // max(batch_bytes, 1))
         for first in range(0, len(self.rows), together):
             chunk = orders[:, first * self.batch_size : (first + together) * self.batch_size]
-            x = self.x.index_select(0, chunk.flatten()).view(*chunk.shape, *self.x.shape[1:])
-            y = self.y.index_select(0, chunk.flatten()).view(chunk.shape)
+            rows = chunk.flatten().to(self.x.device)
+            x = self.x.index_select(0, rows).view(*chunk.shape, *self.x.shape[1:])
+            y = self.y.index_select(0, rows).view(chunk.shape)
             pieces = zip(torch.split(x, self.batch_size, dim=1), torch.split(y, self.batch_size, dim=1), strict=True)
-            for (piece, labels), rows in zip(pieces, self.rows[first : first + together], strict=True):
-                used = max(rows)
+            for (piece, labels), counts in zip(pieces, self.rows[first : first + together], strict=True):
+                used = max(counts)
                 whole = used == self.batch_size
-                yield Batch(piece, labels, rows) if whole else Batch(piece[:, :used], labels[:, :used], rows)
+                yield Batch(piece, labels, counts) if whole else Batch(piece[:, :used], labels[:, :used], counts)
 
     def _orders(self, number: int) -> Tensor:
         """Give the rows of x in the order of this epoch (n_members, n_steps · batch_size), padded with row 0."""
@@ -105,8 +110,10 @@ class MemoryBatches:
 class StreamBatches:
     """Batches of one dataset, shuffled and read by a `DataLoader`."""
 
-    def __init__(self, stream: Stream, seed: int, *, batch_size: int, smallest: int, like: Tensor) -> None:
-        self.stream, self.seed, self.batch_size, self.like = stream, seed, batch_size, like
+    def __init__(
+        self, stream: Stream, seed: int, *, classes: int, batch_size: int, smallest: int, like: Tensor
+    ) -> None:
+        self.stream, self.seed, self.classes, self.batch_size, self.like = stream, seed, classes, batch_size, like
         self.drops_last = len(stream) % batch_size in range(1, smallest)
 
     def epoch(self, number: int) -> Iterator[Batch]:
@@ -120,8 +127,8 @@ class StreamBatches:
             generator=generator(self.seed, "order", number),
         )
         for x, y in loader:
-            labels = torch.as_tensor(y).to(self.like.device)
-            yield Batch(x.to(self.like).unsqueeze(0), labels.unsqueeze(0), (len(x),))
+            check_labels(y, self.classes)
+            yield Batch(placed(x, self.like).unsqueeze(0), y.to(self.like.device).unsqueeze(0), (len(x),))
 
     def steps(self, member: int) -> int:
         """Count the batches."""
@@ -129,3 +136,17 @@ class StreamBatches:
 
     def keep(self, members: Sequence[int]) -> None:
         """There is one member: nothing to do."""
+
+
+def joined(tensors: Sequence[Tensor]) -> Tensor:
+    """Put tensors one after the other; a single one is not copied."""
+    return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))
+
+
+def check_labels(y: Tensor, classes: int) -> None:
+    """Refuse labels that are not the number of a class."""
+    if not isinstance(y, Tensor) or y.ndim != 1 or y.dtype != torch.int64:
+        found = f"{y.dtype} of shape {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__
+        raise DataError(f"labels must be class numbers, one whole number (int64) a sample; found {found}")
+    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes:
+        raise DataError(f"labels must be class numbers from 0 to {classes - 1}; found {int(y.min())} to {int(y.max())}")

@@ -6,7 +6,6 @@ and in the header the runs. Random draws follow from the seed and the epoch's nu
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,7 @@ from torch import Tensor
 
 from topiarist.errors import ModelError
 from topiarist.files import write_atomically
-
-FORMAT = "topiarist checkpoint 1"
-State = dict[str, Tensor]
+from topiarist.training.engine import State
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +37,8 @@ class Checkpoint:
     """
 
     def __init__(self, path: Path, *, fingerprint: str, every_seconds: float = 5.0) -> None:
+        if not path.parent.is_dir():
+            raise ModelError(f"cannot write the checkpoint {path}: there is no folder {path.parent}")
         self.path, self.fingerprint, self.every_seconds = path, fingerprint, every_seconds
         self.written = time.monotonic()
 
@@ -60,8 +59,11 @@ class Checkpoint:
             **{f"optimizer/0/{name}": value for name, value in snapshot.optimizer.items()},
         }
         header = {"epoch": snapshot.epoch, "runs": snapshot.runs, "fingerprint": self.fingerprint}
+        strange = [name for name, value in tensors.items() if not isinstance(value, Tensor)]
+        if strange:
+            raise ModelError(f"a checkpoint holds tensors only; {strange[0]} is something else")
         copied = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-        write_atomically(self.path, save(copied, {"format": FORMAT, "training": json.dumps(header)}))
+        write_atomically(self.path, save(copied, {"training": json.dumps(header)}))
         self.written = time.monotonic()
 
     def read(self) -> Snapshot | None:
@@ -85,15 +87,10 @@ class Checkpoint:
         )
 
     def remove(self) -> None:
-        """Remove the file, when the training is done and its result is safe."""
+        """Remove the file, when the training is done."""
         self.path.unlink(missing_ok=True)
 
 
 def under(prefix: str, tensors: State) -> State:
     """Give the tensors whose names begin with the prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
-
-
-def states(models: Sequence[Any]) -> list[State]:
-    """Give the state of each network."""
-    return [model.state_dict() for model in models]

@@ -46,9 +46,12 @@ class TrainConfig(Settings):
         return {"name": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _momentum_where_it_means_something(self) -> "TrainConfig":
+    def _what_goes_together(self) -> "TrainConfig":
         if self.nesterov and not (self.optimizer == "sgd" and self.momentum):
             raise ValueError("nesterov needs the optimizer sgd and a momentum above 0")
         if self.momentum and self.optimizer in ("adam", "adamw"):
             raise ValueError(f"momentum belongs to sgd and rmsprop, not to {self.optimizer}")
+        weights = self.class_weights
+        if isinstance(weights, tuple) and (min(weights, default=0) < 0 or not any(weights)):
+            raise ValueError("class weights must be at least 0, and one of them above 0")
         return self

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from topiarist.training.config import TrainConfig
+from topiarist.training.engine import State
 
-Rates = float | Tensor
-State = dict[str, Tensor]
+PerNumber = float | Tensor
 
 
 class FlatOptimizer(Protocol):
@@ -20,7 +20,7 @@ class FlatOptimizer(Protocol):
 
     state: State
 
-    def step(self, flat: Tensor, gradient: Tensor, rates: Rates, steps: Rates) -> None:
+    def step(self, flat: Tensor, gradient: Tensor, rates: PerNumber, steps: PerNumber) -> None:
         """Make the step whose number (from 1) is `steps`."""
         ...
 
@@ -32,7 +32,7 @@ class FlatSGD:
         self.momentum, self.nesterov = config.momentum, config.nesterov
         self.state: State = {"velocity": torch.zeros_like(flat)} if self.momentum else {}
 
-    def step(self, flat: Tensor, gradient: Tensor, rates: Rates, steps: Rates) -> None:
+    def step(self, flat: Tensor, gradient: Tensor, rates: PerNumber, steps: PerNumber) -> None:
         """Make a step."""
         if self.momentum:
             velocity = self.state["velocity"].mul_(self.momentum).add_(gradient)
@@ -48,21 +48,27 @@ class FlatAdam:
     def __init__(self, flat: Tensor, config: TrainConfig) -> None:
         self.state: State = {"mean": torch.zeros_like(flat), "square": torch.zeros_like(flat)}
 
-    def step(self, flat: Tensor, gradient: Tensor, rates: Rates, steps: Rates) -> None:
+    def step(self, flat: Tensor, gradient: Tensor, rates: PerNumber, steps: PerNumber) -> None:
         """Make a step."""
         mean = self.state["mean"].lerp_(gradient, 1 - self.beta1)
         square = self.state["square"].mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
-        if isinstance(steps, Tensor):
-            unbiased = square / (1 - self.beta2**steps)
-            flat.sub_(mean / unbiased.sqrt_().add_(self.epsilon) * (rates / (1 - self.beta1**steps)))
-            return
-        correction = math.sqrt(1 - self.beta2**steps)  # of √v̂, moved out of the quotient to save an operation
-        denominator = square.sqrt().add_(self.epsilon * correction)
-        factor = rates * correction / (1 - self.beta1**steps)
+        # The correction of √v̂ is moved out of the quotient, which saves an operation.
+        correction, factor = self._corrections(steps)
+        denominator = square.sqrt().add_(correction * self.epsilon)
+        factor = factor * rates
         if isinstance(factor, Tensor):
             flat.sub_(mean / denominator * factor)
         else:
             flat.addcdiv_(mean, denominator, value=-factor)
+
+    def _corrections(self, steps: PerNumber) -> tuple[PerNumber, PerNumber]:
+        """Give √(1 − β₂ᵗ) and √(1 − β₂ᵗ) / (1 − β₁ᵗ), in double precision, where 1 − β₂ᵗ is exact enough."""
+        if isinstance(steps, Tensor):
+            exact = steps.double()
+            roots = (1 - self.beta2**exact).sqrt_()
+            return roots.to(steps), (roots / (1 - self.beta1**exact)).to(steps)
+        root = math.sqrt(1 - self.beta2**steps)
+        return root, root / (1 - self.beta1**steps)
 
 
 class FlatRMSprop:
@@ -76,7 +82,7 @@ class FlatRMSprop:
         if self.momentum:
             self.state["velocity"] = torch.zeros_like(flat)
 
-    def step(self, flat: Tensor, gradient: Tensor, rates: Rates, steps: Rates) -> None:
+    def step(self, flat: Tensor, gradient: Tensor, rates: PerNumber, steps: PerNumber) -> None:
         """Make a step."""
         square = self.state["square"].mul_(self.alpha).addcmul_(gradient, gradient, value=1 - self.alpha)
         change = gradient / square.sqrt().add_(self.epsilon)
@@ -85,7 +91,7 @@ class FlatRMSprop:
         move(flat, change, rates)
 
 
-def move(flat: Tensor, change: Tensor, rates: Rates) -> None:
+def move(flat: Tensor, change: Tensor, rates: PerNumber) -> None:
     """w ← w − η · change."""
     if isinstance(rates, Tensor):
         flat.sub_(change * rates)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from topiarist.data import AnyPart, Part
-from topiarist.errors import DataError, ModelError, SettingsError
+from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
 from topiarist.parallel import torch_threads
 from topiarist.randomness import generator
 
@@ -23,7 +23,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     try:
-        with torch.inference_mode():
+        with torch.no_grad():
             yield
     finally:
         for module, training in modes:
@@ -42,16 +42,19 @@ def suited_threads(model: nn.Module) -> int | None:
 
 
 def placed(x: Tensor, like: Tensor) -> Tensor:
-    """Give samples on a device and, where they are real numbers, in a floating-point type."""
-    return x.to(like.device, like.dtype) if x.is_floating_point() else x.to(like.device)
+    """Give samples on a device and, where they are real numbers or pixels, in a floating-point type."""
+    real = x.is_floating_point() or x.dtype == torch.uint8
+    return x.to(like.device, like.dtype) if real else x.to(like.device)
 
 
 def call(model: nn.Module, x: Tensor) -> Tensor:
     """Give the logits (n_samples, n_classes) of samples that are `placed`."""
     try:
         logits = model(x)
-    except (RuntimeError, ValueError, TypeError) as error:
-        reason = str(error).splitlines()[0]
+    except TopiaristError:
+        raise
+    except Exception as error:  # whatever a user's forward raises
+        reason = str(error).split("\n")[0] or type(error).__name__
         raise ModelError(f"the network cannot read samples of shape {tuple(x.shape[1:])}: {reason}") from error
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(x):
         found = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
@@ -61,10 +64,8 @@ def call(model: nn.Module, x: Tensor) -> Tensor:
 
 def predict_logits(model: nn.Module, x: Tensor, *, batch_size: int = BATCH_SIZE) -> Tensor:
     """Give the logits (n_samples, n_classes) of samples (n_samples, *input_shape), on the CPU."""
-    like = numbers_of(model)
-    with evaluating(model), torch_threads(suited_threads(model)):
-        logits = torch.cat([call(model, placed(batch, like)).cpu() for batch in torch.split(x, batch_size)])
-    return logits.clone()  # an ordinary tensor, which autograd may touch
+    unlabelled = Part(x, torch.zeros(len(x), dtype=torch.int64))
+    return part_logits(model, unlabelled, batch_size=batch_size)[0]
 
 
 def part_logits(model: nn.Module, part: AnyPart, *, batch_size: int = BATCH_SIZE) -> tuple[Tensor, Tensor]:
@@ -72,7 +73,7 @@ def part_logits(model: nn.Module, part: AnyPart, *, batch_size: int = BATCH_SIZE
     like = numbers_of(model)
     with evaluating(model), torch_threads(suited_threads(model)):
         found = [(call(model, placed(x, like)).cpu(), y) for x, y in part_batches(part, batch_size)]
-    return torch.cat([logits for logits, _ in found]).clone(), torch.cat([y for _, y in found])
+    return torch.cat([logits for logits, _ in found]), torch.cat([y for _, y in found])
 
 
 def part_batches(part: AnyPart, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:

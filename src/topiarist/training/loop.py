@@ -1,5 +1,6 @@
 """The one training loop: for one network or many, by whatever engine runs them."""
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 
@@ -7,10 +8,12 @@ import torch
 from torch import nn
 
 from topiarist.data import AnyPart
+from topiarist.randomness import child_seed, isolated
 from topiarist.training.batching import Batches
-from topiarist.training.checkpoint import Checkpoint, Snapshot, State, states
-from topiarist.training.engine import Engine
+from topiarist.training.checkpoint import Checkpoint, Snapshot
+from topiarist.training.engine import Engine, State
 from topiarist.training.history import Epoch, History
+from topiarist.training.inference import evaluating
 from topiarist.training.metrics import METRICS, accuracy, log_loss
 from topiarist.training.run import Run
 
@@ -49,7 +52,9 @@ class Loop:
             self._epoch(self.done_epochs + 1)
             self.done_epochs += 1
             if on_epoch is not None:
-                on_epoch(self.done_epochs, [self.runs[i].epochs[-1] for i in self.active if self.runs[i].epochs])
+                self.engine.write_back()
+                ended = [epoch for index in self.active for epoch in self.runs[index].epochs[-1:]]
+                on_epoch(self.done_epochs, [epoch for epoch in ended if epoch.number == self.done_epochs])
             self._drop_stopped()
             if checkpoint is not None and checkpoint.due:
                 checkpoint.write(self.snapshot())
@@ -57,6 +62,7 @@ class Loop:
             self.engine.write_back()
         for index in self.active:
             self._finish(index)
+        self.active = []
         return [run.history() for run in self.runs]
 
     def _epoch(self, number: int) -> None:
@@ -75,8 +81,9 @@ class Loop:
         improved = []
         for member, (run, finite) in enumerate(zip(runs, self.engine.finite(), strict=True)):
             validation_loss, validation_accuracy, monitored = validated[member]
-            if not finite or not math.isfinite(losses[member]):
-                run.diverge(number, losses[member])
+            bad = [loss for loss in (losses[member], validation_loss) if loss is not None and not math.isfinite(loss)]
+            if bad or not finite:
+                run.diverge(number, bad[0] if bad else losses[member])
                 self.engine.recall(member)
                 continue
             epoch = Epoch(
@@ -110,13 +117,18 @@ class Loop:
         if self.score is None:
             return [None] * len(self.active)
         self.engine.write_back()
-        return [self.score(self.models[index]) for index in self.active]
+        found: list[float | None] = []
+        for index in self.active:
+            seed = child_seed(self.runs[index].config.seed, "score", self.done_epochs)
+            with evaluating(self.models[index]), isolated(seed):
+                found.append(float(self.score(self.models[index])))
+        return found
 
     def _keep_best(self, improved: Sequence[int]) -> None:
         if improved:
             self.engine.write_back()
         for index in improved:
-            self.best[index] = {name: value.clone() for name, value in self.models[index].state_dict().items()}
+            self.best[index] = copy.deepcopy(self.models[index].state_dict())
 
     def _drop_stopped(self) -> None:
         """Let those that stopped leave the stack, with their final weights in their network."""
@@ -143,7 +155,7 @@ class Loop:
             self.engine.write_back()
         return Snapshot(
             epoch=self.done_epochs,
-            weights=states(self.models),
+            weights=[model.state_dict() for model in self.models],
             best=self.best,
             optimizer=self.engine.optimizer_state(),
             runs=[run.to_json() for run in self.runs],

@@ -9,7 +9,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from topiarist.errors import ModelError
 from topiarist.parallel import torch_threads
 from topiarist.randomness import child_seed, isolated
-from topiarist.training.inference import call, evaluating, numbers_of, placed, suited_threads
+from topiarist.training.inference import BATCH_SIZE, call, evaluating, numbers_of, placed, suited_threads
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,16 @@ def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0
         raise ModelError("Monte-Carlo dropout needs a network with dropout: this one has none")
     if passes < 2:
         raise ModelError(f"Monte-Carlo dropout needs at least 2 passes; asked for {passes}")
-    samples = placed(x, numbers_of(model))
-    random, threads = isolated(child_seed(seed, "monte carlo")), torch_threads(suited_threads(model))
+    like = numbers_of(model)
+    random, threads = isolated(child_seed(seed, "monte carlo"), like.device), torch_threads(suited_threads(model))
     with evaluating(model), random, threads:
         for module in dropouts:
             module.training = True
-        probabilities = torch.stack([call(model, samples).softmax(dim=1) for _ in range(passes)])
-        mean, spread = probabilities.mean(dim=0), probabilities.std(dim=0)
-    return MonteCarlo(mean.clone(), spread.clone())
+        found = [stochastic(model, placed(batch, like), passes) for batch in torch.split(x, BATCH_SIZE)]
+    return MonteCarlo(torch.cat([mean for mean, _ in found]), torch.cat([spread for _, spread in found]))
+
+
+def stochastic(model: nn.Module, x: Tensor, passes: int) -> tuple[Tensor, Tensor]:
+    """Give mean and spread of the probabilities of some samples over the passes, on the CPU."""
+    probabilities = torch.stack([call(model, x).softmax(dim=1).cpu() for _ in range(passes)])
+    return probabilities.mean(dim=0), probabilities.std(dim=0)

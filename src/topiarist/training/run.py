@@ -35,8 +35,8 @@ class Run:
 
     def diverge(self, number: int, loss: float) -> None:
         """Stop because the loss or the weights are no longer numbers."""
-        said = "the loss became" if not math.isfinite(loss) else "the weights became infinite; the loss was"
-        self.stopped = f"{said} {loss} in epoch {number}: the weights of epoch {number - 1} are kept"
+        said = f"the loss became {loss}" if not math.isfinite(loss) else "the weights became infinite"
+        self.stopped = f"{said} in epoch {number}"
         self.diverged_epoch = number
 
     def record(self, epoch: Epoch) -> bool:
@@ -57,7 +57,7 @@ class Run:
         if schedule.name == "performance" and self.stalled % schedule.patience == 0:
             self.reductions += 1
         if patience is not None and self.stalled >= patience:
-            self.stopped = f"no better {self.config.monitor} in {patience} epochs: stopped after epoch {number}"
+            self.stopped = f"no improvement in {patience} epochs: stopped after epoch {number}"
 
     @property
     def restores_best(self) -> bool:

@@ -37,7 +37,12 @@ class Schedule(Settings):
     def _unwarmed(self, step: int, initial: float, total: int, reductions: int) -> float:
         match self.name:
             case "power":
-                return power(step, initial=initial, step_size=self.step_size or total / 9, exponent=self.power)
+                return power(
+                    step,
+                    initial=initial,
+                    step_size=self.step_size or total / (10 ** (1 / self.power) - 1),
+                    exponent=self.power,
+                )
             case "exponential":
                 return exponential(step, initial=initial, step_size=self.step_size or total)
             case "performance":

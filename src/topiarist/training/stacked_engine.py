@@ -14,9 +14,8 @@ from topiarist.training.batching import Batch
 from topiarist.training.clipping import clip_norm, clip_value
 from topiarist.training.config import TrainConfig
 from topiarist.training.engine import State
-from topiarist.training.flat_optimizers import FLAT_OPTIMIZERS, Rates
-
-EVALUATED_SAMPLES = 4096
+from topiarist.training.flat_optimizers import FLAT_OPTIMIZERS, PerNumber
+from topiarist.training.inference import BATCH_SIZE, placed
 
 
 class StackedEngine:
@@ -108,7 +107,7 @@ class StackedEngine:
             for tensor, old in zip(changed, saved, strict=True):
                 torch.where(idle, old, tensor, out=tensor)
 
-    def _spread(self, values: Sequence[float]) -> Rates:
+    def _spread(self, values: Sequence[float]) -> PerNumber:
         """Give one number where all members agree, otherwise one for each entry of the flat parameters."""
         if len(set(values)) == 1:
             return values[0]
@@ -119,9 +118,9 @@ class StackedEngine:
         held = [part for part in parts if isinstance(part, Part)]
         longest = max(len(part) for part in held)
         pieces = []
-        for first in range(0, longest, EVALUATED_SAMPLES):
-            last = min(first + EVALUATED_SAMPLES, longest)
-            x = torch.stack([padded(part.x[first:last], last - first) for part in held]).to(self.stack.flat.dtype)
+        for first in range(0, longest, BATCH_SIZE):
+            last = min(first + BATCH_SIZE, longest)
+            x = placed(torch.stack([padded(part.x[first:last], last - first) for part in held]), self.stack.flat)
             pieces.append(self.stack.forward(features_first(x), Pass(training=False)))
         logits = torch.cat(pieces, dim=2).transpose(1, 2)
         return [(logits[member, : len(part)], part.y) for member, part in enumerate(held)]

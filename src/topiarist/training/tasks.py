@@ -2,18 +2,19 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.parameter import is_lazy
 
 from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import DataError, ModelError, SettingsError
-from topiarist.models.stacked import signature, stackable
-from topiarist.training.batching import Batches, MemoryBatches, StreamBatches
+from topiarist.models.stacked import reads_flat, signature, stackable
+from topiarist.training.batching import Batches, MemoryBatches, StreamBatches, check_labels
 from topiarist.training.config import TrainConfig
-from topiarist.training.inference import call, evaluating, first_sample, numbers_of, part_batches, placed
+from topiarist.training.inference import BATCH_SIZE, call, evaluating, first_sample, numbers_of, part_batches, placed
 
 
 def check_task(model: nn.Module, data: Data, config: TrainConfig, *, scored: bool = False) -> None:
@@ -28,11 +29,23 @@ def check_task(model: nn.Module, data: Data, config: TrainConfig, *, scored: boo
         raise SettingsError(f"{len(config.class_weights)} class weights for {len(data.classes)} classes")
     if has_batch_norm(model) and min(len(data.train), config.batch_size) < 2:
         raise SettingsError("batch norm cannot learn from batches of one sample: use a larger batch size")
+    if isinstance(data.train, Part):
+        check_labels(data.train.y, len(data.classes))
+    check_network(model)
     try:
         torch.zeros(1, device=config.device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise SettingsError(f"the device '{config.device}' cannot be used: {str(error).splitlines()[0]}") from error
     check_shapes(model, data)
+
+
+def check_network(model: nn.Module) -> None:
+    """Refuse parameters that cannot be trained at all."""
+    for name, parameter in model.named_parameters():
+        if is_lazy(parameter):
+            raise ModelError(f"'{name}' of the network has no values yet: run the network on a batch first")
+        if parameter.is_inference():
+            raise ModelError(f"'{name}' of the network was made in inference mode: it cannot be trained")
 
 
 def check_shapes(model: nn.Module, data: Data) -> None:
@@ -45,15 +58,24 @@ def check_shapes(model: nn.Module, data: Data) -> None:
         )
 
 
-def can_stack(models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]) -> bool:
-    """Say whether these trainings can run as one computation."""
-    if configs[0].device != "cpu" or not all(map(stackable, models)):
-        return False
-    parts = [part for data in datas for part in (data.train, data.validation)]
-    alike = {config.model_dump_json(exclude={"seed", "learning_rate"}) for config in configs}
-    same_validation = len({len(data.validation) > 0 for data in datas}) == 1
-    in_memory = all(isinstance(part, Part) for part in parts)
-    return in_memory and same_validation and len(alike) == 1 and len({signature(model) for model in models}) == 1
+def stacks(
+    models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]
+) -> list[tuple[list[int], bool]]:
+    """Say which trainings run as one computation, in the order of their first, and whether each is such a stack."""
+    groups: dict[Hashable, list[int]] = {}
+    for number, (model, data, config) in enumerate(zip(models, datas, configs, strict=True)):
+        key = stack_key(model, data, config)
+        groups.setdefault(number if key is None else key, []).append(number)
+    return [(group, not isinstance(key, int)) for key, group in groups.items()]
+
+
+def stack_key(model: nn.Module, data: Data, config: TrainConfig) -> Hashable | None:
+    """Give what trainings that run as one have in common; None for one that cannot be in a stack."""
+    in_memory = isinstance(data.train, Part) and isinstance(data.validation, Part)
+    if config.device != "cpu" or not in_memory or not stackable(model) or not reads_flat(model, data.input_shape):
+        return None
+    settings = config.model_dump_json(exclude={"seed", "learning_rate"})
+    return signature(model), settings, data.input_shape, len(data.classes), len(data.validation) > 0
 
 
 def make_batches(model: nn.Module, datas: Sequence[Data], configs: Sequence[TrainConfig], like: Tensor) -> Batches:
@@ -66,7 +88,8 @@ def make_batches(model: nn.Module, datas: Sequence[Data], configs: Sequence[Trai
     stream = datas[0].train
     if isinstance(stream, Part):
         raise DataError("networks that are trained together must all have their samples in memory")
-    return StreamBatches(stream, configs[0].seed, batch_size=batch_size, smallest=smallest, like=like)
+    classes = len(datas[0].classes)
+    return StreamBatches(stream, configs[0].seed, classes=classes, batch_size=batch_size, smallest=smallest, like=like)
 
 
 def validations(datas: Sequence[Data]) -> list[AnyPart]:
@@ -86,7 +109,7 @@ def class_weights(datas: Sequence[Data], configs: Sequence[TrainConfig], like: T
         return [torch.tensor(wanted, dtype=like.dtype, device=like.device)] * len(datas)
     found = []
     for data in datas:
-        labels = torch.cat([torch.as_tensor(y) for _, y in part_batches(data.train, 4096)])
+        labels = torch.cat([torch.as_tensor(y) for _, y in part_batches(data.train, BATCH_SIZE)])
         counts = torch.bincount(labels, minlength=len(data.classes)).clamp(min=1)
         found.append((len(labels) / (len(data.classes) * counts)).to(like))
     return found
@@ -97,14 +120,19 @@ def has_batch_norm(model: nn.Module) -> bool:
     return any(isinstance(module, _BatchNorm) for module in model.modules())
 
 
-def fingerprint(models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]) -> str:
-    """Name a training by its configurations, the shapes of its networks and its data."""
-    described = hashlib.sha256()
+def fingerprint(
+    models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig], *, stacked: bool
+) -> str:
+    """Name a training by its configurations, its networks with their initial weights, and its data."""
+    described = hashlib.sha256(b"stack" if stacked else b"single")
     for model, data, config in zip(models, datas, configs, strict=True):
-        shapes = {name: list(value.shape) for name, value in model.state_dict().items()}
-        described.update(json.dumps([config.model_dump(mode="json"), str(model), shapes]).encode())
+        trained = [parameter.requires_grad for parameter in model.parameters()]
+        described.update(json.dumps([config.model_dump(mode="json"), str(model), trained]).encode())
+        tensors = [value for value in model.state_dict().values() if isinstance(value, Tensor)]
         for part in (data.train, data.validation):
             described.update(str(len(part)).encode())
-            if isinstance(part, Part):
-                described.update(part.y.numpy().tobytes() + part.x.double().sum().numpy().tobytes())
+            tensors += [part.x, part.y] if isinstance(part, Part) else []
+        for tensor in tensors:
+            described.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
+            described.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return described.hexdigest()

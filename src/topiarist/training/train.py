@@ -1,18 +1,20 @@
 """`train` and `train_many`: from a network, data and a configuration to a trained network and its history."""
 
+import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 from torch import nn
 
 from topiarist.data import Data
-from topiarist.errors import SettingsError, TopiaristWarning
+from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.models import attach, card_for
 from topiarist.parallel import torch_threads
 from topiarist.training.autograd_engine import AutogradEngine
-from topiarist.training.checkpoint import Checkpoint
+from topiarist.training.checkpoint import Checkpoint, Snapshot
 from topiarist.training.config import TrainConfig
 from topiarist.training.engine import Engine
 from topiarist.training.history import History
@@ -20,14 +22,7 @@ from topiarist.training.inference import numbers_of, suited_threads
 from topiarist.training.loop import Loop, OnEpoch, Score
 from topiarist.training.run import Run
 from topiarist.training.stacked_engine import StackedEngine
-from topiarist.training.tasks import (
-    can_stack,
-    check_task,
-    class_weights,
-    fingerprint,
-    make_batches,
-    validations,
-)
+from topiarist.training.tasks import check_task, class_weights, fingerprint, make_batches, stacks, validations
 
 
 def train(
@@ -42,7 +37,7 @@ def train(
     """Train a network in place on the training part and say what happened; it ends in eval mode.
 
     `score(model)`, larger is better, takes the place of the monitored metric. `checkpoint` is a file that is written
-    while training and taken up again by the same call after an interruption; it is removed at the end.
+    every few seconds while training, taken up again by the same call after an interruption, and removed at the end.
     """
     settled = TrainConfig() if config is None else config
     return train_many([model], [data], [settled], score=score, checkpoint=checkpoint, on_epoch=on_epoch)[0]
@@ -60,9 +55,9 @@ def train_many(
 ) -> list[History]:
     """Train several networks in place, each on its own data: folds, seeds or members of an ensemble.
 
-    Networks of one shape, made of linear layers, activations, dropout and batch norm, are trained as one batched
-    computation; the configurations may then differ in seed and learning rate. All others, and all where `stacked` is
-    False, are trained one after the other.
+    Networks of one shape, made of linear layers, activations, dropout and batch norm, whose configurations differ at
+    most in seed and learning rate, are trained as one batched computation; so are others of another shape. What cannot
+    be stacked, and everything where `stacked` is False, is trained one after the other.
     """
     datas = [data] * len(models) if isinstance(data, Data) else list(data)
     configs = [config] * len(models) if isinstance(config, TrainConfig) else list(config)
@@ -71,18 +66,27 @@ def train_many(
         raise SettingsError(f"give one data set and one configuration a network; found {found}")
     for model, task, settings in zip(models, datas, configs, strict=True):
         check_task(model, task, settings, scored=score is not None)
-    together = stacked and can_stack(models, datas, configs)
-    groups = [range(len(models))] if together else [range(i, i + 1) for i in range(len(models))]
-    histories: list[History] = []
-    for group in groups:
-        path = None if checkpoint is None else Path(f"{checkpoint}" if len(groups) == 1 else f"{checkpoint}.{group[0]}")
-        chosen = [models[i] for i in group], [datas[i] for i in group], [configs[i] for i in group]
-        histories += train_group(*chosen, stacked=together, score=score, path=path, on_epoch=on_epoch)
-    for model, task, history in zip(models, datas, histories, strict=True):
+    check_apart(models)
+    groups = stacks(models, datas, configs) if stacked else [([number], False) for number in range(len(models))]
+    histories: dict[int, History] = {}
+    checkpoints: list[Checkpoint] = []
+    with untouched_if_interrupted(models if checkpoint is not None else ()):
+        for group, together in groups:
+            chosen = [models[i] for i in group], [datas[i] for i in group], [configs[i] for i in group]
+            if checkpoint is not None:
+                path = Path(checkpoint) if len(groups) == 1 else Path(f"{checkpoint}.{group[0]}")
+                checkpoints.append(Checkpoint(path, fingerprint=fingerprint(*chosen, stacked=together)))
+            kept = checkpoints[-1] if checkpoints else None
+            trained = train_group(*chosen, stacked=together, score=score, checkpoint=kept, on_epoch=on_epoch)
+            histories |= dict(zip(group, trained, strict=True))
+    for number, (model, task) in enumerate(zip(models, datas, strict=True)):
         attach(model, card_for(model, task))
-        if history.diverged_epoch is not None:
-            warnings.warn(history.stopped, TopiaristWarning, stacklevel=2)
-    return histories
+        if histories[number].diverged_epoch is not None:
+            said = f"{histories[number].stopped}: the weights of epoch {histories[number].kept_epoch} are kept"
+            warnings.warn(said, TopiaristWarning, stacklevel=2)
+    for done in checkpoints:
+        done.remove()
+    return [histories[number] for number in range(len(models))]
 
 
 def train_group(
@@ -92,36 +96,66 @@ def train_group(
     *,
     stacked: bool,
     score: Score | None,
-    path: Path | None,
+    checkpoint: Checkpoint | None,
     on_epoch: OnEpoch | None,
 ) -> list[History]:
     """Train networks that one engine can take, going on from the checkpoint where there is one."""
-    config = configs[0]
-    checkpoint = None if path is None else Checkpoint(path, fingerprint=fingerprint(models, datas, configs))
     snapshot = None if checkpoint is None else checkpoint.read()
     if snapshot is not None:
         for model, state in zip(models, snapshot.weights, strict=True):
             model.load_state_dict(state)
-    threads = suited_threads(models[0]) if config.threads is None else config.threads
-    with torch_threads(threads):
-        for model in models:
-            model.to(config.device)
-        like = numbers_of(models[0])
-        weights = class_weights(datas, configs, like)
-        engine: Engine
-        if stacked:
-            engine = StackedEngine(models, configs, class_weights=None if weights is None else torch.stack(weights))
-        else:
-            engine = AutogradEngine(models[0], config, class_weights=None if weights is None else weights[0])
-        batches = make_batches(models[0], datas, configs, like)
-        if snapshot is None:
-            runs = [Run(settings, batches.steps(member)) for member, settings in enumerate(configs)]
-        else:
-            runs = [Run.from_json(run, settings) for run, settings in zip(snapshot.runs, configs, strict=True)]
-        loop = Loop(engine, batches, validations(datas), runs, score)
-        if snapshot is not None:
-            loop.resume(snapshot)
+    with torch_threads(suited_threads(models[0]) if configs[0].threads is None else configs[0].threads):
+        loop = make_loop(models, datas, configs, stacked=stacked, score=score, snapshot=snapshot)
         histories = loop.fit(checkpoint=checkpoint, on_epoch=on_epoch)
     if checkpoint is not None:
-        checkpoint.remove()
+        checkpoint.write(loop.snapshot())
     return histories
+
+
+def make_loop(
+    models: Sequence[nn.Module],
+    datas: Sequence[Data],
+    configs: Sequence[TrainConfig],
+    *,
+    stacked: bool,
+    score: Score | None,
+    snapshot: Snapshot | None,
+) -> Loop:
+    """Put engine, batches and runs together, at the beginning or where a snapshot was made."""
+    for model in models:
+        model.to(configs[0].device)
+    like = numbers_of(models[0])
+    weights = class_weights(datas, configs, like)
+    engine: Engine
+    if stacked:
+        engine = StackedEngine(models, configs, class_weights=None if weights is None else torch.stack(weights))
+    else:
+        engine = AutogradEngine(models[0], configs[0], class_weights=None if weights is None else weights[0])
+    batches = make_batches(models[0], datas, configs, like)
+    if snapshot is None:
+        runs = [Run(settings, batches.steps(member)) for member, settings in enumerate(configs)]
+    else:
+        runs = [Run.from_json(run, settings) for run, settings in zip(snapshot.runs, configs, strict=True)]
+    loop = Loop(engine, batches, validations(datas), runs, score)
+    if snapshot is not None:
+        loop.resume(snapshot)
+    return loop
+
+
+@contextmanager
+def untouched_if_interrupted(models: Sequence[nn.Module]) -> Iterator[None]:
+    """Give networks back their weights where the block does not end, so that the same call can go on."""
+    states = [copy.deepcopy(model.state_dict()) for model in models]
+    try:
+        yield
+    except BaseException:
+        for model, state in zip(models, states, strict=True):
+            model.load_state_dict(state)
+        raise
+
+
+def check_apart(models: Sequence[nn.Module]) -> None:
+    """Refuse networks that have a parameter in common, or are one and the same."""
+    owners = [id(parameter) for model in models for parameter in model.parameters()]
+    if len(set(owners)) < len(owners):
+        raise ModelError("two of the networks share a parameter: give each network its own")

@@ -15,13 +15,14 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError
-from topiarist.models import Card, attach, build, card_of
+from topiarist.models import Card, attach, build, spec_of
 from topiarist.models.activations import initialise
 from topiarist.randomness import generator as named_generator
 from topiarist.randomness import isolated
 from topiarist.settings import Settings
 from topiarist.training.config import TrainConfig
 from topiarist.training.history import History
+from topiarist.training.inference import numbers_of
 from topiarist.training.train import train
 
 
@@ -45,7 +46,7 @@ def reuse(
     Of any other, the last linear layer is replaced.
     """
     random = named_generator(0, "head") if generator is None else generator
-    spec = card_of(base).spec
+    spec = spec_of(base)
     if spec is not None and spec["family"] == "mlp":
         return reuse_mlp(base, spec, classes=classes, drop=drop, add=add, generator=random)
     if drop or add:
@@ -55,10 +56,14 @@ def reuse(
     if not heads:
         raise ModelError("the network has no linear layer that a new head could replace")
     old = model.get_submodule(heads[-1])
+    assert isinstance(old, nn.Linear)
     with isolated(0):  # what torch draws for its own initial weights is overwritten below
-        head = nn.Linear(int(old.in_features), classes)  # type: ignore[arg-type]
+        head = nn.Linear(old.in_features, classes)
     initialise(head.weight, "glorot", generator=random)
     nn.init.zeros_(head.bias)
+    head.to(old.weight)
+    if not heads[-1]:
+        return head
     model.set_submodule(heads[-1], head)
     attach(model, Card())
     return model
@@ -73,7 +78,7 @@ def reuse_mlp(
         raise ModelError(f"cannot drop {drop} of {len(hidden)} hidden layers")
     kept = len(hidden) - drop
     sizes = [spec["sizes"][0], *hidden[:kept], *add, classes]
-    model = build({**spec, "sizes": sizes, "generator": generator})
+    model = build({**spec, "sizes": sizes, "generator": generator}).to(numbers_of(base))
     reused = tuple(f"{part}{number}." for number in range(kept) for part in ("hidden", "norm"))
     state = {name: value for name, value in base.state_dict().items() if name.startswith(reused)}
     model.load_state_dict({**model.state_dict(), **state})
@@ -85,7 +90,7 @@ def train_phases(
 ) -> list[History]:
     """Train in phases, each with its own layers, epochs and rate; the rest is as `config` says.
 
-    Afterwards every parameter is as trainable as it was before.
+    What is frozen stays so, and afterwards every parameter is as trainable as it was before.
     """
     if not phases:
         raise SettingsError("there are no phases to train")
@@ -95,6 +100,8 @@ def train_phases(
     try:
         for phase in phases:
             freeze_below(model, phase.train_top)
+            for parameter, flag in trainable:
+                parameter.requires_grad_(flag and parameter.requires_grad)
             rate = settled.learning_rate if phase.learning_rate is None else phase.learning_rate
             changed = settled.model_copy(update={"epochs": phase.epochs, "learning_rate": rate})
             histories.append(train(model, data, changed))
@@ -106,16 +113,15 @@ def train_phases(
 
 def freeze_below(model: nn.Module, train_top: int | None) -> None:
     """Let only the top layers learn; batch norm belongs to the layer before it."""
-    layers: list[list[nn.Module]] = []
-    for module in model.modules():
-        if not any(True for _ in module.parameters(recurse=False)):
-            continue
+    layers: dict[str, list[nn.Parameter]] = {}
+    for name, module in model.named_modules():
+        layer = name.split(".parametrizations")[0]
         if isinstance(module, _BatchNorm) and layers:
-            layers[-1].append(module)
-        else:
-            layers.append([module])
-    first = 0 if train_top is None else max(0, len(layers) - train_top)
-    for number, layer in enumerate(layers):
-        for module in layer:
-            for parameter in module.parameters(recurse=False):
-                parameter.requires_grad_(number >= first)
+            layer = list(layers)[-1]
+        own = list(module.parameters(recurse=False))
+        if own:
+            layers.setdefault(layer, []).extend(own)
+    frozen = 0 if train_top is None else max(0, len(layers) - train_top)
+    for number, parameters in enumerate(layers.values()):
+        for parameter in parameters:
+            parameter.requires_grad_(number >= frozen)
