@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -62,6 +64,9 @@ CASES = {
     "functional linear": (Calls(lambda x: functional.linear(x, torch.ones(3, 4))), (4,), 12),
     "matmul": (Calls(lambda x: x @ torch.ones(4, 3)), (4,), 12),
     "einsum": (Calls(lambda x: torch.einsum("bi,ij->bj", x, torch.ones(4, 3))), (4,), 12),
+    "einsum without an arrow": (Calls(lambda x: torch.einsum("bi,ij", x, torch.ones(4, 3))), (4,), 12),
+    "tensordot": (Calls(lambda x: torch.tensordot(x, torch.ones(4, 3), dims=1)), (4,), 12),
+    "named arguments": (Calls(lambda x: functional.linear(input=x, weight=torch.ones(3, 4))), (4,), 12),
     "stack": (Calls(lambda x: x.expand(6, 1, 4) @ torch.ones(6, 4, 3)), (4,), 6 * 12),
     "nothing": (flat, (4,), 0),
 }
@@ -111,3 +116,37 @@ def test_nothing_stays_on_the_network() -> None:
     assert all(module.training for module in model.modules())
     assert [parameter.requires_grad for parameter in model.parameters()] == asking
     assert count_macs(model, torch.ones(1, 3, 8, 8)) == RESIDUAL_MACS
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(3, 4, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.layer(x)[0][:, -1]
+        return out
+
+
+class Attending(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.layer(x, x, x)[0][:, -1]
+        return out
+
+
+@pytest.mark.parametrize(("model", "shape"), [(Recurrent(), (5, 3)), (Attending(), (5, 4))])
+def test_what_cannot_be_counted_is_refused(model: nn.Module, shape: tuple[int, ...]) -> None:
+    with pytest.raises(ModelError, match="out of scope"):
+        count_macs(model, torch.ones(1, *shape))
+
+
+def test_the_compiler_is_not_loaded() -> None:
+    code = (
+        "import sys, torch; from topiarist.measurement.cost import count_macs;"
+        "count_macs(torch.nn.Linear(2, 3), torch.ones(1, 2)); sys.exit('torch._dynamo' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -6,7 +6,7 @@ import torch
 from safetensors.torch import save_file, save_model
 from torch import Tensor, nn
 
-from topiarist.errors import ModelError
+from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.models import Card, attach, card_of, mlp
 from topiarist.randomness import isolated
 from topiarist.storage import load, read_card, save
@@ -179,3 +179,12 @@ def test_tied_files_of_others_load(tmp_path: Path) -> None:
     path = tmp_path / "plain.safetensors"
     save_model(Tied(), str(path))
     assert same(load(path, into=Tied(seed=1)), Tied())
+
+
+def test_ties_in_a_network_of_ours_are_kept(tmp_path: Path) -> None:
+    model = mlp([8, 8, 8, 3])
+    model[3].weight = model[1].weight
+    with pytest.warns(TopiaristWarning, match="no longer what its spec describes"):
+        path = save(model, tmp_path / "m.safetensors")
+    with pytest.raises(ModelError, match="into=model"):
+        load(path)

@@ -59,7 +59,7 @@ class AutogradEngine:
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         self._clip()
         self.optimizer.step()
-        return (loss.detach() * weight).view(1), weight.view(1)
+        return (loss.detach() * weight).view(1, 1), weight.view(1, 1)
 
     def _clip(self) -> None:
         gradients = [parameter.grad for parameter in self.trained if parameter.grad is not None]

@@ -22,7 +22,7 @@ class Engine(Protocol):
         ...
 
     def step(self, batch: Batch, rates: Sequence[float]) -> tuple[Tensor, Tensor]:
-        """Make one step at a rate a member; give weighted losses and weights, both summed over samples (n_members,)."""
+        """Make one step at a rate a member; give weighted losses and weights (n_members, n), to be summed over n."""
         ...
 
     def logits(self, parts: Sequence[AnyPart]) -> list[tuple[Tensor, Tensor]]:

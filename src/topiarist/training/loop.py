@@ -75,7 +75,7 @@ class Loop:
             sums = [self.engine.step(batch, rate) for batch, rate in pieces]
         for run in runs:
             run.steps += run.steps_per_epoch
-        totals, weights = (torch.stack(column).double().sum(dim=0) for column in zip(*sums, strict=True))
+        totals, weights = (torch.cat(column, dim=1).double().sum(dim=1) for column in zip(*sums, strict=True))
         losses = (totals / weights).tolist()
         validated = self._validate()
         improved = []

@@ -53,24 +53,24 @@ class StackedEngine:
         x, y = features_first(batch.x), batch.y.unsqueeze(1)
         run, total = self._pass(batch.rows, x)
         log_probabilities = self.stack.forward(x, run).log_softmax(dim=1)
-        right = log_probabilities.gather(1, y)
+        losses = log_probabilities.gather(1, y).neg_().squeeze(1)
         slope = log_probabilities.exp_().scatter_(1, y, -1.0, reduce="add")
         weights = self._weights(y, run.mask)
         if weights is None:
             slope.mul_(1 / batch.rows[0])
         else:
-            right.mul_(weights)
-            total = weights.sum(dim=(1, 2))
-            slope.mul_(weights / total.clamp(min=1e-30).view(-1, 1, 1))
+            losses.mul_(weights.squeeze(1))
+            total = weights.sum(dim=2)
+            slope.mul_(weights / total.clamp(min=1e-30).unsqueeze(2))
         self.stack.backward(slope)
         self._clip()
         self._update(batch.rows, rates)
-        return right.sum(dim=2).neg_().squeeze(1), total
+        return losses, total
 
     def _pass(self, rows: tuple[int, ...], x: Tensor) -> tuple[Pass, Tensor]:
         """Describe the pass and count the real samples of each member; most batches of an epoch are alike."""
         if rows not in self.passes:
-            counts = torch.tensor(rows, dtype=x.dtype, device=x.device)
+            counts = torch.tensor(rows, dtype=x.dtype, device=x.device).unsqueeze(1)
             mask = padding_mask(rows, x.shape[2], like=x)
             self.passes[rows] = Pass(training=True, rows=rows, mask=mask, noise=self.noise), counts
         return self.passes[rows]
