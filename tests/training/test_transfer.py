@@ -90,6 +90,13 @@ def test_phases_leave_what_was_frozen_frozen(task: Data) -> None:
     assert all(parameter.requires_grad for parameter in model[3].parameters())
 
 
+def test_epochs_of_all_phases_are_numbered_as_one(task: Data) -> None:
+    seen: list[int] = []
+    phases = [Phase(epochs=2), Phase(epochs=3)]
+    train_phases(mlp([6, 3]), task, phases, on_epoch=lambda number, _: seen.append(number))
+    assert seen == [1, 2, 3, 4, 5]
+
+
 def test_phases_are_declared(task: Data) -> None:
     with pytest.raises(SettingsError, match="no phases"):
         train_phases(mlp([6, 3]), task, [])

@@ -8,13 +8,14 @@ import typer
 
 from topiarist.cli import train_options as option
 from topiarist.cli.options import AsJson, DataLocation, Group, Scaling, Seed, Target, parse_shape
-from topiarist.cli.output import InterruptionError, emit, epoch_bar, measurement_rows, print_rows
+from topiarist.cli.output import emit, measurement_rows, print_rows
+from topiarist.cli.train_run import build_network, cross_validate, train_and_measure
 
 if TYPE_CHECKING:
     from torch import nn
 
     from topiarist.data import Data
-    from topiarist.training import History, Phase, TrainConfig
+    from topiarist.training import Phase
 
 
 def train_command(
@@ -123,101 +124,6 @@ def train_command(
     if folds is None or out is not None:
         result |= train_and_measure(task, build(task), config, declared, out)
     emit(result, as_json=as_json, show=show_result)
-
-
-def build_network(
-    data: "Data",
-    network: Mapping[str, Any],
-    hidden: Sequence[int] | None,
-    *,
-    base: Path | None,
-    drop_top: int,
-    seed: int,
-) -> "nn.Module":
-    """Give a fresh network for the data, or the base with a fresh head."""
-    import math
-
-    from topiarist.errors import ModelError
-    from topiarist.models import mlp
-    from topiarist.randomness import generator
-    from topiarist.storage import load
-    from topiarist.training import reuse
-
-    random = generator(seed, "initial weights")
-    if base is not None:
-        return reuse(load(base), classes=len(data.classes), drop=drop_top, add=hidden or (), generator=random)
-    sizes = [math.prod(data.input_shape), *(hidden or [100]), len(data.classes)]
-    try:
-        return mlp(sizes, **network, generator=random)
-    except RuntimeError as error:  # of torch, for want of memory
-        raise ModelError(f"cannot build a network of sizes {sizes}: {str(error).splitlines()[0]}") from error
-
-
-def cross_validate(
-    data: "Data", build: Any, config: "TrainConfig", folds: int, phases: "Sequence[Phase]"
-) -> dict[str, Any]:
-    """Train one network a fold, all as one computation where they can be, and give the accuracies on the folds."""
-    import statistics
-
-    from topiarist.data import SplitRule
-    from topiarist.measurement import measure
-    from topiarist.training import train_many, train_phases
-
-    watched = config.early_stopping is not None or config.schedule.name == "performance"
-    parts = data.folds(folds, seed=config.seed, validation_fraction=SplitRule().validation_fraction if watched else 0.0)
-    models = [build(part) for part in parts]
-    if phases:
-        for model, part in zip(models, parts, strict=True):
-            train_phases(model, part, phases, config)
-    else:
-        with epoch_bar(config.epochs, f"{folds} folds") as on_epoch:
-            train_many(models, parts, config, on_epoch=on_epoch)
-    accuracies = [measure(model, part, latency=False).accuracy for model, part in zip(models, parts, strict=True)]
-    return {
-        "folds": folds,
-        "fold_accuracies": accuracies,
-        "mean_accuracy": statistics.mean(accuracies),
-        "sd_accuracy": statistics.stdev(accuracies),
-    }
-
-
-def train_and_measure(
-    data: "Data", model: "nn.Module", config: "TrainConfig", phases: "Sequence[Phase]", out: Path | None
-) -> dict[str, Any]:
-    """Train on the training part, save where asked, measure on the test part."""
-    from topiarist.measurement import measure
-    from topiarist.storage import save
-
-    history = run_training(data, model, config, phases, out)
-    if out is not None:
-        save(model, out, data=data)
-    measured = measure(model, data, path=out).to_json()
-    return {
-        **measured,
-        "epochs": len(history.epochs),
-        "kept_epoch": history.kept_epoch,
-        "stopped": history.stopped,
-        "diverged_epoch": history.diverged_epoch,
-        "out": None if out is None else str(out),
-    }
-
-
-def run_training(
-    data: "Data", model: "nn.Module", config: "TrainConfig", phases: "Sequence[Phase]", out: Path | None
-) -> "History":
-    """Train with a bar, in phases where declared; an interruption says how to go on."""
-    from topiarist.training import train, train_phases
-
-    if phases:
-        return train_phases(model, data, phases, config)[-1]
-    checkpoint = None if out is None else out.with_name(f"{out.name}.checkpoint")
-    try:
-        with epoch_bar(config.epochs, "training") as on_epoch:
-            return train(model, data, config, checkpoint=checkpoint, on_epoch=on_epoch)
-    except KeyboardInterrupt:
-        saved = checkpoint is not None and checkpoint.exists()
-        hint = "run the same command again to go on" if saved else "nothing was written"
-        raise InterruptionError(f"interrupted: {hint}") from None
 
 
 def check_out(out: Path | None) -> None:

@@ -6,6 +6,7 @@ base at a lower rate; where that is not enough, drop, replace or add top layers.
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,8 +22,9 @@ from topiarist.randomness import generator as named_generator
 from topiarist.randomness import isolated
 from topiarist.settings import Settings
 from topiarist.training.config import TrainConfig
-from topiarist.training.history import History
+from topiarist.training.history import Epoch, History
 from topiarist.training.inference import numbers_of
+from topiarist.training.loop import OnEpoch
 from topiarist.training.train import train
 
 
@@ -86,17 +88,23 @@ def reuse_mlp(
 
 
 def train_phases(
-    model: nn.Module, data: Data, phases: Sequence[Phase] = DEFAULT_PHASES, config: TrainConfig | None = None
+    model: nn.Module,
+    data: Data,
+    phases: Sequence[Phase] = DEFAULT_PHASES,
+    config: TrainConfig | None = None,
+    *,
+    on_epoch: OnEpoch | None = None,
 ) -> list[History]:
     """Train in phases, each with its own layers, epochs and rate; the rest is as `config` says.
 
+    `on_epoch` sees the epochs of all phases numbered as one.
     What is frozen stays so, and afterwards every parameter is as trainable as it was before.
     """
     if not phases:
         raise SettingsError("there are no phases to train")
     settled = TrainConfig() if config is None else config
     trainable = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
-    histories = []
+    histories: list[History] = []
     try:
         for phase in phases:
             freeze_below(model, phase.train_top)
@@ -104,11 +112,18 @@ def train_phases(
                 parameter.requires_grad_(flag and parameter.requires_grad)
             rate = settled.learning_rate if phase.learning_rate is None else phase.learning_rate
             changed = settled.model_copy(update={"epochs": phase.epochs, "learning_rate": rate})
-            histories.append(train(model, data, changed))
+            before = sum(earlier.epochs for earlier in phases[: len(histories)])
+            seen = None if on_epoch is None else partial(call_shifted, on_epoch, before)
+            histories.append(train(model, data, changed, on_epoch=seen))
     finally:
         for parameter, flag in trainable:
             parameter.requires_grad_(flag)
     return histories
+
+
+def call_shifted(on_epoch: OnEpoch, before: int, number: int, epochs: Sequence[Epoch]) -> None:
+    """Report an epoch that others came before."""
+    on_epoch(before + number, epochs)
 
 
 def freeze_below(model: nn.Module, train_top: int | None) -> None:

@@ -1,0 +1,113 @@
+"""What `topiarist train` does once its options are understood."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topiarist.cli.output import InterruptionError, epoch_bar
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from topiarist.data import Data
+    from topiarist.training import History, Phase, TrainConfig
+
+
+def build_network(
+    data: "Data",
+    network: Mapping[str, Any],
+    hidden: Sequence[int] | None,
+    *,
+    base: Path | None,
+    drop_top: int,
+    seed: int,
+) -> "nn.Module":
+    """Give a fresh network for the data, or the base with a fresh head."""
+    import math
+
+    from topiarist.errors import ModelError
+    from topiarist.models import mlp
+    from topiarist.randomness import generator
+    from topiarist.storage import load
+    from topiarist.training import reuse
+
+    random = generator(seed, "initial weights")
+    if base is not None:
+        return reuse(load(base), classes=len(data.classes), drop=drop_top, add=hidden or (), generator=random)
+    sizes = [math.prod(data.input_shape), *(hidden or [100]), len(data.classes)]
+    try:
+        return mlp(sizes, **network, generator=random)
+    except RuntimeError as error:  # of torch, for want of memory
+        raise ModelError(f"cannot build a network of sizes {sizes}: {str(error).splitlines()[0]}") from error
+
+
+def cross_validate(
+    data: "Data",
+    build: "Callable[[Data], nn.Module]",
+    config: "TrainConfig",
+    folds: int,
+    phases: "Sequence[Phase]",
+) -> dict[str, Any]:
+    """Train one network a fold, all as one computation where they can be, and give the accuracies on the folds."""
+    import statistics
+
+    from topiarist.data import SplitRule
+    from topiarist.measurement import measure
+    from topiarist.training import train_many, train_phases
+
+    watched = config.early_stopping is not None or config.schedule.name == "performance"
+    parts = data.folds(folds, seed=config.seed, validation_fraction=SplitRule().validation_fraction if watched else 0.0)
+    models = [build(part) for part in parts]
+    if phases:
+        for model, part in zip(models, parts, strict=True):
+            train_phases(model, part, phases, config)
+    else:
+        with epoch_bar(config.epochs, f"{folds} folds") as on_epoch:
+            train_many(models, parts, config, on_epoch=on_epoch)
+    accuracies = [measure(model, part, latency=False).accuracy for model, part in zip(models, parts, strict=True)]
+    return {
+        "folds": folds,
+        "fold_accuracies": accuracies,
+        "mean_accuracy": statistics.mean(accuracies),
+        "sd_accuracy": statistics.stdev(accuracies),
+    }
+
+
+def train_and_measure(
+    data: "Data", model: "nn.Module", config: "TrainConfig", phases: "Sequence[Phase]", out: Path | None
+) -> dict[str, Any]:
+    """Train on the training part, save where asked, measure on the test part."""
+    from topiarist.measurement import measure
+    from topiarist.storage import save
+
+    history = run_training(data, model, config, phases, out)
+    if out is not None:
+        save(model, out, data=data)
+    measured = measure(model, data, path=out).to_json()
+    return {
+        **measured,
+        "epochs": len(history.epochs),
+        "kept_epoch": history.kept_epoch,
+        "stopped": history.stopped,
+        "diverged_epoch": history.diverged_epoch,
+        "out": None if out is None else str(out),
+    }
+
+
+def run_training(
+    data: "Data", model: "nn.Module", config: "TrainConfig", phases: "Sequence[Phase]", out: Path | None
+) -> "History":
+    """Train with a bar, in phases where declared; an interruption says how to go on."""
+    from topiarist.training import train, train_phases
+
+    if phases:
+        with epoch_bar(sum(phase.epochs for phase in phases), "training in phases") as on_epoch:
+            return train_phases(model, data, phases, config, on_epoch=on_epoch)[-1]
+    checkpoint = None if out is None else out.with_name(f"{out.name}.checkpoint")
+    try:
+        with epoch_bar(config.epochs, "training") as on_epoch:
+            return train(model, data, config, checkpoint=checkpoint, on_epoch=on_epoch)
+    except KeyboardInterrupt:
+        saved = checkpoint is not None and checkpoint.exists()
+        hint = "run the same command again to go on" if saved else "nothing was written"
+        raise InterruptionError(f"interrupted: {hint}") from None
