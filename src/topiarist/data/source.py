@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 Scaling = Literal["none", "zscore", "minmax", "unit"]
 Features = pandas.DataFrame | NDArray[Any]
+Rows = NDArray[numpy.intp]
 
 
 @dataclass(frozen=True, kw_only=True)

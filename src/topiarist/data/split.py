@@ -1,17 +1,15 @@
 """Stratified and group-aware parts and folds, as row numbers."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold
 
+from topiarist.data.group_split import group_folds
+from topiarist.data.source import Rows
 from topiarist.errors import DataError
 from topiarist.randomness import array_generator, child_seed
-
-Rows = NDArray[numpy.intp]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,38 +93,33 @@ def hold_out_groups(
     available = len(numpy.unique(groups))
     if available < 2:
         raise DataError(f"cannot set a {name} part of whole groups aside: found {available} group to take it from")
+    folds = group_folds(labels, groups, folds=min(wanted, available), random_state=child_seed(seed, name) % 2**32)
     held = numpy.zeros(len(labels), dtype=bool)
-    held[group_folds(labels, groups, folds=min(wanted, available), random_state=child_seed(seed, name) % 2**32)[0]] = (
-        True
-    )
+    held[folds[0]] = True
     return held
-
-
-def group_folds(labels: NDArray[Any], groups: NDArray[Any], *, folds: int, random_state: int) -> list[Rows]:
-    """Give the rows of each fold of whole groups, none empty, stratified where the groups allow it."""
-    if folds <= numpy.unique(labels, return_counts=True)[1].max():
-        stratified = StratifiedGroupKFold(folds, shuffle=True, random_state=random_state)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # a class smaller than the number of folds
-            tests = [test for _, test in stratified.split(labels, labels, groups)]
-        if all(map(len, tests)):
-            return tests
-    plain = GroupKFold(folds, shuffle=True, random_state=random_state)
-    return [test for _, test in plain.split(labels, groups=groups)]
 
 
 def fold_tests(labels: NDArray[Any], groups: NDArray[Any] | None, *, folds: int, seed: int) -> list[Rows]:
     """Give the test rows of each fold: every row once, stratified, whole groups where groups are given."""
     if folds < 2:
         raise DataError(f"cross-validation needs at least 2 folds; asked for {folds}")
-    counted, kind = (labels, "class") if groups is None else (groups, "group")
-    available = len(labels) if groups is None else len(numpy.unique(counted))
-    if available < folds:
-        raise DataError(f"cannot make {folds} folds of {available} {'samples' if kind == 'class' else 'groups'}")
-    random_state = child_seed(seed, "folds") % 2**32
+    counted, what = (labels, "samples") if groups is None else (numpy.unique(groups), "groups")
+    if len(counted) < folds:
+        raise DataError(f"cannot make {folds} folds of {len(counted)} {what}")
     if groups is not None:
-        return group_folds(labels, groups, folds=folds, random_state=random_state)
+        return group_folds(labels, groups, folds=folds, random_state=child_seed(seed, "folds") % 2**32)
     smallest = int(numpy.unique(labels, return_counts=True)[1].min())
     if smallest < folds:
         raise DataError(f"cannot make {folds} stratified folds: the smallest class has {smallest} samples")
-    return [test for _, test in StratifiedKFold(folds, shuffle=True, random_state=random_state).split(labels, labels)]
+    return deal(labels, folds=folds, random=array_generator(seed, "folds"))
+
+
+def deal(labels: NDArray[Any], *, folds: int, random: numpy.random.Generator) -> list[Rows]:
+    """Deal the shuffled members of each class out to the folds in turn, going on where the class before ended.
+
+    So the folds, and what they have of each class, differ by one sample at most.
+    """
+    by_class = [random.permutation(numpy.flatnonzero(labels == label)) for label in numpy.unique(labels)]
+    fold_of = numpy.empty(len(labels), dtype=numpy.intp)
+    fold_of[numpy.concatenate(by_class)] = numpy.arange(len(labels)) % folds
+    return [numpy.flatnonzero(fold_of == fold) for fold in range(folds)]
