@@ -14,8 +14,8 @@ from torch.utils.data import Dataset
 from topiarist.data.columns import wide_text_notes
 from topiarist.data.labels import number_labels, small_class_notes
 from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
-from topiarist.data.source import Features, Scaling, Source
-from topiarist.data.split import Rows, Split, SplitRule, fold_tests, hold_out, split_rows
+from topiarist.data.source import Features, Rows, Scaling, Source
+from topiarist.data.split import Split, SplitRule, fold_tests, hold_out, split_rows
 from topiarist.errors import DataError, TopiaristWarning
 
 DEFAULT = SplitRule()
