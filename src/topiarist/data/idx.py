@@ -10,6 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.expanding import expanded, read_up_to
+from topiarist.data.joining import Pair, join_pairs
 from topiarist.data.label_values import as_labels
 from topiarist.data.limits import check_size
 from topiarist.data.source import Source
@@ -67,17 +68,7 @@ def read_idx_folder(folder: Path, *, labelled: bool) -> Source:
     if len(families) > 1:
         raise DataError(f"{folder} holds several sets ({', '.join(families)}): give one of the image files")
     pairs = {part: read_pair(path, labelled=labelled) for (_, part), path in found.items()}
-    shapes = {images.shape[1:] for images, _ in pairs.values()}
-    if len(shapes) > 1:
-        raise DataError(f"{folder}: train and test images differ in size: {sorted(shapes)}")
-    known = [labels for _, labels in pairs.values() if labels is not None]
-    return Source(
-        name=folder.resolve().name,
-        features=numpy.concatenate([images for images, _ in pairs.values()]),
-        labels=numpy.concatenate(known) if len(known) == len(pairs) else None,
-        parts=numpy.repeat(list(pairs), [len(images) for images, _ in pairs.values()]) if len(pairs) > 1 else None,
-        scaling="minmax",
-    )
+    return join_pairs(folder, pairs)
 
 
 def read_idx_file(path: Path, *, labelled: bool) -> Source:
@@ -86,7 +77,7 @@ def read_idx_file(path: Path, *, labelled: bool) -> Source:
     return Source(name=path.resolve().name, features=images, labels=labels, scaling="minmax")
 
 
-def read_pair(path: Path, *, labelled: bool) -> tuple[NDArray[numpy.uint8], NDArray[Any] | None]:
+def read_pair(path: Path, *, labelled: bool) -> Pair:
     """Give images (n_samples, 1, rows, columns) and the labels found beside them, None where none are needed."""
     images = read_idx_array(path)
     if images.ndim != IMAGE_AXES or not images.size:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from topiarist.data.joining import Pair, join_pairs
 from topiarist.data.label_values import as_labels
 from topiarist.data.matfile import read_matfile
 from topiarist.data.source import Source
@@ -25,17 +26,7 @@ def read_matlab_folder(folder: Path, *, labelled: bool) -> Source:
     """Read the train and test files of a folder."""
     paths = {part: folder / name for part, name in FILES.items() if (folder / name).is_file()}
     pairs = {part: read_pair(path, labelled=labelled) for part, path in paths.items()}
-    known = [labels for _, labels in pairs.values() if labels is not None]
-    if len({images.shape[1:] for images, _ in pairs.values()}) > 1:
-        raise DataError(f"{folder}: train and test images differ in size")
-    return Source(
-        name=folder.resolve().name,
-        features=numpy.concatenate([images for images, _ in pairs.values()]),
-        labels=numpy.concatenate(known) if len(known) == len(pairs) else None,
-        parts=numpy.repeat(list(pairs), [len(images) for images, _ in pairs.values()]) if len(pairs) > 1 else None,
-        scaling="minmax",
-        notes=(f"{EXTRA_FILE} left out",) if (folder / EXTRA_FILE).is_file() else (),
-    )
+    return join_pairs(folder, pairs, notes=(f"{EXTRA_FILE} left out",) if (folder / EXTRA_FILE).is_file() else ())
 
 
 def read_matlab(path: Path, *, labelled: bool) -> Source:
@@ -44,7 +35,7 @@ def read_matlab(path: Path, *, labelled: bool) -> Source:
     return Source(name=path.resolve().name, features=images, labels=labels, scaling="minmax")
 
 
-def read_pair(path: Path, *, labelled: bool) -> tuple[NDArray[numpy.uint8], NDArray[Any] | None]:
+def read_pair(path: Path, *, labelled: bool) -> Pair:
     """Give images (n_samples, 3, rows, columns) from X (rows, columns, 3, n_samples), and labels from y."""
     found = read_matfile(path)
     pixels = found.get("X", numpy.empty(0))

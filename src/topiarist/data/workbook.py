@@ -2,7 +2,6 @@
 
 import zipfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree.ElementTree import ParseError
 
@@ -14,7 +13,6 @@ from topiarist.data.tidying import check_header
 from topiarist.errors import DataError
 
 BYTES_A_VALUE = 8
-FrameReader = Callable[[Path], tuple[pandas.DataFrame, list[str]]]
 
 
 def read_parquet(path: Path) -> tuple[pandas.DataFrame, list[str]]:

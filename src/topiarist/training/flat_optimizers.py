@@ -4,6 +4,7 @@
 """
 
 import math
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -99,7 +100,7 @@ def move(flat: Tensor, change: Tensor, rates: PerNumber) -> None:
         flat.sub_(change, alpha=rates)
 
 
-FLAT_OPTIMIZERS: dict[str, type[FlatSGD | FlatAdam | FlatRMSprop]] = {
+FLAT_OPTIMIZERS: dict[str, Callable[[Tensor, TrainConfig], FlatOptimizer]] = {
     "sgd": FlatSGD,
     "adam": FlatAdam,
     "adamw": FlatAdam,
