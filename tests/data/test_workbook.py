@@ -1,11 +1,12 @@
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas
 import pytest
 
-from topiarist.data import limits, workbook
+from topiarist.data import limits
 from topiarist.data.workbook import read_excel, read_parquet
 from topiarist.errors import DataError, MissingExtraError
 
@@ -76,7 +77,7 @@ def test_bombs_are_seen_by_their_declared_sizes(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("reader", [read_parquet, read_excel])
 def test_a_missing_extra_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: workbook.FrameReader
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: Callable[[Path], object]
 ) -> None:
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
