@@ -10,8 +10,9 @@ from torch.utils.data import Dataset, TensorDataset
 from topiarist.data import AnyPart, Part, Stream
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.models import mlp
+from topiarist.models.evaluation import evaluating
 from topiarist.randomness import generator
-from topiarist.training.inference import evaluating, first_sample, part_logits, predict_logits
+from topiarist.training.inference import first_sample, part_logits, predict_logits
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
 
 

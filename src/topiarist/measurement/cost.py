@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from topiarist.errors import ModelError
-from topiarist.training.inference import call, evaluating, numbers_of, placed
+from topiarist.models.evaluation import evaluating, numbers_of, placed
+from topiarist.training.inference import call
 
 aten = torch.ops.aten
 

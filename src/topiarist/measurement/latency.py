@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.errors import SettingsError
+from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.parallel import torch_threads
-from topiarist.training.inference import call, evaluating, numbers_of, placed
+from topiarist.training.inference import call
 
 REPEATS = 1000
 FEWEST_REPEATS = 5

@@ -11,12 +11,13 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.data import AnyPart
 from topiarist.errors import ModelError, SettingsError
+from topiarist.models.evaluation import numbers_of
 from topiarist.randomness import child_seed, isolated
 from topiarist.training.batching import Batch
 from topiarist.training.clipping import clip_norm, clip_value
 from topiarist.training.config import TrainConfig
 from topiarist.training.engine import State
-from topiarist.training.inference import call, numbers_of, part_logits
+from topiarist.training.inference import call, part_logits
 
 
 class AutogradEngine:

@@ -12,8 +12,8 @@ from torch.utils.data import DataLoader
 
 from topiarist.data import Part, Stream
 from topiarist.errors import DataError
+from topiarist.models.evaluation import placed
 from topiarist.randomness import generator
-from topiarist.training.inference import placed
 
 GATHERED_BYTES = 2**25
 

@@ -1,8 +1,6 @@
-"""A network as it is used after training: eval mode, no gradients, its own dtype and device."""
+"""What a network answers: its logits for samples and parts."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import chain
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +8,7 @@ from torch.utils.data import DataLoader
 
 from topiarist.data import AnyPart, Part
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
+from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.parallel import torch_threads
 from topiarist.randomness import generator
 
@@ -17,34 +16,9 @@ BATCH_SIZE = 4096
 SMALL_NETWORK = 1_000_000
 
 
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put a network in evaluation mode without gradients; every submodule gets back the mode it had."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for module, training in modes:
-            module.training = training
-
-
-def numbers_of(model: nn.Module) -> Tensor:
-    """Give an empty tensor of the floating-point type and on the device that a network computes with."""
-    tensors = chain(model.parameters(), model.buffers())
-    return next((tensor for tensor in tensors if tensor.is_floating_point()), torch.empty(0)).new_empty(0)
-
-
 def suited_threads(model: nn.Module) -> int | None:
     """One thread for a network below a million parameters, where more are slower; None leaves torch alone."""
     return 1 if sum(parameter.numel() for parameter in model.parameters()) < SMALL_NETWORK else None
-
-
-def placed(x: Tensor, like: Tensor) -> Tensor:
-    """Give samples on a device and, where they are real numbers or pixels, in a floating-point type."""
-    real = x.is_floating_point() or x.dtype == torch.uint8
-    return x.to(like.device, like.dtype) if real else x.to(like.device)
 
 
 def call(model: nn.Module, x: Tensor) -> Tensor:

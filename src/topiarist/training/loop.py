@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from topiarist.data import AnyPart
+from topiarist.models.evaluation import evaluating
 from topiarist.randomness import child_seed, isolated
 from topiarist.training.batching import Batches
 from topiarist.training.checkpoint import Checkpoint, Snapshot
 from topiarist.training.engine import Engine, State
 from topiarist.training.history import Epoch, History
-from topiarist.training.inference import evaluating
 from topiarist.training.metrics import METRICS, accuracy, log_loss
 from topiarist.training.run import Run
 

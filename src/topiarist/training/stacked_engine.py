@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.data import AnyPart, Part
+from topiarist.models.evaluation import placed
 from topiarist.models.stacked import Stack
 from topiarist.models.stacked_layers import Pass, padding_mask
 from topiarist.randomness import generator
@@ -15,7 +16,7 @@ from topiarist.training.clipping import clip_norm, clip_value
 from topiarist.training.config import TrainConfig
 from topiarist.training.engine import State
 from topiarist.training.flat_optimizers import FLAT_OPTIMIZERS, PerNumber
-from topiarist.training.inference import BATCH_SIZE, placed
+from topiarist.training.inference import BATCH_SIZE
 
 
 class StackedEngine:

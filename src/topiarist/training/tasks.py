@@ -11,10 +11,11 @@ from torch.nn.parameter import is_lazy
 
 from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import DataError, ModelError, SettingsError
+from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.models.stacked import reads_flat, signature, stackable
 from topiarist.training.batching import Batches, MemoryBatches, StreamBatches, check_labels
 from topiarist.training.config import TrainConfig
-from topiarist.training.inference import BATCH_SIZE, call, evaluating, first_sample, numbers_of, part_batches, placed
+from topiarist.training.inference import BATCH_SIZE, call, first_sample, part_batches
 
 
 def check_task(model: nn.Module, data: Data, config: TrainConfig, *, scored: bool = False) -> None:

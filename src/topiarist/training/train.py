@@ -12,13 +12,14 @@ from torch import nn
 from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.models import attach, card_for
+from topiarist.models.evaluation import numbers_of
 from topiarist.parallel import torch_threads
 from topiarist.training.autograd_engine import AutogradEngine
 from topiarist.training.checkpoint import Checkpoint, Snapshot
 from topiarist.training.config import TrainConfig
 from topiarist.training.engine import Engine
 from topiarist.training.history import History
-from topiarist.training.inference import numbers_of, suited_threads
+from topiarist.training.inference import suited_threads
 from topiarist.training.loop import Loop, OnEpoch, Score
 from topiarist.training.run import Run
 from topiarist.training.stacked_engine import StackedEngine

@@ -18,12 +18,12 @@ from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError
 from topiarist.models import Card, attach, build, spec_of
 from topiarist.models.activations import initialise
+from topiarist.models.evaluation import numbers_of
 from topiarist.randomness import generator as named_generator
 from topiarist.randomness import isolated
 from topiarist.settings import Settings
 from topiarist.training.config import TrainConfig
 from topiarist.training.history import Epoch, History
-from topiarist.training.inference import numbers_of
 from topiarist.training.loop import OnEpoch
 from topiarist.training.train import train
 

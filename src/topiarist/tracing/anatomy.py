@@ -1,0 +1,139 @@
+"""A network seen as unit spaces: who writes them, passes them on and reads them, and which cannot change."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, fx, nn
+
+from topiarist.errors import ModelError
+from topiarist.models.evaluation import evaluating
+from topiarist.tracing.function_rules import everywhere, function_rule
+from topiarist.tracing.graph import LEAVES, Call, Inputs, arguments, described, graph_of, run
+from topiarist.tracing.joining import NotUnderstoodError
+from topiarist.tracing.module_rules import module_rule
+from topiarist.tracing.spaces import Space, find_spaces
+from topiarist.tracing.step import Step
+from topiarist.tracing.table import render
+from topiarist.tracing.units import Fixed, Layout, Units, Whereabouts
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A layer's first call: its node in the graph, the shape of what it gives and the axis of its units there."""
+
+    node: fx.Node
+    shape: tuple[int, ...]
+    axis: int | None
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """The unit spaces of a network by name, in the order in which they are written.
+
+    `calls` has the layers in the order in which they run; `opaque` lists what was not understood and therefore fixed.
+    """
+
+    spaces: Mapping[str, Space]
+    calls: Mapping[str, Seen]
+    opaque: tuple[str, ...] = ()
+
+    @property
+    def free(self) -> dict[str, Space]:
+        """Give the spaces whose units can go and come."""
+        return {name: space for name, space in self.spaces.items() if not space.fixed}
+
+    def space(self, name: str) -> Space:
+        """Give a space by name."""
+        if name not in self.spaces:
+            raise ModelError(f"there is no space '{name}': known are {', '.join(self.spaces)}")
+        return self.spaces[name]
+
+    def __str__(self) -> str:
+        return render(self.spaces, self.opaque)
+
+
+def anatomy(model: nn.Module, example_input: Inputs, *, partial: bool = False) -> Anatomy:
+    """Find the unit spaces of a network; the network is left as it is.
+
+    `example_input` is a batch as the network gets it: a tensor, a sequence of arguments, or a mapping by name. What
+    cannot be followed is an error that names the module and the operation; with `partial`, the units that it touches
+    are fixed and it is listed in `opaque`.
+    """
+    args, kwargs = arguments(model, example_input)
+    units = Units()
+    places: dict[fx.Node, Whereabouts] = {}
+    values: dict[fx.Node, Any] = {}
+    calls: dict[str, Seen] = {}
+    opaque = []
+    shared = shared_parameters(model)
+    with evaluating(model):
+        for call in run(model, graph_of(model, args, kwargs), args, kwargs):
+            step = Step(call, places, values, units)
+            values[call.node] = call.output
+            try:
+                places[call.node] = follow(step)
+                refuse_shared_parameters(step, shared)
+            except NotUnderstoodError as error:
+                what = f"{described(call.place)} ({call.operation}): {error}"
+                if not partial:
+                    raise ModelError(f"surgery cannot follow {what}; partial=True leaves its units alone") from error
+                opaque.append(what)
+                places[call.node] = fix_all(step)
+            if call.module is not None:
+                calls.setdefault(call.place, seen(call, places[call.node]))
+    return Anatomy(find_spaces(units), calls, tuple(opaque))
+
+
+def follow(step: Step) -> Whereabouts:
+    """Give where the units lie after an operation."""
+    match step.call.node.op:
+        case "placeholder":
+            return everywhere(step.call.output, Fixed(str(step.call.node.target)))
+        case "get_attr":
+            return Fixed(str(step.call.node.target), parameter=str(step.call.node.target))
+        case "output":
+            for _, layout in step.operands:
+                if isinstance(layout, Layout):
+                    step.units.fix(layout.units, "the network's output")
+            return None
+        case "call_module":
+            return module_rule(step)
+        case _:
+            return function_rule(step)
+
+
+def fix_all(step: Step) -> Whereabouts:
+    """Fix the units of all that an operation takes; what it gives has none."""
+    for _, layout in step.operands:
+        if isinstance(layout, Layout):
+            step.units.fix(layout.units, f"'{step.call.operation}' is not understood")
+    return everywhere(step.call.output, Fixed(f"{step.call.node.name}"))
+
+
+def seen(call: Call, place: Whereabouts) -> Seen:
+    """Remember a layer's call."""
+    shape = tuple(call.output.shape) if isinstance(call.output, Tensor) else ()
+    return Seen(call.node, shape, place.axis if isinstance(place, Layout) else None)
+
+
+def shared_parameters(model: nn.Module) -> set[str]:
+    """Name the modules with a parameter that another module has too, or that is computed from others."""
+    owners: dict[int, str] = {}
+    shared = set()
+    for name, module in model.named_modules():
+        computed = isinstance(module, LEAVES) and module._parameters.get("weight") is not getattr(
+            module, "weight", None
+        )
+        if computed or hasattr(module, "parametrizations"):
+            shared.add(name)
+        for parameter in module.parameters(recurse=False):
+            first = owners.setdefault(id(parameter), name)
+            shared |= {first, name} if first != name else set()
+    return shared
+
+
+def refuse_shared_parameters(step: Step, shared: set[str]) -> None:
+    """Refuse to cut parameters that belong to two layers, or that are computed from others."""
+    if step.call.module is not None and step.call.place in shared:
+        raise NotUnderstoodError("its parameters are shared with another layer, or computed from others")

@@ -1,0 +1,191 @@
+"""A network as a list of operations: torch.fx finds them, an example input gives every value its shape."""
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, fx, nn
+
+from topiarist.errors import ModelError
+from topiarist.models.evaluation import evaluating, numbers_of, placed
+
+Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
+LEAVES = (
+    nn.Linear,
+    nn.modules.conv._ConvNd,
+    nn.modules.batchnorm._BatchNorm,
+    nn.PReLU,
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One operation of a network: its node in the graph, the module it calls, if any, what it took and what it gave."""
+
+    node: fx.Node
+    module: nn.Module | None
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    output: Any
+
+    @property
+    def operation(self) -> str:
+        """Name the operation as a reader of the network's code would."""
+        if self.module is not None:
+            return type(self.module).__name__
+        target = self.node.target
+        return target if isinstance(target, str) else getattr(target, "__name__", str(target))
+
+    @property
+    def place(self) -> str:
+        """Name the module that is called, or the one whose forward calls a function."""
+        return str(self.node.target) if self.module is not None else place_of(self.node)
+
+
+class Tracer(fx.Tracer):
+    """Torch's tracer; a subclass of a known layer with the layer's own forward counts as that layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered: list[str] = [""]
+
+    def is_leaf_module(self, module: nn.Module, name: str) -> bool:
+        """Say whether a module is one operation."""
+        known = any(isinstance(module, leaf) and type(module).forward is leaf.forward for leaf in find_leaves(module))
+        return known or super().is_leaf_module(module, name)
+
+    def call_module(self, module: nn.Module, forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Remember which module is being looked at, for the sake of errors."""
+        self.entered.append(self.path_of_module(module))
+        given = super().call_module(module, forward, args, kwargs)
+        self.entered.pop()
+        return given
+
+
+def find_leaves(module: nn.Module) -> Iterator[type[nn.Module]]:
+    """Give torch's own classes among those that a layer of a known kind is derived from."""
+    if isinstance(module, LEAVES):
+        yield from (kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn"))
+
+
+def place_of(node: fx.Node) -> str:
+    """Name the innermost module whose forward holds a node; the network itself has no name."""
+    stack = node.meta.get("nn_module_stack") or {}
+    return next(reversed(stack), "")
+
+
+def described(place: str) -> str:
+    """Name a module in an error."""
+    return f"'{place}'" if place else "the network's forward"
+
+
+def find_calls(model: nn.Module, example_input: Inputs) -> list[Call]:
+    """Give the operations of a network in the order in which they run, with their values for an example."""
+    args, kwargs = arguments(model, example_input)
+    with evaluating(model):
+        return list(run(model, graph_of(model, args, kwargs), args, kwargs))
+
+
+def arguments(model: nn.Module, example_input: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Give an example input as the arguments of a call: a tensor, a sequence of arguments, or a mapping by name."""
+    like = numbers_of(model)
+
+    def fit(value: Any) -> Any:
+        return placed(value, like).clone() if isinstance(value, Tensor) else value  # forward may write into it
+
+    if isinstance(example_input, Tensor):
+        return (fit(example_input),), {}
+    if isinstance(example_input, Mapping):
+        return (), {name: fit(value) for name, value in example_input.items()}
+    if isinstance(example_input, (tuple, list)):
+        return tuple(fit(value) for value in example_input), {}
+    kind = type(example_input).__name__
+    raise ModelError(f"example_input must be a tensor, a sequence or a mapping of tensors; found {kind}")
+
+
+def graph_of(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.Graph:
+    """Trace a network; arguments of its forward that the example leaves out keep their defaults."""
+    try:
+        given = inspect.signature(model.forward).bind(*args, **kwargs)
+    except TypeError as error:
+        raise ModelError(f"the example input does not fit {type(model).__name__}.forward: {error}") from error
+    left_out = {
+        name: parameter.default
+        for name, parameter in inspect.signature(model.forward).parameters.items()
+        if name not in given.arguments and parameter.default is not parameter.empty
+    }
+    tracer = Tracer()
+    try:
+        return tracer.trace(model, concrete_args=left_out or None)
+    except Exception as error:  # whatever a user's forward raises when it meets a symbol
+        reason = str(error).split("\n")[0] or type(error).__name__
+        place = tracer.entered[-1]
+        kind = type(model.get_submodule(place)).__name__
+        raise ModelError(f"cannot trace {described(place)} ({kind}): {reason}") from error
+
+
+def run(model: nn.Module, graph: fx.Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Call]:
+    """Run a graph on an example, operation by operation."""
+    values: dict[fx.Node, Any] = {}
+    given = bound(model, args, kwargs)
+    modules = dict(model.named_modules(remove_duplicate=False))
+    for node in graph.nodes:
+        taken = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+        module = modules[str(node.target)] if node.op == "call_module" else None
+        call = Call(node, module, taken[0], taken[1], None)
+        try:
+            values[node] = execute(model, call, given)
+        except Exception as error:  # whatever an operation raises
+            reason = str(error).split("\n")[0] or type(error).__name__
+            raise ModelError(
+                f"the example input fails at {described(call.place)} ({call.operation}): {reason}"
+            ) from error
+        yield Call(node, module, taken[0], taken[1], values[node])
+
+
+def bound(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
+    """Give the values of a forward's parameters in the order of its signature, defaults included."""
+    given = inspect.signature(model.forward).bind(*args, **kwargs)
+    given.apply_defaults()
+    for name, parameter in inspect.signature(model.forward).parameters.items():
+        value = given.arguments[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            yield from value
+        else:
+            yield value
+
+
+def execute(model: nn.Module, call: Call, inputs: Iterator[Any]) -> Any:
+    """Compute one operation."""
+    node = call.node
+    match node.op:
+        case "placeholder":
+            return next(inputs)
+        case "get_attr":
+            value: Any = model
+            for name in str(node.target).split("."):
+                value = getattr(value, name)
+            return value
+        case "call_module":
+            assert call.module is not None
+            return call.module(*call.args, **call.kwargs)
+        case "call_method":
+            return getattr(call.args[0], str(node.target))(*call.args[1:], **call.kwargs)
+        case "call_function":
+            return node.target(*call.args, **call.kwargs)  # type: ignore[operator]
+        case _:
+            return call.args[0]
+
+
+def tensors_in(value: Any) -> Iterator[Tensor]:
+    """Give the tensors in nested tuples, lists and mappings."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from tensors_in(item)
+    elif isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
+        for item in value:
+            yield from tensors_in(item)

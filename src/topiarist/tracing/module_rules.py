@@ -1,0 +1,126 @@
+"""What each kind of layer does with the units it meets."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.dropout import _DropoutNd
+
+from topiarist.tracing.function_rules import flatten_rule, gate_rule, softmax_rule, spatial_rule
+from topiarist.tracing.joining import NotUnderstoodError
+from topiarist.tracing.step import Step
+from topiarist.tracing.units import Fixed, Layout, Whereabouts
+
+Rule = Callable[[Step, Any], Whereabouts]
+
+
+def linear_rule(step: Step, layer: nn.Linear) -> Layout:
+    """Reads along the last axis, and writes there."""
+    step.units.meet(step.call.place, "reads", step.along(-1))
+    return step.units.written(step.call.place, layer.out_features, -1)
+
+
+def convolution_rule(step: Step, layer: _ConvNd) -> Layout:
+    """Reads channels and writes channels; with groups, each group is one unit that passes through."""
+    if layer.transposed:
+        raise NotUnderstoodError("transposed convolutions are out of scope")
+    axis = channel_axis(step, len(layer.kernel_size))
+    layout = step.along(axis)
+    if layer.groups == 1:
+        step.units.meet(step.call.place, "reads", layout)
+        return step.units.written(step.call.place, layer.out_channels, axis)
+    groups = layout.units.reshape(layer.groups, -1)
+    for column in groups.T[1:]:
+        step.units.tie(groups[:, 0], column)
+    given = numpy.repeat(groups[:, 0], layer.out_channels // layer.groups)
+    passed = Layout(axis, given, numpy.zeros(len(given), dtype=numpy.int64))
+    if layer.in_channels != layer.groups or layer.out_channels != layer.groups:
+        step.units.grouped.update(given.tolist())
+    step.units.meet(step.call.place, "passes", passed)
+    return passed
+
+
+def channel_axis(step: Step, spatial: int) -> int:
+    """Give the axis of the channels, which comes right after that of the samples."""
+    if step.taken.ndim != spatial + 2:
+        raise NotUnderstoodError(f"its input must have {spatial + 2} axes, samples first; found {step.taken.ndim}")
+    return -spatial - 1
+
+
+def batch_norm_rule(step: Step, layer: _NormBase) -> Layout:
+    """Has a scale, a shift and statistics for each unit, along the second axis."""
+    layout = step.along(1 - step.taken.ndim)
+    step.units.meet(step.call.place, "passes", layout)
+    return layout
+
+
+def group_norm_rule(step: Step, layer: nn.GroupNorm) -> Layout:
+    """Mixes the channels of a group: each group is one unit."""
+    layout = step.along(1 - step.taken.ndim)
+    groups = layout.units.reshape(layer.num_groups, -1)
+    for column in groups.T[1:]:
+        step.units.tie(groups[:, 0], column)
+    if groups.shape[1] > 1:
+        step.units.grouped.update(layout.units.tolist())
+    step.units.meet(step.call.place, "passes", layout)
+    return layout
+
+
+def layer_norm_rule(step: Step, layer: nn.LayerNorm) -> Layout | Fixed:
+    """Mixes its units, where it normalises along them: none can go without changing the others."""
+    if isinstance(step.layout, Layout) and -step.layout.axis <= len(layer.normalized_shape):
+        step.units.fix(step.layout.units, f"'{step.call.place}' (LayerNorm) mixes them")
+    return step.layout
+
+
+def prelu_rule(step: Step, layer: nn.PReLU) -> Layout | Fixed:
+    """Has one slope for all, or one for each unit along the second axis."""
+    if layer.num_parameters == 1:
+        return step.layout
+    layout = step.along(1 - step.taken.ndim)
+    step.units.meet(step.call.place, "passes", layout)
+    return layout
+
+
+def same_rule(step: Step, layer: nn.Module) -> Layout | Fixed:
+    """Works on each element alone."""
+    return step.layout
+
+
+POINTWISE = (
+    *(nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.RReLU, nn.ELU, nn.SELU, nn.CELU, nn.GELU, nn.SiLU, nn.Mish, nn.Sigmoid),
+    *(nn.Tanh, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.Softplus, nn.Softsign, nn.Softshrink, nn.Hardshrink),
+    *(nn.Tanhshrink, nn.Threshold, nn.LogSigmoid, nn.Identity, _DropoutNd),
+)
+POOLING = (
+    *(nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d, nn.LPPool1d, nn.LPPool2d, nn.Upsample),
+    *(nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d),
+    *(nn.ZeroPad1d, nn.ZeroPad2d, nn.ReflectionPad1d, nn.ReflectionPad2d, nn.ReplicationPad1d, nn.ReplicationPad2d),
+)
+
+RULES: dict[type[nn.Module], Rule] = {
+    nn.Linear: linear_rule,
+    _ConvNd: convolution_rule,
+    _NormBase: batch_norm_rule,
+    nn.GroupNorm: group_norm_rule,
+    nn.LayerNorm: layer_norm_rule,
+    nn.PReLU: prelu_rule,
+    nn.GLU: lambda step, layer: gate_rule(step, layer.dim),
+    nn.Flatten: lambda step, layer: flatten_rule(step, layer.start_dim, layer.end_dim),
+    nn.Softmax: lambda step, layer: softmax_rule(step, layer.dim),
+    nn.LogSoftmax: lambda step, layer: softmax_rule(step, layer.dim),
+    **dict.fromkeys(POINTWISE, same_rule),
+    **dict.fromkeys(POOLING, lambda step, _: spatial_rule(step)),
+}
+
+
+def module_rule(step: Step) -> Whereabouts:
+    """Give where the units lie after a layer, by the rule of the first of its classes that has one."""
+    layer = step.call.module
+    for kind in type(layer).__mro__:
+        if kind in RULES:
+            return RULES[kind](step, layer)
+    raise NotUnderstoodError("no rule for this kind of layer")

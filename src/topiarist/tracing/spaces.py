@@ -1,0 +1,126 @@
+"""Unit spaces: sets of units that the same layers write, pass on and read."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy
+from numpy.typing import NDArray
+
+from topiarist.tracing.units import Meeting, Numbers, Role, Units
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one layer, or one parameter that forward reads directly, meets the units of a space.
+
+    `positions` (n_units, n_occurrences, n_repeats) are places along the layer's axis, which has `length` of them: a
+    unit occurs once, or more often where its tensor is joined with itself; flattening repeats it over a row of them.
+    """
+
+    module: str
+    role: Role
+    length: int
+    positions: NDArray[numpy.int64]
+    parameter: str | None = None
+    dimension: int = 0
+
+    @property
+    def offset(self) -> int:
+        """Give the first position of the space along the axis; 0 unless something else comes before it."""
+        return int(self.positions.min())
+
+    @property
+    def repeat(self) -> int:
+        """Give how many positions in a row belong to one unit."""
+        return int(self.positions.shape[2])
+
+    @property
+    def name(self) -> str:
+        """Name the layer or the parameter."""
+        return self.module if self.parameter is None else f"{self.module}.{self.parameter}".removeprefix(".")
+
+
+@dataclass(frozen=True)
+class Space:
+    """A set of interchangeable units. `reason` says why they are fixed, and is None where they are not."""
+
+    name: str
+    size: int
+    reason: str | None
+    producers: tuple[Place, ...]
+    passes: tuple[Place, ...]
+    consumers: tuple[Place, ...]
+
+    @property
+    def fixed(self) -> bool:
+        """Say whether units can neither go nor come."""
+        return self.reason is not None
+
+
+def find_spaces(units: Units) -> dict[str, Space]:
+    """Group the units that the same layers meet; spaces come in the order in which they are met."""
+    meetings = list(units.meetings.values())
+    met = [units.roots(meeting.units) for meeting in meetings]
+    reasons = {units.find(unit): reason for unit, reason in reversed(units.reasons.items())}
+    sources = {units.find(int(numbers[0])): source for (source, count), numbers in units.sources.items() if count}
+    grouped = {units.find(unit) for unit in units.grouped}
+    spaces: dict[str, Space] = {}
+    for members, numbers in group(met, reasons):
+        first = int(members[0])
+        places = [find_place(meetings[number], met[number], members, first in grouped) for number in numbers]
+        roles = {role: tuple(place for place in places if place.role == role) for role in ("writes", "passes", "reads")}
+        writers = roles["writes"] or roles["passes"]
+        name = unused(writers[0].name if writers else sources.get(first, "constant"), spaces)
+        spaces[name] = Space(name, len(members), reasons.get(first), roles["writes"], roles["passes"], roles["reads"])
+    return spaces
+
+
+def group(met: list[Numbers], reasons: dict[int, str]) -> Iterator[tuple[Numbers, list[int]]]:
+    """Give sets of units that take part in the same meetings equally often, with the numbers of those meetings.
+
+    The units of a set come in the order of their first meeting.
+    """
+    parts: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+    for number, units in enumerate(met):
+        found, first, counts = numpy.unique(units, return_index=True, return_counts=True)
+        order = numpy.argsort(first)
+        for unit, count in zip(found[order].tolist(), counts[order].tolist(), strict=True):
+            parts[unit].append((number, count))
+    sets: defaultdict[tuple[tuple[tuple[int, int], ...], str | None], list[int]] = defaultdict(list)
+    for unit, signature in parts.items():
+        sets[tuple(signature), reasons.get(unit)].append(unit)
+    for (taken, _), members in sets.items():
+        yield numpy.array(members), [number for number, _ in taken]
+
+
+def find_place(meeting: Meeting, units: Numbers, members: Numbers, grouped: bool) -> Place:
+    """Give the place of a set of units along the axis of a layer that meets it."""
+    rank = {unit: number for number, unit in enumerate(members.tolist())}
+    ranks = numpy.array([rank.get(unit, -1) for unit in units.tolist()])
+    order = numpy.argsort(ranks, kind="stable")
+    rows = order[numpy.count_nonzero(ranks < 0) :].reshape(len(members), -1)
+    length = row_length(rows[0], meeting.slots, alone=len(members) == 1 and not grouped)
+    shaped = rows.reshape(len(members), -1, length)
+    return Place(meeting.module, meeting.role, len(units), shaped, meeting.parameter, meeting.dimension)
+
+
+def row_length(positions: Numbers, slots: Numbers, *, alone: bool) -> int:
+    """Give how many positions of one unit follow each other.
+
+    Other units lie between two occurrences; where the unit is alone in its space, only the slots tell them apart.
+    """
+    breaks = numpy.diff(positions) != 1
+    if alone:
+        breaks |= slots[positions[1:]] == 0
+    found = numpy.flatnonzero(breaks)
+    return int(found[0]) + 1 if len(found) else len(positions)
+
+
+def unused(name: str, taken: dict[str, Space]) -> str:
+    """Give a name that no space has yet: 'conv', then 'conv#2'."""
+    number = 2
+    given = name
+    while given in taken:
+        given, number = f"{name}#{number}", number + 1
+    return given

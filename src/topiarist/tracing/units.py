@@ -1,0 +1,126 @@
+"""Which units there are, which of them are one and the same, and where each layer meets them.
+
+Every row that a layer writes gets a number. An addition ties numbers together; a concatenation lists them one after the
+other; what passes through keeps them. At the end, rows with one number are one unit.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy
+from numpy.typing import NDArray
+
+Numbers = NDArray[numpy.int64]
+Role = Literal["writes", "passes", "reads"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The units along one axis of a tensor, counted from the right: -1 is the last.
+
+    `units` (n_positions,) is the unit at each position. `slots` (n_positions,) counts within a unit that flattening
+    has spread over several positions in a row: 0 is the first of them.
+    """
+
+    axis: int
+    units: Numbers
+    slots: Numbers
+
+    def spread(self, repeat: int) -> "Layout":
+        """Give the layout after flattening what lies behind the axis, `repeat` positions a unit."""
+        slots = (self.slots[:, None] * repeat + numpy.arange(repeat)).reshape(-1)
+        return Layout(self.axis, numpy.repeat(self.units, repeat), slots)
+
+    def moved(self, axis: int) -> "Layout":
+        """Give the same units along another axis."""
+        return Layout(axis, self.units, self.slots)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A tensor whose units cannot change, along whatever axis: the network's input and what is computed from it.
+
+    `parameter` is the name of a parameter or buffer that forward reads directly.
+    """
+
+    source: str
+    parameter: str | None = None
+
+
+Whereabouts = Layout | Fixed | tuple[Any, ...] | None
+
+
+@dataclass
+class Meeting:
+    """Where a layer, or a parameter of its own, meets units: one number a position of the axis."""
+
+    module: str
+    role: Role
+    units: Numbers
+    slots: Numbers
+    parameter: str | None = None
+    dimension: int = 0
+
+
+@dataclass
+class Units:
+    """All units found so far."""
+
+    parents: list[int] = field(default_factory=list)
+    reasons: dict[int, str] = field(default_factory=dict)
+    meetings: dict[tuple[str, Role], Meeting] = field(default_factory=dict)
+    sources: dict[tuple[str, int], Numbers] = field(default_factory=dict)
+    grouped: set[int] = field(default_factory=set)
+
+    def create(self, count: int) -> Numbers:
+        """Give fresh units."""
+        start = len(self.parents)
+        self.parents.extend(range(start, start + count))
+        return numpy.arange(start, start + count)
+
+    def find(self, unit: int) -> int:
+        """Give the number that stands for a unit and all that are tied to it."""
+        while self.parents[unit] != unit:
+            self.parents[unit] = self.parents[self.parents[unit]]
+            unit = self.parents[unit]
+        return unit
+
+    def roots(self, units: Iterable[int]) -> Numbers:
+        """Give the numbers that stand for units."""
+        return numpy.fromiter((self.find(int(unit)) for unit in units), dtype=numpy.int64)
+
+    def tie(self, left: Numbers, right: Numbers) -> None:
+        """Make units one and the same, pair by pair; the earlier number stands for both."""
+        for pair in zip(left.tolist(), right.tolist(), strict=True):
+            first, second = sorted(map(self.find, pair))
+            self.parents[second] = first
+
+    def fix(self, units: Numbers, reason: str) -> None:
+        """Say that units can be neither removed nor added, and why."""
+        for unit in units.tolist():
+            self.reasons.setdefault(unit, reason)
+
+    def constant(self, source: str, count: int) -> Numbers:
+        """Give the fixed units of a source, along an axis of this many positions."""
+        key = source, count
+        if key not in self.sources:
+            self.sources[key] = self.create(count)
+            self.fix(self.sources[key], f"they come from '{source}'")
+        return self.sources[key]
+
+    def meet(self, module: str, role: Role, layout: Layout, parameter: str | None = None, dimension: int = 0) -> None:
+        """Record that a layer meets units; a layer that is called twice ties what it meets."""
+        key = (module if parameter is None else f"{module}.{parameter}", role)
+        if key in self.meetings:
+            self.tie(self.meetings[key].units, layout.units)
+        else:
+            self.meetings[key] = Meeting(module, role, layout.units, layout.slots, parameter, dimension)
+
+    def written(self, module: str, count: int, axis: int) -> Layout:
+        """Give what a layer writes; a layer that is called twice writes the same units twice."""
+        known = self.meetings.get((module, "writes"))
+        units = self.create(count) if known is None else known.units
+        layout = Layout(axis, units, numpy.zeros(count, dtype=numpy.int64))
+        self.meet(module, "writes", layout)
+        return layout
