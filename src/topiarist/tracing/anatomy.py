@@ -1,7 +1,7 @@
 """A network seen as unit spaces: who writes them, passes them on and reads them, and which cannot change."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, fx, nn
@@ -20,11 +20,12 @@ from topiarist.tracing.units import Fixed, Layout, Units, Whereabouts
 
 @dataclass(frozen=True)
 class Seen:
-    """A layer's first call: its node in the graph, the shape of what it gives and the axis of its units there."""
+    """A layer that runs: its first node in the graph, the shape it gives, the axis of its units there, its calls."""
 
     node: fx.Node
     shape: tuple[int, ...]
     axis: int | None
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,9 @@ def anatomy(model: nn.Module, example_input: Inputs, *, partial: bool = False) -
                 opaque.append(what)
                 places[call.node] = fix_all(step)
             if call.module is not None:
-                calls.setdefault(call.place, seen(call, places[call.node]))
+                first = calls.get(call.place)
+                now = seen(call, places[call.node])
+                calls[call.place] = now if first is None else replace(first, count=first.count + 1)
     return Anatomy(find_spaces(units), calls, tuple(opaque))
 
 

@@ -22,11 +22,11 @@ def words(text: str) -> frozenset[str]:
 
 POINTWISE = words("""
     add iadd sub isub rsub mul imul truediv itruediv div multiply subtract divide neg pos abs reciprocal pow ipow square
-    sqrt rsqrt exp expm1 log log1p erf sin cos sign round floor ceil clamp clip minimum maximum where lerp addcmul addcdiv
-    gt lt ge le eq ne nan_to_num relu relu6 leaky_relu rrelu elu selu celu gelu silu mish sigmoid tanh softplus softsign
-    hardtanh hardswish hardsigmoid logsigmoid tanhshrink softshrink hardshrink threshold dropout dropout1d dropout2d
-    alpha_dropout feature_alpha_dropout contiguous clone detach to type type_as float double half bfloat16 zeros_like
-    ones_like
+    sqrt rsqrt exp expm1 log log1p erf sin cos sign round floor ceil clamp clip minimum maximum where lerp addcmul
+    addcdiv gt lt ge le eq ne nan_to_num relu relu6 leaky_relu rrelu elu selu celu gelu silu mish sigmoid tanh softplus
+    softsign hardtanh hardswish hardsigmoid logsigmoid tanhshrink softshrink hardshrink threshold dropout dropout1d
+    dropout2d alpha_dropout feature_alpha_dropout contiguous clone detach to type type_as float double half bfloat16
+    zeros_like ones_like
 """)
 SPATIAL = words("""
     max_pool1d max_pool2d avg_pool1d avg_pool2d lp_pool1d lp_pool2d adaptive_avg_pool1d adaptive_avg_pool2d

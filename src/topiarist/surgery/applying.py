@@ -1,0 +1,162 @@
+"""Carries out edits: on a copy of a network, which carries its plan from then on."""
+
+from copy import deepcopy
+
+from torch import nn
+
+from topiarist.errors import ModelError, TopiaristError
+from topiarist.models.evaluation import evaluating
+from topiarist.surgery import layers
+from topiarist.surgery.calibration import Batches, Calibration, count_inputs
+from topiarist.surgery.deepening import deepen_network
+from topiarist.surgery.edits import (
+    DeepenNetwork,
+    Edit,
+    FactoriseLayer,
+    FoldLayer,
+    GrowSpace,
+    MergeUnits,
+    RemoveUnits,
+    WidenSpace,
+)
+from topiarist.surgery.examples import make_example, shape_of
+from topiarist.surgery.factorising import factorise_layer
+from topiarist.surgery.folding import fold_layer
+from topiarist.surgery.plan import Numbers, Plan, attach_plan, plan_of
+from topiarist.surgery.reexpressions import free_space, growing, merging, removal, widening
+from topiarist.surgery.refit import Reader, Readers, refit
+from topiarist.surgery.width import Reexpression, change_widths
+from topiarist.tracing import Anatomy, Inputs, anatomy
+from topiarist.tracing.graph import arguments
+
+
+def apply(
+    plan: Plan, model: nn.Module, example_input: Inputs | None = None, *, calibration: Calibration | None = None
+) -> nn.Module:
+    """Give a copy of a network with the edits of a plan, which it adds to its own plan.
+
+    A refit takes its numbers from the plan or, where a plan came from JSON and has none, from calibration data.
+    """
+    given = example_for(plan, example_input)
+    copy = deepcopy(model)
+    for edit, numbers in plan.steps():
+        carry_out(copy, edit, given, numbers=numbers, calibration=calibration)
+    return copy
+
+
+def perform(
+    model: nn.Module, edit: Edit, example_input: Inputs | None, *, calibration: Calibration | None = None
+) -> nn.Module:
+    """Give a copy of a network with one edit."""
+    copy = deepcopy(model)
+    carry_out(copy, edit, example_input, calibration=calibration)
+    return copy
+
+
+def rebuild(plan: Plan, model: nn.Module) -> nn.Module:
+    """Give a copy of a network with the structure that a plan makes; what is new in it has no values yet."""
+    copy = deepcopy(model)
+    given = example_for(plan, None)
+    for edit in plan.edits:
+        change_structure(copy, edit, anatomy_for(edit, copy, given), structure_only=True)
+    attach_plan(copy, plan)
+    return copy
+
+
+def example_for(plan: Plan, example_input: Inputs | None) -> Inputs | None:
+    """Give the example input, or one of the shape that the plan remembers, if it does."""
+    if example_input is not None or plan.example is None:
+        return example_input
+    return make_example(plan.example)
+
+
+def carry_out(
+    model: nn.Module,
+    edit: Edit,
+    example_input: Inputs | None,
+    *,
+    numbers: Numbers | None = None,
+    calibration: Calibration | None = None,
+) -> None:
+    """Make one edit in place, and add it to the network's plan."""
+    refitted = isinstance(edit, (RemoveUnits, FoldLayer)) and edit.refit and not numbers
+    if refitted and calibration is None:
+        raise ModelError("the plan has no numbers for its refit: give calibration data")
+    whole = deepcopy(model) if refitted else model
+    found = anatomy_for(edit, model, example_input)
+    readers = change_structure(model, edit, found, structure_only=False)
+    if calibration is not None and refitted:
+        batches = Batches(calibration, model, count_inputs(example_input))
+        numbers = refit(whole, model, found, readers, batches)
+    put_numbers(model, numbers or {})
+    if example_input is not None:
+        check_runs(model, example_input)
+    example = None if example_input is None else shape_of(example_input)
+    attach_plan(model, plan_of(model).then(edit, numbers, example))
+
+
+def anatomy_for(edit: Edit, model: nn.Module, example_input: Inputs | None) -> Anatomy:
+    """Give a network's anatomy where an edit needs it."""
+    if isinstance(edit, FactoriseLayer):
+        return Anatomy({}, {})
+    if example_input is None:
+        raise ModelError("the plan does not say what the network's input looks like: give example_input")
+    return anatomy(model, example_input, partial=True)
+
+
+def put_numbers(model: nn.Module, numbers: Numbers) -> None:
+    """Give layers the tensors that an edit left them, by name."""
+    for name, values in numbers.items():
+        path, _, tensor = name.rpartition(".")
+        module = model.get_submodule(path)
+        layers.put(module, tensor, values.to(layers.device_of(module)))
+
+
+def change_structure(model: nn.Module, edit: Edit, found: Anatomy, *, structure_only: bool) -> Readers:
+    """Make one edit in place, without the numbers of a refit; give the layers that a refit is for."""
+    match edit:
+        case RemoveUnits():
+            return remove(model, edit, found, structure_only)
+        case MergeUnits():
+            return change_space(model, found, edit.space, merging(free_space(found, edit.space), edit), structure_only)
+        case WidenSpace():
+            return change_space(model, found, edit.space, widening(free_space(found, edit.space), edit), structure_only)
+        case GrowSpace():
+            return change_space(model, found, edit.space, growing(free_space(found, edit.space), edit), structure_only)
+        case DeepenNetwork():
+            deepen_network(model, edit, found, structure_only)
+        case FoldLayer():
+            return {fold_layer(model, edit, found, structure_only): Reader()}
+        case FactoriseLayer():
+            factorise_layer(model, edit, structure_only)
+    return {}
+
+
+def remove(model: nn.Module, edit: RemoveUnits, found: Anatomy, structure_only: bool) -> Readers:
+    """Remove units of one or several spaces."""
+    changes = {name: removal(free_space(found, name), units) for name, units in edit.units.items()}
+    rows = change_widths(model, found.spaces, changes, structure_only=structure_only)
+    for name in edit.biased:
+        module = model.get_submodule(name)
+        layers.add_to_bias(module, layers.weight_of(module).new_zeros(len(layers.weight_of(module))))
+    readers = (place for name in edit.units for place in found.spaces[name].consumers)
+    return {place.module: Reader(place.repeat, rows.get(place.module)) for place in readers}
+
+
+def change_space(model: nn.Module, found: Anatomy, name: str, change: Reexpression, structure_only: bool) -> Readers:
+    """Change the width of one space."""
+    change_widths(model, found.spaces, {name: change}, structure_only=structure_only)
+    return {}
+
+
+def check_runs(model: nn.Module, example_input: Inputs) -> None:
+    """Make sure that a network still runs: its code may hold a size that no one could see."""
+    args, kwargs = arguments(model, example_input)
+    try:
+        with evaluating(model):
+            model(*args, **kwargs)
+    except TopiaristError:
+        raise
+    except Exception as error:  # whatever a user's forward raises
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise ModelError(f"the network's own code does not allow this edit: {reason}") from error

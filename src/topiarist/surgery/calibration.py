@@ -1,0 +1,54 @@
+"""Calibration data: samples that show what a network's units do. They are read in batches, as often as needed."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from topiarist.errors import DataError
+from topiarist.tracing import Inputs
+from topiarist.tracing.graph import arguments
+
+Calibration = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor] | Iterable[Any]
+BATCH_SIZE = 256
+
+
+class Batches:
+    """Calibration data as the arguments of calls, batch by batch.
+
+    A tensor, a tuple of tensors (one an argument) and a mapping by name hold all samples, and are cut into batches. Any
+    other iterable gives batches: tensors, mappings, or sequences that begin with the arguments, as `DataLoader`s give.
+    """
+
+    def __init__(self, calibration: Calibration, model: nn.Module, inputs: int) -> None:
+        once = isinstance(calibration, Iterator)
+        self.source: Any = list(calibration) if once else calibration  # it is read more than once
+        self.model = model
+        self.inputs = inputs
+
+    def __iter__(self) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+        empty = True
+        for batch in self.split():
+            empty = False
+            yield arguments(self.model, batch)
+        if empty:
+            raise DataError("the calibration data are empty")
+
+    def split(self) -> Iterator[Inputs]:
+        """Give the batches as they are."""
+        source = self.source
+        if isinstance(source, Tensor):
+            yield from (part for part in source.split(BATCH_SIZE) if len(part))
+        elif isinstance(source, tuple):
+            yield from zip(*(tensor.split(BATCH_SIZE) for tensor in source), strict=True)
+        elif isinstance(source, Mapping):
+            parts = (tensor.split(BATCH_SIZE) for tensor in source.values())
+            yield from (dict(zip(source, values, strict=True)) for values in zip(*parts, strict=True))
+        else:
+            for batch in source:
+                yield tuple(batch[: self.inputs]) if isinstance(batch, (tuple, list)) else batch
+
+
+def count_inputs(example_input: Inputs | None) -> int:
+    """Give how many arguments a network is called with."""
+    return len(example_input) if isinstance(example_input, (tuple, list)) else 1

@@ -1,0 +1,71 @@
+"""Puts layers into a network, and takes them out, where its own code allows it."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from torch import fx, nn
+
+from topiarist.errors import ModelError
+
+
+def find_layer(model: nn.Module, path: str) -> nn.Module:
+    """Give a layer by name."""
+    try:
+        return model.get_submodule(path)
+    except AttributeError as error:
+        raise ModelError(f"the network has no layer '{path}'") from error
+
+
+def parent_of(model: nn.Module, path: str) -> tuple[nn.Module, str]:
+    """Give the module that holds a layer, and the layer's name in it."""
+    if not path:
+        raise ModelError("the network itself cannot be replaced: name one of its layers")
+    above, _, name = path.rpartition(".")
+    return model.get_submodule(above), name
+
+
+def runs_in_order(model: nn.Module, path: str, node: fx.Node) -> bool:
+    """Say whether a layer runs as part of a plain `nn.Sequential`, which runs whatever is put into it."""
+    parent, _ = parent_of(model, path)
+    above = path.rpartition(".")[0]
+    called = not above or above in (node.meta.get("nn_module_stack") or {})
+    return called and type(parent).forward is nn.Sequential.forward
+
+
+def insert_after(model: nn.Module, path: str, node: fx.Node, layers: Mapping[str, nn.Module]) -> None:
+    """Put layers right after a layer: next to it in a sequence, or together with it in a new one."""
+    parent, name = parent_of(model, path)
+    if not runs_in_order(model, path, node):
+        parent._modules[name] = nn.Sequential(OrderedDict(layer=parent._modules[name], **layers))  # type: ignore[arg-type]
+        parent._modules[name].training = model.get_submodule(path).training  # type: ignore[union-attr]
+        return
+    ordered: dict[str, nn.Module | None] = {}
+    for known, module in parent._modules.items():
+        ordered[known] = module
+        if known == name:
+            ordered |= {unused(f"{name}_{new}", parent): layer for new, layer in layers.items()}
+    parent._modules.clear()
+    parent._modules.update(ordered)
+
+
+def unused(name: str, parent: nn.Module) -> str:
+    """Give a name that a module has no child of yet."""
+    number, given = 2, name
+    while given in parent._modules:
+        given, number = f"{name}{number}", number + 1
+    return given
+
+
+def take_out(model: nn.Module, path: str, node: fx.Node) -> None:
+    """Take a layer out of a sequence; elsewhere, let it do nothing."""
+    parent, name = parent_of(model, path)
+    if runs_in_order(model, path, node):
+        del parent._modules[name]
+    else:
+        parent._modules[name] = nn.Identity()
+
+
+def replace_layer(model: nn.Module, path: str, layer: nn.Module) -> None:
+    """Put a layer in the place of another."""
+    parent, name = parent_of(model, path)
+    parent._modules[name] = layer

@@ -1,0 +1,89 @@
+"""Edits as data: what changes in a network's structure, printable and JSON-able."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, NonNegativeInt, PositiveInt
+
+from topiarist.settings import Settings
+
+Unit = NonNegativeInt
+
+
+class RemoveUnits(Settings):
+    """Units that go, by space. `refit`: the layers that read them were refitted. `biased`: layers that got a bias."""
+
+    kind: Literal["remove"] = "remove"
+    units: dict[str, tuple[Unit, ...]]
+    refit: bool = False
+    biased: tuple[str, ...] = ()
+
+
+class Merge(Settings):
+    """One unit expressed by another: h_unit ≈ scale · h_into + shift. A complement has scale -1 and shift 1."""
+
+    unit: Unit
+    into: Unit
+    scale: float = 1.0
+    shift: float = 0.0
+
+
+class MergeUnits(Settings):
+    """Units of a space that go, each expressed by one that stays."""
+
+    kind: Literal["merge"] = "merge"
+    space: str
+    merges: tuple[Merge, ...]
+
+
+class WidenSpace(Settings):
+    """Copies of units, whose outgoing weights are split unevenly; the seed decides which units and which shares."""
+
+    kind: Literal["widen"] = "widen"
+    space: str
+    by: PositiveInt
+    seed: NonNegativeInt
+
+
+class GrowSpace(Settings):
+    """Fresh units with zero outgoing weights; the seed decides their incoming ones."""
+
+    kind: Literal["grow"] = "grow"
+    space: str
+    by: PositiveInt
+    seed: NonNegativeInt
+
+
+class DeepenNetwork(Settings):
+    """An identity layer after a layer, with batch norm or not."""
+
+    kind: Literal["deepen"] = "deepen"
+    after: str
+    batch_norm: bool = False
+
+
+class FoldLayer(Settings):
+    """A layer multiplied into the next. `linearise`: an activation between them is dropped; `refit`: made up for."""
+
+    kind: Literal["fold"] = "fold"
+    layer: str
+    linearise: bool = False
+    refit: bool = False
+
+
+class FactoriseLayer(Settings):
+    """A layer as the product of two thinner ones."""
+
+    kind: Literal["factorise"] = "factorise"
+    layer: str
+    rank: PositiveInt
+
+
+Edit = Annotated[
+    RemoveUnits | MergeUnits | WidenSpace | GrowSpace | DeepenNetwork | FoldLayer | FactoriseLayer,
+    Field(discriminator="kind"),
+]
+
+
+def complement(unit: int, into: int) -> Merge:
+    """Give the merge of a unit that is one minus another, as two sigmoid units with opposite weights are."""
+    return Merge(unit=unit, into=into, scale=-1.0, shift=1.0)

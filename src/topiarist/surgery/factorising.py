@@ -1,0 +1,53 @@
+"""Factorise: a layer becomes the product of two thinner ones, by truncated singular value decomposition."""
+
+from collections import OrderedDict
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+
+from topiarist.errors import ModelError
+from topiarist.randomness import isolated
+from topiarist.surgery import layers
+from topiarist.surgery.containers import find_layer, replace_layer
+from topiarist.surgery.edits import FactoriseLayer
+
+
+def factorise_layer(model: nn.Module, edit: FactoriseLayer, structure_only: bool) -> None:
+    """Replace a layer by two, in place: `narrow` with `rank` outputs and no bias, then `wide`."""
+    layer = find_layer(model, edit.layer)
+    if not isinstance(layer, (nn.Linear, nn.Conv1d, nn.Conv2d)) or "weight" not in layer._parameters:
+        raise ModelError(
+            f"only linear layers and convolutions can be factorised; '{edit.layer}' is a {type(layer).__name__}"
+        )
+    if isinstance(layer, _ConvNd) and layer.groups != 1:
+        raise ModelError(f"'{edit.layer}' is a grouped convolution, which cannot be factorised")
+    weight = layers.weight_of(layer).flatten(1)
+    if edit.rank > min(weight.shape):
+        raise ModelError(f"'{edit.layer}' has rank {min(weight.shape)} at most; found rank={edit.rank}")
+    first, second = split(torch.zeros_like(weight) if structure_only else weight, edit.rank)
+    if structure_only:
+        first, second = first * torch.nan, second * torch.nan
+    with isolated(0):  # what torch draws for the new layers is overwritten
+        narrow, wide = thin_layers(layer, edit.rank)
+    layers.put(narrow, "weight", first.reshape(layers.weight_of(narrow).shape))
+    layers.put(wide, "weight", second.reshape(layers.weight_of(wide).shape))
+    wide.register_parameter("bias", layer.bias)
+    pair = nn.Sequential(OrderedDict(narrow=narrow, wide=wide)).requires_grad_(layer.weight.requires_grad)
+    replace_layer(model, edit.layer, pair.to(layer.weight.device, layer.weight.dtype).train(layer.training))
+
+
+def thin_layers(layer: nn.Linear | nn.Conv1d | nn.Conv2d, rank: int) -> tuple[nn.Module, nn.Module]:
+    """Give the two layers: the first sees what the layer saw, the second stands at one position."""
+    if isinstance(layer, nn.Linear):
+        return nn.Linear(layer.in_features, rank, bias=False), nn.Linear(rank, layer.out_features, bias=False)
+    kind: type[nn.Conv1d | nn.Conv2d] = nn.Conv1d if isinstance(layer, nn.Conv1d) else nn.Conv2d
+    geometry = {name: getattr(layer, name) for name in ("kernel_size", "stride", "padding", "dilation", "padding_mode")}
+    return kind(layer.in_channels, rank, bias=False, **geometry), kind(rank, layer.out_channels, 1, bias=False)
+
+
+def split(weight: Tensor, rank: int) -> tuple[Tensor, Tensor]:
+    """Give `narrow` (rank, n_in) and `wide` (n_out, rank), of like size, whose product is nearest to a matrix."""
+    left, values, right = torch.linalg.svd(weight.to(torch.float64), full_matrices=False)
+    roots = values[:rank].sqrt()
+    return (roots[:, None] * right[:rank]).to(weight), (left[:, :rank] * roots).to(weight)

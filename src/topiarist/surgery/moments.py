@@ -1,0 +1,44 @@
+"""Sums over samples from which least squares is solved, so that activations need not fit in memory."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+RIDGE = 1e-4
+
+
+@dataclass
+class Moments:
+    """First and second moments of features (n_samples, n_features) and targets (n_samples, n_targets), in float64."""
+
+    count: int = 0
+    feature_sum: Tensor | float = 0.0
+    target_sum: Tensor | float = 0.0
+    features: Tensor | float = 0.0
+    products: Tensor | float = 0.0
+
+    def add(self, features: Tensor, targets: Tensor) -> None:
+        """Add samples."""
+        x, y = features.to(torch.float64), targets.to(torch.float64)
+        self.count += len(x)
+        self.feature_sum = self.feature_sum + x.sum(0)
+        self.target_sum = self.target_sum + y.sum(0)
+        self.features = self.features + x.T @ x
+        self.products = self.products + x.T @ y
+
+    def solve(self, prior: Tensor, *, centred: bool, ridge: float = RIDGE) -> tuple[Tensor, Tensor]:
+        """Give weights (n_targets, n_features) and constants (n_targets,) with the least squared error.
+
+        What the samples do not tell stays as in `prior` (n_targets, n_features): the ridge, a fraction of the mean
+        second moment of the features, draws towards it.
+        """
+        gram, cross = torch.as_tensor(self.features) / self.count, torch.as_tensor(self.products) / self.count
+        x, y = torch.as_tensor(self.feature_sum) / self.count, torch.as_tensor(self.target_sum) / self.count
+        if centred:
+            gram, cross = gram - torch.outer(x, x), cross - torch.outer(x, y)
+        start = prior.to(gram)
+        scale = gram.diagonal().mean().clamp_min(torch.finfo(gram.dtype).tiny)
+        damped = gram + ridge * scale * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
+        weights = start + torch.linalg.solve(damped, cross - gram @ start.T).T
+        return weights, y - weights @ x if centred else torch.zeros_like(y)

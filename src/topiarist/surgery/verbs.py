@@ -1,0 +1,126 @@
+"""The verbs of surgery: each gives a new network, leaves its argument as it is, and remembers the edit in its plan."""
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from topiarist.errors import ModelError
+from topiarist.surgery.applying import perform
+from topiarist.surgery.calibration import Calibration
+from topiarist.surgery.edits import (
+    DeepenNetwork,
+    FactoriseLayer,
+    FoldLayer,
+    GrowSpace,
+    Merge,
+    MergeUnits,
+    RemoveUnits,
+    WidenSpace,
+)
+from topiarist.surgery.widths import put_back, round_up
+from topiarist.tracing import Inputs, anatomy
+
+Units = Iterable[int] | Tensor
+
+
+def remove_units(
+    model: nn.Module,
+    example_input: Inputs,
+    *,
+    space: str,
+    units: Units,
+    calibration: Calibration | None = None,
+    multiple_of: int = 1,
+) -> nn.Module:
+    """Remove units of a space; with calibration data, the layers that read them are refitted.
+
+    With `multiple_of`, the last of the units named stay where the width would not be a multiple of it.
+    """
+    return remove(model, example_input, units={space: units}, calibration=calibration, multiple_of=multiple_of)
+
+
+def remove(
+    model: nn.Module,
+    example_input: Inputs,
+    *,
+    units: Mapping[str, Units],
+    calibration: Calibration | None = None,
+    multiple_of: int = 1,
+) -> nn.Module:
+    """Remove units of several spaces at once: `units` names them by space."""
+    named = {space: numbers(found) for space, found in units.items()}
+    if multiple_of != 1:
+        spaces = anatomy(model, example_input, partial=True)
+        named = {space: put_back(found, spaces.space(space).size, multiple_of) for space, found in named.items()}
+    edit = RemoveUnits(units={space: found for space, found in named.items() if found}, refit=calibration is not None)
+    return perform(model, edit, example_input, calibration=calibration)
+
+
+def merge_units(model: nn.Module, example_input: Inputs, *, space: str, merges: Iterable[Merge]) -> nn.Module:
+    """Remove units of a space, each expressed by one that stays: `Merge(unit=3, into=1)`, `complement(3, 1)`."""
+    return perform(model, MergeUnits(space=space, merges=tuple(merges)), example_input)
+
+
+def widen(
+    model: nn.Module, example_input: Inputs, *, space: str, by: int, generator: torch.Generator, multiple_of: int = 1
+) -> nn.Module:
+    """Copy units of a space; the network computes the same, and the copies can diverge in training."""
+    wanted = rounded(model, example_input, space, by, multiple_of)
+    return perform(model, WidenSpace(space=space, by=wanted, seed=drawn(generator)), example_input)
+
+
+def grow(
+    model: nn.Module, example_input: Inputs, *, space: str, by: int, generator: torch.Generator, multiple_of: int = 1
+) -> nn.Module:
+    """Add fresh units to a space, with zero outgoing weights; the network computes the same."""
+    wanted = rounded(model, example_input, space, by, multiple_of)
+    return perform(model, GrowSpace(space=space, by=wanted, seed=drawn(generator)), example_input)
+
+
+def deepen(model: nn.Module, example_input: Inputs, *, after: str, batch_norm: bool = False) -> nn.Module:
+    """Insert an identity layer after a layer; the network computes the same."""
+    return perform(model, DeepenNetwork(after=after, batch_norm=batch_norm), example_input)
+
+
+def fold(
+    model: nn.Module,
+    example_input: Inputs,
+    *,
+    layer: str,
+    linearise: bool = False,
+    calibration: Calibration | None = None,
+) -> nn.Module:
+    """Multiply a layer into the next, or a batch norm into the layer before it.
+
+    That is exact unless an activation lies between, which `linearise` drops; the layer that took the other in is then
+    refitted, where there are calibration data.
+    """
+    edit = FoldLayer(layer=layer, linearise=linearise, refit=calibration is not None)
+    return perform(model, edit, example_input, calibration=calibration)
+
+
+def factorise(model: nn.Module, *, layer: str, rank: int) -> nn.Module:
+    """Replace a linear layer or a convolution by two thinner ones, with the nearest product of that rank."""
+    return perform(model, FactoriseLayer(layer=layer, rank=rank), None)
+
+
+def numbers(units: Units) -> tuple[int, ...]:
+    """Give units as plain numbers."""
+    found = units.tolist() if isinstance(units, Tensor) else units
+    return tuple(int(unit) for unit in found)
+
+
+def drawn(generator: torch.Generator) -> int:
+    """Draw a seed, so that an edit is data and can be replayed."""
+    return int(torch.randint(2**62, (), generator=generator, device=generator.device))
+
+
+def rounded(model: nn.Module, example_input: Inputs, space: str, by: int, multiple_of: int) -> int:
+    """Give by how many units a space grows, so that its width becomes a multiple of a number."""
+    if by < 1:
+        raise ModelError(f"a space grows by at least 1 unit; found by={by}")
+    if multiple_of == 1:
+        return by
+    size = anatomy(model, example_input, partial=True).space(space).size
+    return round_up(size + by, multiple_of) - size
