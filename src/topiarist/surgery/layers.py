@@ -102,6 +102,12 @@ def weight_of(module: nn.Module) -> Tensor:
     return weight.detach()
 
 
+def bias_of(module: nn.Module) -> Tensor | None:
+    """Give a layer's bias, apart from any graph; None where it has none."""
+    bias = module.bias
+    return bias.detach() if isinstance(bias, Tensor) else None
+
+
 def pads_with_zeros(module: nn.Module) -> bool:
     """Say whether a layer reads zeros beyond the border, where a constant input would not be one."""
     if not isinstance(module, _ConvNd) or module.padding_mode != "zeros":
@@ -112,5 +118,5 @@ def pads_with_zeros(module: nn.Module) -> bool:
 
 def add_to_bias(module: nn.Module, values: Tensor) -> None:
     """Add a constant to what a layer gives; a layer without a bias gets one."""
-    bias = getattr(module, "bias", None)
-    put(module, "bias", values if bias is None else bias.detach() + values)
+    bias = bias_of(module)
+    put(module, "bias", values if bias is None else bias + values)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from topiarist.errors import ModelError
 from topiarist.surgery.applying import perform
@@ -18,10 +18,9 @@ from topiarist.surgery.edits import (
     RemoveUnits,
     WidenSpace,
 )
+from topiarist.surgery.unit_numbers import Units, unit_numbers
 from topiarist.surgery.widths import put_back, round_up
 from topiarist.tracing import Inputs, anatomy
-
-Units = Iterable[int] | Tensor
 
 
 def remove_units(
@@ -49,7 +48,7 @@ def remove(
     multiple_of: int = 1,
 ) -> nn.Module:
     """Remove units of several spaces at once: `units` names them by space."""
-    named = {space: numbers(found) for space, found in units.items()}
+    named = {space: unit_numbers(found) for space, found in units.items()}
     if multiple_of != 1:
         spaces = anatomy(model, example_input, partial=True)
         named = {space: put_back(found, spaces.space(space).size, multiple_of) for space, found in named.items()}
@@ -103,12 +102,6 @@ def fold(
 def factorise(model: nn.Module, *, layer: str, rank: int) -> nn.Module:
     """Replace a linear layer or a convolution by two thinner ones, with the nearest product of that rank."""
     return perform(model, FactoriseLayer(layer=layer, rank=rank), None)
-
-
-def numbers(units: Units) -> tuple[int, ...]:
-    """Give units as plain numbers."""
-    found = units.tolist() if isinstance(units, Tensor) else units
-    return tuple(int(unit) for unit in found)
 
 
 def drawn(generator: torch.Generator) -> int:

@@ -30,10 +30,13 @@ def broadcast(operands: Sequence[Operand], units: Units) -> Whereabouts:
             units.tie(first.units, layout.units)
         elif isinstance(layout, Layout):
             units.fix(layout.units, "one unit is spread over many")
+            units.modulated.update(first.units.tolist())
             if count != 1:
                 raise NotUnderstoodError("its operands have their units along different axes")
         elif count > 1:
             meet_constant(tensor, layout, first, units)
+        elif data_source((tensor, layout)) is not None:
+            units.modulated.update(first.units.tolist())
     return first
 
 

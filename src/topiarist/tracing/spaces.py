@@ -43,7 +43,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Space:
-    """A set of interchangeable units. `reason` says why they are fixed, and is None where they are not."""
+    """A set of interchangeable units.
+
+    `reason` says why they are fixed, and is None where they are not. `modulated` says that values which do not come from
+    their own writers are combined with them, as a gate for all units is.
+    """
 
     name: str
     size: int
@@ -51,6 +55,7 @@ class Space:
     producers: tuple[Place, ...]
     passes: tuple[Place, ...]
     consumers: tuple[Place, ...]
+    modulated: bool = False
 
     @property
     def fixed(self) -> bool:
@@ -64,7 +69,7 @@ def find_spaces(units: Units) -> dict[str, Space]:
     met = [units.roots(meeting.units) for meeting in meetings]
     reasons = {units.find(unit): reason for unit, reason in reversed(units.reasons.items())}
     sources = {units.find(int(numbers[0])): source for (source, count), numbers in units.sources.items() if count}
-    grouped = {units.find(unit) for unit in units.grouped}
+    grouped, modulated = ({units.find(unit) for unit in marked} for marked in (units.grouped, units.modulated))
     spaces: dict[str, Space] = {}
     for members, numbers in group(met, reasons):
         first = int(members[0])
@@ -72,7 +77,10 @@ def find_spaces(units: Units) -> dict[str, Space]:
         roles = {role: tuple(place for place in places if place.role == role) for role in ("writes", "passes", "reads")}
         writers = roles["writes"] or roles["passes"]
         name = unused(writers[0].name if writers else sources.get(first, "constant"), spaces)
-        spaces[name] = Space(name, len(members), reasons.get(first), roles["writes"], roles["passes"], roles["reads"])
+        change = not modulated.isdisjoint(members.tolist())
+        spaces[name] = Space(
+            name, len(members), reasons.get(first), roles["writes"], roles["passes"], roles["reads"], change
+        )
     return spaces
 
 

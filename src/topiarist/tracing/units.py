@@ -72,6 +72,7 @@ class Units:
     meetings: dict[tuple[str, Role], Meeting] = field(default_factory=dict)
     sources: dict[tuple[str, int], Numbers] = field(default_factory=dict)
     grouped: set[int] = field(default_factory=set)
+    modulated: set[int] = field(default_factory=set)
 
     def create(self, count: int) -> Numbers:
         """Give fresh units."""
