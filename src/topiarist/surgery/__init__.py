@@ -1,6 +1,7 @@
 """Surgery: cut, merge, refit, widen, deepen, fold and factorise any network, without touching the original."""
 
 from topiarist.surgery.applying import apply
+from topiarist.surgery.compaction import compact
 from topiarist.surgery.edits import (
     DeepenNetwork,
     Edit,
@@ -13,7 +14,9 @@ from topiarist.surgery.edits import (
     WidenSpace,
     complement,
 )
+from topiarist.surgery.masks import Masks, UnitMasks
 from topiarist.surgery.plan import Plan, plan_of
+from topiarist.surgery.transplant import transplant
 from topiarist.surgery.verbs import deepen, factorise, fold, grow, merge_units, remove, remove_units, widen
 
 __all__ = [
@@ -22,12 +25,15 @@ __all__ = [
     "FactoriseLayer",
     "FoldLayer",
     "GrowSpace",
+    "Masks",
     "Merge",
     "MergeUnits",
     "Plan",
     "RemoveUnits",
+    "UnitMasks",
     "WidenSpace",
     "apply",
+    "compact",
     "complement",
     "deepen",
     "factorise",
@@ -37,5 +43,6 @@ __all__ = [
     "plan_of",
     "remove",
     "remove_units",
+    "transplant",
     "widen",
 ]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from topiarist.errors import DataError
@@ -38,11 +39,11 @@ class Batches:
         """Give the batches as they are."""
         source = self.source
         if isinstance(source, Tensor):
-            yield from (part for part in source.split(BATCH_SIZE) if len(part))
+            yield from (part for part in torch.split(source, BATCH_SIZE) if len(part))
         elif isinstance(source, tuple):
-            yield from zip(*(tensor.split(BATCH_SIZE) for tensor in source), strict=True)
+            yield from zip(*(torch.split(tensor, BATCH_SIZE) for tensor in source), strict=True)
         elif isinstance(source, Mapping):
-            parts = (tensor.split(BATCH_SIZE) for tensor in source.values())
+            parts = (torch.split(tensor, BATCH_SIZE) for tensor in source.values())
             yield from (dict(zip(source, values, strict=True)) for values in zip(*parts, strict=True))
         else:
             for batch in source:

@@ -54,7 +54,8 @@ def compact_once(model: nn.Module, example_input: Inputs) -> nn.Module | None:
         return None
     edit = RemoveUnits(units=units, biased=tuple(sorted(set(biased))))
     smaller = perform(prepared, edit, example_input)
-    numbers = {f"{name}.bias": smaller.get_submodule(name).bias.detach() for name in edit.biased}  # type: ignore[union-attr]
+    biases = {f"{name}.bias": layers.bias_of(smaller.get_submodule(name)) for name in edit.biased}
+    numbers = {name: bias for name, bias in biases.items() if bias is not None}
     attach_plan(smaller, plan_of(model).then(edit, numbers, shape_of(example_input)))
     return smaller
 
@@ -90,10 +91,8 @@ def read_constants(model: nn.Module, space: Space, found: Anatomy, example_input
         taken = [taken for taken, _ in next(watch(model, place.module, calls, batches))]
         if calls > 1 and not all(torch.equal(taken[0], other) for other in taken[1:]):
             return None
-        first = taken[0]
-        constants[place.module] = (
-            first[0] if isinstance(model.get_submodule(place.module), _ConvNd) else first.flatten(0, -2)[0]
-        )
+        convolution = isinstance(model.get_submodule(place.module), _ConvNd)
+        constants[place.module] = (taken[0] if convolution else taken[0].flatten(0, -2))[0]
     return constants
 
 

@@ -5,6 +5,7 @@ With the activation that the network has there, where that is idempotent as ReLU
 
 from collections.abc import Callable
 from copy import deepcopy
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -57,9 +58,9 @@ def identity_layer(layer: nn.Module, seen: Seen, name: str) -> nn.Module:
     spatial = len(seen.shape) - 2
     if seen.axis != -spatial - 1 or spatial not in (1, 2):
         raise ModelError(f"cannot deepen after '{name}': its units lie along axis {seen.axis} of {seen.shape}")
-    kernel = kernel_like(layer, spatial)
+    kernel: Any = kernel_like(layer, spatial)
     kind = nn.Conv1d if spatial == 1 else nn.Conv2d
-    padding = tuple(size // 2 for size in kernel)
+    padding: Any = tuple(size // 2 for size in kernel)
     convolution = kind(units, units, kernel, padding=padding)
     return with_values(convolution, nn.init.dirac_)
 

@@ -32,7 +32,7 @@ def factorise_layer(model: nn.Module, edit: FactoriseLayer, structure_only: bool
         narrow, wide = thin_layers(layer, edit.rank)
     layers.put(narrow, "weight", first.reshape(layers.weight_of(narrow).shape))
     layers.put(wide, "weight", second.reshape(layers.weight_of(wide).shape))
-    wide.register_parameter("bias", layer.bias)
+    wide._parameters["bias"] = layer._parameters["bias"]
     pair = nn.Sequential(OrderedDict(narrow=narrow, wide=wide)).requires_grad_(layer.weight.requires_grad)
     replace_layer(model, edit.layer, pair.to(layer.weight.device, layer.weight.dtype).train(layer.training))
 

@@ -73,7 +73,7 @@ def product(layer: nn.Module, norms: list[_BatchNorm], receiver: nn.Module, name
     padded = exact and layers.pads_with_zeros(receiver) and bool(constant.any())
     if linear or is_pointwise(receiver):
         weight = torch.einsum("om,mi...->oi...", second.flatten(1), first)
-    elif is_pointwise(layer) and set(layer.stride) == {1} and not padded:
+    elif is_pointwise(layer, step=1) and not padded:
         weight = torch.einsum("om...,mi->oi...", second, first.flatten(1))
     else:
         raise ModelError(f"'{name}' cannot fold: one of two convolutions must be 1×1, and no bias padded over")
@@ -97,16 +97,18 @@ def take_geometry(folded: nn.Module, layer: nn.Module, *, from_layer: bool) -> N
             folded.stride = tuple(first * second for first, second in zip(layer.stride, folded.stride, strict=True))
 
 
-def is_pointwise(layer: nn.Module) -> bool:
-    """Say whether a convolution sees one position only, and no padding; its steps may be wide where it comes second."""
+def is_pointwise(layer: nn.Module, *, step: int | None = None) -> bool:
+    """Say whether a convolution sees one position only, and no padding, and goes on by the step asked for."""
     assert isinstance(layer, _ConvNd)
-    return set(layer.kernel_size) == {1} and not layers.pads_with_zeros(layer)
+    small = set(layer.kernel_size) == {1} and not layers.pads_with_zeros(layer)
+    return small and (step is None or set(layer.stride) == {step})
 
 
 def absorbed(layer: nn.Module, norms: list[_BatchNorm]) -> Affine:
     """Give the weights and the bias of a layer with the batch norms that follow it."""
     weight = layers.weight_of(layer)
-    bias = weight.new_zeros(len(weight)) if layer.bias is None else layer.bias.detach()
+    own = layers.bias_of(layer)
+    bias = weight.new_zeros(len(weight)) if own is None else own
     for norm in norms:
         scale, shift = affine_of(norm)
         weight = weight * scale.reshape(-1, *(1,) * (weight.ndim - 1))

@@ -31,7 +31,7 @@ def transplant(optimizer: Optimizer, model: nn.Module, new_model: nn.Module) -> 
     defaults = {name: value for name, value in optimizer.defaults.items() if name in accepted}
     given = type(optimizer)(
         [{**group, "params": own} for group, own in zip(settings, members, strict=True)], **defaults
-    )  # type: ignore[arg-type]
+    )
     for name, origin in origins.items():
         source = origin[0]
         if name in home and source is not None and old[source] in optimizer.state:

@@ -45,8 +45,8 @@ class Place:
 class Space:
     """A set of interchangeable units.
 
-    `reason` says why they are fixed, and is None where they are not. `modulated` says that values which do not come from
-    their own writers are combined with them, as a gate for all units is.
+    `reason` says why they are fixed, and is None where they are not. `modulated` says that values which do not come
+    from their own writers are combined with them, as a gate for all units is.
     """
 
     name: str
