@@ -117,7 +117,7 @@ def test_a_changed_header_is_found(tmp_path: Path, change: Callable[[dict[str, A
         (lambda record: record.pop("spec"), "spec: Field required"),
         (lambda record: record.update(more=1), "more: Extra inputs are not permitted"),
         (lambda record: record.update(classes=[1, 2]), "classes.0: Input should be a valid string"),
-        (lambda record: record.update(edits=[{"remove": 1}]), "changed by 1 edits, which this version cannot replay"),
+        (lambda record: record.update(edits=[{"remove": 1}]), "the plan cannot be read"),
         (lambda record: record.update(preprocessing={}), "its preprocessing cannot be read"),
         (lambda record: record.update(spec={"family": "tree"}), "no family of networks is called 'tree'"),
         (lambda record: record["spec"].update(sizes=["x", 2]), "its spec makes no network"),

@@ -15,6 +15,7 @@ from torch import Tensor, uint8
 from topiarist.data import Preprocessing, SplitRule
 from topiarist.errors import ModelError
 from topiarist.models import Card
+from topiarist.surgery import Plan
 
 KEY = "topiarist"
 FORMAT = 1
@@ -32,6 +33,7 @@ class Version(BaseModel):
 class Header(Version, extra="forbid"):
     """A card and what it takes to load the weights.
 
+    `edits` are those that surgery made, and `example` is the shape of the input that they were made with.
     `aliases` gives, for each name that is not stored, the name of the tensor it is tied to. `digest` is the SHA-256 of
     the rest of the header, of the tensors' names, types and shapes, and of their bytes.
     """
@@ -42,6 +44,7 @@ class Header(Version, extra="forbid"):
     preprocessing: dict[str, Any] | None
     rule: SplitRule | None
     edits: tuple[dict[str, Any], ...]
+    example: Any = None
     aliases: dict[str, str]
     digest: str = ""
 
@@ -50,15 +53,17 @@ class Header(Version, extra="forbid"):
         return canonical(self.model_dump(mode="json"))
 
 
-def make_header(card: Card, aliases: dict[str, str], tensors: Mapping[str, Tensor]) -> Header:
-    """Describe a network that has this card and these tensors."""
+def make_header(card: Card, plan: Plan, aliases: dict[str, str], tensors: Mapping[str, Tensor]) -> Header:
+    """Describe a network that has this card, this plan and these tensors."""
+    record = plan.to_record()
     header = Header(
         spec=card.spec,
         classes=card.classes,
         input_shape=card.input_shape,
         preprocessing=None if card.preprocessing is None else card.preprocessing.to_json(),
         rule=card.rule,
-        edits=(),
+        edits=tuple(record["edits"]),
+        example=record["example"],
         aliases=aliases,
     )
     return header.model_copy(update={"digest": digest(header, tensors)})
@@ -93,6 +98,11 @@ def card_in(header: Header) -> Card:
         preprocessing=preprocessing,
         rule=header.rule,
     )
+
+
+def plan_in(header: Header) -> Plan:
+    """Give the edits that made the network what it was when it was saved."""
+    return Plan.from_record({"edits": header.edits, "example": header.example})
 
 
 def digest(header: Header, tensors: Mapping[str, Tensor]) -> str:

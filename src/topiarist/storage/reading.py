@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from topiarist.errors import ModelError
 from topiarist.models import Card, attach, build
 from topiarist.storage.filling import fill
-from topiarist.storage.header import KEY, Header, card_in, digest, parse_header
+from topiarist.storage.header import KEY, Header, card_in, digest, parse_header, plan_in
+from topiarist.surgery import Plan, plan_of
+from topiarist.surgery.applying import rebuild
 
 
 def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
@@ -30,13 +32,23 @@ def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
             return fill(into, tensors)
         if header.digest != digest(header, tensors):
             raise ModelError("the file is damaged: its content does not match its digest")
-        if header.edits:
-            raise ModelError(f"its network was changed by {len(header.edits)} edits, which this version cannot replay")
-        card = card_in(header)
+        card, plan = card_in(header), plan_in(header)
         aliases = {name: tensors[kept] for name, kept in header.aliases.items() if kept in tensors}
-        model = fill(fresh(card, place) if into is None else into, {**tensors, **aliases})
+        given = fresh(card, place) if into is None else into
+        model = fill(replay(plan, given), {**tensors, **aliases})
         attach(model, card)
+        vars(given).update(vars(model))  # the caller's own module becomes what was saved, or stays what it was
+        return given
+
+
+def replay(plan: Plan, model: nn.Module) -> nn.Module:
+    """Give a module the structure that edits made of it before it was saved, unless it has that already."""
+    if plan_of(model) == plan:
         return model
+    try:
+        return rebuild(plan, model)
+    except (ModelError, RuntimeError, MemoryError) as error:
+        raise ModelError(f"its {len(plan)} edits cannot be replayed on {type(model).__name__}: {error}") from error
 
 
 def read_card(path: str | Path) -> Card:

@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from safetensors.torch import save as pack
 from torch import Tensor, nn
@@ -10,9 +11,11 @@ from torch import Tensor, nn
 from topiarist.data import Data
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.files import write_atomically
-from topiarist.models import Card, card_for, card_of, spec_of
+from topiarist.models import Card, build, card_for, card_of, spec_of
 from topiarist.storage.header import KEY, make_header
 from topiarist.storage.state import named_tensors, tied_names
+from topiarist.surgery import plan_of
+from topiarist.surgery.applying import rebuild
 
 SUFFIX = ".safetensors"
 
@@ -43,7 +46,7 @@ def packed(model: nn.Module, card: Card) -> bytes:
     state = named_tensors(model)
     aliases = tied_names(state)
     tensors = unshared({name: tensor for name, tensor in state.items() if name not in aliases})
-    header = make_header(card, aliases, tensors)
+    header = make_header(card, plan_of(model), aliases, tensors)
     content: bytes = pack(tensors, metadata={KEY: header.to_text()})
     return content
 
@@ -51,7 +54,15 @@ def packed(model: nn.Module, card: Card) -> bytes:
 def card_to_write(model: nn.Module, data: Data | None) -> Card:
     """Give the network's card with what is known of the data, and with its spec only where that still holds."""
     card = card_of(model) if data is None else card_for(model, data)
-    return replace(card, spec=spec_of(model))
+    return replace(card, spec=spec_to_write(model))
+
+
+def spec_to_write(model: nn.Module) -> dict[str, Any] | None:
+    """Give the spec on a network's card where it, and the edits since, still make the network; None otherwise."""
+    plan, spec = plan_of(model), card_of(model).spec
+    if spec is None or not plan.edits:
+        return spec_of(model)
+    return spec if repr(rebuild(plan, build(spec))) == repr(model) else None
 
 
 def unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -60,9 +60,12 @@ class Plan:
     def from_json(cls, text: str) -> "Plan":
         """Read what `to_json` gave."""
         try:
-            return cls.from_record(json.loads(text))
-        except (json.JSONDecodeError, TypeError) as error:
+            record = json.loads(text)
+        except json.JSONDecodeError as error:
             raise ModelError(f"the plan cannot be read: {error}") from error
+        if not isinstance(record, dict):
+            raise ModelError(f"a plan is a JSON object; found a {type(record).__name__}")
+        return cls.from_record(record)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Plan":
@@ -70,8 +73,10 @@ class Plan:
         try:
             edits = TypeAdapter(tuple[Edit, ...]).validate_python(record.get("edits", ()))
             return cls(edits, TypeAdapter(Example | None).validate_python(record.get("example")))
-        except (ValidationError, AttributeError) as error:
-            raise ModelError(f"the plan cannot be read: {str(error).splitlines()[0]}") from error
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise ModelError(f"the plan cannot be read ({where}: {first['msg']})") from error
 
 
 def plan_of(model: nn.Module) -> Plan:
