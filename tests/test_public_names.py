@@ -8,6 +8,7 @@ import pytest
 import topiarist
 
 PUBLIC = [
+    "Anatomy",
     "Data",
     "History",
     "Measurement",
@@ -16,6 +17,7 @@ PUBLIC = [
     "TopiaristError",
     "TopiaristWarning",
     "TrainConfig",
+    "anatomy",
     "load",
     "load_data",
     "measure",
@@ -23,6 +25,7 @@ PUBLIC = [
     "monte_carlo",
     "reuse",
     "save",
+    "surgery",
     "train",
     "train_many",
     "train_phases",

@@ -8,11 +8,12 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from topiarist import models
+    from topiarist import models, surgery
     from topiarist.data import Data, load_data
     from topiarist.errors import TopiaristError, TopiaristWarning
     from topiarist.measurement import Measurement, measure
     from topiarist.storage import load, save
+    from topiarist.tracing import Anatomy, anatomy
     from topiarist.training import (
         History,
         Phase,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __version__ = version("topiarist")
 
 _HOMES = {
+    "Anatomy": "tracing",
     "Data": "data",
     "History": "training",
     "Measurement": "measurement",
@@ -36,6 +38,7 @@ _HOMES = {
     "TopiaristError": "errors",
     "TopiaristWarning": "errors",
     "TrainConfig": "training",
+    "anatomy": "tracing",
     "load": "storage",
     "load_data": "data",
     "measure": "measurement",
@@ -48,6 +51,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Anatomy",
     "Data",
     "History",
     "Measurement",
@@ -56,6 +60,7 @@ __all__ = [
     "TopiaristError",
     "TopiaristWarning",
     "TrainConfig",
+    "anatomy",
     "load",
     "load_data",
     "measure",
@@ -63,6 +68,7 @@ __all__ = [
     "monte_carlo",
     "reuse",
     "save",
+    "surgery",
     "train",
     "train_many",
     "train_phases",
@@ -70,8 +76,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "models":
-        return import_module("topiarist.models")
+    if name in ("models", "surgery"):
+        return import_module(f"topiarist.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'topiarist' has no attribute {name!r}")
     return getattr(import_module(f"topiarist.{_HOMES[name]}"), name)

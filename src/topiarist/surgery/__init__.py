@@ -1,6 +1,8 @@
 """Surgery: cut, merge, refit, widen, deepen, fold and factorise any network, without touching the original."""
 
+from topiarist.surgery.allotment import allot_widths
 from topiarist.surgery.applying import apply
+from topiarist.surgery.choice import choose_units
 from topiarist.surgery.compaction import compact
 from topiarist.surgery.edits import (
     DeepenNetwork,
@@ -32,7 +34,9 @@ __all__ = [
     "RemoveUnits",
     "UnitMasks",
     "WidenSpace",
+    "allot_widths",
     "apply",
+    "choose_units",
     "compact",
     "complement",
     "deepen",

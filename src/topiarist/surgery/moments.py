@@ -27,16 +27,25 @@ class Moments:
         self.features = self.features + x.T @ x
         self.products = self.products + x.T @ y
 
+    def covariances(self) -> tuple[Tensor, Tensor]:
+        """Give the covariance of the features, and that of the features with the targets (n_features, n_targets)."""
+        return self.central(centred=True)[:2]
+
+    def central(self, *, centred: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Give the second moments, about the means or about zero, and the means."""
+        gram, cross = torch.as_tensor(self.features) / self.count, torch.as_tensor(self.products) / self.count
+        x, y = torch.as_tensor(self.feature_sum) / self.count, torch.as_tensor(self.target_sum) / self.count
+        if centred:
+            gram, cross = gram - torch.outer(x, x), cross - torch.outer(x, y)
+        return gram, cross, x, y
+
     def solve(self, prior: Tensor, *, centred: bool, ridge: float = RIDGE) -> tuple[Tensor, Tensor]:
         """Give weights (n_targets, n_features) and constants (n_targets,) with the least squared error.
 
         What the samples do not tell stays as in `prior` (n_targets, n_features): the ridge, a fraction of the mean
         second moment of the features, draws towards it.
         """
-        gram, cross = torch.as_tensor(self.features) / self.count, torch.as_tensor(self.products) / self.count
-        x, y = torch.as_tensor(self.feature_sum) / self.count, torch.as_tensor(self.target_sum) / self.count
-        if centred:
-            gram, cross = gram - torch.outer(x, x), cross - torch.outer(x, y)
+        gram, cross, x, y = self.central(centred=centred)
         start = prior.to(gram)
         scale = gram.diagonal().mean().clamp_min(torch.finfo(gram.dtype).tiny)
         damped = gram + ridge * scale * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)

@@ -43,12 +43,14 @@ class Reader:
 Readers = Mapping[str, Reader]
 
 
-def refit(whole: nn.Module, cut: nn.Module, found: Anatomy, readers: Readers, batches: Batches) -> Fitted:
+def refit(
+    whole: nn.Module, cut: nn.Module, found: Anatomy, readers: Readers, batches: Batches, *, norms: bool = True
+) -> Fitted:
     """Refit layers of the cut network in place, and give their new tensors by name.
 
-    `found` is the anatomy of the whole network.
+    `found` is the anatomy of the whole network. Without `norms`, batch norms keep their statistics.
     """
-    behind = reachable(found, readers)
+    behind = reachable(found, readers) if norms else set()
     fitted: Fitted = {}
     modules = dict(cut.named_modules())
     for path, seen in found.calls.items():

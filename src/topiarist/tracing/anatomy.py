@@ -17,6 +17,8 @@ from topiarist.tracing.step import Step
 from topiarist.tracing.table import render
 from topiarist.tracing.units import Fixed, Layout, Units, Whereabouts
 
+OUTPUT = "the network's output"
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -98,7 +100,7 @@ def follow(step: Step) -> Whereabouts:
         case "output":
             for _, layout in step.operands:
                 if isinstance(layout, Layout):
-                    step.units.fix(layout.units, "the network's output")
+                    step.units.fix(layout.units, OUTPUT)
             return None
         case "call_module":
             return module_rule(step)
