@@ -18,6 +18,7 @@ from topiarist.surgery.edits import (
 )
 from topiarist.surgery.masks import Masks, UnitMasks
 from topiarist.surgery.plan import Plan, plan_of
+from topiarist.surgery.selection import Strategy
 from topiarist.surgery.transplant import transplant
 from topiarist.surgery.verbs import deepen, factorise, fold, grow, merge_units, remove, remove_units, widen
 
@@ -32,6 +33,7 @@ __all__ = [
     "MergeUnits",
     "Plan",
     "RemoveUnits",
+    "Strategy",
     "UnitMasks",
     "WidenSpace",
     "allot_widths",

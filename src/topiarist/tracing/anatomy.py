@@ -7,9 +7,8 @@ from typing import Any
 from torch import Tensor, fx, nn
 
 from topiarist.errors import ModelError
-from topiarist.models.evaluation import evaluating
 from topiarist.tracing.function_rules import everywhere, function_rule
-from topiarist.tracing.graph import LEAVES, Call, Inputs, arguments, described, graph_of, run
+from topiarist.tracing.graph import LEAVES, Call, Inputs, described, find_calls
 from topiarist.tracing.joining import NotUnderstoodError
 from topiarist.tracing.module_rules import module_rule
 from topiarist.tracing.spaces import Space, find_spaces
@@ -63,53 +62,77 @@ def anatomy(model: nn.Module, example_input: Inputs, *, partial: bool = False) -
     cannot be followed is an error that names the module and the operation; with `partial`, the units that it touches
     are fixed and it is listed in `opaque`.
     """
-    args, kwargs = arguments(model, example_input)
     units = Units()
     places: dict[fx.Node, Whereabouts] = {}
     values: dict[fx.Node, Any] = {}
     calls: dict[str, Seen] = {}
     opaque = []
     shared = shared_parameters(model)
-    with evaluating(model):
-        for call in run(model, graph_of(model, args, kwargs), args, kwargs):
-            step = Step(call, places, values, units)
-            values[call.node] = call.output
-            try:
-                places[call.node] = follow(step)
-                refuse_shared_parameters(step, shared)
-            except NotUnderstoodError as error:
-                what = f"{described(call.place)} ({call.operation}): {error}"
-                if not partial:
-                    raise ModelError(f"surgery cannot follow {what}; partial=True leaves its units alone") from error
-                opaque.append(what)
-                places[call.node] = fix_all(step)
-            if call.module is not None:
-                first = calls.get(call.place)
-                now = seen(call, places[call.node])
-                calls[call.place] = now if first is None else replace(first, count=first.count + 1)
+    for call in find_calls(model, example_input):
+        step = Step(call, places, values, units)
+        values[call.node] = call.output
+        try:
+            places[call.node] = follow(step, model, shared)
+        except NotUnderstoodError as error:
+            what = f"{described(call.place)} ({call.operation}): {error}"
+            if not partial:
+                raise ModelError(f"surgery cannot follow {what}; partial=True leaves its units alone") from error
+            opaque.append(what)
+            places[call.node] = fix_all(step)
+        note_parameters(step, places[call.node])
+        if call.module is not None:
+            first = calls.get(call.place)
+            now = seen(call, places[call.node])
+            calls[call.place] = now if first is None else replace(first, count=first.count + 1)
+    units.fix_parameters()
     return Anatomy(find_spaces(units), calls, tuple(opaque))
 
 
-def follow(step: Step) -> Whereabouts:
+def follow(step: Step, model: nn.Module, shared: set[str]) -> Whereabouts:
     """Give where the units lie after an operation."""
+    target = str(step.call.node.target)
     match step.call.node.op:
         case "placeholder":
-            return everywhere(step.call.output, Fixed(str(step.call.node.target)))
+            return everywhere(step.call.output, Fixed(target.lstrip("*")))
         case "get_attr":
-            return Fixed(str(step.call.node.target), parameter=str(step.call.node.target))
+            return read_parameter(step, model, target)
         case "output":
             for _, layout in step.operands:
                 if isinstance(layout, Layout):
                     step.units.fix(layout.units, OUTPUT)
             return None
         case "call_module":
+            if target in shared:
+                raise NotUnderstoodError("its parameters are shared with another layer, or computed from others")
             return module_rule(step)
         case _:
             return function_rule(step)
 
 
+def read_parameter(step: Step, model: nn.Module, name: str) -> Whereabouts:
+    """Give the place of a parameter or a buffer that forward reads directly; anything else is a constant."""
+    owner, _, own = name.rpartition(".")
+    module = model.get_submodule(owner)
+    if own not in module._parameters and own not in module._buffers:
+        return everywhere(step.call.output, Fixed(name))
+    step.units.read_directly.add(name)
+    return Fixed(name, parameter=name, shape=tuple(step.call.output.shape))
+
+
+def note_parameters(step: Step, place: Whereabouts) -> None:
+    """Note the parameters that an operation takes and neither passes on nor lets lie along units."""
+    for _, taken in step.operands:
+        if isinstance(taken, Fixed) and taken.parameter is not None:
+            passed_on = isinstance(place, Fixed) and place.parameter == taken.parameter
+            if not passed_on and taken.parameter not in step.units.just_met:
+                step.units.read_otherwise.add(taken.parameter)
+    step.units.just_met.clear()
+
+
 def fix_all(step: Step) -> Whereabouts:
-    """Fix the units of all that an operation takes; what it gives has none."""
+    """Fix the units of all that an operation takes, and all that its layer meets; what it gives has none."""
+    if step.call.module is not None:
+        step.units.fix_layer(step.call.place, f"'{step.call.operation}' is not understood")
     for _, layout in step.operands:
         if isinstance(layout, Layout):
             step.units.fix(layout.units, f"'{step.call.operation}' is not understood")
@@ -136,9 +159,3 @@ def shared_parameters(model: nn.Module) -> set[str]:
             first = owners.setdefault(id(parameter), name)
             shared |= {first, name} if first != name else set()
     return shared
-
-
-def refuse_shared_parameters(step: Step, shared: set[str]) -> None:
-    """Refuse to cut parameters that belong to two layers, or that are computed from others."""
-    if step.call.module is not None and step.call.place in shared:
-        raise NotUnderstoodError("its parameters are shared with another layer, or computed from others")

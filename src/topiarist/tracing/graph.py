@@ -2,10 +2,11 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any
 
-import torch
 from torch import Tensor, fx, nn
 
 from topiarist.errors import ModelError
@@ -81,11 +82,15 @@ def described(place: str) -> str:
     return f"'{place}'" if place else "the network's forward"
 
 
-def find_calls(model: nn.Module, example_input: Inputs) -> list[Call]:
-    """Give the operations of a network in the order in which they run, with their values for an example."""
+def find_calls(model: nn.Module, example_input: Inputs) -> Iterator[Call]:
+    """Give the operations of a network in the order in which they run, with their values for an example.
+
+    They run in a copy that shares the parameters: forward may count, remember or write into buffers.
+    """
+    copy = deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
     args, kwargs = arguments(model, example_input)
-    with evaluating(model):
-        return list(run(model, graph_of(model, args, kwargs), args, kwargs))
+    with evaluating(copy):
+        yield from run(copy, graph_of(copy, args, kwargs), args, kwargs)
 
 
 def arguments(model: nn.Module, example_input: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -114,7 +119,7 @@ def graph_of(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     left_out = {
         name: parameter.default
         for name, parameter in inspect.signature(model.forward).parameters.items()
-        if name not in given.arguments and parameter.default is not parameter.empty
+        if name not in given.arguments and isinstance(parameter.default, (bool, int, float, str, NoneType))
     }
     tracer = Tracer()
     try:
@@ -149,12 +154,7 @@ def bound(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> It
     """Give the values of a forward's parameters in the order of its signature, defaults included."""
     given = inspect.signature(model.forward).bind(*args, **kwargs)
     given.apply_defaults()
-    for name, parameter in inspect.signature(model.forward).parameters.items():
-        value = given.arguments[name]
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            yield from value
-        else:
-            yield value
+    yield from given.arguments.values()
 
 
 def execute(model: nn.Module, call: Call, inputs: Iterator[Any]) -> Any:
@@ -177,15 +177,3 @@ def execute(model: nn.Module, call: Call, inputs: Iterator[Any]) -> Any:
             return node.target(*call.args, **call.kwargs)  # type: ignore[operator]
         case _:
             return call.args[0]
-
-
-def tensors_in(value: Any) -> Iterator[Tensor]:
-    """Give the tensors in nested tuples, lists and mappings."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from tensors_in(item)
-    elif isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
-        for item in value:
-            yield from tensors_in(item)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
@@ -87,6 +87,8 @@ def prelu_rule(step: Step, layer: nn.PReLU) -> Layout | Fixed:
 
 def same_rule(step: Step, layer: nn.Module) -> Layout | Fixed:
     """Works on each element alone."""
+    if not isinstance(step.call.output, Tensor):
+        raise NotUnderstoodError("it gets more than one tensor")
     return step.layout
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ class Place:
 
     `positions` (n_units, n_occurrences, n_repeats) are places along the layer's axis, which has `length` of them: a
     unit occurs once, or more often where its tensor is joined with itself; flattening repeats it over a row of them.
+    `uneven`: its rows are of different lengths, or lie differently from unit to unit.
     """
 
     module: str
@@ -24,6 +26,7 @@ class Place:
     positions: NDArray[numpy.int64]
     parameter: str | None = None
     dimension: int = 0
+    uneven: bool = False
 
     @property
     def offset(self) -> int:
@@ -74,13 +77,13 @@ def find_spaces(units: Units) -> dict[str, Space]:
     for members, numbers in group(met, reasons):
         first = int(members[0])
         places = [find_place(meetings[number], met[number], members, first in grouped) for number in numbers]
+        uneven = next((place.name for place in places if place.uneven), None)
+        reason = reasons.get(first) or (f"they lie unevenly along '{uneven}'" if uneven is not None else None)
         roles = {role: tuple(place for place in places if place.role == role) for role in ("writes", "passes", "reads")}
         writers = roles["writes"] or roles["passes"]
         name = unused(writers[0].name if writers else sources.get(first, "constant"), spaces)
         change = not modulated.isdisjoint(members.tolist())
-        spaces[name] = Space(
-            name, len(members), reasons.get(first), roles["writes"], roles["passes"], roles["reads"], change
-        )
+        spaces[name] = Space(name, len(members), reason, roles["writes"], roles["passes"], roles["reads"], change)
     return spaces
 
 
@@ -108,21 +111,24 @@ def find_place(meeting: Meeting, units: Numbers, members: Numbers, grouped: bool
     ranks = numpy.array([rank.get(unit, -1) for unit in units.tolist()])
     order = numpy.argsort(ranks, kind="stable")
     rows = order[numpy.count_nonzero(ranks < 0) :].reshape(len(members), -1)
-    length = row_length(rows[0], meeting.slots, alone=len(members) == 1 and not grouped)
-    shaped = rows.reshape(len(members), -1, length)
-    return Place(meeting.module, meeting.role, len(units), shaped, meeting.parameter, meeting.dimension)
+    lengths = row_lengths(rows, meeting.slots, alone=len(members) == 1 and not grouped)
+    even = len(set(lengths)) == 1
+    shaped = rows.reshape(len(members), -1, lengths[0] if even else 1)
+    return Place(meeting.module, meeting.role, len(units), shaped, meeting.parameter, meeting.dimension, not even)
 
 
-def row_length(positions: Numbers, slots: Numbers, *, alone: bool) -> int:
-    """Give how many positions of one unit follow each other.
+def row_lengths(rows: Numbers, slots: Numbers, *, alone: bool) -> list[int]:
+    """Give how many positions of a unit follow each other, row after row; none where the units (rows) differ in that.
 
-    Other units lie between two occurrences; where the unit is alone in its space, only the slots tell them apart.
+    Other units lie between two rows; where the unit is alone in its space, only the slots tell them apart.
     """
-    breaks = numpy.diff(positions) != 1
+    breaks = numpy.diff(rows, axis=1) != 1
     if alone:
-        breaks |= slots[positions[1:]] == 0
-    found = numpy.flatnonzero(breaks)
-    return int(found[0]) + 1 if len(found) else len(positions)
+        breaks |= slots[rows[:, 1:]] == 0
+    if (breaks != breaks[0]).any():
+        return []
+    ends = [*(numpy.flatnonzero(breaks[0]) + 1).tolist(), rows.shape[1]]
+    return [end - start for start, end in pairwise([0, *ends])]
 
 
 def unused(name: str, taken: dict[str, Space]) -> str:

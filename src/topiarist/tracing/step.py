@@ -38,6 +38,13 @@ class Step:
         return self.operands[0][1]
 
     @property
+    def tracked(self) -> Layout:
+        """Give where the units of the first tensor lie; it must have some."""
+        if isinstance(self.layout, Fixed):
+            raise NotUnderstoodError("other units than those of its input decide what it does")
+        return self.layout
+
+    @property
     def taken(self) -> Tensor:
         """Give the first tensor."""
         return self.operands[0][0]

@@ -41,11 +41,12 @@ class Layout:
 class Fixed:
     """A tensor whose units cannot change, along whatever axis: the network's input and what is computed from it.
 
-    `parameter` is the name of a parameter or buffer that forward reads directly.
+    `parameter` is the name of a parameter or buffer that forward reads directly; `shape` is its own shape.
     """
 
     source: str
     parameter: str | None = None
+    shape: tuple[int, ...] = ()
 
 
 Whereabouts = Layout | Fixed | tuple[Any, ...] | None
@@ -73,6 +74,9 @@ class Units:
     sources: dict[tuple[str, int], Numbers] = field(default_factory=dict)
     grouped: set[int] = field(default_factory=set)
     modulated: set[int] = field(default_factory=set)
+    just_met: set[str] = field(default_factory=set)
+    read_directly: set[str] = field(default_factory=set)
+    read_otherwise: set[str] = field(default_factory=set)
 
     def create(self, count: int) -> Numbers:
         """Give fresh units."""
@@ -112,11 +116,34 @@ class Units:
 
     def meet(self, module: str, role: Role, layout: Layout, parameter: str | None = None, dimension: int = 0) -> None:
         """Record that a layer meets units; a layer that is called twice ties what it meets."""
-        key = (module if parameter is None else f"{module}.{parameter}", role)
+        key = (module if parameter is None else f"{module}.{parameter}".removeprefix("."), role)
+        self.just_met.add(key[0])
         if key in self.meetings:
             self.tie(self.meetings[key].units, layout.units)
+            if self.meetings[key].dimension != dimension and parameter is not None:
+                self.read_otherwise.add(key[0])
         else:
             self.meetings[key] = Meeting(module, role, layout.units, layout.slots, parameter, dimension)
+
+    def fix_parameters(self) -> None:
+        """Fix units that meet a parameter which is also read in a way that was not followed.
+
+        A parameter that lies along units and is read elsewhere too cannot be cut, nor can that of a layer that is also
+        read beside the layer.
+        """
+        for meeting in list(self.meetings.values()):
+            own = f"{meeting.module}.{meeting.parameter}".removeprefix(".")
+            if meeting.parameter is not None and own in self.read_otherwise:
+                self.fix(meeting.units, f"'{own}' is read in another way too")
+            beside = [name for name in self.read_directly if name.rpartition(".")[0] == meeting.module]
+            if meeting.parameter is None and beside:
+                self.fix(meeting.units, f"'{beside[0]}' is read beside its layer")
+
+    def fix_layer(self, module: str, reason: str) -> None:
+        """Fix all units that a layer meets."""
+        for meeting in self.meetings.values():
+            if meeting.module == module and meeting.parameter is None:
+                self.fix(meeting.units, reason)
 
     def written(self, module: str, count: int, axis: int) -> Layout:
         """Give what a layer writes; a layer that is called twice writes the same units twice."""

@@ -1,0 +1,95 @@
+"""Any chain of operations that change a shape: either it is refused, or every position is known exactly."""
+
+from typing import Any
+
+import numpy
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from topiarist.errors import ModelError
+from topiarist.tracing import anatomy
+
+Operation = tuple[str, tuple[Any, ...]]
+
+
+def apply(operations: list[Operation], x: Tensor) -> Tensor:
+    """Apply methods of a tensor one after the other; 'doubled' joins it with itself."""
+    for name, arguments in operations:
+        x = torch.cat([x, x], *arguments) if name == "doubled" else getattr(x, name)(*arguments)
+    return x
+
+
+class Chain(nn.Module):
+    """A convolution, a chain of operations and a linear layer."""
+
+    def __init__(self, channels: int, operations: list[Operation], features: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, channels, 1)
+        self.operations = operations
+        self.head = nn.Linear(features, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        given: Tensor = self.head(apply(self.operations, self.conv(x)))
+        return given
+
+
+@st.composite
+def operations(draw: st.DrawFn, ndim: int, elements: int) -> Operation:
+    """Give an operation that suits a number of axes and of elements."""
+    axis = st.integers(-ndim, ndim - 1)
+    index = st.sampled_from([slice(None), slice(None), slice(0, 1), 0, None])
+    match draw(
+        st.sampled_from(["reshape", "permute", "transpose", "flatten", "squeeze", "unsqueeze", "item", "double"])
+    ):
+        case "reshape":
+            sizes: list[int] = []
+            for _ in range(draw(st.integers(0, 3))):
+                elements //= sizes[-1] if sizes else 1
+                sizes.append(draw(st.sampled_from([size for size in range(1, elements + 1) if elements % size == 0])))
+            sizes.insert(draw(st.integers(0, len(sizes))), -1)
+            return "reshape", tuple(sizes)
+        case "permute":
+            return "permute", tuple(draw(st.permutations(range(ndim))))
+        case "transpose":
+            return "transpose", (draw(axis), draw(axis))
+        case "flatten":
+            first = draw(st.integers(0, ndim - 1))
+            return "flatten", (first, draw(st.integers(first, ndim - 1)))
+        case "squeeze":
+            return "squeeze", draw(st.sampled_from([(), (draw(axis),)]))
+        case "unsqueeze":
+            return "unsqueeze", (draw(st.integers(-ndim - 1, ndim)),)
+        case "item":
+            return "__getitem__", (tuple(draw(st.lists(index, min_size=1, max_size=ndim))),)
+        case _:
+            return "doubled", (draw(axis),)
+
+
+@settings(max_examples=400)
+@given(st.data(), st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3)))
+def test_positions_after_any_chain(data: st.DataObject, shape: tuple[int, int, int, int]) -> None:
+    batch, channels, height, width = shape
+    # every element is labelled with its channel: the truth about where the units are
+    labels = torch.arange(channels, dtype=torch.float32).view(1, -1, 1, 1).expand(shape).contiguous()
+    chain: list[Operation] = []
+    for _ in range(data.draw(st.integers(1, 4))):
+        chain.append(data.draw(operations(labels.ndim, labels.numel())))
+        labels = apply(chain[-1:], labels)
+        assume(labels.ndim > 0 and 0 < labels.numel() < 500)
+    model = Chain(channels, chain, labels.shape[-1])
+    try:
+        space = anatomy(model, torch.zeros(batch, 2, height, width)).space("conv")
+    except ModelError as error:
+        assert str(error).startswith("surgery cannot follow")
+        return
+    rows = labels.reshape(-1, labels.shape[-1])
+    assert space.size == channels
+    assert not space.fixed
+    assert (rows == rows[0]).all()
+    (place,) = space.consumers
+    found = numpy.full(place.length, -1)
+    for unit in range(space.size):
+        found[place.positions[unit]] = unit
+    assert found.tolist() == rows[0].tolist()
