@@ -35,7 +35,9 @@ unit: setup
 	$(BIN)/pytest -n auto
 
 bench: setup
-	$(BIN)/python benchmarks/stacked_training.py
+	$(BIN)/python -m benchmarks.stacked_training
+	$(BIN)/python -m benchmarks.refit
+	$(BIN)/python -m benchmarks.surgery_speed
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

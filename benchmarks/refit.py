@@ -1,10 +1,10 @@
 """What is left of a network after a cut, without any fine-tuning: ours side by side with torch-pruning, one run.
 
 scikit-learn's digits, pixels scaled to [0, 1], 64-128-64-10 ReLU, a network for each seed. Training: 70 % of the
-samples, stratified by seed; initial weights as `nn.Linear` draws them, or He's (as `models.mlp` draws them), which learn
-better and are harder to cut; Adam at 0.001, batch 32, 60 epochs, cross-entropy, no decay. Cutting: the same fraction of
-each hidden layer, or widths allotted freely within 928 parameters. Calibration: the training inputs, without labels
-(Taylor gets the labels). No choice ever sees the test samples.
+samples, stratified by seed; initial weights as `nn.Linear` draws them, or He's (as `models.mlp` draws them), which
+learn better and are harder to cut; Adam at 0.001, batch 32, 60 epochs, cross-entropy, no decay. Cutting: the same
+fraction of each hidden layer, or widths allotted freely within 928 parameters. Calibration: the training inputs,
+without labels (Taylor gets the labels). No choice ever sees the test samples.
 """
 
 import argparse
@@ -163,9 +163,7 @@ def compare(networks: list[Trained], initial: str) -> None:
     dense = [trained.accuracy(trained.model) for trained in networks]
     equal = [{name: round(size * (1 - fraction)) for name, size in HIDDEN.items()} for fraction in FRACTIONS]
     free = [allotted(trained) for trained in networks]
-    print(
-        f"\n{seeds} seeds, {initial} initial weights, dense {statistics.mean(dense):.2f} % (SD {statistics.stdev(dense):.2f})"
-    )
+    print(f"\n{seeds} seeds, {initial} initial weights, dense {statistics.mean(dense):.2f} % of the test samples")
     print(f"widths within {BUDGET} parameters: {sorted({tuple(widths.values()) for widths in free})}\n")
     columns = [*(f"-{fraction:.0%}" for fraction in FRACTIONS), f"{BUDGET} par."]
     print(f"{'accuracy, and points below dense':34}" + "".join(f"{column:>15}" for column in columns) + "  s a cut")

@@ -20,10 +20,14 @@ def blocks(language: str) -> list[tuple[str, str]]:
     return [(page.name, block) for page in PAGES for block in pattern.findall(page.read_text())]
 
 
-@pytest.mark.parametrize(("page", "code"), blocks("python"))
-def test_python_examples(page: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", sorted({page for page, _ in blocks("python")}))
+def test_python_examples_of_a_page_run_one_after_the_other(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, page, "exec"), {"__name__": "example"})
+    names = {"__name__": "example"}
+    for code in (code for name, code in blocks("python") if name == page):
+        exec(compile(code, page, "exec"), names)
 
 
 def test_shell_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
