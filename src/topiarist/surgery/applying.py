@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 
+import torch
 from torch import nn
 
 from topiarist.errors import ModelError, TopiaristError
@@ -24,10 +25,12 @@ from topiarist.surgery.factorising import factorise_layer
 from topiarist.surgery.folding import fold_layer
 from topiarist.surgery.plan import Numbers, Plan, attach_plan, plan_of
 from topiarist.surgery.reexpressions import free_space, growing, merging, removal, widening
-from topiarist.surgery.refit import Reader, Readers, refit
-from topiarist.surgery.width import Reexpression, change_widths
+from topiarist.surgery.refit import Readers, refit
+from topiarist.surgery.width import Reexpression, Rows, change_widths
 from topiarist.tracing import Anatomy, Inputs, anatomy
 from topiarist.tracing.graph import arguments
+
+ToRefit = tuple[Readers, Rows]
 
 
 def apply(
@@ -84,10 +87,10 @@ def carry_out(
         raise ModelError("the plan has no numbers for its refit: give calibration data")
     whole = deepcopy(model) if refitted else model
     found = anatomy_for(edit, model, example_input)
-    readers = change_structure(model, edit, found, structure_only=False)
+    readers, rows = change_structure(model, edit, found, structure_only=False)
     if calibration is not None and refitted:
         batches = Batches(calibration, model, count_inputs(example_input))
-        numbers = refit(whole, model, found, readers, batches)
+        numbers = refit(whole, model, found, readers, rows, batches)
     put_numbers(model, numbers or {})
     if example_input is not None:
         check_runs(model, example_input)
@@ -112,41 +115,39 @@ def put_numbers(model: nn.Module, numbers: Numbers) -> None:
         layers.put(module, tensor, values.to(layers.device_of(module)))
 
 
-def change_structure(model: nn.Module, edit: Edit, found: Anatomy, *, structure_only: bool) -> Readers:
-    """Make one edit in place, without the numbers of a refit; give the layers that a refit is for."""
+def change_structure(model: nn.Module, edit: Edit, found: Anatomy, *, structure_only: bool) -> ToRefit:
+    """Make one edit in place, without the numbers of a refit; give the layers that a refit is for, and rows left."""
     match edit:
         case RemoveUnits():
             return remove(model, edit, found, structure_only)
         case MergeUnits():
-            return change_space(model, found, edit.space, merging(free_space(found, edit.space), edit), structure_only)
+            change_space(model, found, edit.space, merging(free_space(found, edit.space), edit), structure_only)
         case WidenSpace():
-            return change_space(model, found, edit.space, widening(free_space(found, edit.space), edit), structure_only)
+            change_space(model, found, edit.space, widening(free_space(found, edit.space), edit), structure_only)
         case GrowSpace():
-            return change_space(model, found, edit.space, growing(free_space(found, edit.space), edit), structure_only)
+            change_space(model, found, edit.space, growing(free_space(found, edit.space), edit), structure_only)
         case DeepenNetwork():
             deepen_network(model, edit, found, structure_only)
         case FoldLayer():
-            return {fold_layer(model, edit, found, structure_only): Reader()}
+            return {fold_layer(model, edit, found, structure_only): None}, {}
         case FactoriseLayer():
             factorise_layer(model, edit, structure_only)
-    return {}
+    return {}, {}
 
 
-def remove(model: nn.Module, edit: RemoveUnits, found: Anatomy, structure_only: bool) -> Readers:
+def remove(model: nn.Module, edit: RemoveUnits, found: Anatomy, structure_only: bool) -> ToRefit:
     """Remove units of one or several spaces."""
     changes = {name: removal(free_space(found, name), units) for name, units in edit.units.items()}
     rows = change_widths(model, found.spaces, changes, structure_only=structure_only)
     for name in edit.biased:
-        module = model.get_submodule(name)
-        layers.add_to_bias(module, layers.weight_of(module).new_zeros(len(layers.weight_of(module))))
+        layers.ensure_bias(model.get_submodule(name), torch.nan if structure_only else 0.0)
     readers = (place for name in edit.units for place in found.spaces[name].consumers)
-    return {place.module: Reader(place.repeat, rows.get(place.module)) for place in readers}
+    return {place.module: place.repeat for place in readers}, rows
 
 
-def change_space(model: nn.Module, found: Anatomy, name: str, change: Reexpression, structure_only: bool) -> Readers:
+def change_space(model: nn.Module, found: Anatomy, name: str, change: Reexpression, structure_only: bool) -> None:
     """Change the width of one space."""
     change_widths(model, found.spaces, {name: change}, structure_only=structure_only)
-    return {}
 
 
 def check_runs(model: nn.Module, example_input: Inputs) -> None:

@@ -22,6 +22,7 @@ class Batches:
     """
 
     def __init__(self, calibration: Calibration, model: nn.Module, inputs: int) -> None:
+        check(calibration)
         once = isinstance(calibration, Iterator)
         self.source: Any = list(calibration) if once else calibration  # it is read more than once
         self.model = model
@@ -30,8 +31,10 @@ class Batches:
     def __iter__(self) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
         empty = True
         for batch in self.split():
-            empty = False
-            yield arguments(self.model, batch)
+            args, kwargs = arguments(self.model, batch)
+            if all(len(value) for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value.ndim):
+                empty = False
+                yield args, kwargs
         if empty:
             raise DataError("the calibration data are empty")
 
@@ -39,7 +42,7 @@ class Batches:
         """Give the batches as they are."""
         source = self.source
         if isinstance(source, Tensor):
-            yield from (part for part in torch.split(source, BATCH_SIZE) if len(part))
+            yield from torch.split(source, BATCH_SIZE)
         elif isinstance(source, tuple):
             yield from zip(*(torch.split(tensor, BATCH_SIZE) for tensor in source), strict=True)
         elif isinstance(source, Mapping):
@@ -48,6 +51,17 @@ class Batches:
         else:
             for batch in source:
                 yield tuple(batch[: self.inputs]) if isinstance(batch, (tuple, list)) else batch
+
+
+def check(calibration: Calibration) -> None:
+    """Refuse what holds no samples, or not the same number for each argument."""
+    if not isinstance(calibration, Iterable):
+        kind = type(calibration).__name__
+        raise DataError(f"calibration data are a tensor, a tuple or a mapping of tensors, or batches; found {kind}")
+    together = calibration.values() if isinstance(calibration, Mapping) else calibration
+    if isinstance(calibration, (tuple, Mapping)) and len({len(tensor) for tensor in together}) > 1:
+        counts = ", ".join(str(len(tensor)) for tensor in together)
+        raise DataError(f"all arguments must have the same number of calibration samples; found {counts}")
 
 
 def count_inputs(example_input: Inputs | None) -> int:

@@ -13,7 +13,7 @@ from topiarist.errors import ModelError
 from topiarist.surgery.calibration import Batches, Calibration, count_inputs
 from topiarist.surgery.evidence import gather_evidence
 from topiarist.surgery.reexpressions import free_space, removal
-from topiarist.surgery.refit import Reader, refit
+from topiarist.surgery.refit import refit
 from topiarist.surgery.selection import Strategy, select
 from topiarist.surgery.width import change_widths
 from topiarist.surgery.widths import round_up
@@ -72,5 +72,5 @@ def remove_and_refit(
     changed = change_widths(cut, now.spaces, {name: removal(now.spaces[name], units)})
     for module, kept in changed.items():
         rows[module] = rows[module][kept] if module in rows else kept
-    readers = {place.module: Reader(place.repeat, rows.get(place.module)) for place in now.spaces[name].consumers}
-    refit(whole, cut, found, readers, batches, norms=False)
+    readers = {place.module: place.repeat for place in now.spaces[name].consumers}
+    refit(whole, cut, found, readers, rows, batches, norms=False)

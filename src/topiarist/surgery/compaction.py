@@ -15,12 +15,12 @@ from torch.nn.modules.conv import _ConvNd
 
 from topiarist.surgery import layers
 from topiarist.surgery.applying import perform
-from topiarist.surgery.calibration import Batches, count_inputs
 from topiarist.surgery.edits import RemoveUnits
 from topiarist.surgery.examples import shape_of
 from topiarist.surgery.plan import attach_plan, plan_of
 from topiarist.surgery.watching import watch
 from topiarist.tracing import Anatomy, Inputs, Place, Space, anatomy
+from topiarist.tracing.graph import arguments
 
 Flags = NDArray[numpy.bool_]
 Constants = dict[str, Tensor]
@@ -84,11 +84,11 @@ def read_constants(model: nn.Module, space: Space, found: Anatomy, example_input
     """Give what each layer reads of a space, (n_inputs, *positions) for one sample; None where nothing is constant."""
     if space.modulated or not find_unfed(model, space).any():
         return None
-    batches = Batches([example_input], model, count_inputs(example_input))
+    args, kwargs = arguments(model, example_input)
     constants = {}
     for place in space.consumers:
         calls = found.calls[place.module].count
-        taken = [taken for taken, _ in next(watch(model, place.module, calls, batches))]
+        taken = [taken for taken, _ in watch(model, place.module, calls, args, kwargs)]
         if calls > 1 and not all(torch.equal(taken[0], other) for other in taken[1:]):
             return None
         convolution = isinstance(model.get_submodule(place.module), _ConvNd)

@@ -94,6 +94,6 @@ def weighted_cost(module: nn.Module, found: Anatomy, path: str) -> LayerCost:
     """Give the formula of a linear layer or a convolution."""
     weight: Tensor = layers.weight_of(module)
     seen = found.calls[path]
-    positions = math.prod(seen.shape[1:]) // len(weight) * seen.count
+    positions = seen.elements // len(weight) // max(found.samples, 1)
     bias = int(layers.bias_of(module) is not None)
     return LayerCost(Axis(len(weight)), Axis(weight.shape[1]), math.prod(weight.shape[2:]), bias, positions)

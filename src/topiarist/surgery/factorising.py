@@ -16,7 +16,7 @@ from topiarist.surgery.edits import FactoriseLayer
 def factorise_layer(model: nn.Module, edit: FactoriseLayer, structure_only: bool) -> None:
     """Replace a layer by two, in place: `narrow` with `rank` outputs and no bias, then `wide`."""
     layer = find_layer(model, edit.layer)
-    if not isinstance(layer, (nn.Linear, nn.Conv1d, nn.Conv2d)) or "weight" not in layer._parameters:
+    if not isinstance(layer, (nn.Linear, nn.Conv1d, nn.Conv2d)) or not layers.is_plain(layer):
         raise ModelError(
             f"only linear layers and convolutions can be factorised; '{edit.layer}' is a {type(layer).__name__}"
         )
@@ -33,7 +33,9 @@ def factorise_layer(model: nn.Module, edit: FactoriseLayer, structure_only: bool
     layers.put(narrow, "weight", first.reshape(layers.weight_of(narrow).shape))
     layers.put(wide, "weight", second.reshape(layers.weight_of(wide).shape))
     wide._parameters["bias"] = layer._parameters["bias"]
-    pair = nn.Sequential(OrderedDict(narrow=narrow, wide=wide)).requires_grad_(layer.weight.requires_grad)
+    for thin in (narrow, wide):
+        thin.get_parameter("weight").requires_grad_(layer.weight.requires_grad)
+    pair = nn.Sequential(OrderedDict(narrow=narrow, wide=wide))
     replace_layer(model, edit.layer, pair.to(layer.weight.device, layer.weight.dtype).train(layer.training))
 
 

@@ -14,9 +14,11 @@ from topiarist.surgery.containers import find_layer, replace_layer, take_out
 from topiarist.surgery.deepening import forget
 from topiarist.surgery.edits import FoldLayer
 from topiarist.tracing import Anatomy
+from topiarist.tracing.anatomy import Seen
 from topiarist.tracing.module_rules import POINTWISE
 
 Affine = tuple[Tensor, Tensor]
+LINEAR = (nn.Linear, nn.Conv1d, nn.Conv2d)
 
 
 def fold_layer(model: nn.Module, edit: FoldLayer, found: Anatomy, structure_only: bool) -> str:
@@ -45,16 +47,21 @@ def chain_from(model: nn.Module, edit: FoldLayer, found: Anatomy) -> list[str]:
     while True:
         seen = found.calls[chain[-1]]
         users = list(seen.node.users)
-        if seen.count != 1 or len(users) != 1 or users[0].op != "call_module":
+        if seen.count != 1 or len(users) != 1:
             raise ModelError(f"'{edit.layer}' cannot fold: what '{chain[-1]}' gives is not read by one layer alone")
+        if users[0].op != "call_module":
+            what = "the network's output" if users[0].op == "output" else f"'{users[0].name}' in forward"
+            raise ModelError(f"'{edit.layer}' cannot fold: {what} comes before the next layer")
         name = str(users[0].target)
         module = model.get_submodule(name)
         chain.append(name)
-        if isinstance(module, (nn.Linear, _ConvNd)):
+        if isinstance(module, LINEAR):
             if found.calls[name].count != 1:
                 raise ModelError(f"'{edit.layer}' cannot fold into '{name}', which runs more than once")
             return chain
         passes = isinstance(module, (nn.Identity, _DropoutNd, _BatchNorm))
+        if isinstance(module, _BatchNorm):
+            check_axis(name, found.calls[edit.layer])
         if not passes and not (edit.linearise and isinstance(module, POINTWISE)):
             kind = type(module).__name__
             hint = "; linearise=True drops it" if isinstance(module, POINTWISE) else ""
@@ -64,8 +71,9 @@ def chain_from(model: nn.Module, edit: FoldLayer, found: Anatomy) -> list[str]:
 def product(layer: nn.Module, norms: list[_BatchNorm], receiver: nn.Module, name: str, *, exact: bool) -> nn.Module:
     """Give the layer that does what a layer, batch norms and the next layer do one after the other."""
     linear = isinstance(layer, nn.Linear) and isinstance(receiver, nn.Linear)
-    convolutions = isinstance(layer, _ConvNd) and isinstance(receiver, _ConvNd)
-    if not linear and not (convolutions and layer.groups == receiver.groups == 1):
+    kinds_fit = linear or isinstance(layer, nn.Conv2d if isinstance(receiver, nn.Conv2d) else nn.Conv1d)
+    grouped = any(isinstance(one, _ConvNd) and one.groups != 1 for one in (layer, receiver))
+    if not kinds_fit or grouped or not (layers.is_plain(layer) and layers.is_plain(receiver)):
         kinds = f"{type(layer).__name__} into {type(receiver).__name__}"
         raise ModelError(f"'{name}' cannot fold: {kinds} is not one layer")
     first, constant = absorbed(layer, norms)
@@ -95,12 +103,23 @@ def take_geometry(folded: nn.Module, layer: nn.Module, *, from_layer: bool) -> N
             for name in ("kernel_size", "padding", "dilation", "padding_mode", "_reversed_padding_repeated_twice"):
                 setattr(folded, name, getattr(layer, name))
             folded.stride = tuple(first * second for first, second in zip(layer.stride, folded.stride, strict=True))
+            if isinstance(folded.padding, str) and set(folded.stride) != {1}:
+                folded.padding = written_padding(layer)
+
+
+def written_padding(layer: _ConvNd) -> tuple[int, ...]:
+    """Give a padding that is known by name as numbers, which a layer that takes wide steps must have."""
+    sides = list(reversed(layer._reversed_padding_repeated_twice))
+    if sides[::2] != sides[1::2]:
+        raise ModelError("a padding that differs from side to side cannot fold into a layer that takes wide steps")
+    return tuple(sides[::2])
 
 
 def is_pointwise(layer: nn.Module, *, step: int | None = None) -> bool:
     """Say whether a convolution sees one position only, and no padding, and goes on by the step asked for."""
     assert isinstance(layer, _ConvNd)
-    small = set(layer.kernel_size) == {1} and not layers.pads_with_zeros(layer)
+    padded = layer.padding != "valid" and not isinstance(layer.padding, str) and any(layer.padding)
+    small = set(layer.kernel_size) == {1} and not padded
     return small and (step is None or set(layer.stride) == {step})
 
 
@@ -114,6 +133,12 @@ def absorbed(layer: nn.Module, norms: list[_BatchNorm]) -> Affine:
         weight = weight * scale.reshape(-1, *(1,) * (weight.ndim - 1))
         bias = bias * scale + shift
     return weight, bias
+
+
+def check_axis(name: str, seen: Seen) -> None:
+    """Refuse a batch norm that does not normalise what the layer before it writes."""
+    if seen.axis != 1 - len(seen.shape):
+        raise ModelError(f"'{name}' cannot fold: it normalises another axis than that of the units")
 
 
 def affine_of(norm: _BatchNorm) -> Affine:
@@ -134,8 +159,9 @@ def fold_norm(model: nn.Module, name: str, found: Anatomy, structure_only: bool)
     path = str(source.target) if isinstance(source, fx.Node) and source.op == "call_module" else ""
     layer, norm = model.get_submodule(path), model.get_submodule(name)
     alone = path and found.calls[path].count == 1 and len(found.calls[path].node.users) == 1 and seen.count == 1
-    if not isinstance(layer, (nn.Linear, _ConvNd)) or not isinstance(norm, _BatchNorm) or not alone:
+    if not isinstance(layer, LINEAR) or not layers.is_plain(layer) or not isinstance(norm, _BatchNorm) or not alone:
         raise ModelError(f"'{name}' cannot fold: no layer comes right before it that it alone reads")
+    check_axis(name, found.calls[path])
     weight, bias = absorbed(layer, [norm])
     layers.put(layer, "weight", weight)
     layers.put(layer, "bias", bias)

@@ -10,6 +10,12 @@ from torch.nn.modules.conv import _ConvNd
 ROW_TENSORS = ("weight", "bias", "running_mean", "running_var")
 
 
+def is_plain(module: nn.Module) -> bool:
+    """Say whether a layer does what torch's own does, with weights of its own that are computed from nothing else."""
+    own = next(kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn.modules"))
+    return type(module).forward is vars(own).get("forward") and module._parameters.get("weight") is not None
+
+
 def put(module: nn.Module, name: str, values: Tensor) -> None:
     """Give a module a tensor in the place of one it has; a parameter stays one, frozen or not."""
     if name in module._buffers:
@@ -114,6 +120,12 @@ def pads_with_zeros(module: nn.Module) -> bool:
         return False
     padded = module.padding != "valid" if isinstance(module.padding, str) else any(module.padding)
     return padded and (not isinstance(module.padding, str) or any(size > 1 for size in module.kernel_size))
+
+
+def ensure_bias(module: nn.Module, value: float) -> None:
+    """Give a layer that has no bias one of equal values."""
+    if bias_of(module) is None:
+        put(module, "bias", weight_of(module).new_full((len(weight_of(module)),), value))
 
 
 def add_to_bias(module: nn.Module, values: Tensor) -> None:

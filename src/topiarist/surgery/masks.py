@@ -12,6 +12,7 @@ from torch.nn.modules.conv import _ConvNd
 from topiarist.errors import ModelError
 from topiarist.surgery.reexpressions import check_units, free_space
 from topiarist.surgery.unit_numbers import Units, unit_numbers
+from topiarist.surgery.watching import first_of
 from topiarist.tracing import Inputs, Place, anatomy
 
 
@@ -30,7 +31,9 @@ class Masks:
                 asked, found = tuple(parameters[name].shape), tuple(mask.shape)
                 raise ModelError(f"the mask of '{name}' must have shape {asked}; found {found}")
         self.model = model
-        self.masks = {name: mask.detach().to(parameters[name].device, torch.bool) for name, mask in masks.items()}
+        self.masks = {
+            name: mask.detach().to(parameters[name].device, torch.bool, copy=True) for name, mask in masks.items()
+        }
         self.step()
 
     @classmethod
@@ -73,7 +76,9 @@ class UnitMasks:
                 space, numbers = free_space(self.anatomy, name), list(unit_numbers(found))
                 check_units(space, numbers)
                 for place in space.consumers:
-                    handle = self.model.get_submodule(place.module).register_forward_pre_hook(hide(place, numbers))
+                    handle = self.model.get_submodule(place.module).register_forward_pre_hook(
+                        hide(place, numbers), with_kwargs=True
+                    )
                     hooks.callback(handle.remove)
             yield self.model
 
@@ -83,9 +88,11 @@ def hide(place: Place, units: list[int]) -> Any:
     mask = numpy.ones(place.length)
     mask[place.positions[units].reshape(-1)] = 0
 
-    def hook(module: nn.Module, taken: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        x = taken[0]
+    def hook(
+        module: nn.Module, taken: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        x = first_of(taken, named)
         shape = (-1, *(1,) * len(module.kernel_size)) if isinstance(module, _ConvNd) else (-1,)
-        return (x * torch.from_numpy(mask).to(x).reshape(shape), *taken[1:])
+        return (x * torch.from_numpy(mask).to(x).reshape(shape),), {}
 
     return hook

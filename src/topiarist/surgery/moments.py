@@ -6,6 +6,33 @@ import torch
 from torch import Tensor
 
 RIDGE = 1e-4
+SMALLEST = 1e-100  # a ridge for features that are all constant
+
+
+@dataclass
+class Spread:
+    """Mean and variance along the second axis of tensors (n_samples, n_units, …), in float64."""
+
+    count: int = 0
+    total: Tensor | float = 0.0
+    squares: Tensor | float = 0.0
+
+    def add(self, x: Tensor) -> None:
+        """Add samples."""
+        values = x.transpose(0, 1).flatten(1).to(torch.float64)
+        self.count += values.shape[1]
+        self.total = self.total + values.sum(1)
+        self.squares = self.squares + (values**2).sum(1)
+
+    @property
+    def mean(self) -> Tensor:
+        """Give the means (n_units,)."""
+        return torch.as_tensor(self.total) / self.count
+
+    @property
+    def variance(self) -> Tensor:
+        """Give the variances (n_units,)."""
+        return (torch.as_tensor(self.squares) / self.count - self.mean**2).clamp_min(0)
 
 
 @dataclass
@@ -47,7 +74,7 @@ class Moments:
         """
         gram, cross, x, y = self.central(centred=centred)
         start = prior.to(gram)
-        scale = gram.diagonal().mean().clamp_min(torch.finfo(gram.dtype).tiny)
+        scale = gram.diagonal().mean().clamp_min(SMALLEST)
         damped = gram + ridge * scale * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
         weights = start + torch.linalg.solve(damped, cross - gram @ start.T).T
         return weights, y - weights @ x if centred else torch.zeros_like(y)

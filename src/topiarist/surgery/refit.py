@@ -1,13 +1,13 @@
 """Refit: after units are gone, the layers that read them make up for it by ridge least squares.
 
 Layer after layer, in the order in which they run: the features are what the layer reads in the cut network, the targets
-are what it gave in the whole one. Batch norms behind a change get the statistics of the cut network. Convolutions are
+are what it gave in the whole one. The statistics of batch norms behind a change follow it. Convolutions are
 fitted on patches; where a layer reads too much for that, units are expressed by units instead, one matrix for all
 positions.
 """
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,8 +19,9 @@ from torch.nn.modules.conv import _ConvNd
 from topiarist.errors import ModelError
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import Batches
-from topiarist.surgery.moments import Moments
+from topiarist.surgery.moments import Moments, Spread
 from topiarist.surgery.watching import Seen, watch
+from topiarist.surgery.width import Rows
 from topiarist.tracing import Anatomy
 
 MOST_FEATURES = 4096
@@ -28,27 +29,24 @@ MOST_POSITIONS = 128
 Fitted = dict[str, Tensor]
 
 
-@dataclass(frozen=True)
-class Reader:
-    """A layer to refit.
-
-    `repeat` is how many positions each unit takes in what it reads, None where it no longer reads the same units.
-    `rows` (n_outputs,) are those of its outputs in the whole network that it still has, None where it has all.
-    """
-
-    repeat: int | None = None
-    rows: Tensor | None = None
-
-
-Readers = Mapping[str, Reader]
+Readers = Mapping[str, int | None]
 
 
 def refit(
-    whole: nn.Module, cut: nn.Module, found: Anatomy, readers: Readers, batches: Batches, *, norms: bool = True
+    whole: nn.Module,
+    cut: nn.Module,
+    found: Anatomy,
+    readers: Readers,
+    rows: Rows,
+    batches: Batches,
+    *,
+    norms: bool = True,
 ) -> Fitted:
     """Refit layers of the cut network in place, and give their new tensors by name.
 
-    `found` is the anatomy of the whole network. Without `norms`, batch norms keep their statistics.
+    `found` is the anatomy of the whole network; `readers` names the layers, with the positions that each unit takes in
+    what they read, None where they read other units now; `rows` has, for layers that write or pass on less than in the
+    whole network, what they still have. Without `norms`, batch norms keep their statistics.
     """
     behind = reachable(found, readers) if norms else set()
     fitted: Fitted = {}
@@ -56,9 +54,10 @@ def refit(
     for path, seen in found.calls.items():
         module = modules.get(path)
         if path in readers:
-            fitted |= refit_layer(path, readers[path], Pair(whole, cut, path, seen.count, batches))
+            pair = Pair(whole, cut, path, seen.count, batches)
+            fitted |= refit_layer(path, readers[path], rows.get(path), pair)
         elif isinstance(module, _BatchNorm) and module.running_mean is not None and seen.node in behind:
-            fitted |= recalibrate(cut, path, seen.count, batches)
+            fitted |= recalibrate(path, rows.get(path), Pair(whole, cut, path, seen.count, batches))
     return fitted
 
 
@@ -83,40 +82,48 @@ class Pair:
         self.whole: Any = whole.get_submodule(path)
 
     def __iter__(self) -> Iterator[tuple[Seen, Seen]]:
-        views = [watch(network, self.path, self.calls, self.batches) for network in self.networks]
-        for batch in zip(*views, strict=True):
-            yield from zip(*batch, strict=True)
+        for args, kwargs in self.batches:  # the same batch for both, also where batches are shuffled
+            views = (watch(network, self.path, self.calls, args, kwargs) for network in self.networks)
+            yield from zip(*views, strict=True)
 
 
-def refit_layer(path: str, reader: Reader, pair: Pair) -> Fitted:
-    """Refit one layer."""
+def refit_layer(path: str, repeat: int | None, kept: Tensor | None, pair: Pair) -> Fitted:
+    """Refit one layer; `kept` (n_outputs,) are those of its outputs that it still has, None where it has all."""
     small = layers.weight_of(pair.cut)[0].numel() <= MOST_FEATURES
-    values = fit_outputs(pair, reader) if small else fit_units(pair, reader)
+    values = fit_outputs(pair, kept) if small else fit_units(pair, repeat, kept)
     for name, tensor in values.items():
         layers.put(pair.cut, name, tensor)
     return {f"{path}.{name}": tensor for name, tensor in values.items()}
 
 
-def fit_outputs(pair: Pair, reader: Reader) -> Fitted:
+def fit_outputs(pair: Pair, kept: Tensor | None) -> Fitted:
     """Fit all weights of a layer, so that it gives what it gave."""
     moments = Moments()
     for (taken, _), (_, given) in pair:
-        features, targets = rows(pair.cut, taken, given)
-        moments.add(features, targets if reader.rows is None else targets[:, reader.rows])
+        features, targets = read_and_given(pair.cut, taken, given)
+        moments.add(features, targets if kept is None else targets[:, kept])
     weight = layers.weight_of(pair.cut)
     weights, constants = moments.solve(weight.flatten(1), centred=pair.cut.bias is not None)
     values = {"weight": weights.reshape(weight.shape).to(weight)}
     return values if pair.cut.bias is None else {**values, "bias": constants.to(weight)}
 
 
-def rows(module: nn.Module, taken: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
+def read_and_given(module: nn.Module, taken: Tensor, given: Tensor) -> tuple[Tensor, Tensor]:
     """Give what a layer reads for each of its outputs (n_rows, n_features), and the outputs (n_rows, n_outputs)."""
     if not isinstance(module, _ConvNd):
         return taken.flatten(0, -2), given.flatten(0, -2)
     outputs = given.flatten(2)
-    step = -(-outputs.shape[2] // MOST_POSITIONS)  # neighbours tell much the same
-    features = patches(module, taken)[:, :, ::step]
-    return features.transpose(1, 2).flatten(0, 1), outputs[:, :, ::step].transpose(1, 2).flatten(0, 1)
+    some = some_positions(outputs.shape[2])
+    features = patches(module, taken)[:, :, some]
+    return features.transpose(1, 2).flatten(0, 1), outputs[:, :, some].transpose(1, 2).flatten(0, 1)
+
+
+def some_positions(count: int) -> Tensor:
+    """Give positions of a picture, all of them or enough, spread evenly over it: neighbours tell much the same."""
+    if count <= MOST_POSITIONS:
+        return torch.arange(count)
+    golden = torch.arange(MOST_POSITIONS, dtype=torch.float64) * ((math.sqrt(5) - 1) / 2)
+    return (golden % 1 * count).long()
 
 
 def patches(module: _ConvNd, x: Tensor) -> Tensor:
@@ -133,11 +140,11 @@ def patches(module: _ConvNd, x: Tensor) -> Tensor:
     )
 
 
-def fit_units(pair: Pair, reader: Reader) -> Fitted:
+def fit_units(pair: Pair, repeat: int | None, kept: Tensor | None) -> Fitted:
     """Express the units that a layer read by those that it reads now, the same way at all positions."""
     old, now = layers.weight_of(pair.whole), layers.weight_of(pair.cut)
-    old = old if reader.rows is None else old[reader.rows]
-    repeat = 1 if isinstance(pair.cut, _ConvNd) else reader.repeat
+    old = old if kept is None else old[kept]
+    repeat = 1 if isinstance(pair.cut, _ConvNd) else repeat
     if repeat is None or old.shape[1] % repeat or now.shape[1] % repeat or old.shape[1] // repeat > MOST_FEATURES:
         raise ModelError(f"'{pair.path}' reads {now.shape[1]} values, more than can be refitted")
     moments = Moments()
@@ -156,22 +163,24 @@ def fit_units(pair: Pair, reader: Reader) -> Fitted:
 def units_of(module: nn.Module, x: Tensor, repeat: int) -> Tensor:
     """Give the activations of units (n_samples · n_positions, n_units); some of the positions are enough."""
     flat = x.flatten(2) if isinstance(module, _ConvNd) else x.reshape(-1, x.shape[-1] // repeat, repeat)
-    return flat[:, :, :: -(-flat.shape[2] // MOST_POSITIONS)].transpose(1, 2).flatten(0, 1)
+    return flat[:, :, some_positions(flat.shape[2])].transpose(1, 2).flatten(0, 1)
 
 
-def recalibrate(cut: nn.Module, path: str, calls: int, batches: Batches) -> Fitted:
-    """Give a batch norm the mean and the variance of what it reads."""
-    module = cut.get_submodule(path)
-    count, total, squares = 0, torch.zeros(()), torch.zeros(())
-    for seen in watch(cut, path, calls, batches):
-        for taken, _ in seen:
-            values = taken.transpose(0, 1).flatten(1).to(torch.float64)
-            count += values.shape[1]
-            total, squares = total + values.sum(1), squares + (values**2).sum(1)
-    mean = total / count
-    variance = (squares / count - mean**2).clamp_min(0) * (count / max(count - 1, 1))
-    assert isinstance(module.running_mean, Tensor)
-    fitted = {"running_mean": mean.to(module.running_mean), "running_var": variance.to(module.running_mean)}
+def recalibrate(path: str, kept: Tensor | None, pair: Pair) -> Fitted:
+    """Let the statistics of a batch norm follow what the cut changed in what it reads.
+
+    The mean moves by as much as the mean of the calibration data does, the variance grows in the same ratio.
+    """
+    now, before = Spread(), Spread()
+    for (taken, _), (dense, _) in pair:
+        now.add(taken)
+        before.add(dense if kept is None else dense.index_select(1, kept))
+    mean, variance = pair.cut.running_mean, pair.cut.running_var
+    ratio = torch.where(before.variance > 0, now.variance / before.variance, 1.0)
+    fitted = {
+        "running_mean": (mean + (now.mean - before.mean)).to(mean),
+        "running_var": (variance * ratio).to(variance),
+    }
     for name, values in fitted.items():
-        layers.put(module, name, values)
+        layers.put(pair.cut, name, values)
     return {f"{path}.{name}": values for name, values in fitted.items()}

@@ -7,13 +7,16 @@ greedy; exchanging one unit for another mends what both overlook.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
+from topiarist.errors import SettingsError
+
 RIDGE = 1e-4
 SMALLEST_GAIN = 1e-7
+MOST_WORK = 2**22  # among many units, exchanges cost much and mend little
 Strategy = Literal["best", "elimination", "matching"]
 
 
@@ -43,6 +46,8 @@ def damped(spread: Tensor, ridge: float = RIDGE) -> Tensor:
 
 def select(evidence: Evidence, count: int, strategy: Strategy = "best") -> list[int]:
     """Give the units to keep, in order."""
+    if strategy not in get_args(Strategy):
+        raise SettingsError(f"strategy must be one of {', '.join(get_args(Strategy))}; found {strategy!r}")
     if count >= evidence.size:
         return list(range(evidence.size))
     if strategy == "elimination":
@@ -72,24 +77,24 @@ def eliminate(evidence: Evidence, count: int) -> tuple[list[int], Tensor]:
         unit = int(costs.masked_fill(~left, torch.inf).argmin())
         lost[remaining] = lost[remaining + 1] + costs[unit]
         left[unit] = False
-        share = inverse[:, unit] / inverse[:, unit, unit, None]
-        weights = weights - weights[:, :, unit, None] * share[:, None]
-        inverse = inverse - inverse[:, :, unit, None] * share[:, None]
+        share = (inverse[:, unit] / inverse[:, unit, unit, None])[:, None]
+        weights.baddbmm_(weights[:, :, unit, None].clone(), share, alpha=-1)
+        inverse.baddbmm_(inverse[:, :, unit, None].clone(), share, alpha=-1)
     return left.nonzero().flatten().tolist(), lost
 
 
 def match(evidence: Evidence, count: int) -> list[int]:
     """Add the unit that explains most of what is still needed, until there are `count`."""
-    spread, needs = evidence.spread, evidence.needs
+    spread, needs = evidence.spread.clone(), evidence.needs.clone()
     floor = torch.finfo(spread.dtype).eps * spread.diagonal(dim1=1, dim2=2).mean(1, keepdim=True)
     kept: list[int] = []
     for _ in range(count):
         gains = ((needs**2).sum(1) / torch.maximum(spread.diagonal(dim1=1, dim2=2), floor)).sum(0)
         gains[kept] = -torch.inf
         unit = int(gains.argmax())
-        share = spread[:, unit] / torch.maximum(spread[:, unit, unit, None], floor)
-        needs = needs - needs[:, :, unit, None] * share[:, None]
-        spread = spread - spread[:, :, unit, None] * share[:, None]
+        share = (spread[:, unit] / torch.maximum(spread[:, unit, unit, None], floor))[:, None]
+        needs.baddbmm_(needs[:, :, unit, None].clone(), share, alpha=-1)
+        spread.baddbmm_(spread[:, :, unit, None].clone(), share, alpha=-1)
         kept.append(unit)
     return sorted(kept)
 
@@ -97,7 +102,8 @@ def match(evidence: Evidence, count: int) -> list[int]:
 def exchange(evidence: Evidence, kept: list[int]) -> list[int]:
     """Exchange one unit for another, the best pair first, as long as that explains more."""
     kept = list(kept)
-    for _ in range(2 * len(kept) + 10):
+    rounds = min(2 * len(kept) + 10, MOST_WORK // (len(kept) * evidence.size))
+    for _ in range(rounds):
         gains = exchange_gains(evidence, kept)
         best = int(gains.argmax())
         out, unit = divmod(best, evidence.size)

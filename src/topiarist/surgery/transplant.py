@@ -1,8 +1,8 @@
 """Optimizer transplant: after an edit, what the optimizer knows of a parameter follows it into the new network."""
 
 import inspect
-import math
 from copy import deepcopy
+from itertools import takewhile
 from typing import Any
 
 import torch
@@ -21,22 +21,29 @@ def transplant(optimizer: Optimizer, model: nn.Module, new_model: nn.Module) -> 
     old optimizer are left as they are.
     """
     origins = find_origins(model, new_model)
-    old = dict(model.named_parameters())
-    new = dict(new_model.named_parameters())
-    groups = group_names(optimizer, old)
-    home = new_groups(origins, groups)
-    settings = [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]
-    members = [[new[name] for name, number in home.items() if number == index] for index in range(len(settings))]
+    old, new = dict(model.named_parameters()), dict(new_model.named_parameters())
+    home = new_groups(origins, group_names(optimizer, old))
     accepted = inspect.signature(type(optimizer)).parameters
     defaults = {name: value for name, value in optimizer.defaults.items() if name in accepted}
-    given = type(optimizer)(
-        [{**group, "params": own} for group, own in zip(settings, members, strict=True)], **defaults
-    )
-    for name, origin in origins.items():
-        source = origin[0]
-        if name in home and source is not None and old[source] in optimizer.state:
-            given.state[new[name]] = follow(optimizer.state[old[source]], old[source], origin[1])
+    groups = [
+        group_like(group, [n for n in home if home[n] == index], new)
+        for index, group in enumerate(optimizer.param_groups)
+    ]
+    given = type(optimizer)(groups, **defaults)
+    for name in home:
+        source, positions = origins[name]
+        if source is not None and old[source] in optimizer.state:
+            state = follow(optimizer.state[old[source]], old[source], positions)
+            if state is not None:
+                given.state[new[name]] = state
     return given
+
+
+def group_like(group: dict[str, Any], names: list[str], parameters: dict[str, nn.Parameter]) -> dict[str, Any]:
+    """Give a parameter group with the settings of another; its parameters have names where those had."""
+    settings = {name: value for name, value in group.items() if name not in ("params", "param_names")}
+    members = [(name, parameters[name]) if "param_names" in group else parameters[name] for name in names]
+    return {**settings, "params": members}
 
 
 Origin = tuple[str | None, Tensor]
@@ -59,8 +66,11 @@ def find_origins(model: nn.Module, new_model: nn.Module) -> dict[str, Origin]:
         parameter.data = torch.arange(count, count + parameter.numel(), dtype=torch.float64).reshape(parameter.shape)
         count += parameter.numel()
     rest = Plan(plan.edits[len(known) :], plan.example)
-    replayed = dict(rebuild(rest, ghost.cpu()).named_parameters())
-    return {name: locate(replayed[name].detach(), starts) for name, _ in new_model.named_parameters()}
+    replayed = {name: found.detach() for name, found in rebuild(rest, ghost.cpu()).named_parameters()}
+    shapes = {name: parameter.shape for name, parameter in new_model.named_parameters()}
+    if {name: found.shape for name, found in replayed.items()} != shapes:
+        raise ModelError("the new network was not made from the old one: their parameters differ")
+    return {name: locate(replayed[name], starts) for name in shapes}
 
 
 def locate(positions: Tensor, starts: dict[str, int]) -> Origin:
@@ -85,25 +95,42 @@ def group_names(optimizer: Optimizer, parameters: dict[str, nn.Parameter]) -> di
 
 
 def new_groups(origins: dict[str, Origin], groups: dict[str, int]) -> dict[str, int]:
-    """Give the group of each new parameter: that of its origin, or of the parameter before it where it has none."""
+    """Give the group of each new parameter: that of its origin or, where it has none, of its nearest relative.
+
+    Those whose origin or relative the optimizer does not have stay out.
+    """
+    sources = {name: source for name, (source, _) in origins.items() if source is not None}
+    names = list(origins)
     given: dict[str, int] = {}
-    last = 0
-    for name, (source, _) in origins.items():
-        if source is not None and source not in groups:
-            continue
-        last = groups.get(source, last) if source is not None else last
-        given[name] = last
+    for number, name in enumerate(names):
+        near = sorted(sources, key=lambda other: kinship(name, other, names.index(other) - number))
+        source = sources[name] if name in sources else sources[near[0]] if near else None
+        if source in groups:
+            given[name] = groups[source]
     return given
 
 
-def follow(state: dict[str, Any], parameter: Tensor, positions: Tensor) -> dict[str, Any]:
-    """Give an optimizer's state for a parameter whose values come from positions of another."""
+def kinship(name: str, other: str, distance: int) -> tuple[int, bool, int]:
+    """Give how far apart two parameters are: by the modules that they share, then what comes before is nearer."""
+    pairs = zip(name.split("."), other.split("."), strict=False)
+    shared = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    return -shared, distance > 0, abs(distance)
+
+
+def follow(state: dict[str, Any], parameter: Tensor, positions: Tensor) -> dict[str, Any] | None:
+    """Give an optimizer's state for a parameter whose values come from positions of another.
+
+    None where the state has a shape of its own, and the parameter is no longer what it was.
+    """
     given = {}
+    same = positions.shape == parameter.shape and bool((positions.flatten() == torch.arange(positions.numel())).all())
     for name, value in state.items():
-        if isinstance(value, Tensor) and value.shape == parameter.shape and math.prod(value.shape) > 0 and value.ndim:
+        if not isinstance(value, Tensor) or value.numel() == 1 or same:
+            given[name] = value.clone() if isinstance(value, Tensor) else value
+        elif value.shape == parameter.shape:
             places = positions.to(value.device)
             taken = value.reshape(-1)[places.clamp_min(0)]
             given[name] = torch.where(places >= 0, taken, torch.zeros_like(taken))
         else:
-            given[name] = value.clone() if isinstance(value, Tensor) else value
+            return None
     return given

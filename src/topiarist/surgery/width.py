@@ -51,7 +51,7 @@ class Part:
 def change_widths(
     model: nn.Module, spaces: Mapping[str, Space], changes: Mapping[str, Reexpression], *, structure_only: bool = False
 ) -> Rows:
-    """Change the widths of spaces, in place; give the old rows that each writer has now, by its name.
+    """Change the widths of spaces, in place; give, by name, the old rows that layers still write or pass on.
 
     With `structure_only`, values are gathered and never computed.
     """
@@ -61,7 +61,7 @@ def change_widths(
         for place in (*space.producers, *space.passes, *space.consumers):
             meetings[place.name, place.role].append((place, change))
     axes = {key: change_axis(model, parts, structure_only) for key, parts in meetings.items()}
-    return {name: rows for (name, role), rows in axes.items() if role == "writes"}
+    return {name: rows for (name, role), rows in axes.items() if role != "reads"}
 
 
 def change_axis(model: nn.Module, parts: list[tuple[Place, Reexpression]], structure_only: bool) -> Tensor:
@@ -118,8 +118,7 @@ def reexpress_columns(module: nn.Module, weight: Tensor, part: Part, structure_o
     """Give a reader the weights W · mix for a space, and W · shift to its bias; `weight` is the old W."""
     change = part.change
     if structure_only:
-        if change.shift is not None:
-            layers.add_to_bias(module, weight.new_zeros(len(weight)))
+        forget_columns(module, part)
         return
     units = len(change.copies)
     old = torch.from_numpy(part.place.positions.reshape(-1)).to(weight.device)
@@ -136,6 +135,15 @@ def reexpress_columns(module: nn.Module, weight: Tensor, part: Part, structure_o
                 f"a constant cannot move into the bias of '{part.place.module}': its zero padding would not be one"
             )
         layers.add_to_bias(module, torch.einsum("onk,n->o", columns, change.shift.to(weight)))
+
+
+def forget_columns(module: nn.Module, part: Part) -> None:
+    """Mark what a reader has for fresh units, and a bias that it did not have, as having no values yet."""
+    if part.change.fresh:
+        fresh = torch.from_numpy(part.positions[-part.change.fresh :].reshape(-1)).to(layers.device_of(module))
+        layers.put(module, "weight", layers.weight_of(module).index_fill(1, fresh, torch.nan))
+    if part.change.shift is not None:
+        layers.ensure_bias(module, torch.nan)
 
 
 def renew_rows(module: nn.Module, part: Part, structure_only: bool) -> None:

@@ -21,24 +21,30 @@ OUTPUT = "the network's output"
 
 @dataclass(frozen=True)
 class Seen:
-    """A layer that runs: its first node in the graph, the shape it gives, the axis of its units there, its calls."""
+    """A layer that runs: its first node in the graph, the shape it gives there and the axis of its units.
+
+    `count` is how often it runs, `elements` how many values it gives in all.
+    """
 
     node: fx.Node
     shape: tuple[int, ...]
     axis: int | None
     count: int = 1
+    elements: int = 0
 
 
 @dataclass(frozen=True)
 class Anatomy:
     """The unit spaces of a network by name, in the order in which they are written.
 
-    `calls` has the layers in the order in which they run; `opaque` lists what was not understood and therefore fixed.
+    `calls` has the layers in the order in which they run; `opaque` lists what was not understood and therefore fixed;
+    `samples` is the number of samples in the example input.
     """
 
     spaces: Mapping[str, Space]
     calls: Mapping[str, Seen]
     opaque: tuple[str, ...] = ()
+    samples: int = 1
 
     @property
     def free(self) -> dict[str, Space]:
@@ -83,9 +89,11 @@ def anatomy(model: nn.Module, example_input: Inputs, *, partial: bool = False) -
         if call.module is not None:
             first = calls.get(call.place)
             now = seen(call, places[call.node])
-            calls[call.place] = now if first is None else replace(first, count=first.count + 1)
+            again = replace(now if first is None else first, count=1 if first is None else first.count + 1)
+            calls[call.place] = replace(again, elements=again.elements + (0 if first is None else now.elements))
     units.fix_parameters()
-    return Anatomy(find_spaces(units), calls, tuple(opaque))
+    samples = next((len(value) for value in values.values() if isinstance(value, Tensor) and value.ndim), 1)
+    return Anatomy(find_spaces(units), calls, tuple(opaque), samples)
 
 
 def follow(step: Step, model: nn.Module, shared: set[str]) -> Whereabouts:
@@ -142,7 +150,8 @@ def fix_all(step: Step) -> Whereabouts:
 def seen(call: Call, place: Whereabouts) -> Seen:
     """Remember a layer's call."""
     shape = tuple(call.output.shape) if isinstance(call.output, Tensor) else ()
-    return Seen(call.node, shape, place.axis if isinstance(place, Layout) else None)
+    elements = call.output.numel() if isinstance(call.output, Tensor) else 0
+    return Seen(call.node, shape, place.axis if isinstance(place, Layout) else None, elements=elements)
 
 
 def shared_parameters(model: nn.Module) -> set[str]:
