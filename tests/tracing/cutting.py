@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy
 import torch
-from tests.networks import built, outputs
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
+from tests.networks import built, outputs
 from topiarist.tracing import Anatomy, Inputs, Place, Space
 
 

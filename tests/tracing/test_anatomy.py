@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy
 import pytest
-from tests.networks import NETWORKS, CascadeNetwork, GroupedNetwork, InceptionNetwork, ResNet18, built
-from tests.tracing.cutting import Makers, check_cuts, written
 from torch import nn
 
+from tests.networks import NETWORKS, CascadeNetwork, GroupedNetwork, InceptionNetwork, ResNet18, built
+from tests.tracing.cutting import Makers, check_cuts, written
 from topiarist.errors import ModelError
 from topiarist.tracing import Place, Space, anatomy
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import NETWORKS, FrozenNetwork, InceptionNetwork, NormedNetwork, ResidualNetwork, built
-from tests.tracing.cutting import Written
 from torch import Tensor, nn
 
+from tests.networks import NETWORKS, FrozenNetwork, InceptionNetwork, NormedNetwork, ResidualNetwork, built
+from tests.tracing.cutting import Written
 from topiarist.errors import ModelError
 from topiarist.tracing import Anatomy, anatomy
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from tests.tracing.cutting import Makers, check_cuts, written
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tests.tracing.cutting import Makers, check_cuts, written
 from topiarist.errors import ModelError
 from topiarist.tracing import anatomy
 

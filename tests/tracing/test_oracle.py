@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor, nn
+
 from tests.networks import (
     NETWORKS,
     CascadeNetwork,
@@ -22,8 +24,6 @@ from tests.networks import (
     outputs,
 )
 from tests.tracing.cutting import check_cuts, cut, masked
-from torch import Tensor, nn
-
 from topiarist.tracing import Inputs, Space, anatomy
 
 torch_pruning = pytest.importorskip("torch_pruning")

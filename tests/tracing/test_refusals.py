@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from tests.networks import NormedNetwork
-from tests.tracing.cutting import Makers, check_cuts, written
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations
 
+from tests.networks import NormedNetwork
+from tests.tracing.cutting import Makers, check_cuts, written
 from topiarist.errors import ModelError
 from topiarist.tracing import anatomy
 

@@ -94,6 +94,7 @@ def weighted_cost(module: nn.Module, found: Anatomy, path: str) -> LayerCost:
     """Give the formula of a linear layer or a convolution."""
     weight: Tensor = layers.weight_of(module)
     seen = found.calls[path]
-    positions = seen.elements // len(weight) // max(found.samples, 1)
+    transposed = isinstance(module, _ConvNd) and module.transposed
+    positions = (seen.taken if transposed else seen.elements) // len(weight) // found.samples
     bias = int(layers.bias_of(module) is not None)
     return LayerCost(Axis(len(weight)), Axis(weight.shape[1]), math.prod(weight.shape[2:]), bias, positions)

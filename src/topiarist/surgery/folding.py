@@ -71,7 +71,7 @@ def chain_from(model: nn.Module, edit: FoldLayer, found: Anatomy) -> list[str]:
 def product(layer: nn.Module, norms: list[_BatchNorm], receiver: nn.Module, name: str, *, exact: bool) -> nn.Module:
     """Give the layer that does what a layer, batch norms and the next layer do one after the other."""
     linear = isinstance(layer, nn.Linear) and isinstance(receiver, nn.Linear)
-    kinds_fit = linear or isinstance(layer, nn.Conv2d if isinstance(receiver, nn.Conv2d) else nn.Conv1d)
+    kinds_fit = any(isinstance(layer, kind) and isinstance(receiver, kind) for kind in LINEAR)
     grouped = any(isinstance(one, _ConvNd) and one.groups != 1 for one in (layer, receiver))
     if not kinds_fit or grouped or not (layers.is_plain(layer) and layers.is_plain(receiver)):
         kinds = f"{type(layer).__name__} into {type(receiver).__name__}"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor, fx, nn
 
 from topiarist.errors import ModelError
@@ -23,7 +24,7 @@ OUTPUT = "the network's output"
 class Seen:
     """A layer that runs: its first node in the graph, the shape it gives there and the axis of its units.
 
-    `count` is how often it runs, `elements` how many values it gives in all.
+    `count` is how often it runs, `elements` how many values it gives in all, `taken` how many it gets.
     """
 
     node: fx.Node
@@ -31,6 +32,7 @@ class Seen:
     axis: int | None
     count: int = 1
     elements: int = 0
+    taken: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,7 @@ def anatomy(model: nn.Module, example_input: Inputs, *, partial: bool = False) -
             places[call.node] = fix_all(step)
         note_parameters(step, places[call.node])
         if call.module is not None:
-            first = calls.get(call.place)
-            now = seen(call, places[call.node])
-            again = replace(now if first is None else first, count=1 if first is None else first.count + 1)
-            calls[call.place] = replace(again, elements=again.elements + (0 if first is None else now.elements))
+            calls[call.place] = seen(call, places[call.node], calls.get(call.place))
     units.fix_parameters()
     samples = next((len(value) for value in values.values() if isinstance(value, Tensor) and value.ndim), 1)
     return Anatomy(find_spaces(units), calls, tuple(opaque), samples)
@@ -147,11 +146,22 @@ def fix_all(step: Step) -> Whereabouts:
     return everywhere(step.call.output, Fixed(f"{step.call.node.name}"))
 
 
-def seen(call: Call, place: Whereabouts) -> Seen:
-    """Remember a layer's call."""
-    shape = tuple(call.output.shape) if isinstance(call.output, Tensor) else ()
-    elements = call.output.numel() if isinstance(call.output, Tensor) else 0
-    return Seen(call.node, shape, place.axis if isinstance(place, Layout) else None, elements=elements)
+def seen(call: Call, place: Whereabouts, before: Seen | None) -> Seen:
+    """Remember a layer's call, together with those before it."""
+    given, taken = (
+        value if isinstance(value, Tensor) else torch.empty(0) for value in (call.output, first_taken(call))
+    )
+    if before is None:
+        axis = place.axis if isinstance(place, Layout) else None
+        return Seen(call.node, tuple(given.shape), axis, 1, given.numel(), taken.numel())
+    return replace(
+        before, count=before.count + 1, elements=before.elements + given.numel(), taken=before.taken + taken.numel()
+    )
+
+
+def first_taken(call: Call) -> Any:
+    """Give the first value that a layer is called with."""
+    return next(iter((*call.args, *call.kwargs.values())), None)
 
 
 def shared_parameters(model: nn.Module) -> set[str]:
