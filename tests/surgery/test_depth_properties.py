@@ -78,13 +78,18 @@ def test_a_new_layer_is_an_identity_that_is_trained() -> None:
     assert added.weight.requires_grad
 
 
-@pytest.mark.xfail(
-    reason="insert_after asks the new sequence itself for the mode of the layer it replaced", strict=True
+@pytest.mark.xfail(reason="the sequence or identity in the place of a layer is in training mode", strict=True)
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda model, example: surgery.deepen(model, example, after="stem"),
+        lambda model, example: surgery.fold(model, example, layer="stem_norm"),
+    ],
+    ids=["deepen", "fold"],
 )
-def test_a_deeper_network_is_in_one_mode() -> None:
-    model, example = NETWORKS["normed"](0)
-    deeper = surgery.deepen(model, example, after="stem")
-    assert not any(module.training for module in deeper.modules())
+def test_a_network_stays_in_one_mode(edit: Callable[[nn.Module, Inputs], nn.Module]) -> None:
+    edited = edit(*NETWORKS["residual"](0))
+    assert not any(module.training for module in edited.modules())
 
 
 @pytest.mark.parametrize(

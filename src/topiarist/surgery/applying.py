@@ -24,9 +24,9 @@ from topiarist.surgery.examples import make_example, shape_of
 from topiarist.surgery.factorising import factorise_layer
 from topiarist.surgery.folding import fold_layer
 from topiarist.surgery.plan import Numbers, Plan, attach_plan, plan_of
-from topiarist.surgery.reexpressions import free_space, growing, merging, removal, widening
+from topiarist.surgery.reexpressions import free_space, reexpression, removal
 from topiarist.surgery.refit import Readers, refit
-from topiarist.surgery.width import Reexpression, Rows, change_widths
+from topiarist.surgery.width import Rows, change_widths
 from topiarist.tracing import Anatomy, Inputs, anatomy
 from topiarist.tracing.graph import arguments
 
@@ -120,12 +120,9 @@ def change_structure(model: nn.Module, edit: Edit, found: Anatomy, *, structure_
     match edit:
         case RemoveUnits():
             return remove(model, edit, found, structure_only)
-        case MergeUnits():
-            change_space(model, found, edit.space, merging(free_space(found, edit.space), edit), structure_only)
-        case WidenSpace():
-            change_space(model, found, edit.space, widening(free_space(found, edit.space), edit), structure_only)
-        case GrowSpace():
-            change_space(model, found, edit.space, growing(free_space(found, edit.space), edit), structure_only)
+        case MergeUnits() | WidenSpace() | GrowSpace():
+            change = reexpression(free_space(found, edit.space), edit)
+            change_widths(model, found.spaces, {edit.space: change}, structure_only=structure_only)
         case DeepenNetwork():
             deepen_network(model, edit, found, structure_only)
         case FoldLayer():
@@ -143,11 +140,6 @@ def remove(model: nn.Module, edit: RemoveUnits, found: Anatomy, structure_only: 
         layers.ensure_bias(model.get_submodule(name), torch.nan if structure_only else 0.0)
     readers = (place for name in edit.units for place in found.spaces[name].consumers)
     return {place.module: place.repeat for place in readers}, rows
-
-
-def change_space(model: nn.Module, found: Anatomy, name: str, change: Reexpression, structure_only: bool) -> None:
-    """Change the width of one space."""
-    change_widths(model, found.spaces, {name: change}, structure_only=structure_only)
 
 
 def check_runs(model: nn.Module, example_input: Inputs) -> None:

@@ -20,6 +20,17 @@ def free_space(found: Anatomy, name: str) -> Space:
     return space
 
 
+def reexpression(space: Space, edit: MergeUnits | WidenSpace | GrowSpace) -> Reexpression:
+    """Give what an edit means for the units of its space."""
+    match edit:
+        case MergeUnits():
+            return merging(space, edit)
+        case WidenSpace():
+            return widening(space, edit)
+        case GrowSpace():
+            return growing(space, edit)
+
+
 def removal(space: Space, units: Sequence[int]) -> Reexpression:
     """The new units are those that stay."""
     check_units(space, units)

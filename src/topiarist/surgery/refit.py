@@ -1,9 +1,8 @@
 """Refit: after units are gone, the layers that read them make up for it by ridge least squares.
 
 Layer after layer, in the order in which they run: the features are what the layer reads in the cut network, the targets
-are what it gave in the whole one. The statistics of batch norms behind a change follow it. Convolutions are
-fitted on patches; where a layer reads too much for that, units are expressed by units instead, one matrix for all
-positions.
+are what it gave in the whole one. The statistics of batch norms behind a change follow it. Convolutions are fitted on
+patches; where a layer reads too much for that, units are expressed by units instead, one matrix for all positions.
 """
 
 import math
@@ -26,9 +25,8 @@ from topiarist.tracing import Anatomy
 
 MOST_FEATURES = 4096
 MOST_POSITIONS = 128
+MOST_VALUES = 2**24
 Fitted = dict[str, Tensor]
-
-
 Readers = Mapping[str, int | None]
 
 
@@ -114,7 +112,8 @@ def read_and_given(module: nn.Module, taken: Tensor, given: Tensor) -> tuple[Ten
         return taken.flatten(0, -2), given.flatten(0, -2)
     outputs = given.flatten(2)
     some = some_positions(outputs.shape[2])
-    features = patches(module, taken)[:, :, some]
+    few = max(MOST_VALUES // (layers.weight_of(module)[0].numel() * outputs.shape[2]), 1)  # patches take much memory
+    features = torch.cat([patches(module, part)[:, :, some] for part in torch.split(taken, few)])
     return features.transpose(1, 2).flatten(0, 1), outputs[:, :, some].transpose(1, 2).flatten(0, 1)
 
 

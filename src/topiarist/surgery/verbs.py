@@ -52,7 +52,8 @@ def remove(
     if multiple_of != 1:
         spaces = anatomy(model, example_input, partial=True)
         named = {space: put_back(found, spaces.space(space).size, multiple_of) for space, found in named.items()}
-    edit = RemoveUnits(units={space: found for space, found in named.items() if found}, refit=calibration is not None)
+    some = {space: found for space, found in named.items() if found}
+    edit = RemoveUnits(units=some, refit=bool(some) and calibration is not None)
     return perform(model, edit, example_input, calibration=calibration)
 
 

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, fx, nn
 
 from topiarist.errors import ModelError
-from topiarist.tracing.function_rules import everywhere, function_rule
+from topiarist.tracing.function_rules import function_rule
 from topiarist.tracing.graph import LEAVES, Call, Inputs, described, find_calls
 from topiarist.tracing.joining import NotUnderstoodError
 from topiarist.tracing.module_rules import module_rule
 from topiarist.tracing.spaces import Space, find_spaces
 from topiarist.tracing.step import Step
 from topiarist.tracing.table import render
-from topiarist.tracing.units import Fixed, Layout, Units, Whereabouts
+from topiarist.tracing.units import Fixed, Layout, Units, Whereabouts, everywhere
 
 OUTPUT = "the network's output"
 

@@ -9,8 +9,10 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 
-from topiarist.tracing.function_rules import flatten_rule, gate_rule, softmax_rule, spatial_rule
+from topiarist.tracing.function_rules import softmax_rule, spatial_rule
 from topiarist.tracing.joining import NotUnderstoodError
+from topiarist.tracing.joining_rules import gate_rule
+from topiarist.tracing.shape_rules import flatten_rule
 from topiarist.tracing.step import Step
 from topiarist.tracing.units import Fixed, Layout, Whereabouts
 

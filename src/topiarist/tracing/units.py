@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy
 from numpy.typing import NDArray
+from torch import Tensor
 
 Numbers = NDArray[numpy.int64]
 Role = Literal["writes", "passes", "reads"]
@@ -50,6 +51,15 @@ class Fixed:
 
 
 Whereabouts = Layout | Fixed | tuple[Any, ...] | None
+
+
+def everywhere(value: Any, place: Whereabouts) -> Whereabouts:
+    """Give a place to every tensor of a result."""
+    if isinstance(value, Tensor):
+        return place
+    if isinstance(value, (tuple, list)) and any(isinstance(item, Tensor) for item in value):
+        return tuple(everywhere(item, place) for item in value)
+    return None
 
 
 @dataclass
