@@ -9,6 +9,8 @@ from topiarist.errors import ModelError, TopiaristError
 from topiarist.models.evaluation import evaluating
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import Batches, Calibration, count_inputs
+from topiarist.surgery.constants import move_constants
+from topiarist.surgery.containers import find_layer
 from topiarist.surgery.deepening import deepen_network
 from topiarist.surgery.edits import (
     DeepenNetwork,
@@ -87,6 +89,8 @@ def carry_out(
         raise ModelError("the plan has no numbers for its refit: give calibration data")
     whole = deepcopy(model) if refitted else model
     found = anatomy_for(edit, model, example_input)
+    if isinstance(edit, RemoveUnits) and edit.biased and example_input is not None:
+        move_constants(model, edit, found, example_input)
     readers, rows = change_structure(model, edit, found, structure_only=False)
     if calibration is not None and refitted:
         batches = Batches(calibration, model, count_inputs(example_input))
@@ -136,8 +140,8 @@ def remove(model: nn.Module, edit: RemoveUnits, found: Anatomy, structure_only: 
     """Remove units of one or several spaces."""
     changes = {name: removal(free_space(found, name), units) for name, units in edit.units.items()}
     rows = change_widths(model, found.spaces, changes, structure_only=structure_only)
-    for name in edit.biased:
-        layers.ensure_bias(model.get_submodule(name), torch.nan if structure_only else 0.0)
+    for name in edit.biased if structure_only else ():
+        layers.ensure_bias(find_layer(model, name), torch.nan)
     readers = (place for name in edit.units for place in found.spaces[name].consumers)
     return {place.module: place.repeat for place in readers}, rows
 

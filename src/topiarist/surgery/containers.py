@@ -36,8 +36,8 @@ def insert_after(model: nn.Module, path: str, node: fx.Node, layers: Mapping[str
     """Put layers right after a layer: next to it in a sequence, or together with it in a new one."""
     parent, name = parent_of(model, path)
     if not runs_in_order(model, path, node):
-        parent._modules[name] = nn.Sequential(OrderedDict(layer=parent._modules[name], **layers))  # type: ignore[arg-type]
-        parent._modules[name].training = model.get_submodule(path).training  # type: ignore[union-attr]
+        layer = model.get_submodule(path)
+        parent._modules[name] = in_mode_of(layer, nn.Sequential(OrderedDict(layer=layer, **layers)))
         return
     ordered: dict[str, nn.Module | None] = {}
     for known, module in parent._modules.items():
@@ -62,7 +62,13 @@ def take_out(model: nn.Module, path: str, node: fx.Node) -> None:
     if runs_in_order(model, path, node):
         del parent._modules[name]
     else:
-        parent._modules[name] = nn.Identity()
+        parent._modules[name] = in_mode_of(model.get_submodule(path), nn.Identity())
+
+
+def in_mode_of(layer: nn.Module, container: nn.Module) -> nn.Module:
+    """Give a module, but not those inside it, the mode of a layer: training or evaluation."""
+    container.training = layer.training
+    return container
 
 
 def replace_layer(model: nn.Module, path: str, layer: nn.Module) -> None:

@@ -7,10 +7,14 @@ from pydantic import Field, NonNegativeInt, PositiveInt
 from topiarist.settings import Settings
 
 Unit = NonNegativeInt
+Count = Annotated[int, Field(ge=1, le=2**20)]
 
 
 class RemoveUnits(Settings):
-    """Units that go, by space. `refit`: the layers that read them were refitted. `biased`: layers that got a bias."""
+    """Units that go, by space.
+
+    `refit`: the layers that read them are refitted. `biased`: layers into whose biases units move that are constant.
+    """
 
     kind: Literal["remove"] = "remove"
     units: dict[str, tuple[Unit, ...]]
@@ -40,7 +44,7 @@ class WidenSpace(Settings):
 
     kind: Literal["widen"] = "widen"
     space: str
-    by: PositiveInt
+    by: Count
     seed: NonNegativeInt
 
 
@@ -49,7 +53,7 @@ class GrowSpace(Settings):
 
     kind: Literal["grow"] = "grow"
     space: str
-    by: PositiveInt
+    by: Count
     seed: NonNegativeInt
 
 

@@ -1,20 +1,40 @@
 """The shape of an example input as data, so that a plan can be replayed without one."""
 
+import math
 from typing import Any
 
 import torch
+from pydantic import NonNegativeInt, field_validator
 from torch import Tensor
 
 from topiarist.errors import ModelError
 from topiarist.settings import Settings
 from topiarist.tracing import Inputs
 
+MOST_ELEMENTS = 2**28
+
 
 class Shape(Settings):
     """Shape and type of one tensor."""
 
-    shape: tuple[int, ...]
+    shape: tuple[NonNegativeInt, ...]
     dtype: str
+
+    @field_validator("dtype")
+    @classmethod
+    def check_dtype(cls, value: str) -> str:
+        """Refuse what is no type of torch's."""
+        if not isinstance(getattr(torch, value, None), torch.dtype):
+            raise ValueError("must be the name of a type of torch's")
+        return value
+
+    @field_validator("shape")
+    @classmethod
+    def check_shape(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        """Refuse what would not fit in memory."""
+        if math.prod(value) > MOST_ELEMENTS:
+            raise ValueError(f"must have at most {MOST_ELEMENTS} elements")
+        return value
 
     def make(self) -> Tensor:
         """Give a tensor of zeros."""
@@ -38,6 +58,17 @@ def shape_of_tensor(value: Any) -> Shape:
     if not isinstance(value, Tensor):
         raise ModelError(f"the example input must be made of tensors; found {type(value).__name__}")
     return Shape(shape=tuple(value.shape), dtype=str(value.dtype).removeprefix("torch."))
+
+
+def read_example(record: Any) -> Example | None:
+    """Read an example from what JSON is made of."""
+    if record is None:
+        return None
+    if isinstance(record, (list, tuple)):
+        return tuple(Shape(**entry) for entry in record)
+    if isinstance(record.get("dtype"), str):
+        return Shape(**record)
+    return {name: Shape(**entry) for name, entry in record.items()}
 
 
 def make_example(example: Example) -> Inputs:

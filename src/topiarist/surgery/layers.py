@@ -7,6 +7,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
+from topiarist.errors import ModelError
+
 ROW_TENSORS = ("weight", "bias", "running_mean", "running_var")
 
 
@@ -124,6 +126,8 @@ def pads_with_zeros(module: nn.Module) -> bool:
 
 def ensure_bias(module: nn.Module, value: float) -> None:
     """Give a layer that has no bias one of equal values."""
+    if not isinstance(module, (nn.Linear, _ConvNd)):
+        raise ModelError(f"a {type(module).__name__} cannot have a bias")
     if bias_of(module) is None:
         put(module, "bias", weight_of(module).new_full((len(weight_of(module)),), value))
 

@@ -8,9 +8,9 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
-from topiarist.errors import ModelError
+from topiarist.errors import ModelError, SettingsError
 from topiarist.surgery.edits import Edit
-from topiarist.surgery.examples import Example
+from topiarist.surgery.examples import Example, read_example
 
 ATTRIBUTE = "_topiarist_plan"
 Numbers = Mapping[str, Tensor]
@@ -61,7 +61,7 @@ class Plan:
         """Read what `to_json` gave."""
         try:
             record = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ModelError(f"the plan cannot be read: {error}") from error
         if not isinstance(record, dict):
             raise ModelError(f"a plan is a JSON object; found a {type(record).__name__}")
@@ -70,13 +70,17 @@ class Plan:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Plan":
         """Read what `to_record` gave."""
+        if set(record) != {"edits", "example"}:
+            raise ModelError(f"a plan has edits and an example; found {', '.join(map(str, record)) or 'nothing'}")
         try:
-            edits = TypeAdapter(tuple[Edit, ...]).validate_python(record.get("edits", ()))
-            return cls(edits, TypeAdapter(Example | None).validate_python(record.get("example")))
+            edits = TypeAdapter(tuple[Edit, ...]).validate_python(record["edits"])
+            return cls(edits, read_example(record["example"]))
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
             raise ModelError(f"the plan cannot be read ({where}: {first['msg']})") from error
+        except (SettingsError, TypeError, AttributeError) as error:
+            raise ModelError(f"the plan cannot be read: {error}") from error
 
 
 def plan_of(model: nn.Module) -> Plan:
