@@ -222,14 +222,12 @@ class Positioned(nn.Module):
         return given
 
 
-@pytest.mark.xfail(reason="a linear layer is asked for its first row only, not for all positions", strict=True)
 def test_a_constant_that_depends_on_the_position_in_a_sequence_stays() -> None:
     model, example = built(Positioned, (2, 7, 3), seed=0)
     clear_incoming(model, anatomy(model, example).space("embed"), 2)
     assert_same(surgery.compact(model, example), model, example)
 
 
-@pytest.mark.xfail(reason="a constant may depend on the size of the example", strict=True)
 def test_a_compact_network_computes_the_same_for_images_of_another_size() -> None:
     model, example = built(
         lambda: nn.Sequential(
@@ -270,7 +268,6 @@ def test_the_plan_of_a_compact_network_makes_it_again() -> None:
     assert_identical(surgery.apply(surgery.plan_of(smaller), model, example), smaller)
 
 
-@pytest.mark.xfail(reason="the constants are numbers, which JSON has not: they are lost without a word", strict=True)
 def test_the_plan_of_a_compact_network_as_json_makes_it_again_or_is_refused() -> None:
     model, example = idle()
     smaller = surgery.compact(model, example)

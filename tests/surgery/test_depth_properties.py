@@ -78,7 +78,6 @@ def test_a_new_layer_is_an_identity_that_is_trained() -> None:
     assert added.weight.requires_grad
 
 
-@pytest.mark.xfail(reason="the sequence or identity in the place of a layer is in training mode", strict=True)
 @pytest.mark.parametrize(
     "edit",
     [
