@@ -303,3 +303,10 @@ def test_an_edit_that_the_networks_own_code_forbids_is_refused() -> None:
     model, example = built(Sized, (2, 3), seed=0)
     with untouched(model), pytest.raises(ModelError, match="the network's own code does not allow this edit: six"):
         surgery.remove_units(model, example, space="layer", units=[0])
+
+
+def test_a_plan_reads_like_a_list() -> None:
+    model, example = NETWORKS["residual"](0)
+    deep = surgery.deepen(surgery.remove_units(model, example, space="stem", units=[1, 2]), example, after="pool")
+    assert str(surgery.plan_of(deep)) == "1. remove 2 of 'stem'\n2. deepen after 'pool'"
+    assert str(Plan()) == "no edits"

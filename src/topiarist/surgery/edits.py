@@ -21,6 +21,10 @@ class RemoveUnits(Settings):
     refit: bool = False
     biased: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        spaces = ", ".join(f"{len(units)} of '{space}'" for space, units in self.units.items())
+        return f"remove {spaces or 'nothing'}{' and refit' if self.refit else ''}"
+
 
 class Merge(Settings):
     """One unit expressed by another: h_unit ≈ scale · h_into + shift. A complement has scale -1 and shift 1."""
@@ -38,6 +42,9 @@ class MergeUnits(Settings):
     space: str
     merges: tuple[Merge, ...]
 
+    def __str__(self) -> str:
+        return f"merge {len(self.merges)} of '{self.space}' into others"
+
 
 class WidenSpace(Settings):
     """Copies of units, whose outgoing weights are split unevenly; the seed decides which units and which shares."""
@@ -46,6 +53,9 @@ class WidenSpace(Settings):
     space: str
     by: Count
     seed: NonNegativeInt
+
+    def __str__(self) -> str:
+        return f"widen '{self.space}' by {self.by}"
 
 
 class GrowSpace(Settings):
@@ -56,6 +66,9 @@ class GrowSpace(Settings):
     by: Count
     seed: NonNegativeInt
 
+    def __str__(self) -> str:
+        return f"grow '{self.space}' by {self.by}"
+
 
 class DeepenNetwork(Settings):
     """An identity layer after a layer, with batch norm or not."""
@@ -63,6 +76,9 @@ class DeepenNetwork(Settings):
     kind: Literal["deepen"] = "deepen"
     after: str
     batch_norm: bool = False
+
+    def __str__(self) -> str:
+        return f"deepen after '{self.after}'{' with batch norm' if self.batch_norm else ''}"
 
 
 class FoldLayer(Settings):
@@ -73,6 +89,9 @@ class FoldLayer(Settings):
     linearise: bool = False
     refit: bool = False
 
+    def __str__(self) -> str:
+        return f"fold '{self.layer}'{' and refit' if self.refit else ''}"
+
 
 class FactoriseLayer(Settings):
     """A layer as the product of two thinner ones."""
@@ -80,6 +99,9 @@ class FactoriseLayer(Settings):
     kind: Literal["factorise"] = "factorise"
     layer: str
     rank: PositiveInt
+
+    def __str__(self) -> str:
+        return f"factorise '{self.layer}' to rank {self.rank}"
 
 
 Edit = Annotated[

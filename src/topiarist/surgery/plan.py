@@ -31,6 +31,9 @@ class Plan:
     def __len__(self) -> int:
         return len(self.edits)
 
+    def __str__(self) -> str:
+        return "\n".join(f"{number}. {edit}" for number, edit in enumerate(self.edits, 1)) or "no edits"
+
     def __iter__(self) -> Iterator[Edit]:
         return iter(self.edits)
 

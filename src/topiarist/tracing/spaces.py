@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy
@@ -23,7 +23,7 @@ class Place:
     module: str
     role: Role
     length: int
-    positions: NDArray[numpy.int64]
+    positions: NDArray[numpy.int64] = field(repr=False)
     parameter: str | None = None
     dimension: int = 0
     uneven: bool = False
