@@ -12,6 +12,7 @@ from torch import Tensor, fx, nn
 from topiarist.errors import ModelError
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 
+OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
 LEAVES = (
     nn.Linear,
@@ -87,10 +88,26 @@ def find_calls(model: nn.Module, example_input: Inputs) -> Iterator[Call]:
 
     They run in a copy that shares the parameters: forward may count, remember or write into buffers.
     """
-    copy = deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
+    copy = sharing_copy(model)
     args, kwargs = arguments(model, example_input)
     with evaluating(copy):
         yield from run(copy, graph_of(copy, args, kwargs), args, kwargs)
+
+
+def sharing_copy(model: nn.Module) -> nn.Module:
+    """Copy a network, but not its parameters and hooks: several times as fast as `deepcopy`."""
+    copies = {module: type(module).__new__(type(module)) for module in model.modules()}
+    memo: dict[int, Any] = {id(parameter): parameter for parameter in model.parameters()}
+    memo |= {id(module): copy for module, copy in copies.items()}
+    for module, copy in copies.items():
+        for name, value in vars(module).items():
+            if name == "_modules":
+                vars(copy)[name] = {child: None if own is None else copies[own] for child, own in value.items()}
+            elif name in OF_EVERY_MODULE - {"_buffers"}:
+                vars(copy)[name] = value.copy() if isinstance(value, dict) else value
+            else:
+                vars(copy)[name] = deepcopy(value, memo)
+    return copies[model]
 
 
 def arguments(model: nn.Module, example_input: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -4,7 +4,6 @@ Every row that a layer writes gets a number. An addition ties numbers together; 
 other; what passes through keeps them. At the end, rows with one number are one unit.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -101,9 +100,13 @@ class Units:
             unit = self.parents[unit]
         return unit
 
-    def roots(self, units: Iterable[int]) -> Numbers:
+    def roots(self, units: Numbers) -> Numbers:
         """Give the numbers that stand for units."""
-        return numpy.fromiter((self.find(int(unit)) for unit in units), dtype=numpy.int64)
+        found = numpy.array(self.parents)
+        while not numpy.array_equal(found, found[found]):
+            found = found[found]
+        given: Numbers = found[units]
+        return given
 
     def tie(self, left: Numbers, right: Numbers) -> None:
         """Make units one and the same, pair by pair; the earlier number stands for both."""
