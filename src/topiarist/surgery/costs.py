@@ -1,14 +1,18 @@
 """What a network would cost with other widths: parameters and multiply-accumulates as formulas of the widths."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.surgery import layers
 from topiarist.tracing import Anatomy, Place
+
+Measure = Literal["parameters", "macs"]
 
 
 @dataclass
@@ -55,10 +59,12 @@ class Costs:
     def __init__(self, model: nn.Module, found: Anatomy) -> None:
         self.widths = {name: space.size for name, space in found.free.items()}
         self.layers: dict[str, LayerCost] = {}
+        self.meeting: defaultdict[str, dict[str, LayerCost]] = defaultdict(dict)
         for name, space in found.free.items():
             for place in (*space.producers, *space.passes, *space.consumers):
                 cost = self.layers.setdefault(place.name, layer_cost(model, place, found))
                 (cost.columns if place.role == "reads" else cost.rows).add(name, place)
+                self.meeting[name][place.name] = cost
         for path in found.calls:
             module = model.get_submodule(path)
             if path not in self.layers and isinstance(module, (nn.Linear, _ConvNd)):
@@ -75,6 +81,11 @@ class Costs:
         """Give the multiply-accumulates of linear layers and convolutions for one sample."""
         full = {**self.widths, **widths}
         return sum(layer.macs(full) for layer in self.layers.values())
+
+    def difference(self, measure: Measure, name: str, wide: Mapping[str, int], narrow: Mapping[str, int]) -> int:
+        """Give what is saved where the width of one space alone changes: only layers that meet it count."""
+        formulas = [getattr(layer, measure) for layer in self.meeting[name].values()]
+        return sum(formula(wide) - formula(narrow) for formula in formulas)
 
 
 def layer_cost(model: nn.Module, place: Place, found: Anatomy) -> LayerCost:
