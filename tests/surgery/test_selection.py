@@ -10,8 +10,8 @@ from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor
 
 from topiarist.randomness import generator
+from topiarist.surgery.moments import RIDGE
 from topiarist.surgery.selection import (
-    RIDGE,
     SMALLEST_GAIN,
     Evidence,
     damped,

@@ -49,7 +49,7 @@ REFUSED: dict[str, tuple[Callable[[Any, Tensor], Any], tuple[int, ...], Makers, 
         lambda net, x: net.last(net.up(net.wide(net.before(x)))),
         IMAGES,
         {**CONVOLVED, "up": lambda: nn.ConvTranspose2d(6, 4, 2), "last": lambda: nn.Conv2d(4, 2, 1)},
-        r"'up' \(ConvTranspose2d\): transposed convolutions are out of scope",
+        r"'up' \(ConvTranspose2d\): transposed and three-dimensional convolutions are out of scope",
     ),
     "written size": (
         lambda net, x: net.head(net.wide(net.before(x)).view(x.size(0), 6, 16).mean(-1)),

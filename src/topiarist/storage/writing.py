@@ -62,7 +62,10 @@ def spec_to_write(model: nn.Module) -> dict[str, Any] | None:
     plan, spec = plan_of(model), card_of(model).spec
     if spec is None or not plan.edits:
         return spec_of(model)
-    return spec if repr(rebuild(plan, build(spec))) == repr(model) else None
+    try:
+        return spec if repr(rebuild(plan, build(spec))) == repr(model) else None
+    except ModelError:  # the network was changed by hand between edits
+        return None
 
 
 def unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -13,8 +13,8 @@ from topiarist.errors import ModelError, SettingsError
 from topiarist.surgery.calibration import Batches, Calibration, count_inputs
 from topiarist.surgery.costs import Costs, Measure
 from topiarist.surgery.evidence import gather_evidence
+from topiarist.surgery.rounding import round_up
 from topiarist.surgery.selection import eliminate
-from topiarist.surgery.widths import round_up
 from topiarist.tracing import Anatomy, Inputs, anatomy
 
 Widths = dict[str, int]

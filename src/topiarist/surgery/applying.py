@@ -1,15 +1,15 @@
 """Carries out edits: on a copy of a network, which carries its plan from then on."""
 
-from copy import deepcopy
-
 import torch
 from torch import nn
 
 from topiarist.errors import ModelError, TopiaristError
+from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating
+from topiarist.randomness import isolated
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import Batches, Calibration, count_inputs
-from topiarist.surgery.constants import move_constants
+from topiarist.surgery.constant_units import move_constants
 from topiarist.surgery.containers import find_layer
 from topiarist.surgery.deepening import deepen_network
 from topiarist.surgery.edits import (
@@ -40,12 +40,14 @@ def apply(
 ) -> nn.Module:
     """Give a copy of a network with the edits of a plan, which it adds to its own plan.
 
-    A refit takes its numbers from the plan or, where a plan came from JSON and has none, from calibration data.
+    A refit is made anew on calibration data. Without them it takes its numbers from the plan, which are right for the
+    weights that the plan was made on; a plan that came from JSON has none.
     """
     given = example_for(plan, example_input)
-    copy = deepcopy(model)
-    for edit, numbers in plan.steps():
-        carry_out(copy, edit, given, numbers=numbers, calibration=calibration)
+    with torch.inference_mode(False):
+        copy = copied_with_plan(model)
+        for edit, numbers in plan.steps():
+            carry_out(copy, edit, given, numbers=numbers, calibration=calibration)
     return copy
 
 
@@ -53,17 +55,30 @@ def perform(
     model: nn.Module, edit: Edit, example_input: Inputs | None, *, calibration: Calibration | None = None
 ) -> nn.Module:
     """Give a copy of a network with one edit."""
-    copy = deepcopy(model)
-    carry_out(copy, edit, example_input, calibration=calibration)
+    with torch.inference_mode(False):
+        copy = copied_with_plan(model)
+        carry_out(copy, edit, example_input, calibration=calibration)
     return copy
 
 
-def rebuild(plan: Plan, model: nn.Module) -> nn.Module:
-    """Give a copy of a network with the structure that a plan makes; what is new in it has no values yet."""
-    copy = deepcopy(model)
+def copied_with_plan(model: nn.Module) -> nn.Module:
+    """Copy a network with its card and its plan."""
+    copy = copied(model)
+    attach_plan(copy, plan_of(model))
+    return copy
+
+
+def rebuild(plan: Plan, model: nn.Module, *, shadow: nn.Module | None = None) -> nn.Module:
+    """Give a copy of a network with the structure that a plan makes; what is new in it has no values yet.
+
+    The same is done in place to a `shadow`: a network of the same layers that need not be able to run.
+    """
+    copy = copied(model)
     given = example_for(plan, None)
     for edit in plan.edits:
-        change_structure(copy, edit, anatomy_for(edit, copy, given), structure_only=True)
+        found = anatomy_for(edit, copy, given)
+        for network in (copy,) if shadow is None else (copy, shadow):
+            change_structure(network, edit, found, structure_only=True)
     attach_plan(copy, plan)
     return copy
 
@@ -84,10 +99,12 @@ def carry_out(
     calibration: Calibration | None = None,
 ) -> None:
     """Make one edit in place, and add it to the network's plan."""
-    refitted = isinstance(edit, (RemoveUnits, FoldLayer)) and edit.refit and not numbers
+    example = None if example_input is None else shape_of(example_input)
+    known = bool(numbers) and calibration is None  # they are for the network that the plan was made on
+    refitted = isinstance(edit, (RemoveUnits, FoldLayer)) and edit.refit and not known
     if refitted and calibration is None:
         raise ModelError("the plan has no numbers for its refit: give calibration data")
-    whole = deepcopy(model) if refitted else model
+    whole = copied(model) if refitted else model
     found = anatomy_for(edit, model, example_input)
     if isinstance(edit, RemoveUnits) and edit.biased and example_input is not None:
         move_constants(model, edit, found, example_input)
@@ -95,10 +112,9 @@ def carry_out(
     if calibration is not None and refitted:
         batches = Batches(calibration, model, count_inputs(example_input))
         numbers = refit(whole, model, found, readers, rows, batches)
-    put_numbers(model, numbers or {})
+    put_numbers(model, numbers or {})  # a refit has put its own already; those of a plan come here
     if example_input is not None:
         check_runs(model, example_input)
-    example = None if example_input is None else shape_of(example_input)
     attach_plan(model, plan_of(model).then(edit, numbers, example))
 
 
@@ -125,7 +141,7 @@ def change_structure(model: nn.Module, edit: Edit, found: Anatomy, *, structure_
         case RemoveUnits():
             return remove(model, edit, found, structure_only)
         case MergeUnits() | WidenSpace() | GrowSpace():
-            change = reexpression(free_space(found, edit.space), edit)
+            change = reexpression(free_space(found, edit.space), edit, structure_only)
             change_widths(model, found.spaces, {edit.space: change}, structure_only=structure_only)
         case DeepenNetwork():
             deepen_network(model, edit, found, structure_only)
@@ -150,7 +166,7 @@ def check_runs(model: nn.Module, example_input: Inputs) -> None:
     """Make sure that a network still runs: its code may hold a size that no one could see."""
     args, kwargs = arguments(model, example_input)
     try:
-        with evaluating(model):
+        with evaluating(model), isolated(0):
             model(*args, **kwargs)
     except TopiaristError:
         raise

@@ -5,18 +5,18 @@ needed is what the readers got in the whole network. No labels, no gradients.
 """
 
 from collections.abc import Mapping
-from copy import deepcopy
 
 from torch import Tensor, nn
 
 from topiarist.errors import ModelError
+from topiarist.models.copying import copied
 from topiarist.surgery.calibration import Batches, Calibration, count_inputs
 from topiarist.surgery.evidence import gather_evidence
 from topiarist.surgery.reexpressions import free_space, removal
 from topiarist.surgery.refit import refit
+from topiarist.surgery.rounding import round_up
 from topiarist.surgery.selection import Strategy, select
 from topiarist.surgery.width import change_widths
-from topiarist.surgery.widths import round_up
 from topiarist.tracing import Anatomy, Inputs, anatomy
 
 
@@ -37,7 +37,7 @@ def choose_units(
     found = anatomy(model, example_input, partial=True)
     widths = {name: wanted_width(found, name, count, multiple_of) for name, count in keep.items()}
     batches = Batches(calibration, model, count_inputs(example_input))
-    cut = deepcopy(model)
+    cut = copied(model)
     rows: dict[str, Tensor] = {}
     chosen: dict[str, tuple[int, ...]] = {}
     for name in found.spaces:

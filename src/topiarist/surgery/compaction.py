@@ -5,20 +5,18 @@ constant, which moves to the biases of the layers that read it. What goes may le
 looked at again until nothing changes.
 """
 
-from copy import deepcopy
-
 import numpy
 from torch import nn
 
-from topiarist.surgery.applying import perform
-from topiarist.surgery.constants import constant_output, find_constant, find_unread
+from topiarist.surgery.applying import copied_with_plan, perform
+from topiarist.surgery.constant_units import constant_output, find_constant, find_unread
 from topiarist.surgery.edits import RemoveUnits
 from topiarist.tracing import Inputs, anatomy
 
 
 def compact(model: nn.Module, example_input: Inputs) -> nn.Module:
     """Remove the units that do nothing; the network computes the same. What cannot be followed is an error."""
-    current = deepcopy(model)
+    current = copied_with_plan(model)
     while (edit := find_idle(current, example_input)).units:
         current = perform(current, edit, example_input)
     return current

@@ -20,6 +20,10 @@ def parent_of(model: nn.Module, path: str) -> tuple[nn.Module, str]:
     """Give the module that holds a layer, and the layer's name in it."""
     if not path:
         raise ModelError("the network itself cannot be replaced: name one of its layers")
+    layer = find_layer(model, path)
+    others = [name for name, module in model.named_modules(remove_duplicate=False) if module is layer and name != path]
+    if others:
+        raise ModelError(f"'{path}' is the same layer as '{others[0]}': a layer with two names cannot be replaced")
     above, _, name = path.rpartition(".")
     return model.get_submodule(above), name
 

@@ -39,7 +39,7 @@ def deepen_network(model: nn.Module, edit: DeepenNetwork, found: Anatomy, struct
         new["deeper_activation"] = copied(layer)
     elif (follower := following_activation(model, seen)) is not None:
         new = {"deeper_activation": follower, **new}  # the one that follows comes right after the new layer
-    like = numbers_of(model)
+    like = next((parameter for parameter in layer.parameters()), numbers_of(model))
     for module in new.values():
         module.to(like.device, like.dtype).train(layer.training)
         if structure_only:

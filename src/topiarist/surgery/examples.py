@@ -1,6 +1,7 @@
 """The shape of an example input as data, so that a plan can be replayed without one."""
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -11,7 +12,8 @@ from topiarist.errors import ModelError
 from topiarist.settings import Settings
 from topiarist.tracing import Inputs
 
-MOST_ELEMENTS = 2**28
+MOST_ELEMENTS = 2**26
+MOST_INPUTS = 16
 
 
 class Shape(Settings):
@@ -32,7 +34,7 @@ class Shape(Settings):
     @classmethod
     def check_shape(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         """Refuse what would not fit in memory."""
-        if math.prod(value) > MOST_ELEMENTS:
+        if math.prod(max(size, 1) for size in value) > MOST_ELEMENTS:
             raise ValueError(f"must have at most {MOST_ELEMENTS} elements")
         return value
 
@@ -46,7 +48,7 @@ Example = Shape | tuple[Shape, ...] | dict[str, Shape]
 
 def shape_of(example_input: Inputs) -> Example:
     """Describe an example input: a tensor, a sequence of tensors, or a mapping of them by name."""
-    if isinstance(example_input, dict):
+    if isinstance(example_input, Mapping):
         return {name: shape_of_tensor(value) for name, value in example_input.items()}
     if isinstance(example_input, (tuple, list)):
         return tuple(shape_of_tensor(value) for value in example_input)
@@ -64,6 +66,8 @@ def read_example(record: Any) -> Example | None:
     """Read an example from what JSON is made of."""
     if record is None:
         return None
+    if len(record) > MOST_INPUTS:
+        raise ModelError(f"a network takes at most {MOST_INPUTS} inputs; found {len(record)}")
     if isinstance(record, (list, tuple)):
         return tuple(Shape(**entry) for entry in record)
     if isinstance(record.get("dtype"), str):

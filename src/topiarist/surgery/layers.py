@@ -26,7 +26,9 @@ def put(module: nn.Module, name: str, values: Tensor) -> None:
         old = module._parameters.get(name)
         like = module._parameters["weight"] if old is None else old
         trained = like is not None and like.requires_grad
-        module._parameters[name] = nn.Parameter(values.detach(), requires_grad=trained)
+        new = nn.Parameter(values.detach(), requires_grad=trained)
+        vars(new).update(vars(old) if old is not None else {})  # marks such as `no_weight_decay`
+        module._parameters[name] = new
 
 
 def device_of(module: nn.Module) -> torch.device:

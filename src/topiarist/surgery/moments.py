@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from topiarist.errors import DataError
+
 RIDGE = 1e-4
 SMALLEST = 1e-100  # a ridge for features that are all constant
 
@@ -62,6 +64,8 @@ class Moments:
         """Give the second moments, about the means or about zero, and the means."""
         gram, cross = torch.as_tensor(self.features) / self.count, torch.as_tensor(self.products) / self.count
         x, y = torch.as_tensor(self.feature_sum) / self.count, torch.as_tensor(self.target_sum) / self.count
+        if not bool(gram.isfinite().all() and cross.isfinite().all()):
+            raise DataError("the calibration data give values that are no finite numbers")
         if centred:
             gram, cross = gram - torch.outer(x, x), cross - torch.outer(x, y)
         return gram, cross, x, y

@@ -20,15 +20,15 @@ def free_space(found: Anatomy, name: str) -> Space:
     return space
 
 
-def reexpression(space: Space, edit: MergeUnits | WidenSpace | GrowSpace) -> Reexpression:
-    """Give what an edit means for the units of its space."""
+def reexpression(space: Space, edit: MergeUnits | WidenSpace | GrowSpace, structure_only: bool) -> Reexpression:
+    """Give what an edit means for the units of its space; where only the structure counts, units are not mixed."""
     match edit:
         case MergeUnits():
             return merging(space, edit)
         case WidenSpace():
-            return widening(space, edit)
+            return widening(space, edit, structure_only)
         case GrowSpace():
-            return growing(space, edit)
+            return growing(space, edit, structure_only)
 
 
 def removal(space: Space, units: Sequence[int]) -> Reexpression:
@@ -74,11 +74,13 @@ def check_merge(space: Space, merge: Merge, gone: Sequence[int]) -> None:
         raise ModelError(f"unit {merge.unit} of '{space.name}' cannot merge into unit {merge.into}, which goes itself")
 
 
-def widening(space: Space, edit: WidenSpace) -> Reexpression:
+def widening(space: Space, edit: WidenSpace, structure_only: bool) -> Reexpression:
     """Some units are copied; what they sent out is split between the copies, unevenly so that they can diverge."""
     random = generator(edit.seed, "widen")
     copies = numpy.full(space.size, 1 + edit.by // space.size, dtype=numpy.int64)
     copies[torch.randperm(space.size, generator=random)[: edit.by % space.size].numpy()] += 1
+    if structure_only:
+        return Reexpression(copies=copies)
     mix = torch.zeros(space.size, int(copies.sum()), dtype=torch.float64)
     ends = numpy.cumsum(copies)
     for unit, (start, end) in enumerate(zip(ends - copies, ends, strict=True)):
@@ -87,9 +89,9 @@ def widening(space: Space, edit: WidenSpace) -> Reexpression:
     return Reexpression(copies=copies, mix=mix)
 
 
-def growing(space: Space, edit: GrowSpace) -> Reexpression:
+def growing(space: Space, edit: GrowSpace, structure_only: bool) -> Reexpression:
     """Fresh units stand behind the last one, and nothing reads them yet."""
     copies = numpy.ones(space.size, dtype=numpy.int64)
     copies[-1] += edit.by
-    mix = torch.eye(space.size, space.size + edit.by, dtype=torch.float64)
+    mix = None if structure_only else torch.eye(space.size, space.size + edit.by, dtype=torch.float64)
     return Reexpression(copies=copies, mix=mix, fresh=edit.by, seed=edit.seed)

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from topiarist.errors import SettingsError
+from topiarist.surgery.moments import RIDGE
 
-RIDGE = 1e-4
 SMALLEST_GAIN = 1e-7
 MOST_WORK = 2**22  # among many units, exchanges cost much and mend little
 Strategy = Literal["best", "elimination", "matching"]

@@ -1,7 +1,6 @@
 """Optimizer transplant: after an edit, what the optimizer knows of a parameter follows it into the new network."""
 
 import inspect
-from copy import deepcopy
 from itertools import takewhile
 from typing import Any
 
@@ -10,6 +9,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from topiarist.errors import ModelError
+from topiarist.models.copying import copied
 from topiarist.surgery.applying import rebuild
 from topiarist.surgery.plan import Plan, plan_of
 
@@ -20,6 +20,8 @@ def transplant(optimizer: Optimizer, model: nn.Module, new_model: nn.Module) -> 
     Parameters that survive keep their state, cut and copied as they are; new ones begin without. Both networks and the
     old optimizer are left as they are.
     """
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise ModelError("the state of LBFGS belongs to no single parameter and cannot be carried over")
     origins = find_origins(model, new_model)
     old, new = dict(model.named_parameters()), dict(new_model.named_parameters())
     home = new_groups(origins, group_names(optimizer, old))
@@ -58,7 +60,7 @@ def find_origins(model: nn.Module, new_model: nn.Module) -> dict[str, Origin]:
     known, plan = plan_of(model), plan_of(new_model)
     if plan.edits[: len(known)] != known.edits:
         raise ModelError("the new network was not made from the old one: their plans differ")
-    ghost = deepcopy(model).double()
+    ghost = copied(model).cpu().double()
     starts: dict[str, int] = {}
     count = 0
     for name, parameter in ghost.named_parameters():
@@ -66,7 +68,8 @@ def find_origins(model: nn.Module, new_model: nn.Module) -> dict[str, Origin]:
         parameter.data = torch.arange(count, count + parameter.numel(), dtype=torch.float64).reshape(parameter.shape)
         count += parameter.numel()
     rest = Plan(plan.edits[len(known) :], plan.example)
-    replayed = {name: found.detach() for name, found in rebuild(rest, ghost.cpu()).named_parameters()}
+    rebuild(rest, model, shadow=ghost)
+    replayed = {name: found.detach() for name, found in ghost.named_parameters()}
     shapes = {name: parameter.shape for name, parameter in new_model.named_parameters()}
     if {name: found.shape for name, found in replayed.items()} != shapes:
         raise ModelError("the new network was not made from the old one: their parameters differ")

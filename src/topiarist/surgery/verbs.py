@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import torch
 from torch import nn
 
-from topiarist.errors import ModelError
+from topiarist.errors import ModelError, SettingsError
 from topiarist.surgery.applying import perform
 from topiarist.surgery.calibration import Calibration
 from topiarist.surgery.edits import (
@@ -18,8 +18,8 @@ from topiarist.surgery.edits import (
     RemoveUnits,
     WidenSpace,
 )
+from topiarist.surgery.rounding import put_back, round_up
 from topiarist.surgery.unit_numbers import Units, unit_numbers
-from topiarist.surgery.widths import put_back, round_up
 from topiarist.tracing import Inputs, anatomy
 
 
@@ -107,6 +107,8 @@ def factorise(model: nn.Module, *, layer: str, rank: int) -> nn.Module:
 
 def drawn(generator: torch.Generator) -> int:
     """Draw a seed, so that an edit is data and can be replayed."""
+    if not isinstance(generator, torch.Generator):
+        raise SettingsError(f"generator must be a torch.Generator; found {type(generator).__name__}")
     return int(torch.randint(2**62, (), generator=generator, device=generator.device))
 
 

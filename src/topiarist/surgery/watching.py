@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.models.evaluation import evaluating
+from topiarist.randomness import isolated
 
 Seen = tuple[Tensor, Tensor]
 
@@ -26,7 +27,7 @@ def watch(model: nn.Module, path: str, calls: int, args: tuple[Any, ...], kwargs
 
     handle = module.register_forward_hook(remember, with_kwargs=True)
     try:
-        with evaluating(model):
+        with evaluating(model), isolated(0):
             model(*args, **kwargs)
     except EnoughError:
         pass

@@ -91,6 +91,7 @@ def anatomy(model: nn.Module, example_input: Inputs, *, partial: bool = False) -
         if call.module is not None:
             calls[call.place] = seen(call, places[call.node], calls.get(call.place))
     units.fix_parameters()
+    units.fix_sizes()
     samples = next((len(value) for value in values.values() if isinstance(value, Tensor) and value.ndim), 1)
     return Anatomy(find_spaces(units), calls, tuple(opaque), samples)
 

@@ -3,7 +3,6 @@
 import operator
 from collections.abc import Iterator
 
-import numpy
 import torch
 from torch import Tensor, fx
 
@@ -12,12 +11,8 @@ from topiarist.tracing.units import Layout
 
 
 def fix_foreign(step: Step, size: fx.Node) -> None:
-    """Fix units whose number is taken from that of others: both must stay as they are."""
-    own = step.units.roots(step.tracked.units)
-    for layout in counted_layouts(step, size):
-        if not numpy.array_equal(numpy.unique(own), numpy.unique(step.units.roots(layout.units))):
-            for units in (layout.units, step.tracked.units):
-                step.units.fix(units, "one size stands for two sets of units")
+    """Note units whose number is taken from that of others: unless they turn out to be the same, both must stay."""
+    step.units.same_size += [(step.tracked.units, layout.units) for layout in counted_layouts(step, size)]
 
 
 def fix_counted(step: Step) -> None:

@@ -8,9 +8,12 @@ from types import NoneType
 from typing import Any
 
 from torch import Tensor, fx, nn
+from torch.nn.parameter import is_lazy
 
 from topiarist.errors import ModelError
+from topiarist.models.copying import copying
 from topiarist.models.evaluation import evaluating, numbers_of, placed
+from topiarist.randomness import isolated
 
 OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
@@ -88,26 +91,48 @@ def find_calls(model: nn.Module, example_input: Inputs) -> Iterator[Call]:
 
     They run in a copy that shares the parameters: forward may count, remember or write into buffers.
     """
-    copy = sharing_copy(model)
+    check_forwards(model)
+    with copying():
+        copy = sharing_copy(model)
     args, kwargs = arguments(model, example_input)
-    with evaluating(copy):
+    with evaluating(copy), isolated(0):
         yield from run(copy, graph_of(copy, args, kwargs), args, kwargs)
 
 
+def check_forwards(model: nn.Module) -> None:
+    """Refuse networks whose code cannot be seen: wrapped ones, and forwards that were replaced in an object."""
+    inside = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
+    if (wrapper := type(model).__name__) in inside:
+        raise ModelError(f"the network is wrapped in {wrapper}: give the one inside, model.{inside[wrapper]}")
+    for name, module in model.named_modules():
+        if "forward" in vars(module):
+            raise ModelError(f"the forward of {described(name)} was replaced in this object: write it in a class")
+        if any(is_lazy(parameter) for parameter in module.parameters(recurse=False)):
+            raise ModelError(f"{described(name)} has no values yet: run the network on a batch first")
+
+
 def sharing_copy(model: nn.Module) -> nn.Module:
-    """Copy a network, but not its parameters and hooks: several times as fast as `deepcopy`."""
-    copies = {module: type(module).__new__(type(module)) for module in model.modules()}
+    """Copy a network, but not its parameters: several times as fast as `deepcopy`, which classes of their own need."""
     memo: dict[int, Any] = {id(parameter): parameter for parameter in model.parameters()}
+    if not all(copies_plainly(type(module)) for module in model.modules()):
+        return deepcopy(model, memo)
+    copies = {module: type(module).__new__(type(module)) for module in model.modules()}
     memo |= {id(module): copy for module, copy in copies.items()}
     for module, copy in copies.items():
         for name, value in vars(module).items():
             if name == "_modules":
                 vars(copy)[name] = {child: None if own is None else copies[own] for child, own in value.items()}
-            elif name in OF_EVERY_MODULE - {"_buffers"}:
+            elif name == "_parameters" or (name in OF_EVERY_MODULE and not value):
                 vars(copy)[name] = value.copy() if isinstance(value, dict) else value
             else:
                 vars(copy)[name] = deepcopy(value, memo)
     return copies[model]
+
+
+def copies_plainly(kind: type) -> bool:
+    """Say whether a class leaves it to Python how it is copied."""
+    names = ("__new__", "__reduce__", "__reduce_ex__")
+    return not hasattr(kind, "__deepcopy__") and all(getattr(kind, name) is getattr(object, name) for name in names)
 
 
 def arguments(model: nn.Module, example_input: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -27,8 +27,8 @@ def linear_rule(step: Step, layer: nn.Linear) -> Layout:
 
 def convolution_rule(step: Step, layer: _ConvNd) -> Layout:
     """Reads channels and writes channels; with groups, each group is one unit that passes through."""
-    if layer.transposed:
-        raise NotUnderstoodError("transposed convolutions are out of scope")
+    if layer.transposed or len(layer.kernel_size) > 2:
+        raise NotUnderstoodError("transposed and three-dimensional convolutions are out of scope")
     axis = channel_axis(step, len(layer.kernel_size))
     layout = step.along(axis)
     if layer.groups == 1:
@@ -112,6 +112,7 @@ RULES: dict[type[nn.Module], Rule] = {
     nn.GroupNorm: group_norm_rule,
     nn.LayerNorm: layer_norm_rule,
     nn.PReLU: prelu_rule,
+    **dict.fromkeys((nn.Embedding, nn.EmbeddingBag), lambda step, _: Fixed(step.call.place)),
     nn.GLU: lambda step, layer: gate_rule(step, layer.dim),
     nn.Flatten: lambda step, layer: flatten_rule(step, layer.start_dim, layer.end_dim),
     nn.Softmax: lambda step, layer: softmax_rule(step, layer.dim),

@@ -83,6 +83,7 @@ class Units:
     sources: dict[tuple[str, int], Numbers] = field(default_factory=dict)
     grouped: set[int] = field(default_factory=set)
     modulated: set[int] = field(default_factory=set)
+    same_size: list[tuple[Numbers, Numbers]] = field(default_factory=list)
     just_met: set[str] = field(default_factory=set)
     read_directly: set[str] = field(default_factory=set)
     read_otherwise: set[str] = field(default_factory=set)
@@ -151,6 +152,14 @@ class Units:
             beside = [name for name in self.read_directly if name.rpartition(".")[0] == meeting.module]
             if meeting.parameter is None and beside:
                 self.fix(meeting.units, f"'{beside[0]}' is read beside its layer")
+
+    def fix_sizes(self) -> None:
+        """Fix units whose number stands for that of others, unless operations tie the two."""
+        for pair in self.same_size:
+            first, second = (numpy.unique(self.roots(units)) for units in pair)
+            if not numpy.array_equal(first, second):
+                for units in pair:
+                    self.fix(units, "one size stands for two sets of units")
 
     def fix_layer(self, module: str, reason: str) -> None:
         """Fix all units that a layer meets."""
