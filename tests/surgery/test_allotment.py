@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.networks import NETWORKS, built
+from tests.networks import NETWORKS
+from tests.surgery.samples import made, more
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.measurement.cost import count_macs
-from topiarist.randomness import generator
 from topiarist.surgery import allot_widths, choose_units, remove
 from topiarist.surgery.costs import Costs
 from topiarist.tracing import anatomy
@@ -18,20 +18,8 @@ from topiarist.tracing import anatomy
 NAMES = ["residual", "inception", "cascade", "gated", "grouped", "grouped sequence", "shared layer", "frozen", "normed"]
 
 
-def made(make: Callable[[], nn.Module], *shape: int) -> tuple[Any, Tensor]:
-    model, x = built(make, shape, seed=0)
-    assert isinstance(x, Tensor)
-    return model, x
-
-
 def mlp() -> nn.Module:
     return nn.Sequential(nn.Linear(5, 12), nn.ReLU(), nn.Linear(12, 10), nn.ReLU(), nn.Linear(10, 3))
-
-
-def more(example: Any, count: int) -> Any:
-    if isinstance(example, tuple):
-        return tuple(more(tensor, count) for tensor in example)
-    return torch.randn(count, *example.shape[1:], generator=generator(0, "samples"), dtype=torch.float64)
 
 
 def next_width(width: int, full: int, multiple_of: int) -> int:

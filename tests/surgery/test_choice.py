@@ -6,27 +6,15 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tests.networks import NETWORKS, ResNet18, built, outputs
+from tests.surgery.samples import made, more
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.randomness import generator
 from topiarist.surgery import choose_units, remove
 from topiarist.tracing import anatomy
-
-
-def made(make: Callable[[], nn.Module], *shape: int, seed: int = 0) -> tuple[Any, Tensor]:
-    model, x = built(make, shape, seed=seed)
-    assert isinstance(x, Tensor)
-    return model, x
-
-
-def more(example: Any, count: int, seed: int = 0) -> Any:
-    """Give samples like an example input."""
-    if isinstance(example, tuple):
-        return tuple(more(tensor, count, seed + number) for number, tensor in enumerate(example))
-    return torch.randn(count, *example.shape[1:], generator=generator(seed, "samples"), dtype=torch.float64)
 
 
 def error(model: nn.Module, cut: nn.Module, x: Any, *, logits: bool = False) -> float:

@@ -14,7 +14,8 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.utils.data import DataLoader, TensorDataset
 
-from tests.networks import NETWORKS, built
+from tests.networks import NETWORKS
+from tests.surgery.samples import made, more
 from topiarist.errors import ModelError, SettingsError
 from topiarist.randomness import generator
 from topiarist.surgery import grow, refit, remove, remove_units, widen
@@ -28,19 +29,6 @@ PADDING = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circ
 @pytest.fixture
 def tiny_ridge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Moments, "solve", partialmethod(Moments.solve, ridge=1e-12))
-
-
-def made(make: Callable[[], nn.Module], *shape: int, seed: int = 0) -> tuple[Any, Tensor]:
-    model, x = built(make, shape, seed=seed)
-    assert isinstance(x, Tensor)
-    return model, x
-
-
-def more(example: Any, count: int, seed: int = 0) -> Any:
-    """Give samples like an example input."""
-    if isinstance(example, tuple):
-        return tuple(more(tensor, count, seed + number) for number, tensor in enumerate(example))
-    return torch.randn(count, *example.shape[1:], generator=generator(seed, "samples"), dtype=torch.float64)
 
 
 def called(model: nn.Module, x: Any) -> Any:

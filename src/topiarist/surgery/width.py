@@ -19,7 +19,7 @@ from topiarist.randomness import generator
 from topiarist.surgery import layers
 from topiarist.tracing import Place, Space
 
-Numbers = NDArray[numpy.int64]
+Indices = NDArray[numpy.int64]
 Rows = Mapping[str, Tensor]
 
 
@@ -32,7 +32,7 @@ class Reexpression:
     new units are drawn anew from `seed`.
     """
 
-    copies: Numbers
+    copies: Indices
     mix: Tensor | None = None
     shift: Tensor | None = None
     fresh: int = 0
@@ -45,7 +45,7 @@ class Part:
 
     place: Place
     change: Reexpression
-    positions: Numbers
+    positions: Indices
 
 
 def change_widths(
@@ -84,7 +84,7 @@ def change_axis(model: nn.Module, parts: list[tuple[Place, Reexpression]], struc
     return index
 
 
-def new_axis(parts: list[tuple[Place, Reexpression]]) -> tuple[Numbers, list[Part]]:
+def new_axis(parts: list[tuple[Place, Reexpression]]) -> tuple[Indices, list[Part]]:
     """Give the old position for each new one, and where the units of each space are afterwards.
 
     The copies of a unit stand right after it, row by row.

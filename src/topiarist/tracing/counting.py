@@ -1,4 +1,4 @@
-"""Numbers that forward takes from the sizes of tensors: where they count units, the units must stay as many."""
+"""Indices that forward takes from the sizes of tensors: where they count units, the units must stay as many."""
 
 import operator
 from collections.abc import Iterator

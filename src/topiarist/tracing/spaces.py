@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy
 from numpy.typing import NDArray
 
-from topiarist.tracing.units import Meeting, Numbers, Role, Units
+from topiarist.tracing.units import Indices, Meeting, Role, Units
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def find_spaces(units: Units) -> dict[str, Space]:
     return spaces
 
 
-def group(met: list[Numbers], reasons: dict[int, str]) -> Iterator[tuple[Numbers, list[int]]]:
+def group(met: list[Indices], reasons: dict[int, str]) -> Iterator[tuple[Indices, list[int]]]:
     """Give sets of units that take part in the same meetings equally often, with the numbers of those meetings.
 
     The units of a set come in the order of their first meeting.
@@ -105,7 +105,7 @@ def group(met: list[Numbers], reasons: dict[int, str]) -> Iterator[tuple[Numbers
         yield numpy.array(members), [number for number, _ in taken]
 
 
-def find_place(meeting: Meeting, units: Numbers, members: Numbers, grouped: bool) -> Place:
+def find_place(meeting: Meeting, units: Indices, members: Indices, grouped: bool) -> Place:
     """Give the place of a set of units along the axis of a layer that meets it."""
     rank = {unit: number for number, unit in enumerate(members.tolist())}
     ranks = numpy.array([rank.get(unit, -1) for unit in units.tolist()])
@@ -117,7 +117,7 @@ def find_place(meeting: Meeting, units: Numbers, members: Numbers, grouped: bool
     return Place(meeting.module, meeting.role, len(units), shaped, meeting.parameter, meeting.dimension, not even)
 
 
-def row_lengths(rows: Numbers, slots: Numbers, *, alone: bool) -> list[int]:
+def row_lengths(rows: Indices, slots: Indices, *, alone: bool) -> list[int]:
     """Give how many positions of a unit follow each other, row after row; none where the units (rows) differ in that.
 
     Other units lie between two rows; where the unit is alone in its space, only the slots tell them apart.

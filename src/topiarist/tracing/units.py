@@ -11,7 +11,7 @@ import numpy
 from numpy.typing import NDArray
 from torch import Tensor
 
-Numbers = NDArray[numpy.int64]
+Indices = NDArray[numpy.int64]
 Role = Literal["writes", "passes", "reads"]
 
 
@@ -24,8 +24,8 @@ class Layout:
     """
 
     axis: int
-    units: Numbers
-    slots: Numbers
+    units: Indices
+    slots: Indices
 
     def spread(self, repeat: int) -> "Layout":
         """Give the layout after flattening what lies behind the axis, `repeat` positions a unit."""
@@ -67,8 +67,8 @@ class Meeting:
 
     module: str
     role: Role
-    units: Numbers
-    slots: Numbers
+    units: Indices
+    slots: Indices
     parameter: str | None = None
     dimension: int = 0
 
@@ -80,15 +80,15 @@ class Units:
     parents: list[int] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
     meetings: dict[tuple[str, Role], Meeting] = field(default_factory=dict)
-    sources: dict[tuple[str, int], Numbers] = field(default_factory=dict)
+    sources: dict[tuple[str, int], Indices] = field(default_factory=dict)
     grouped: set[int] = field(default_factory=set)
     modulated: set[int] = field(default_factory=set)
-    same_size: list[tuple[Numbers, Numbers]] = field(default_factory=list)
+    same_size: list[tuple[Indices, Indices]] = field(default_factory=list)
     just_met: set[str] = field(default_factory=set)
     read_directly: set[str] = field(default_factory=set)
     read_otherwise: set[str] = field(default_factory=set)
 
-    def create(self, count: int) -> Numbers:
+    def create(self, count: int) -> Indices:
         """Give fresh units."""
         start = len(self.parents)
         self.parents.extend(range(start, start + count))
@@ -101,26 +101,26 @@ class Units:
             unit = self.parents[unit]
         return unit
 
-    def roots(self, units: Numbers) -> Numbers:
+    def roots(self, units: Indices) -> Indices:
         """Give the numbers that stand for units."""
         found = numpy.array(self.parents)
         while not numpy.array_equal(found, found[found]):
             found = found[found]
-        given: Numbers = found[units]
+        given: Indices = found[units]
         return given
 
-    def tie(self, left: Numbers, right: Numbers) -> None:
+    def tie(self, left: Indices, right: Indices) -> None:
         """Make units one and the same, pair by pair; the earlier number stands for both."""
         for pair in zip(left.tolist(), right.tolist(), strict=True):
             first, second = sorted(map(self.find, pair))
             self.parents[second] = first
 
-    def fix(self, units: Numbers, reason: str) -> None:
+    def fix(self, units: Indices, reason: str) -> None:
         """Say that units can be neither removed nor added, and why."""
         for unit in units.tolist():
             self.reasons.setdefault(unit, reason)
 
-    def constant(self, source: str, count: int) -> Numbers:
+    def constant(self, source: str, count: int) -> Indices:
         """Give the fixed units of a source, along an axis of this many positions."""
         key = source, count
         if key not in self.sources:
