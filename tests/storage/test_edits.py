@@ -275,3 +275,11 @@ def test_a_sequence_without_a_spec_is_loaded(tmp_path: Path) -> None:
     into, _ = make(1)
     load(save(deeper, tmp_path / "m.safetensors"), into=into)
     assert_loaded(into, deeper, batch)
+
+
+def test_a_file_from_before_there_were_edits_is_loaded() -> None:
+    golden = Path(__file__).parents[1] / "golden" / "perceptron-without-edits.safetensors"
+    assert b"example" not in golden.read_bytes()
+    model = load(golden)  # written by the version before; its digest is checked too
+    assert surgery.plan_of(model) == surgery.Plan()
+    assert model(torch.zeros(2, 4)).shape == (2, 3)

@@ -109,7 +109,8 @@ def digest(header: Header, tensors: Mapping[str, Tensor]) -> str:
     """Give the SHA-256 of all that has a meaning in the file; the tensors are dense and in main memory."""
     names = sorted(tensors)
     described = [[name, str(tensors[name].dtype), list(tensors[name].shape)] for name in names]
-    rest = header.model_dump(mode="json", exclude={"digest"})
+    absent = {"example"} if header.example is None else set()  # as in files from before there were edits
+    rest = header.model_dump(mode="json", exclude={"digest"} | absent)
     hasher = hashlib.sha256(canonical([rest, described]).encode())
     for name in names:
         hasher.update(tensors[name].reshape(-1).view(uint8).numpy().data)

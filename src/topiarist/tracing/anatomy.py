@@ -17,8 +17,6 @@ from topiarist.tracing.step import Step
 from topiarist.tracing.table import render
 from topiarist.tracing.units import Fixed, Layout, Units, Whereabouts, everywhere
 
-OUTPUT = "the network's output"
-
 
 @dataclass(frozen=True)
 class Seen:
@@ -107,7 +105,7 @@ def follow(step: Step, model: nn.Module, shared: set[str]) -> Whereabouts:
         case "output":
             for _, layout in step.operands:
                 if isinstance(layout, Layout):
-                    step.units.fix(layout.units, OUTPUT)
+                    step.units.fix(layout.units, "the network's output")
             return None
         case "call_module":
             if target in shared:

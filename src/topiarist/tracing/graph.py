@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
@@ -14,8 +13,8 @@ from topiarist.errors import ModelError
 from topiarist.models.copying import copying
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.randomness import isolated
+from topiarist.tracing.copying import sharing_copy
 
-OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
 LEAVES = (
     nn.Linear,
@@ -109,30 +108,6 @@ def check_forwards(model: nn.Module) -> None:
             raise ModelError(f"the forward of {described(name)} was replaced in this object: write it in a class")
         if any(is_lazy(parameter) for parameter in module.parameters(recurse=False)):
             raise ModelError(f"{described(name)} has no values yet: run the network on a batch first")
-
-
-def sharing_copy(model: nn.Module) -> nn.Module:
-    """Copy a network, but not its parameters: several times as fast as `deepcopy`, which classes of their own need."""
-    memo: dict[int, Any] = {id(parameter): parameter for parameter in model.parameters()}
-    if not all(copies_plainly(type(module)) for module in model.modules()):
-        return deepcopy(model, memo)
-    copies = {module: type(module).__new__(type(module)) for module in model.modules()}
-    memo |= {id(module): copy for module, copy in copies.items()}
-    for module, copy in copies.items():
-        for name, value in vars(module).items():
-            if name == "_modules":
-                vars(copy)[name] = {child: None if own is None else copies[own] for child, own in value.items()}
-            elif name == "_parameters" or (name in OF_EVERY_MODULE and not value):
-                vars(copy)[name] = value.copy() if isinstance(value, dict) else value
-            else:
-                vars(copy)[name] = deepcopy(value, memo)
-    return copies[model]
-
-
-def copies_plainly(kind: type) -> bool:
-    """Say whether a class leaves it to Python how it is copied."""
-    names = ("__new__", "__reduce__", "__reduce_ex__")
-    return not hasattr(kind, "__deepcopy__") and all(getattr(kind, name) is getattr(object, name) for name in names)
 
 
 def arguments(model: nn.Module, example_input: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
