@@ -37,7 +37,7 @@ class Needed(Settings):
         ({"kind": "c"}, "Example: kind must be 'a' or 'b'; found 'c'"),
         ({"kind": "b"}, "Example: kind b needs a count above 1"),
         ({"inner": {"factor": 1}}, "Inner: factor must be greater than 1; found 1"),
-        ({"rat": 1}, "Example: rat: Extra inputs are not permitted; found 1"),
+        ({"rat": 1}, "Example: rat: there is no such setting; found 1"),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_it(values: dict[str, Any], message: str) -> None:

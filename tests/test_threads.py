@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from topiarist.errors import SettingsError
-from topiarist.parallel import torch_threads
+from topiarist.threads import torch_threads
 
 
 @pytest.mark.parametrize("count", [None, 1, 2])

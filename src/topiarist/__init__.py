@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from topiarist.errors import TopiaristError, TopiaristWarning
     from topiarist.measurement import Measurement, measure
     from topiarist.storage import load, save
+    from topiarist.study import Study
     from topiarist.tracing import Anatomy, anatomy
     from topiarist.training import (
         History,
@@ -35,6 +36,7 @@ _HOMES = {
     "Measurement": "measurement",
     "Phase": "training",
     "Schedule": "training",
+    "Study": "study",
     "TopiaristError": "errors",
     "TopiaristWarning": "errors",
     "TrainConfig": "training",
@@ -57,6 +59,7 @@ __all__ = [
     "Measurement",
     "Phase",
     "Schedule",
+    "Study",
     "TopiaristError",
     "TopiaristWarning",
     "TrainConfig",

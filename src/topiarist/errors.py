@@ -13,7 +13,11 @@ class DataError(TopiaristError):
 
 
 class SettingsError(TopiaristError):
-    """A setting has a value that makes no sense."""
+    """A setting, named where it is known, has a value that makes no sense."""
+
+    def __init__(self, message: str, *, setting: str = "") -> None:
+        super().__init__(message)
+        self.setting = setting
 
 
 class ModelError(TopiaristError):

@@ -1,21 +1,229 @@
-"""How much of the machine a computation takes."""
+"""Runs tasks in this process, on a local Dask cluster or on a running one: one thread of torch a task, same results.
 
-from collections.abc import Iterator
+What all tasks read travels once to each worker, also to one that joins later or takes the place of one that died.
+"""
+
+import logging
+import multiprocessing.resource_tracker
+import signal
+import threading
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+import dask
 import torch
+from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, as_completed
 
-from topiarist.errors import SettingsError
+from topiarist.errors import SettingsError, TopiaristError, TopiaristWarning
+from topiarist.threads import torch_threads
+
+RETRIES = 1  # of a task that raised something unexpected
+DEATHS = 2  # of workers with one task in hand, after which the task is given up
+PATIENCE = "15s"  # for a scheduler to answer, and for its first worker to come
+
+Function = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A task by its number, and what it gave; or, where it could not be done, the reason."""
+
+    number: int
+    value: Any = None
+    reason: str | None = None
+
+
+class Pool(Protocol):
+    """Somewhere to run tasks."""
+
+    workers: int
+
+    def run(self, function: Function, tasks: Sequence[Any], shared: Any) -> Iterator[Finished]:
+        """Call `function(task, shared)` for each task and give what comes of it, as it comes.
+
+        The function is named at the top of a module, so that workers find it.
+        """
+        ...
 
 
 @contextmanager
-def torch_threads(count: int | None) -> Iterator[None]:
-    """Let torch use `count` threads inside the block; None leaves it alone."""
-    if count is not None and count < 1:
-        raise SettingsError(f"threads must be at least 1; found {count}")
-    before = torch.get_num_threads()
-    torch.set_num_threads(before if count is None else count)
+def open_pool(*, workers: int = 1, cluster: str | None = None) -> Iterator[Pool]:
+    """Give this process for one worker, a local cluster for more, or the cluster whose scheduler is at an address."""
+    if workers < 1:
+        raise SettingsError(f"workers must be at least 1; found {workers}")
+    if cluster is not None:
+        with connected(cluster) as client:
+            yield DaskPool(client)
+    elif workers == 1:
+        yield InProcess()
+    else:
+        with local_cluster(workers) as client:
+            yield DaskPool(client)
+
+
+class InProcess:
+    """Runs tasks one after the other, here."""
+
+    workers = 1
+
+    def run(self, function: Function, tasks: Sequence[Any], shared: Any) -> Iterator[Finished]:
+        """Run a task whenever the next result is asked for."""
+        for number, task in enumerate(tasks):
+            yield self._attempt(function, number, task, shared)
+
+    def _attempt(self, function: Function, number: int, task: Any, shared: Any) -> Finished:
+        for tries_left in reversed(range(RETRIES + 1)):
+            try:
+                with torch_threads(1):
+                    return Finished(number, value=function(task, shared))
+            except Exception as error:  # whatever a task raises is its result, and the others go on
+                if isinstance(error, TopiaristError) or not tries_left:
+                    return Finished(number, reason=describe(error))
+        raise AssertionError("unreachable")
+
+
+class DaskPool:
+    """Runs tasks on the workers of a Dask cluster."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.workers = sum(client.nthreads().values())
+
+    def run(self, function: Function, tasks: Sequence[Any], shared: Any) -> Iterator[Finished]:
+        """Hand tasks out in their order; what still waits or runs when the caller leaves is cancelled."""
+        name = f"topiarist-{uuid.uuid4().hex}"
+        self.client.register_plugin(Shared(name, shared), name=name)
+        numbers = {
+            self.client.submit(
+                run_remotely, function, task, name, key=f"{name}-{number}", priority=-number, retries=RETRIES
+            ): number
+            for number, task in enumerate(tasks)
+        }
+        try:
+            for future in as_completed(list(numbers)):
+                yield finished(numbers[future], future)
+                future.release()
+        finally:
+            self.client.cancel(list(numbers), force=True)
+            self.client.unregister_worker_plugin(name)
+
+
+class Shared(WorkerPlugin):  # type: ignore[misc]  # typed in part
+    """Puts what all tasks read into a worker's memory."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.value = name, value
+
+    def setup(self, worker: Any) -> None:
+        """Take it in, once."""
+        _HELD[self.name] = self.value
+
+    def teardown(self, worker: Any) -> None:
+        """Let it go."""
+        _HELD.pop(self.name, None)
+
+
+_HELD: dict[str, Any] = {}
+
+
+def run_remotely(function: Function, task: Any, name: str) -> Finished:
+    """Run a task on a worker; an error of ours is final, any other is raised, so that Dask tries again elsewhere."""
+    try:
+        with torch_threads(1):
+            return Finished(0, value=function(task, _HELD[name]))
+    except TopiaristError as error:
+        return Finished(0, reason=describe(error))
+
+
+def finished(number: int, future: Any) -> Finished:
+    """Give the result of a task, or the reason why there is none."""
+    if future.status == "finished":
+        found: Finished = future.result()
+        return Finished(number, found.value, found.reason)
+    error = future.exception() if future.status == "error" else RuntimeError("the cluster gave the task up")
+    return Finished(number, reason=describe(error))
+
+
+def describe(error: BaseException) -> str:
+    """Say in one line why a task failed."""
+    if isinstance(error, KilledWorker):
+        return "every worker that took this died (killed, or out of memory)"
+    said = " ".join(str(error).split())
+    return said if isinstance(error, TopiaristError) else f"{type(error).__name__}: {said}"
+
+
+@contextmanager
+def local_cluster(workers: int) -> Iterator[Client]:
+    """Start worker processes on this machine, ready to compute, and end them with the block."""
+    settings = {
+        "distributed.scheduler.worker-saturation": 1.0,
+        "distributed.scheduler.allowed-failures": DEATHS - 1,
+    }
+    with dask.config.set(settings), without_interrupts():
+        cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            silence_logs=logging.CRITICAL,
+        )
+        client = Client(cluster)
+    try:
+        client.run(torch.get_num_threads)  # a worker that has torch loaded is ready
+        yield client
+    finally:
+        client.close()
+        cluster.close(timeout=5)
+
+
+@contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Keep Ctrl-C, which a terminal sends to all, from the threads and processes that the block starts.
+
+    They inherit the mask. The tracker, which would lift it, is started before.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    multiprocessing.resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Client]:
+    """Join a running cluster, whose workers must have the packages that we have."""
+    try:
+        client = Client(address, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise SettingsError(f"no Dask scheduler answers at {address}: {str(error).splitlines()[0]}") from error
+    try:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            raise SettingsError(f"the scheduler at {address} has no workers: start some with `dask worker`") from None
+        check_versions(client)
+        yield client
+    finally:
+        client.close()
+
+
+def check_versions(client: Client) -> None:
+    """Refuse workers that cannot run our tasks; warn of those that may round differently."""
+    found = client.get_versions(packages=["torch", "topiarist"])
+    ours = found["client"]["packages"]
+    for address, worker in found["workers"].items():
+        for package in ("topiarist", "torch"):
+            theirs = worker["packages"].get(package)
+            if theirs is None:
+                raise SettingsError(f"the worker at {address} has no {package}: install it there")
+            if theirs != ours[package]:
+                said = f"the worker at {address} has {package} {theirs}, this machine {ours[package]}"
+                warnings.warn(f"{said}: results may differ in the last digits", TopiaristWarning, stacklevel=3)

@@ -25,5 +25,6 @@ def refuse(name: str, error: ValidationError) -> NoReturn:
     setting = ".".join(str(part) for part in first["loc"])
     found = "" if first["type"] == "missing" or not first["loc"] else f"; found {first['input']!r}"
     message = first["msg"].removeprefix("Value error, ")
+    message = "there is no such setting" if first["type"] == "extra_forbidden" else message
     text = f"{name}: {setting}: {message}" if setting else f"{name}: {message}"
-    raise SettingsError(text.replace(": Input should", " must") + found) from error
+    raise SettingsError(text.replace(": Input should", " must") + found, setting=setting) from error

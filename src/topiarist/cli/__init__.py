@@ -6,7 +6,7 @@ from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
-from topiarist.cli import data, measure, predict, train
+from topiarist.cli import data, measure, predict, study, train
 from topiarist.cli.output import InterruptionError
 from topiarist.errors import TopiaristError, TopiaristWarning
 
@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command("train")(train.train_command)
 app.command("measure")(measure.measure_command)
 app.command("predict")(predict.predict_command)
+app.add_typer(study.app, name="study")
 app.add_typer(data.app, name="data")
 
 

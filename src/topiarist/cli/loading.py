@@ -1,12 +1,10 @@
 """A saved network, and data seen through what the network's card says."""
 
-import sys
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from topiarist.errors import DataError, ModelError
+from topiarist.errors import DataError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -16,28 +14,10 @@ if TYPE_CHECKING:
 
 def load_network(path: Path, into: str | None) -> "nn.Module":
     """Load a model file, into the user's own module where its code is named."""
+    from topiarist.models.code import build_by_code
     from topiarist.storage import load
 
-    return load(path) if into is None else load(path, into=make_module(into))
-
-
-def make_module(reference: str) -> "nn.Module":
-    """Call the function that `module:function` names, found from the current folder too, to build a network."""
-    from torch import nn
-
-    module_name, _, function_name = reference.partition(":")
-    if not module_name or not function_name:
-        raise ModelError(f"code is named as module:function; found '{reference}'")
-    sys.path.insert(0, str(Path.cwd()))
-    try:
-        made = getattr(import_module(module_name), function_name)()
-    except Exception as error:  # whatever goes wrong in the user's code is the user's to mend
-        raise ModelError(f"cannot build a network with '{reference}': {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.pop(0)
-    if not isinstance(made, nn.Module):
-        raise ModelError(f"'{reference}' must give an nn.Module; it gives {type(made).__name__}")
-    return made
+    return load(path) if into is None else load(path, into=build_by_code(into))
 
 
 def load_for(

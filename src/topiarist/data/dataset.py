@@ -127,10 +127,10 @@ class Data:
         for note in notes:
             warnings.warn(note, TopiaristWarning, stacklevel=2)
         settled = source if scaling is None else replace(source, scaling=scaling)
-        return cls._of_split(settled, chosen, input_shape=input_shape, notes=notes, rule=rule)
+        return cls.of_split(settled, chosen, input_shape=input_shape, notes=notes, rule=rule)
 
     @classmethod
-    def _of_split(
+    def of_split(
         cls,
         source: Source,
         split: Split,
@@ -139,6 +139,7 @@ class Data:
         notes: tuple[str, ...] = (),
         rule: SplitRule | None = None,
     ) -> Self:
+        """Make the parts from given rows, the preprocessing fitted on those of the training part."""
         labels, classes = number_labels(source)
         preprocessing = fit_preprocessing(source.features, split.train, scaling=source.scaling, input_shape=input_shape)
         return cls(
@@ -186,7 +187,7 @@ class Data:
                 name=f"validation of fold {number}",
             )
             split = Split(train=rows[rest[~held]], validation=rows[rest[held]], test=rows[test])
-            made.append(type(self)._of_split(source, split, input_shape=self.input_shape))
+            made.append(type(self).of_split(source, split, input_shape=self.input_shape))
         return made
 
 

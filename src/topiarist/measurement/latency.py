@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from topiarist.errors import SettingsError
 from topiarist.models.evaluation import evaluating, numbers_of, placed
-from topiarist.parallel import torch_threads
+from topiarist.threads import torch_threads
 from topiarist.training.inference import call
 
 REPEATS = 1000

@@ -9,7 +9,7 @@ from torch.utils.data import DataLoader
 from topiarist.data import AnyPart, Part
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
 from topiarist.models.evaluation import evaluating, numbers_of, placed
-from topiarist.parallel import torch_threads
+from topiarist.threads import torch_threads
 from topiarist.randomness import generator
 
 BATCH_SIZE = 4096

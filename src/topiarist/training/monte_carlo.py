@@ -8,7 +8,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from topiarist.errors import ModelError
 from topiarist.models.evaluation import evaluating, numbers_of, placed
-from topiarist.parallel import torch_threads
+from topiarist.threads import torch_threads
 from topiarist.randomness import child_seed, isolated
 from topiarist.training.inference import BATCH_SIZE, call, suited_threads
 

@@ -13,7 +13,7 @@ from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.models import attach, card_for
 from topiarist.models.evaluation import numbers_of
-from topiarist.parallel import torch_threads
+from topiarist.threads import torch_threads
 from topiarist.training.autograd_engine import AutogradEngine
 from topiarist.training.checkpoint import Checkpoint, Snapshot
 from topiarist.training.config import TrainConfig

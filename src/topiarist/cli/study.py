@@ -1,0 +1,154 @@
+"""`topiarist study`: run a declared comparison, look at it while it runs, go on with it, read what it found."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from topiarist.cli.options import AsJson
+from topiarist.cli.output import InterruptionError, emit
+from topiarist.cli.study_output import ended_by_signals, show_results, show_status, status_of, study_bar
+
+if TYPE_CHECKING:
+    from topiarist.study import Study
+
+app = typer.Typer(help="Compare configurations over folds and seeds, with statistics.", no_args_is_help=True)
+
+StudyFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .toml file that declares a study.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that holds a study.")]
+Workers = Annotated[
+    int | None, typer.Option("--workers", min=1, help="Processes on this machine; all cores unless given.")
+]
+Cluster = Annotated[
+    str | None, typer.Option("--cluster", metavar="ADDRESS", help="A running Dask scheduler: tcp://host:8786.")
+]
+TableName = Literal["summary", "cells", "tests", "front"]
+
+
+@app.command("run")
+def run_command(
+    file: StudyFile,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="DIR", help="Where results go; FILE without its ending unless given."),
+    ] = None,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a study; the same command after an interruption goes on where it was.
+
+    Example: topiarist study run sizes.toml --workers 2
+    """
+    from topiarist.study import Study
+
+    place = file.with_suffix("") if out is None else out
+    drive(Study.from_file(file), place, workers=workers, cluster=cluster, retry_failed=False, as_json=as_json)
+
+
+@app.command("resume")
+def resume_command(
+    folder: Folder,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Also what failed is tried again.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Go on with a study that was interrupted; nothing that has a result is run again.
+
+    Example: topiarist study resume sizes
+    """
+    from topiarist.study import Study
+
+    study = Study.in_folder(folder)
+    drive(study, folder, workers=workers, cluster=cluster, retry_failed=retry_failed, as_json=as_json)
+
+
+@app.command("status")
+def status_command(folder: Folder, as_json: AsJson = False) -> None:
+    """Say how far a study is, also while it runs.
+
+    Example: topiarist study status sizes
+    """
+    emit(status_of(folder), as_json=as_json, show=show_status)
+
+
+@app.command("results")
+def results_command(
+    folder: Folder,
+    form: Annotated[
+        Literal["csv", "json", "parquet", "latex", "markdown"] | None,
+        typer.Option("--format", help="For programs and papers, in the place of a table for the eye."),
+    ] = None,
+    table: Annotated[TableName, typer.Option("--table", help="Which table to write in that format.")] = "summary",
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write there, not to standard output.")
+    ] = None,
+    metric: Annotated[str, typer.Option("--metric", help="The figure to compare by.")] = "accuracy",
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="CONFIGURATION", help="To compare with; the first unless given.")
+    ] = None,
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            "--margin", min=0, help="Find the smallest that is not worse than the baseline by more than this."
+        ),
+    ] = None,
+    size: Annotated[
+        Literal["parameters", "nonzero", "size_kb", "file_kb", "macs", "latency_ms"],
+        typer.Option("--size", help="What small means."),
+    ] = "parameters",
+    test: Annotated[
+        Literal["auto", "corrected-t", "signed-rank", "rank-sum"],
+        typer.Option("--test", help="Folds: the corrected t-test; seeds: the rank-sum test; unless given."),
+    ] = "auto",
+) -> None:
+    """Show what a study found: means, spreads, tests against a baseline, the Pareto front.
+
+    Example: topiarist study results sizes --margin 0.01
+    """
+    from topiarist.study import Results
+
+    results = Results.read(folder)
+    if form is None:
+        show_results(results, metric=metric, baseline=baseline, margin=margin, size=size, test=test)
+        return
+    frame = {
+        "summary": lambda: results.summary(metric),
+        "cells": lambda: results.cells,
+        "tests": lambda: results.compare(baseline, metric, test=test),
+        "front": lambda: results.front(metric, sizes=[size]).table,
+    }[table]()
+    write_table(frame, form, caption=f"{results.facts['declaration'].get('name', folder.name)}: {table}", out=out)
+
+
+def write_table(frame: Any, form: Any, *, caption: str, out: Path | None) -> None:
+    """Write a table to a file or to standard output."""
+    import sys
+
+    from topiarist.errors import SettingsError
+    from topiarist.files import write_atomically
+    from topiarist.report import format_table
+
+    content = format_table(frame, form, caption=caption)
+    if out is not None:
+        write_atomically(out, content)
+    elif form == "parquet":
+        raise SettingsError("a parquet table is not for the terminal: name a file with --out")
+    else:
+        sys.stdout.write(content.decode())
+
+
+def drive(
+    study: "Study", out: Path, *, workers: int | None, cluster: str | None, retry_failed: bool, as_json: bool
+) -> None:
+    """Run a study with a bar; an interruption says how to go on."""
+    import os
+
+    count = len(os.sched_getaffinity(0)) if workers is None else workers
+    try:
+        with ended_by_signals(), study_bar(study.name) as on_progress:
+            study.run(out, workers=count, cluster=cluster, retry_failed=retry_failed, on_progress=on_progress)
+    except KeyboardInterrupt:
+        raise InterruptionError(f"interrupted: go on with `topiarist study resume {out}`") from None
+    emit(status_of(out), as_json=as_json, show=show_status)

@@ -1,0 +1,1 @@
+"""The published systems as ready-made studies."""

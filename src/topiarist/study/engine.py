@@ -1,0 +1,145 @@
+"""Runs what is left of a study, and writes down each result as it comes."""
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from topiarist.data import Data, Source
+from topiarist.errors import DataError, SettingsError, TopiaristError, TopiaristWarning
+from topiarist.files import cannot_write
+from topiarist.parallel import open_pool
+from topiarist.study.declaration import Declaration
+from topiarist.study.job import PACKAGES, Stack, run_stack
+from topiarist.study.ledger import Ledger
+from topiarist.study.lock import only_driver, this_driver
+from topiarist.study.samples import Samples, fingerprint, read_sources, source_key
+from topiarist.study.stacks import stacks_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a study is: cells by state, and the share of the work that is done."""
+
+    cells: int
+    done: int
+    failed: int
+    share: float
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def run_study(
+    declared: Declaration,
+    out: Path,
+    *,
+    data: Data | None = None,
+    folder: Path | None = None,
+    workers: int = 1,
+    cluster: str | None = None,
+    retry_failed: bool = False,
+    on_progress: OnProgress | None = None,
+) -> None:
+    """Run the cells that have no result yet; results are in the ledger of the folder `out`.
+
+    `data`, samples in memory, take the place of what the study names. Relative paths of data start from `folder`.
+    """
+    base = Path.cwd() if folder is None else folder
+    samples = Samples(read_sources(declared.cells, base) if data is None else given_sources(declared, data))
+    stacks = stacks_of(declared, samples)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(out, error) from error
+    with only_driver(out), Ledger.to_write(out) as ledger:
+        take_up(ledger, declared, stacks, fingerprint(samples.sources), base)
+        states = ledger.states()
+        settled = ("done",) if retry_failed else ("done", "failed")
+        left = [stack for stack in stacks if any(states[cell.hash] not in settled for cell in stack.cells)]
+        drive(ledger, stacks, left, samples, workers=workers, cluster=cluster, on_progress=on_progress)
+
+
+def drive(
+    ledger: Ledger,
+    stacks: Sequence[Stack],
+    left: Sequence[Stack],
+    samples: Samples,
+    *,
+    workers: int,
+    cluster: str | None,
+    on_progress: OnProgress | None,
+) -> None:
+    """Hand out the stacks that are left and record what comes of each."""
+    if not left:
+        return
+    began = time.time()
+    ledger.note(driver={**this_driver(), "began": began})
+    with open_pool(workers=min(workers, len(left)), cluster=cluster) as pool:
+        ledger.note(
+            driver={**this_driver(), "began": began, "ready": time.time(), "workers": pool.workers},
+        )
+        report(ledger, stacks, on_progress)
+        for finished in pool.run(run_stack, left, samples):
+            if finished.reason is None:
+                ledger.record(finished.value)
+            else:
+                ledger.fail(left[finished.number], finished.reason)
+            report(ledger, stacks, on_progress)
+    ledger.note(ended=time.time())
+
+
+def report(ledger: Ledger, stacks: Sequence[Stack], on_progress: OnProgress | None) -> None:
+    """Say how far the study is."""
+    if on_progress is not None:
+        on_progress(progress_of(ledger.rows()))
+
+
+def progress_of(rows: Sequence[dict[str, Any]]) -> Progress:
+    """Count the cells of a ledger by state."""
+    states = [row["state"] for row in rows]
+    settled = sum(row["cost"] for row in rows if row["state"] != "waiting")
+    return Progress(
+        cells=len(rows),
+        done=states.count("done"),
+        failed=states.count("failed"),
+        share=settled / sum(row["cost"] for row in rows),
+    )
+
+
+def take_up(ledger: Ledger, declared: Declaration, stacks: Sequence[Stack], samples: str, folder: Path) -> None:
+    """Begin a ledger, or see that it is of this very study and of these samples."""
+    facts, versions = ledger.facts(), {package: version(package) for package in PACKAGES}
+    if not facts:
+        numbers = {cell.hash: number for number, cell in enumerate(declared.cells)}
+        known = {"declaration": declared.to_json(), "folder": str(folder), "samples": samples, "versions": versions}
+        ledger.declare(stacks, numbers, **known, created=time.time())
+        return
+    if facts["declaration"] != declared.to_json():
+        raise SettingsError(
+            f"{ledger.folder} holds another study, or this one before it was changed: choose another folder"
+        )
+    if facts["samples"] != samples:
+        raise DataError(f"the data have changed since the study in {ledger.folder} began: start anew in another folder")
+    if facts["versions"] != versions:
+        said = ", ".join(f"{package} {number}" for package, number in facts["versions"].items())
+        warnings.warn(f"the study began with {said}: results may differ", TopiaristWarning, stacklevel=3)
+
+
+def given_sources(declared: Declaration, data: Data) -> dict[str, Source]:
+    """Use samples that are in memory for all cells."""
+    if data.source is None:
+        raise DataError("a study needs samples in memory; these are datasets read batch by batch")
+    return {source_key(cell.settings.data): data.source for cell in declared.cells}
+
+
+def declared_in(folder: Path) -> tuple[dict[str, Any], Path]:
+    """Read the study that a folder holds, and the folder that its paths start from."""
+    with Ledger.to_read(folder) as ledger:
+        facts = ledger.facts()
+    if "declaration" not in facts:
+        raise TopiaristError(f"the study in {folder} was never declared: run it again from its file")
+    return facts["declaration"], Path(facts["folder"])

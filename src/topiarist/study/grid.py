@@ -1,0 +1,135 @@
+"""From a declared grid to configurations: every combination of variants, values and methods."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from topiarist.errors import SettingsError
+from topiarist.study.settings import SECTIONS, CellSettings, Table
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One value of an axis of the grid: what it is called, what it sets, and the key that declared it."""
+
+    label: str
+    values: Mapping[str, Any]
+    key: str
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One combination: its label names the choices, its settings are complete and checked."""
+
+    label: str
+    choices: Mapping[str, str]
+    settings: CellSettings
+
+
+def configurations(sections: Mapping[str, Table], axes: Mapping[str, Sequence[Choice]]) -> list[Configuration]:
+    """Give all combinations in the order declared, the last axis running fastest."""
+    found = []
+    for combination in product(*axes.values()):
+        settings = settle(sections, combination)
+        chosen = {axis: choice.label for axis, choice in zip(axes, combination, strict=True)}
+        label = " · ".join(described(axis, text) for axis, text in chosen.items()) or "as declared"
+        found.append(Configuration(label, chosen, settings))
+    check_different(found)
+    return found
+
+
+def described(axis: str, text: str) -> str:
+    """Name a choice; variants and methods speak for themselves."""
+    return text if axis in ("variant", "method") else f"{axis} {text}"
+
+
+def check_different(found: Sequence[Configuration]) -> None:
+    """Refuse two configurations that are one and the same."""
+    seen: dict[str, str] = {}
+    for configuration in found:
+        text = configuration.settings.model_dump_json()
+        if text in seen:
+            raise SettingsError(f"two configurations are the same: '{seen[text]}' and '{configuration.label}'")
+        seen[text] = configuration.label
+
+
+def settle(sections: Mapping[str, Table], choices: Sequence[Choice]) -> CellSettings:
+    """Put the choices of one combination into the sections, and check what comes out."""
+    merged: dict[str, Any] = {name: dict(values) for name, values in sections.items()}
+    origins: dict[str, str] = {}
+    for choice in choices:
+        for path, value in choice.values.items():
+            place(merged, path.split("."), value, key=choice.key)
+            origins[path] = f"{choice.key}.{path}" if choice.key.startswith("variants.") else choice.key
+    checked = {}
+    for name, values in merged.items():
+        try:
+            checked[name] = SECTIONS[name](**values)
+        except SettingsError as error:
+            raise at_fault(error, name, origins) from error
+    return CellSettings(**checked)
+
+
+def place(merged: dict[str, Any], path: Sequence[str], value: Any, *, key: str) -> None:
+    """Set the value at a path such as training.schedule.name; the first part must be a section."""
+    if path[0] not in SECTIONS or (len(path) < 2 and not isinstance(value, Mapping)):
+        known = ", ".join(SECTIONS)
+        raise SettingsError(f"{key}: '{'.'.join(path)}' names no setting of a section: {known}", setting=key)
+    if len(path) == 1:
+        merged[path[0]] = {**merged.get(path[0], {}), **value}
+        return
+    inner = merged.setdefault(path[0], {})
+    for part in path[1:-1]:
+        inner[part] = dict(inner[part]) if isinstance(inner.get(part), Mapping) else {}
+        inner = inner[part]
+    inner[path[-1]] = value
+
+
+def at_fault(error: SettingsError, section: str, origins: Mapping[str, str]) -> SettingsError:
+    """Say which key of the declaration is at fault."""
+    path = f"{section}.{error.setting}" if error.setting else section
+    holding = (known for known in origins if path == known or path.startswith(f"{known}."))
+    origin = next((origins[known] + path.removeprefix(known) for known in holding), None)
+    if origin is None:
+        last = path.rpartition(".")[2]
+        origin = next((origins[known] for known in origins if error.setting and known.endswith(f".{last}")), path)
+    said = str(error).partition(": ")[2]
+    said = said.removeprefix(f"{error.setting}: ").removeprefix(error.setting) if error.setting else said
+    return SettingsError(f"{origin}: {said.strip()}", setting=origin)
+
+
+def grid_axes(grid: Table) -> dict[str, list[Choice]]:
+    """Give one axis for each setting of the grid, called by its last name where that is clear."""
+    lists = dict(flat(grid))
+    for path, values in lists.items():
+        if not isinstance(values, Sequence) or isinstance(values, str) or not values:
+            raise SettingsError(
+                f"grid.{path}: must list the values to compare; found {values!r}", setting=f"grid.{path}"
+            )
+    last = [path.rpartition(".")[2] for path in lists]
+    names = {path: path if last.count(short) > 1 else short for path, short in zip(lists, last, strict=True)}
+    return {
+        names[path]: [Choice(shown(value), {path: value}, f"grid.{path}") for value in values]
+        for path, values in lists.items()
+    }
+
+
+def flat(tree: Table, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Give the leaves of nested tables by their dotted paths."""
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def shown(value: Any) -> str:
+    """Write a value as a label: hidden layers as 100-50, the rest as one expects."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return "-".join(shown(part) for part in value) or "none"
+    if isinstance(value, Mapping):
+        return " ".join(shown(part) if name == "name" else f"{name} {shown(part)}" for name, part in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)

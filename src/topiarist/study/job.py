@@ -1,0 +1,200 @@
+"""What a worker does with a stack of cells: train the networks as one, treat and measure each."""
+
+import math
+import os
+import platform
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from typing import Any
+
+from torch import Tensor, nn
+
+from topiarist.data import Data, Part
+from topiarist.errors import SettingsError, TopiaristWarning
+from topiarist.measurement import measure
+from topiarist.models import mlp
+from topiarist.models.code import build_by_code
+from topiarist.randomness import child_seed, generator, isolated
+from topiarist.storage import serialise
+from topiarist.study.declaration import Cell, canonical
+from topiarist.study.samples import Samples
+from topiarist.study.settings import CellSettings, MethodSettings
+from topiarist.surgery import choose_units, remove
+from topiarist.tracing import anatomy
+from topiarist.training import History, TrainConfig, monte_carlo, reuse, train_many, train_phases
+from topiarist.training.inference import part_logits
+from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
+
+PACKAGES = ("topiarist", "torch", "numpy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """Cells that one worker takes as one task; they are recorded together or not at all."""
+
+    number: int
+    cells: tuple[Cell, ...]
+    cost: float
+    keep_models: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellResult:
+    """The figures of one cell, and its history and network as the content of files."""
+
+    hash: str
+    figures: dict[str, Any]
+    history: bytes
+    model: bytes | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackResult:
+    """The results of a stack, and where, when and with what they were made."""
+
+    results: tuple[CellResult, ...]
+    started: float
+    seconds: float
+    machine: str
+    versions: dict[str, str]
+
+
+def run_stack(stack: Stack, samples: Samples) -> StackResult:
+    """Train, treat and measure; what would be a warning is in the figures."""
+    started, clock = time.time(), time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TopiaristWarning)
+        trained = train_cells(first_of_each_training(stack.cells), samples)
+        results = tuple(judge(cell, *trained[cell.training_key], stack.keep_models) for cell in stack.cells)
+    return StackResult(
+        results=results,
+        started=started,
+        seconds=time.perf_counter() - clock,
+        machine=f"{platform.node()} ({platform.machine()}, {os.cpu_count()} cores)",
+        versions={"python": platform.python_version(), **{package: version(package) for package in PACKAGES}},
+    )
+
+
+def first_of_each_training(cells: Sequence[Cell]) -> list[Cell]:
+    """Give one cell for each network to train: methods and predictions share it."""
+    return list({cell.training_key: cell for cell in reversed(cells)}.values())[::-1]
+
+
+def train_cells(cells: Sequence[Cell], samples: Samples) -> dict[str, tuple[nn.Module, Data, History]]:
+    """Train one network a cell, those that can be as one computation."""
+    datas = [samples.of(cell) for cell in cells]
+    models = start_networks(cells, datas, samples)
+    configs = [train_config(cell) for cell in cells]
+    phases = cells[0].settings.training.phases
+    if phases:
+        each = zip(models, datas, configs, strict=True)
+        histories = [joined(train_phases(model, data, phases, config)) for model, data, config in each]
+    else:
+        histories = train_many(models, datas, configs)
+    keys = [cell.training_key for cell in cells]
+    return dict(zip(keys, zip(models, datas, histories, strict=True), strict=True))
+
+
+def start_networks(cells: Sequence[Cell], datas: Sequence[Data], samples: Samples) -> list[nn.Module]:
+    """Give fresh networks, or the lower layers of those that are trained first."""
+    base = cells[0].settings.base
+    if base is None:
+        return [network_for(cell.settings, data, cell.training_seed) for cell, data in zip(cells, datas, strict=True)]
+    base_datas = [samples.of_base(cell, base) for cell in cells]
+    bases = [network_for(cell.settings, data, cell.training_seed) for cell, data in zip(cells, base_datas, strict=True)]
+    train_many(bases, base_datas, [train_config(cell).model_copy(update={"epochs": base.epochs}) for cell in cells])
+    return [
+        reuse(
+            trained,
+            classes=len(data.classes),
+            drop=base.drop,
+            add=base.add,
+            generator=generator(cell.training_seed, "head"),
+        )
+        for cell, trained, data in zip(cells, bases, datas, strict=True)
+    ]
+
+
+def network_for(settings: CellSettings, data: Data, seed: int) -> nn.Module:
+    """Build the declared network for the data at hand."""
+    declared = settings.model
+    if declared.code is not None:
+        with isolated(child_seed(seed, "initial weights")):
+            return build_by_code(
+                declared.code, input_shape=data.input_shape, classes=len(data.classes), **declared.options
+            )
+    return mlp(
+        [math.prod(data.input_shape), *declared.hidden, len(data.classes)],
+        **declared.model_dump(exclude={"hidden", "code", "options"}),
+        generator=generator(seed, "initial weights"),
+    )
+
+
+def train_config(cell: Cell) -> TrainConfig:
+    """Give the declared training with the cell's own seed."""
+    declared = cell.settings.training.model_dump(exclude={"phases", "seed"})
+    return TrainConfig(**declared, seed=cell.training_seed)
+
+
+def joined(histories: Sequence[History]) -> History:
+    """Number the epochs of all phases as one."""
+    epochs = [epoch for history in histories for epoch in history.epochs]
+    before = len(epochs) - len(histories[-1].epochs)
+    return replace(
+        histories[-1],
+        epochs=tuple(replace(epoch, number=number) for number, epoch in enumerate(epochs, start=1)),
+        kept_epoch=before + histories[-1].kept_epoch,
+    )
+
+
+def judge(cell: Cell, model: nn.Module, data: Data, history: History, keep_model: bool) -> CellResult:
+    """Treat a trained network as the cell says, and measure what comes out."""
+    treated = treat(model, data, cell.settings.method)
+    figures = measure(treated, data, latency=cell.latency).to_json()
+    passes = cell.settings.prediction.monte_carlo
+    if passes is not None:
+        figures |= stochastic_figures(treated, data, passes, cell.training_seed)
+    kept = history.epochs[history.kept_epoch - 1] if history.kept_epoch else None
+    figures |= {
+        "train_accuracy": accuracy(*part_logits(treated, data.train)),
+        "validation_accuracy": None if kept is None else kept.validation_accuracy,
+        "train_samples": len(data.train),
+        "epochs": len(history.epochs),
+        "kept_epoch": history.kept_epoch,
+        "diverged_epoch": history.diverged_epoch,
+    }
+    return CellResult(
+        hash=cell.hash,
+        figures=figures,
+        history=canonical(asdict(history)).encode(),
+        model=serialise(treated, data=data) if keep_model else None,
+    )
+
+
+def treat(model: nn.Module, data: Data, method: MethodSettings) -> nn.Module:
+    """Apply the method to a trained network."""
+    if method.keep is None:
+        return model
+    if not isinstance(data.train, Part):
+        raise SettingsError("the method 'cut' needs samples in memory")
+    example, x = data.train.x[:2], data.train.x
+    spaces = anatomy(model, example).free
+    keep = {name: max(1, round(method.keep * space.size)) for name, space in spaces.items()}
+    units = choose_units(model, example, keep=keep, calibration=x)
+    return remove(model, example, units=units, calibration=x)
+
+
+def stochastic_figures(model: nn.Module, data: Data, passes: int, seed: int) -> dict[str, float]:
+    """Judge the mean prediction of many passes with dropout."""
+    if not isinstance(data.test, Part):
+        raise SettingsError("Monte-Carlo dropout needs samples in memory")
+    mean: Tensor = monte_carlo(model, data.test.x, passes=passes, seed=seed).mean
+    logits, y = mean.clamp(min=1e-12).log(), data.test.y
+    return {
+        "accuracy": accuracy(logits, y),
+        "macro_accuracy": macro_accuracy(logits, y),
+        "log_loss": log_loss(logits, y),
+    }

@@ -1,0 +1,156 @@
+"""The ledger of a study: one SQLite file, one row a cell, written by the driver alone; other files beside it.
+
+A row is written when its result is final. Files are named by their content and are there before the row that names
+them, so a crash at any moment leaves a ledger that is true.
+"""
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from topiarist.errors import TopiaristError
+from topiarist.files import cannot_write, sha256, write_atomically
+from topiarist.study.declaration import canonical
+from topiarist.study.job import Stack, StackResult
+from topiarist.study.schema import migrate
+
+FILE = "ledger.sqlite"
+State = Literal["waiting", "done", "failed"]
+
+
+class Ledger:
+    """A study's folder, open for writing or for reading."""
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
+        self.folder, self.connection = folder, connection
+
+    @classmethod
+    @contextmanager
+    def to_write(cls, folder: Path) -> Iterator[Self]:
+        """Open or make the ledger of a folder; the caller holds the folder's lock."""
+        with closing(folder, f"file:{uri(folder)}") as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            migrate(connection)
+            yield cls(folder, connection)
+
+    @classmethod
+    @contextmanager
+    def to_read(cls, folder: Path) -> Iterator[Self]:
+        """Open the ledger of a folder as it is, also while a driver writes to it."""
+        if not (folder / FILE).is_file():
+            raise TopiaristError(f"there is no study in {folder}")
+        with closing(folder, f"file:{uri(folder)}?mode=ro{immutable(folder)}") as connection:
+            yield cls(folder, connection)
+
+    def facts(self) -> dict[str, Any]:
+        """Give what is known of the study as a whole."""
+        return {row["key"]: json.loads(row["value"]) for row in self.connection.execute("SELECT * FROM study")}
+
+    def note(self, **facts: Any) -> None:
+        """Write down facts of the study as a whole."""
+        rows = [(key, canonical(value)) for key, value in facts.items()]
+        with self.connection:
+            self.connection.executemany("INSERT OR REPLACE INTO study VALUES (?, ?)", rows)
+
+    def declare(self, stacks: Sequence[Stack], numbers: Mapping[str, int], **facts: Any) -> None:
+        """Write down all cells and the study's facts, at once."""
+        rows = [
+            (
+                cell.hash,
+                numbers[cell.hash],
+                stack.number,
+                cell.label,
+                canonical(cell.choices),
+                canonical(cell.record),
+                cell.fold,
+                cell.seed,
+                stack.cost / len(stack.cells),
+            )
+            for stack in stacks
+            for cell in stack.cells
+        ]
+        with self.connection:
+            self.connection.executemany(
+                "INSERT INTO cells (hash, number, stack, label, choices, configuration, fold, seed, cost)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                rows,
+            )
+            self.connection.executemany(
+                "INSERT INTO study VALUES (?, ?)", [(key, canonical(value)) for key, value in facts.items()]
+            )
+
+    def states(self) -> dict[str, State]:
+        """Give the state of every cell."""
+        return {row["hash"]: row["state"] for row in self.connection.execute("SELECT hash, state FROM cells")}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Give all that is known of the cells, in the order declared."""
+        return [dict(row) for row in self.connection.execute("SELECT * FROM cells ORDER BY number")]
+
+    def record(self, done: StackResult) -> None:
+        """Write the results of a stack: the files first, then all its rows at once."""
+        updates = []
+        for result in done.results:
+            history = self._keep("histories", ".json", result.history)
+            model = None if result.model is None else self._keep("models", ".safetensors", result.model)
+            share = done.seconds / len(done.results)
+            known = (done.started, share, done.machine, canonical(done.versions), canonical(result.figures))
+            updates.append((*known, history, model, result.hash))
+        with self.connection:
+            self.connection.executemany(
+                "UPDATE cells SET state = 'done', started = ?, seconds = ?, machine = ?, versions = ?, result = ?,"
+                " reason = NULL, history = ?, model = ? WHERE hash = ? AND state <> 'done'",
+                updates,
+            )
+
+    def fail(self, stack: Stack, reason: str) -> None:
+        """Write down why a stack gave no results."""
+        with self.connection:
+            self.connection.executemany(
+                "UPDATE cells SET state = 'failed', started = ?, reason = ? WHERE hash = ? AND state <> 'done'",
+                [(time.time(), reason, cell.hash) for cell in stack.cells],
+            )
+
+    def _keep(self, kind: str, ending: str, content: bytes) -> str:
+        """Keep a file by the name of its content, and give that name."""
+        name = sha256(content)
+        place = self.folder / kind / f"{name}{ending}"
+        if not place.exists():
+            try:
+                place.parent.mkdir(exist_ok=True)
+            except OSError as error:
+                raise cannot_write(place, error) from error
+            write_atomically(place, content)
+        return name
+
+
+@contextmanager
+def closing(folder: Path, address: str) -> Iterator[sqlite3.Connection]:
+    """Connect, close afterwards, and turn what SQLite refuses into one line."""
+    connection = None
+    try:
+        connection = sqlite3.connect(address, uri=True, timeout=30, isolation_level="IMMEDIATE")
+        connection.row_factory = sqlite3.Row
+        yield connection
+    except sqlite3.Error as error:
+        said = f"cannot use the ledger {folder / FILE}: {error}"
+        raise TopiaristError(f"{said}; what was recorded is kept, and the study can be resumed") from error
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def uri(folder: Path) -> str:
+    """Write the ledger's path as SQLite reads it."""
+    return (folder / FILE).resolve().as_uri().removeprefix("file://")
+
+
+def immutable(folder: Path) -> str:
+    """A ledger in a folder that cannot be written to is read without the side files that SQLite would make."""
+    return "" if os.access(folder, os.W_OK) or (folder / f"{FILE}-wal").exists() else "&immutable=1"

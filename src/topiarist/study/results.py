@@ -1,0 +1,149 @@
+"""What a study found: one row a cell, one row a configuration, and the tests between configurations."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import pandas
+
+from topiarist.errors import SettingsError
+from topiarist.study.comparison import Front, Scores, TestName, compare, pareto_front
+from topiarist.study.ledger import Ledger
+from topiarist.study.statistics import Decision, smallest_not_worse, summarise
+
+SMALLER_IS_BETTER = ("log_loss",)
+SIZES = ("parameters", "nonzero", "size_kb", "file_kb", "macs", "latency_ms")
+
+
+class Results:
+    """The results in a study's folder, as far as the study has come."""
+
+    def __init__(self, folder: Path, facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+        self.folder, self.facts, self.rows = folder, facts, rows
+
+    @classmethod
+    def read(cls, folder: Path | str) -> Self:
+        """Read a folder, also while its study runs."""
+        place = Path(folder)
+        with Ledger.to_read(place) as ledger:
+            return cls(place, ledger.facts(), ledger.rows())
+
+    @cached_property
+    def cells(self) -> pandas.DataFrame:
+        """One row a cell: its configuration, fold, seed and state, and its figures where it is done."""
+        return pandas.DataFrame(
+            {
+                "configuration": row["label"],
+                **json.loads(row["choices"]),
+                "fold": row["fold"],
+                "seed": row["seed"],
+                "state": row["state"],
+                **({} if row["result"] is None else json.loads(row["result"])),
+                "seconds": row["seconds"],
+                "reason": row["reason"],
+            }
+            for row in self.rows
+        )
+
+    @property
+    def done(self) -> pandas.DataFrame:
+        """The cells that have figures."""
+        return self.cells[self.cells["state"] == "done"]
+
+    @property
+    def labels(self) -> list[str]:
+        """The configurations, in the order declared."""
+        return list(dict.fromkeys(row["label"] for row in self.rows))
+
+    @property
+    def test_to_train(self) -> float | None:
+        """Test samples to training samples of a fold, as the corrected t-test wants it; None without folds."""
+        if self.rows[0]["fold"] is None:
+            return None
+        return float(self.done["samples"].mean() / self.done["train_samples"].mean())
+
+    def scores(self, metric: str = "accuracy") -> Scores:
+        """Give the scores of each configuration: by fold, the mean over seeds; without folds, by seed."""
+        done = self.done
+        figures = [str(name) for name in done.select_dtypes("number") if name not in ("fold", "seed", "seconds")]
+        if metric not in figures:
+            known = f"known are {', '.join(figures)}" if figures else "no cell is done yet"
+            raise SettingsError(f"no figure is called '{metric}': {known}")
+        by = "seed" if self.test_to_train is None else "fold"
+        means = done.groupby(["configuration", by])[metric].mean().dropna()
+        return {label: means[label] for label in self.labels if label in means.index.get_level_values(0)}
+
+    def sizes(self, name: str = "parameters") -> dict[str, float]:
+        """Give the mean size of each configuration."""
+        if name not in SIZES or name not in self.done or self.done[name].isna().all():
+            hint = "declare latency = true" if name == "latency_ms" else f"choose among {', '.join(SIZES)}"
+            raise SettingsError(f"no size '{name}' was measured: {hint}")
+        return {str(label): float(mean) for label, mean in self.done.groupby("configuration")[name].mean().items()}
+
+    def summary(self, metric: str = "accuracy", *, confidence: float = 0.95) -> pandas.DataFrame:
+        """One row a configuration: mean, SD and bootstrap interval of the mean, and what its network costs."""
+        measured = [name for name in SIZES if name in self.done and self.done[name].notna().any()]
+        sizes = {name: self.sizes(name) for name in measured}
+        return pandas.DataFrame(
+            {
+                "configuration": label,
+                **asdict(summarise(scores.to_numpy(), confidence=confidence)),
+                **{name: size[label] for name, size in sizes.items()},
+            }
+            for label, scores in self.scores(metric).items()
+        )
+
+    def compare(
+        self, baseline: str | None = None, metric: str = "accuracy", *, test: TestName = "auto"
+    ) -> pandas.DataFrame:
+        """Compare every configuration with the baseline, by default the first; p also with Holm's correction."""
+        scores = self.scores(metric)
+        return compare(scores, self._known(baseline, scores), test=test, test_to_train=self.test_to_train)
+
+    def smallest(
+        self,
+        margin: float,
+        baseline: str | None = None,
+        metric: str = "accuracy",
+        *,
+        size: str = "parameters",
+        alpha: float = 0.05,
+    ) -> Decision:
+        """Find the smallest configuration that is proven not to be worse than the baseline by more than `margin`.
+
+        The baseline is, unless named, the largest. Configurations that lack a fold or seed are left out.
+        """
+        sign = -1.0 if metric in SMALLER_IS_BETTER else 1.0
+        scores, sizes = self.scores(metric), self.sizes(size)
+        reference = max(scores, key=lambda label: sizes[label]) if baseline is None else self._known(baseline, scores)
+        whole = {
+            label: sign * series for label, series in scores.items() if series.index.equals(scores[reference].index)
+        }
+        return smallest_not_worse(
+            {label: series.tolist() for label, series in whole.items()},
+            {label: sizes[label] for label in whole},
+            baseline=reference,
+            margin=margin,
+            design="runs" if self.test_to_train is None else "folds",
+            test_to_train=self.test_to_train or 0.0,
+            alpha=alpha,
+        )
+
+    def front(self, metric: str = "accuracy", *, sizes: Sequence[str] = ("parameters",)) -> Front:
+        """Give the Pareto front of score against one size or several."""
+        found = {name: self.sizes(name) for name in sizes}
+        return pareto_front(self.scores(metric), found, metric=metric, smaller_is_better=metric in SMALLER_IS_BETTER)
+
+    def history(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+        """Give the epochs of a cell that is done."""
+        place = self.folder / "histories" / f"{row['history']}.json"
+        epochs: list[dict[str, Any]] = json.loads(place.read_text())["epochs"]
+        return epochs
+
+    def _known(self, name: str | None, scores: Scores) -> str:
+        if name is not None and name not in scores:
+            raise SettingsError(f"no configuration with results is called '{name}': known are {'; '.join(scores)}")
+        return next(iter(scores)) if name is None else name

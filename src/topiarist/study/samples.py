@@ -1,0 +1,105 @@
+"""The samples of a study: raw ones travel to the workers, the parts of each fold are made there."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pandas
+
+from topiarist.data import Data, Source, find_source
+from topiarist.data.selection import of_classes, with_fewer_samples
+from topiarist.study.declaration import Cell, canonical
+from topiarist.study.settings import RULE, BaseSettings, CellSettings, DataSettings
+
+KEPT = 2  # data sets whose folds are kept in memory
+
+
+class Samples:
+    """Gives a cell its data; the folds that were made last are kept."""
+
+    def __init__(self, sources: Mapping[str, Source]) -> None:
+        self.sources = dict(sources)
+        self._made: dict[str, list[Data]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"sources": self.sources, "_made": {}}
+
+    def of(self, cell: Cell) -> Data:
+        """Give the parts that a cell trains and is judged on."""
+        return self._part(cell, cell.settings.data)
+
+    def of_base(self, cell: Cell, base: BaseSettings) -> Data:
+        """Give the parts on which the network is trained that a cell goes on from."""
+        return self._part(
+            cell, cell.settings.data.model_copy(update={"classes": base.classes, "samples": base.samples})
+        )
+
+    def _part(self, cell: Cell, settings: DataSettings) -> Data:
+        fraction = validation_fraction(cell.settings, settings, folds=cell.folds is not None)
+        key = canonical([settings.model_dump(mode="json"), fraction, cell.folds, cell.folds_of])
+        if key not in self._made:
+            for stale in list(self._made)[: 1 - KEPT or None]:
+                del self._made[stale]
+            self._made[key] = self._make(settings, fraction, cell)
+        return self._made[key][0 if cell.fold is None else cell.fold]
+
+    def _make(self, settings: DataSettings, fraction: float, cell: Cell) -> list[Data]:
+        source = self.sources[source_key(settings)]
+        data = Data.from_source(
+            source if settings.classes is None else of_classes(source, settings.classes),
+            seed=settings.seed,
+            test_fraction=settings.test_fraction,
+            validation_fraction=fraction if cell.folds is None else 0.0,
+            scaling=settings.scaling,
+            input_shape=settings.input_shape,
+        )
+        parts = [data]
+        if cell.folds is not None:
+            parts = data.folds(cell.folds, seed=settings.seed, validation_fraction=fraction, of=cell.folds_of)
+        if settings.samples is None:
+            return parts
+        return [with_fewer_samples(part, settings.samples, seed=settings.seed) for part in parts]
+
+
+def validation_fraction(cell: CellSettings, data: DataSettings, *, folds: bool) -> float:
+    """Give the fraction asked for; without one, folds have a validation part only where training watches it."""
+    if data.validation_fraction is not None:
+        return data.validation_fraction
+    return RULE.validation_fraction if cell.training.watches or not folds else 0.0
+
+
+def source_key(settings: DataSettings) -> str:
+    """Name what is read; how it is split comes later."""
+    return canonical([settings.location, settings.target, settings.group])
+
+
+def read_sources(cells: list[Cell], folder: Path) -> dict[str, Source]:
+    """Read all that the cells need; a relative path is one from the folder."""
+    found: dict[str, Source] = {}
+    for cell in cells:
+        settings = cell.settings.data
+        if source_key(settings) not in found:
+            beside = folder / settings.location
+            location = beside if beside.exists() else settings.location
+            found[source_key(settings)] = find_source(location, target=settings.target, group=settings.group)
+    return found
+
+
+def fingerprint(sources: Mapping[str, Source]) -> str:
+    """Name samples by their content, so that a study never goes on with others."""
+    digest = hashlib.sha256()
+    for name in sorted(sources):
+        source = sources[name]
+        if isinstance(source.features, pandas.DataFrame):
+            rows = pandas.util.hash_pandas_object(source.features, index=False).to_numpy()
+            digest.update(canonical([str(column) for column in source.features.columns]).encode())
+        else:
+            rows = source.features
+        for values in (rows, source.labels, source.groups, source.parts):
+            if values is not None:
+                plain = values.astype(str) if values.dtype == object else values
+                digest.update(f"{plain.dtype}{plain.shape}".encode())
+                digest.update(numpy.ascontiguousarray(plain).tobytes())
+    return digest.hexdigest()

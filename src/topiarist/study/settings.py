@@ -1,0 +1,130 @@
+"""What a cell of a study is made of: data, network, training, method and prediction, each checked where it is made."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from topiarist.data import Scaling, SplitRule
+from topiarist.settings import Settings
+from topiarist.training import Phase, TrainConfig
+
+RULE = SplitRule()
+Table = Mapping[str, Any]
+EMPTY: Table = {}
+
+
+class DataSettings(Settings):
+    """Which data, and how they are split: as in `load_data`.
+
+    `classes` leaves the samples of all other classes out; `samples` limits the training part. Without a
+    `validation_fraction`, folds have a validation part only where training watches one.
+    """
+
+    location: str = Field(min_length=1)
+    target: str | None = None
+    group: str | None = None
+    scaling: Scaling | None = None
+    input_shape: tuple[int, ...] | None = None
+    test_fraction: float = Field(default=RULE.test_fraction, ge=0, lt=1)
+    validation_fraction: float | None = Field(default=None, ge=0, lt=1)
+    classes: tuple[str, ...] | None = None
+    samples: int | None = Field(default=None, ge=2)
+    seed: int = Field(default=0, ge=0)
+
+
+class ModelSettings(Settings):
+    """Which network: fully connected layers as in `models.mlp`, or your own code.
+
+    `code` names a function, `module:function`, that is called with `input_shape`, `classes` and the `options` and gives
+    an `nn.Module`; what it draws from torch's global generator follows from the cell's seed.
+    """
+
+    hidden: tuple[int, ...] = (100,)
+    activation: str = "relu"
+    batch_norm: Literal["before", "after"] | bool = False
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    dropout_layers: int = Field(default=3, ge=0)
+    input_dropout: float = Field(default=0.0, ge=0, lt=1)
+    code: str | None = None
+    options: Table = EMPTY
+
+    @model_validator(mode="after")
+    def _one_or_the_other(self) -> "ModelSettings":
+        fields = self.model_fields_set - {"code", "options"}
+        if self.code is not None and fields:
+            raise ValueError(f"{sorted(fields)[0]} has no effect on a network that is built by code: use options")
+        if self.code is None and self.options:
+            raise ValueError("options belong to a network that is built by code")
+        return self
+
+
+class TrainingSettings(TrainConfig):
+    """How to train: every field of `TrainConfig`, the seed apart; `phases`, where given, as in `train_phases`."""
+
+    seed: Literal[0] = 0
+    phases: tuple[Phase, ...] = ()
+
+    @field_validator("seed", mode="before")
+    @classmethod
+    def _seeds_belong_to_the_study(cls, value: Any) -> Any:
+        raise ValueError("the seed of a training follows from the cell: use the study's seeds")
+
+    @property
+    def watches(self) -> bool:
+        """Whether training looks at a validation part."""
+        return self.early_stopping is not None or self.schedule.name == "performance"
+
+
+class BaseSettings(Settings):
+    """A network that is trained first, on other classes of the same data, and whose lower layers are then reused."""
+
+    classes: tuple[str, ...]
+    epochs: int = Field(ge=1)
+    samples: int | None = Field(default=None, ge=2)
+    drop: int = Field(default=0, ge=0)
+    add: tuple[int, ...] = ()
+
+
+class MethodSettings(Settings):
+    """What is done to the trained network.
+
+    Nothing; or "cut", by which each hidden layer keeps a fraction of its units, those that make up best for the others,
+    and the layers that read them are refitted on the training samples.
+    """
+
+    name: Literal["none", "cut"] = "none"
+    keep: float | None = Field(default=None, gt=0, le=1)
+
+    @model_validator(mode="after")
+    def _a_cut_says_how_much(self) -> "MethodSettings":
+        if (self.name == "cut") != (self.keep is not None):
+            raise ValueError("the method 'cut', and it alone, needs the fraction of units to keep")
+        return self
+
+
+class PredictionSettings(Settings):
+    """How test samples are predicted: by one pass, or by the mean of `monte_carlo` passes with dropout switched on."""
+
+    monte_carlo: int | None = Field(default=None, ge=2)
+
+
+class CellSettings(Settings):
+    """All that decides a result but fold and seed."""
+
+    data: DataSettings
+    model: ModelSettings = ModelSettings()
+    training: TrainingSettings = TrainingSettings()
+    base: BaseSettings | None = None
+    method: MethodSettings = MethodSettings()
+    prediction: PredictionSettings = PredictionSettings()
+
+
+SECTIONS: dict[str, type[Settings]] = {
+    "data": DataSettings,
+    "model": ModelSettings,
+    "training": TrainingSettings,
+    "base": BaseSettings,
+    "method": MethodSettings,
+    "prediction": PredictionSettings,
+}

@@ -1,0 +1,107 @@
+"""Which cells one worker takes together: it follows from the declared grid and the data alone.
+
+Floating-point sums depend on what is computed together, so a stack is never made of what happens to be left to do.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from torch import nn
+
+from topiarist.data import Data
+from topiarist.errors import DataError, TopiaristError
+from topiarist.measurement.size import count_parameters
+from topiarist.models.stacked import stackable
+from topiarist.study.declaration import Cell, Declaration, canonical
+from topiarist.study.job import Stack, first_of_each_training, network_for, train_config
+from topiarist.study.samples import Samples
+from topiarist.training import monte_carlo, reuse
+from topiarist.training.inference import first_sample
+from topiarist.training.tasks import check_task
+
+STACKED_NUMBERS = 100_000  # parameters of a stack: beyond, the caches are too small and stacking no longer pays
+HELD_NUMBERS = 2**28  # of the training samples of a stack
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the cost of training a cell depends on."""
+
+    parameters: int
+    together: int
+    steps: int
+
+
+def stacks_of(study: Declaration, samples: Samples) -> list[Stack]:
+    """Give the stacks, those that take longest first, after a trial of every configuration's data and network."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in study.cells:
+        groups.setdefault(stack_key(cell), []).append(cell)
+    found: list[tuple[int, list[Cell]]] = []
+    for cells in groups.values():
+        trainings = first_of_each_training(cells)
+        shape = shape_of(trainings[0], samples, most=study.stack)
+        for cell in first_of_each_configuration(trainings)[1:]:
+            try_out(cell, samples)
+        for piece in pieces(trainings, shape.together):
+            keys = {cell.training_key for cell in piece}
+            members = [cell for cell in cells if cell.training_key in keys]
+            found.append((len(piece) * shape.steps * shape.parameters, members))
+    found.sort(key=lambda costed: -costed[0])
+    return [
+        Stack(number=number, cells=tuple(cells), cost=cost, keep_models=study.models)
+        for number, (cost, cells) in enumerate(found)
+    ]
+
+
+def stack_key(cell: Cell) -> str:
+    """What trainings that run as one have in common: all but seed, fold, learning rate and what comes afterwards."""
+    settings = cell.settings.model_dump(mode="json", exclude={"method", "prediction", "training"})
+    return canonical([settings, cell.settings.training.model_dump(mode="json", exclude={"learning_rate"})])
+
+
+def first_of_each_configuration(cells: Sequence[Cell]) -> list[Cell]:
+    """Give one cell a configuration."""
+    return list({cell.label: cell for cell in reversed(cells)}.values())[::-1]
+
+
+def shape_of(cell: Cell, samples: Samples, *, most: int) -> Shape:
+    """Look at one network and one fold, to say how many are trained as one."""
+    data, model = try_out(cell, samples)
+    settings = cell.settings
+    parameters, count = count_parameters(model), len(data.train)
+    together = 1
+    if stackable(model) and not settings.training.phases and settings.training.device == "cpu":
+        held = count * math.prod(data.input_shape)
+        together = max(1, min(most, max(4, STACKED_NUMBERS // parameters), HELD_NUMBERS // held))
+    epochs = sum(phase.epochs for phase in settings.training.phases) or settings.training.epochs
+    return Shape(parameters, together, max(1, epochs * math.ceil(count / settings.training.batch_size)))
+
+
+def try_out(cell: Cell, samples: Samples) -> tuple[Data, nn.Module]:
+    """Make the data and the network of a cell, to see that they go together; an error names the configuration."""
+    settings, base = cell.settings, cell.settings.base
+    try:
+        data = samples.of(cell)
+        if not len(data.test):
+            raise DataError("there is no test part to judge by: give it a fraction of the data above 0")
+        built = data if base is None else samples.of_base(cell, base)
+        model = network_for(settings, built, cell.training_seed)
+        check_task(model, built, train_config(cell))
+        if settings.prediction.monte_carlo is not None:
+            monte_carlo(model, first_sample(built.train), passes=2)
+        if base is not None:
+            model = reuse(model, classes=len(data.classes), drop=base.drop, add=base.add)
+            check_task(model, data, train_config(cell))
+    except TopiaristError as error:
+        raise TopiaristError(f"configuration '{cell.label}': {error}") from error
+    return data, model
+
+
+def pieces(cells: Sequence[Cell], most: int) -> list[list[Cell]]:
+    """Cut into as few pieces as can be, of nearly the same length."""
+    count = math.ceil(len(cells) / most)
+    bounds = [round(number * len(cells) / count) for number in range(count + 1)]
+    return [list(cells[first:last]) for first, last in pairwise(bounds)]
