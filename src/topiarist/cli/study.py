@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from topiarist.cli.options import AsJson
+from topiarist.cli.options import AsJson, Cluster, Workers
 from topiarist.cli.output import InterruptionError, emit
-from topiarist.cli.study_output import ended_by_signals, show_results, show_status, status_of, study_bar
+from topiarist.cli.study_output import cores, ended_by_signals, show_results, show_status, status_of, study_bar
 
 if TYPE_CHECKING:
     from topiarist.study import Study
@@ -16,12 +16,6 @@ app = typer.Typer(help="Compare configurations over folds and seeds, with statis
 
 StudyFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .toml file that declares a study.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that holds a study.")]
-Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Processes on this machine; all cores unless given.")
-]
-Cluster = Annotated[
-    str | None, typer.Option("--cluster", metavar="ADDRESS", help="A running Dask scheduler: tcp://host:8786.")
-]
 TableName = Literal["summary", "cells", "tests", "front"]
 
 
@@ -143,9 +137,7 @@ def drive(
     study: "Study", out: Path, *, workers: int | None, cluster: str | None, retry_failed: bool, as_json: bool
 ) -> None:
     """Run a study with a bar; an interruption says how to go on."""
-    import os
-
-    count = len(os.sched_getaffinity(0)) if workers is None else workers
+    count = cores() if workers is None else workers
     try:
         with ended_by_signals(), study_bar(study.name) as on_progress:
             study.run(out, workers=count, cluster=cluster, retry_failed=retry_failed, on_progress=on_progress)

@@ -1,5 +1,6 @@
 """What `topiarist study` shows."""
 
+import os
 import signal
 import sys
 import time
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
 INTERVAL = "95 % interval"
 WIDE = 110
+
+
+def cores() -> int:
+    """Count the cores that this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from topiarist.errors import SettingsError
 from topiarist.evolution.pareto import hypervolume, knee, non_dominated
 from topiarist.study.statistics import Finding, corrected_t, holm, rank_sum, signed_rank
+from topiarist.study.statistics.noninferiority import paired_bound, welch_bound
 
 Scores = Mapping[str, "pandas.Series[float]"]
 TestName = Literal["auto", "corrected-t", "signed-rank", "rank-sum"]
@@ -31,7 +32,7 @@ class Front:
 
 
 def compare(scores: Scores, baseline: str, *, test: TestName, test_to_train: float | None) -> pandas.DataFrame:
-    """Compare every other configuration with the baseline: difference, p, p by Holm, effect.
+    """Compare every other configuration with the baseline: difference and its 95 % interval, p, p by Holm, effect.
 
     `test_to_train` is None where the scores are not of folds. The test is, unless named, the corrected t-test for
     folds and the rank-sum test for seeds.
@@ -41,7 +42,9 @@ def compare(scores: Scores, baseline: str, *, test: TestName, test_to_train: flo
         if label != baseline:
             first, second = paired(scores[label], scores[baseline])
             findings.append(run_test(test, first, second, test_to_train))
-            rows.append({"configuration": label, "difference": float(first.mean() - second.mean()), "n": len(first)})
+            low, high = interval(first, second, test_to_train)
+            difference = float(first.mean() - second.mean())
+            rows.append({"configuration": label, "difference": difference, "low": low, "high": high, "n": len(first)})
     adjusted = holm([finding.p for finding in findings]) if findings else ()
     found = zip(rows, findings, adjusted, strict=True)
     return pandas.DataFrame(
@@ -67,6 +70,15 @@ def paired(
     if len(common) < 2:
         raise SettingsError(f"a comparison needs 2 folds or seeds that both configurations have; found {len(common)}")
     return numpy.asarray(first[common], numpy.float64), numpy.asarray(second[common], numpy.float64)
+
+
+def interval(
+    first: NDArray[numpy.float64], second: NDArray[numpy.float64], test_to_train: float | None
+) -> tuple[float, float]:
+    """Give the 95 % interval of the difference of means: by the corrected t for folds, by Welch's for seeds."""
+    if test_to_train is None:
+        return welch_bound(first, second, 0.025), -welch_bound(second, first, 0.025)
+    return paired_bound(first, second, 0.025, test_to_train), -paired_bound(second, first, 0.025, test_to_train)
 
 
 def run_test(

@@ -97,10 +97,19 @@ class Results:
         )
 
     def compare(
-        self, baseline: str | None = None, metric: str = "accuracy", *, test: TestName = "auto"
+        self,
+        baseline: str | None = None,
+        metric: str = "accuracy",
+        *,
+        test: TestName = "auto",
+        among: Sequence[str] | None = None,
     ) -> pandas.DataFrame:
-        """Compare every configuration with the baseline, by default the first; p also with Holm's correction."""
-        scores = self.scores(metric)
+        """Compare every configuration, or those named, with the baseline, by default the first.
+
+        p is given as it is and with Holm's correction over the comparisons made here.
+        """
+        known = self.scores(metric)
+        scores = known if among is None else {label: known[label] for label in among if label in known}
         return compare(scores, self._known(baseline, scores), test=test, test_to_train=self.test_to_train)
 
     def smallest(

@@ -1,0 +1,80 @@
+"""`topiarist reproduce`: the published systems as ready-made studies."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
+from topiarist.cli.output import InterruptionError, emit
+from topiarist.cli.study_output import cores, ended_by_signals, study_bar
+
+app = typer.Typer(help="Run a published system as a ready-made study.", no_args_is_help=True)
+
+
+@app.callback()
+def published_systems() -> None:
+    """Run a published system as a ready-made study."""
+
+
+@app.command("practices")
+def practices_command(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, table, figures and ledger go.")],
+    data: Annotated[str, typer.Option("--data", metavar="DATA", help=f"digits unless given. {DATA_FORMS}")] = "digits",
+    target: Target = None,
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", min=2, help="Training samples at most; 10,000, or 2,000 with --quick, unless given."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer epochs, folds or seeds: a first look.")] = False,
+    seed: Seed = 0,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare every good practice of training with its alternatives, with tests, curves and a table.
+
+    Example: topiarist reproduce practices --quick --out practices
+    """
+    from topiarist.recipes.reproduce_practices import reproduce_practices
+
+    try:
+        with ended_by_signals(), study_bar("practices") as on_progress:
+            found = reproduce_practices(
+                out,
+                location=data,
+                target=target,
+                samples=samples,
+                quick=quick,
+                seed=seed,
+                workers=cores() if workers is None else workers,
+                cluster=cluster,
+                on_progress=on_progress,
+            )
+    except KeyboardInterrupt:
+        raise InterruptionError("interrupted: run the same command again to go on") from None
+    emit(found, as_json=as_json, show=show_findings)
+
+
+def show_findings(found: Mapping[str, Any]) -> None:
+    """Print what helped and what hurt, and where the rest is."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for column in ("practice", "alternative", "difference", "p (Holm)", "verdict"):
+        table.add_column(column, justify="right" if column in ("difference", "p (Holm)") else "left")
+    for row in found["findings"]:
+        if row["verdict"] in ("helped", "hurt"):
+            points = row["metric"] == "accuracy"
+            difference = f"{100 * row['difference']:+.2f} points" if points else f"{row['difference']:+.4f} log loss"
+            style = "" if row["verdict"] == "helped" else "dim"
+            cells = (row["practice"], row["alternative"], difference, f"{row['p']:.4f}", row["verdict"])
+            table.add_row(*(Text(cell, style=style) for cell in cells))
+    console = Console()
+    console.print(table)
+    if found["failed"]:
+        console.print(f"{found['failed']} cells failed: topiarist study status {Path(found['page']).parent / 'study'}")
+    console.print(Text(f"page: {found['page']}  table: {found['table']}  figures: {found['figures']}"))

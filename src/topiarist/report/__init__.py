@@ -1,0 +1,16 @@
+"""Reports: figures, tables and one self-contained page, made from plain records."""
+
+from topiarist.report.figures import differences, learning_curves, pareto_figure
+from topiarist.report.page import Section, Table, render_page
+from topiarist.report.tables import TableForm, format_table
+
+__all__ = [
+    "Section",
+    "Table",
+    "TableForm",
+    "differences",
+    "format_table",
+    "learning_curves",
+    "pareto_figure",
+    "render_page",
+]

@@ -1,0 +1,135 @@
+"""Learning curves: the mean of several runs and how far they lie apart."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import ScaledTranslation, blended_transform_factory
+
+from topiarist.errors import DataError
+from topiarist.report.canvas import FAINT, LINE_STYLES, PALETTE, draw
+from topiarist.report.wording import as_number, clean, shorten
+
+LEAST_HEIGHT_INCHES = 4.0
+LABEL_INCHES = 0.21
+MARGIN_INCHES = 1.1
+
+Run = Sequence[float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """The epochs with a value of at least one run, the mean there, and the standard deviation (NaN for one value)."""
+
+    name: str
+    runs: int
+    epochs: npt.NDArray[np.int64]
+    mean: npt.NDArray[np.float64]
+    spread: npt.NDArray[np.float64]
+
+
+def learning_curves(curves: Mapping[str, Sequence[Run]], *, title: str, y_label: str, x_label: str = "epoch") -> str:
+    """Draw, for each name, the mean over its runs and a band of one standard deviation, as an SVG.
+
+    Runs may differ in length and may have gaps: at each epoch the mean is over the runs that have a value there, and
+    the line joins the epochs at which there is one. The first value of a run is that of epoch 1.
+    """
+    summaries = [summarise(name, runs) for name, runs in curves.items()]
+    if not any(curve.epochs.size for curve in summaries):
+        raise DataError(f"cannot draw '{title}': no run has a value")
+
+    def paint(figure: Figure, axes: Axes) -> None:
+        axes.set(xlabel=clean(x_label), ylabel=clean(y_label))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        axes.grid(axis="y")
+        axes.margins(x=0.02)
+        lines = [draw_curve(axes, curve, number) for number, curve in enumerate(summaries)]
+        label_lines(figure, axes, summaries, lines, spacing=LABEL_INCHES / (height - MARGIN_INCHES))
+
+    height = max(LEAST_HEIGHT_INCHES, LABEL_INCHES * len(summaries) + MARGIN_INCHES)
+    return draw(paint, title=title, description=describe(summaries, x_label), height_inches=height)
+
+
+def summarise(name: str, runs: Sequence[Run]) -> Curve:
+    """Average the runs of one name; what is not finite counts as a gap."""
+    length = max(map(len, runs), default=0)
+    values = np.full((len(runs), length), np.nan)
+    for row, run in enumerate(runs):
+        values[row, : len(run)] = [as_number(value) for value in run]
+    there = np.isfinite(values)
+    known = there.any(axis=0)
+    values, there = np.where(there, values, 0.0)[:, known], there[:, known]
+    counts = there.sum(axis=0)
+    mean = values.sum(axis=0) / counts
+    squares = (np.square(values - mean) * there).sum(axis=0)
+    spread = np.where(counts > 1, np.sqrt(squares / np.maximum(counts - 1, 1)), np.nan)
+    return Curve(name=name, runs=len(runs), epochs=np.flatnonzero(known) + 1, mean=mean, spread=spread)
+
+
+def draw_curve(axes: Axes, curve: Curve, number: int) -> Line2D:
+    """Draw one line and its band; a single point gets a marker and a bar instead."""
+    colour, style = PALETTE[number % len(PALETTE)], LINE_STYLES[number % len(LINE_STYLES)]
+    low, high = curve.mean - curve.spread, curve.mean + curve.spread
+    alone = curve.epochs.size == 1
+    if alone:
+        axes.vlines(curve.epochs, low, high, colors=colour, linewidth=1.2)
+    else:
+        axes.fill_between(curve.epochs, low, high, color=colour, alpha=FAINT, linewidth=0)
+    (line,) = axes.plot(
+        curve.epochs, curve.mean, color=colour, linestyle=style, linewidth=1.9, marker="o" if alone else ""
+    )
+    return line
+
+
+def label_lines(
+    figure: Figure, axes: Axes, curves: Sequence[Curve], lines: Sequence[Line2D], *, spacing: float
+) -> None:
+    """Name each line at the right, as near to its end as the other names allow."""
+    # Across in inches from the right edge of the axes, upwards in heights of the axes.
+    beside = figure.dpi_scale_trans + ScaledTranslation(1, 0, axes.transAxes)  # type: ignore[arg-type]
+    where = blended_transform_factory(beside, axes.transAxes)
+    bottom, top = axes.get_ylim()
+    ends = [(curve.mean[-1] - bottom) / (top - bottom) if curve.epochs.size else -math.inf for curve in curves]
+    order = sorted(range(len(curves)), key=lambda number: -ends[number])
+    places = spread_out([ends[number] for number in order], spacing)
+    for number, place in zip(order, places, strict=True):
+        line, curve = lines[number], curves[number]
+        sample = Line2D([0.12, 0.56], [place, place], transform=where, clip_on=False)
+        sample.set(color=line.get_color(), linestyle=LINE_STYLES[number % len(LINE_STYLES)], linewidth=1.9)
+        axes.add_artist(sample)
+        name = shorten(curve.name) + ("" if curve.epochs.size else " (no value)")
+        axes.text(0.65, place, name, transform=where, verticalalignment="center")
+
+
+def spread_out(wanted: Sequence[float], spacing: float) -> list[float]:
+    """Give places from high to low, at least `spacing` apart, that stay above 0 where they can."""
+    places: list[float] = []
+    for place in wanted:
+        places.append(min([place, 1.0] if not places else [place, places[-1] - spacing]))
+    floor = 0.0
+    for position in reversed(range(len(places))):
+        places[position] = max(places[position], floor)
+        floor = places[position] + spacing
+    return places
+
+
+def describe(curves: Sequence[Curve], x_label: str) -> str:
+    """Say in words where each curve ends."""
+    ends = [
+        f"{curve.name}: {curve.mean[-1]:.4g} at {x_label} {curve.epochs[-1]} ({runs_in_words(curve.runs)})"
+        if curve.epochs.size
+        else f"{curve.name}: no value"
+        for curve in curves
+    ]
+    return "Mean at the end. " + "; ".join(ends) + "."
+
+
+def runs_in_words(count: int) -> str:
+    """Give a count of runs in words."""
+    return "1 run" if count == 1 else f"{count} runs"

@@ -1,0 +1,83 @@
+import math
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from topiarist.report import learning_curves
+from topiarist.report.curves import Run, spread_out, summarise
+
+GAPPY = st.lists(st.one_of(st.none(), st.just(math.nan), st.floats(-1e6, 1e6)), max_size=8)
+
+
+@given(st.lists(GAPPY, max_size=4))
+def test_mean_and_spread_are_those_of_the_values_that_are_there(runs: list[Run]) -> None:
+    curve = summarise("a", runs)
+    there: dict[int, list[float]] = {}
+    for run in runs:
+        for epoch, value in enumerate(run, start=1):
+            if value is not None and math.isfinite(value):
+                there.setdefault(epoch, []).append(value)
+    assert curve.epochs.tolist() == sorted(there)
+    for epoch, mean, spread in zip(curve.epochs, curve.mean, curve.spread, strict=True):
+        values = there[int(epoch)]
+        assert mean == pytest.approx(np.mean(values), abs=1e-6)
+        if len(values) == 1:
+            assert math.isnan(spread)
+        else:
+            assert spread == pytest.approx(np.std(values, ddof=1), abs=1e-6)
+
+
+@given(st.lists(st.floats(0, 1), max_size=9))
+def test_places_keep_their_order_their_distance_and_their_bounds(wanted: list[float]) -> None:
+    places = spread_out(sorted(wanted, reverse=True), 0.1)
+    assert all(before - after >= 0.1 - 1e-9 for before, after in pairwise(places))
+    assert all(-1e-9 <= place <= 1 + 1e-9 for place in places)
+
+
+def test_places_far_apart_are_left_where_they_are() -> None:
+    assert spread_out([0.9, 0.5, 0.1], 0.1) == [0.9, 0.5, 0.1]
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [[0.5]],
+        [[0.5], [0.7]],
+        [[0.5, 0.5, 0.5], [0.5, 0.5, 0.5]],
+        [[0.0]],
+        [[None, 0.2, None, 0.4], [0.1], []],
+        [[None, None, 3]],
+        [[1e30, 1.0], [math.inf, 2.0]],
+        [[float(epoch) for epoch in range(500)]] * 3,
+    ],
+)
+def test_whatever_the_runs_a_figure_is_drawn(runs: list[Run]) -> None:
+    svg = learning_curves({"name": runs, "without": [[None]]}, title="t", y_label="y")
+    ElementTree.fromstring(svg)
+    assert "nan" not in svg.lower()
+    assert "without (no value)" in svg
+
+
+def drawn_lines(svg: str) -> list[str]:
+    """Give the paths that are strokes cut at the axes, which are the curves."""
+    paths = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}path")
+    return [
+        path.get("d", "") for path in paths if path.get("clip-path") and "stroke-width: 1.9" in path.get("style", "")
+    ]
+
+
+def test_a_line_joins_the_epochs_that_have_a_value() -> None:
+    (line,) = drawn_lines(learning_curves({"a": [[1.0, None, None, 4.0, None, 6.0]]}, title="t", y_label="y"))
+    assert line.count("M") == 1
+    assert line.count("L") == 2
+
+
+def test_colours_and_line_styles_differ_together() -> None:
+    svg = learning_curves({f"m{n}": [[0.0, n]] for n in range(10)}, title="t", y_label="y")
+    paths = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}path")
+    styles = [style for path in paths if path.get("clip-path") and "1.9" in (style := path.get("style", ""))]
+    assert len(styles) == len(set(styles)) == 10
