@@ -101,7 +101,7 @@ def curves_of(finding: Finding, results: Results) -> str:
         ]
         for row in finding.rows
     }
-    return learning_curves(curves, title=finding.practice.name, y_label="validation loss")
+    return learning_curves(curves, title=finding.practice.name, y_label="validation loss", y_scale="log")
 
 
 def forest_of(finding: Finding) -> str:

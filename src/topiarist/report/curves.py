@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,18 +35,26 @@ class Curve:
     spread: npt.NDArray[np.float64]
 
 
-def learning_curves(curves: Mapping[str, Sequence[Run]], *, title: str, y_label: str, x_label: str = "epoch") -> str:
+def learning_curves(
+    curves: Mapping[str, Sequence[Run]],
+    *,
+    title: str,
+    y_label: str,
+    x_label: str = "epoch",
+    y_scale: Literal["linear", "log"] = "linear",
+) -> str:
     """Draw, for each name, the mean over its runs and a band of one standard deviation, as an SVG.
 
     Runs may differ in length and may have gaps: at each epoch the mean is over the runs that have a value there, and
-    the line joins the epochs at which there is one. The first value of a run is that of epoch 1.
+    the line joins the epochs at which there is one. The first value of a run is that of epoch 1. On a logarithmic scale
+    only what is above 0 can be shown.
     """
     summaries = [summarise(name, runs) for name, runs in curves.items()]
     if not any(curve.epochs.size for curve in summaries):
         raise DataError(f"cannot draw '{title}': no run has a value")
 
     def paint(figure: Figure, axes: Axes) -> None:
-        axes.set(xlabel=clean(x_label), ylabel=clean(y_label))
+        axes.set(xlabel=clean(x_label), ylabel=clean(y_label), yscale=y_scale)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         axes.grid(axis="y")
         axes.margins(x=0.02)
@@ -76,6 +85,8 @@ def draw_curve(axes: Axes, curve: Curve, number: int) -> Line2D:
     """Draw one line and its band; a single point gets a marker and a bar instead."""
     colour, style = PALETTE[number % len(PALETTE)], LINE_STYLES[number % len(LINE_STYLES)]
     low, high = curve.mean - curve.spread, curve.mean + curve.spread
+    if axes.get_yscale() == "log":
+        low = np.maximum(low, curve.mean / 2)  # the band of a logarithmic scale would reach down without end
     alone = curve.epochs.size == 1
     if alone:
         axes.vlines(curve.epochs, low, high, colors=colour, linewidth=1.2)
@@ -94,8 +105,8 @@ def label_lines(
     # Across in inches from the right edge of the axes, upwards in heights of the axes.
     beside = figure.dpi_scale_trans + ScaledTranslation(1, 0, axes.transAxes)  # type: ignore[arg-type]
     where = blended_transform_factory(beside, axes.transAxes)
-    bottom, top = axes.get_ylim()
-    ends = [(curve.mean[-1] - bottom) / (top - bottom) if curve.epochs.size else -math.inf for curve in curves]
+    upwards = axes.transData + axes.transAxes.inverted()
+    ends = [upwards.transform((0, curve.mean[-1]))[1] if curve.epochs.size else -math.inf for curve in curves]
     order = sorted(range(len(curves)), key=lambda number: -ends[number])
     places = spread_out([ends[number] for number in order], spacing)
     for number, place in zip(order, places, strict=True):

@@ -1,0 +1,47 @@
+"""Statistics of runs: summaries, exact rank tests, effects, power, and proof that nothing was lost."""
+
+from topiarist.study.statistics.correction import holm
+from topiarist.study.statistics.decision import Decision, smallest_not_worse
+from topiarist.study.statistics.effects import cliffs_delta, cohens_d, hedges_g, paired_d, rank_biserial
+from topiarist.study.statistics.finding import Finding
+from topiarist.study.statistics.friedman_tests import friedman, friedman_two_factors
+from topiarist.study.statistics.noninferiority import Design, Verdict, non_inferiority
+from topiarist.study.statistics.power import (
+    power_of_noninferiority,
+    reach_note,
+    runs_needed,
+    smallest_p_rank_sum,
+    smallest_p_signed_rank,
+)
+from topiarist.study.statistics.rank_tests import rank_sum, signed_rank
+from topiarist.study.statistics.samples import Alternative
+from topiarist.study.statistics.summary import Summary, summarise
+from topiarist.study.statistics.t_tests import corrected_t
+
+__all__ = [
+    "Alternative",
+    "Decision",
+    "Design",
+    "Finding",
+    "Summary",
+    "Verdict",
+    "cliffs_delta",
+    "cohens_d",
+    "corrected_t",
+    "friedman",
+    "friedman_two_factors",
+    "hedges_g",
+    "holm",
+    "non_inferiority",
+    "paired_d",
+    "power_of_noninferiority",
+    "rank_biserial",
+    "rank_sum",
+    "reach_note",
+    "runs_needed",
+    "signed_rank",
+    "smallest_not_worse",
+    "smallest_p_rank_sum",
+    "smallest_p_signed_rank",
+    "summarise",
+]
