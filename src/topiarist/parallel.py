@@ -162,6 +162,7 @@ def local_cluster(workers: int) -> Iterator[Client]:
     settings = {
         "distributed.scheduler.worker-saturation": 1.0,
         "distributed.scheduler.allowed-failures": DEATHS - 1,
+        "distributed.worker.profile.enabled": False,  # it would look at the tasks a hundred times a second
     }
     with dask.config.set(settings), without_interrupts():
         cluster = LocalCluster(

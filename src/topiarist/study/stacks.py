@@ -21,7 +21,7 @@ from topiarist.training import monte_carlo, reuse
 from topiarist.training.inference import first_sample
 from topiarist.training.tasks import check_task
 
-STACKED_NUMBERS = 100_000  # parameters of a stack: beyond, the caches are too small and stacking no longer pays
+STACKED_NUMBERS = 150_000  # parameters of a stack: beyond, the caches are too small and stacking no longer pays
 HELD_NUMBERS = 2**28  # of the training samples of a stack
 
 

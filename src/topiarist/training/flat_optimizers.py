@@ -56,11 +56,12 @@ class FlatAdam:
         # The correction of √v̂ is moved out of the quotient, which saves an operation.
         correction, factor = self._corrections(steps)
         denominator = square.sqrt().add_(correction * self.epsilon)
-        factor = factor * rates
         if isinstance(factor, Tensor):
-            flat.sub_(mean / denominator * factor)
+            flat.sub_(mean / denominator * (factor * rates))
+        elif isinstance(rates, Tensor):
+            flat.addcmul_(torch.div(mean, denominator, out=denominator), rates, value=-factor)
         else:
-            flat.addcdiv_(mean, denominator, value=-factor)
+            flat.addcdiv_(mean, denominator, value=-factor * rates)
 
     def _corrections(self, steps: PerNumber) -> tuple[PerNumber, PerNumber]:
         """Give √(1 − β₂ᵗ) and √(1 − β₂ᵗ) / (1 − β₁ᵗ), in double precision, where 1 − β₂ᵗ is exact enough."""

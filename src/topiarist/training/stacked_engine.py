@@ -37,6 +37,7 @@ class StackedEngine:
     def _build(self, models: list[nn.Module]) -> None:
         self.models = models
         self.stack = Stack(models)
+        self.spread: tuple[Sequence[float], Tensor] | None = None
         self.optimizer = FLAT_OPTIMIZERS[self.config.optimizer](self.stack.flat, self.config)
         decayed = self.stack.kernels if self.config.weight_decay_on == "kernels" else self.stack.kernels | True
         self.decay = decayed.to(self.stack.flat.dtype) * self.config.weight_decay
@@ -96,7 +97,8 @@ class StackedEngine:
         changed = [flat, *self.optimizer.state.values()]
         saved = [tensor.clone() for tensor in changed] if 0 in rows else []
         self.steps = [steps + (count > 0) for steps, count in zip(self.steps, rows, strict=True)]
-        rate, step = self._spread(rates), self._spread([max(steps, 1) for steps in self.steps])
+        step = self._spread([max(steps, 1) for steps in self.steps])
+        rate = self._spread(rates)  # last: rates stay the same from step to step more often
         if self.config.weight_decay:
             if self.config.optimizer == "adamw":
                 flat.mul_(1 - rate * self.decay)
@@ -112,7 +114,9 @@ class StackedEngine:
         """Give one number where all members agree, otherwise one for each entry of the flat parameters."""
         if len(set(values)) == 1:
             return values[0]
-        return torch.tensor(values, dtype=self.stack.flat.dtype)[self.stack.member_of]
+        if self.spread is None or self.spread[0] != values:
+            self.spread = values, torch.tensor(values, dtype=self.stack.flat.dtype)[self.stack.member_of]
+        return self.spread[1]
 
     def logits(self, parts: Sequence[AnyPart]) -> list[tuple[Tensor, Tensor]]:
         """Run all members together, in pieces that take little memory."""
