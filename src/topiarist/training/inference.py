@@ -9,8 +9,8 @@ from torch.utils.data import DataLoader
 from topiarist.data import AnyPart, Part
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
 from topiarist.models.evaluation import evaluating, numbers_of, placed
-from topiarist.threads import torch_threads
 from topiarist.randomness import generator
+from topiarist.threads import torch_threads
 
 BATCH_SIZE = 4096
 SMALL_NETWORK = 1_000_000

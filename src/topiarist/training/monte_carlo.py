@@ -8,8 +8,8 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from topiarist.errors import ModelError
 from topiarist.models.evaluation import evaluating, numbers_of, placed
-from topiarist.threads import torch_threads
 from topiarist.randomness import child_seed, isolated
+from topiarist.threads import torch_threads
 from topiarist.training.inference import BATCH_SIZE, call, suited_threads
 
 
