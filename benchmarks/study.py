@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from topiarist import Data, Study, models
 from topiarist.data import Part
-from topiarist.study import Results
+from topiarist.study.results import Results
 
 RATES, HIDDEN, FOLDS, EPOCHS, BATCH = (0.01, 0.001, 0.0001), (10, 20, 50, 100, 200, 500, 1000), 10, 300, 32
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from topiarist.errors import TopiaristError, TopiaristWarning
     from topiarist.measurement import Measurement, measure
     from topiarist.storage import load, save
-    from topiarist.study import Study
+    from topiarist.study.results import Results
+    from topiarist.study.study import Study
     from topiarist.tracing import Anatomy, anatomy
     from topiarist.training import (
         History,
@@ -35,8 +36,9 @@ _HOMES = {
     "History": "training",
     "Measurement": "measurement",
     "Phase": "training",
+    "Results": "study.results",
     "Schedule": "training",
-    "Study": "study",
+    "Study": "study.study",
     "TopiaristError": "errors",
     "TopiaristWarning": "errors",
     "TrainConfig": "training",
@@ -58,6 +60,7 @@ __all__ = [
     "History",
     "Measurement",
     "Phase",
+    "Results",
     "Schedule",
     "Study",
     "TopiaristError",

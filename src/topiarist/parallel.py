@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import dask
-import torch
 from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, as_completed
 
 from topiarist.errors import SettingsError, TopiaristError, TopiaristWarning
@@ -42,7 +41,7 @@ class Pool(Protocol):
 
     workers: int
 
-    def run(self, function: Function, tasks: Sequence[Any], shared: Any) -> Iterator[Finished]:
+    def run(self, function: Function, tasks: Sequence[Any]) -> Iterator[Finished]:
         """Call `function(task, shared)` for each task and give what comes of it, as it comes.
 
         The function is named at the top of a module, so that workers find it.
@@ -51,18 +50,21 @@ class Pool(Protocol):
 
 
 @contextmanager
-def open_pool(*, workers: int = 1, cluster: str | None = None) -> Iterator[Pool]:
-    """Give this process for one worker, a local cluster for more, or the cluster whose scheduler is at an address."""
+def open_pool(shared: Any, *, workers: int = 1, cluster: str | None = None) -> Iterator[Pool]:
+    """Give this process for one worker, a local cluster for more, or the cluster whose scheduler is at an address.
+
+    `shared` is what all tasks read.
+    """
     if workers < 1:
         raise SettingsError(f"workers must be at least 1; found {workers}")
     if cluster is not None:
-        with connected(cluster) as client:
-            yield DaskPool(client)
+        with connected(cluster) as client, holding(client, shared) as name:
+            yield DaskPool(client, name)
     elif workers == 1:
-        yield InProcess()
+        yield InProcess(shared)
     else:
-        with local_cluster(workers) as client:
-            yield DaskPool(client)
+        with local_cluster(workers) as client, holding(client, shared) as name:
+            yield DaskPool(client, name)
 
 
 class InProcess:
@@ -70,16 +72,19 @@ class InProcess:
 
     workers = 1
 
-    def run(self, function: Function, tasks: Sequence[Any], shared: Any) -> Iterator[Finished]:
+    def __init__(self, shared: Any) -> None:
+        self.shared = shared
+
+    def run(self, function: Function, tasks: Sequence[Any]) -> Iterator[Finished]:
         """Run a task whenever the next result is asked for."""
         for number, task in enumerate(tasks):
-            yield self._attempt(function, number, task, shared)
+            yield self._attempt(function, number, task)
 
-    def _attempt(self, function: Function, number: int, task: Any, shared: Any) -> Finished:
+    def _attempt(self, function: Function, number: int, task: Any) -> Finished:
         for tries_left in reversed(range(RETRIES + 1)):
             try:
                 with torch_threads(1):
-                    return Finished(number, value=function(task, shared))
+                    return Finished(number, value=function(task, self.shared))
             except Exception as error:  # whatever a task raises is its result, and the others go on
                 if isinstance(error, TopiaristError) or not tries_left:
                     return Finished(number, reason=describe(error))
@@ -89,17 +94,22 @@ class InProcess:
 class DaskPool:
     """Runs tasks on the workers of a Dask cluster."""
 
-    def __init__(self, client: Client) -> None:
-        self.client = client
+    def __init__(self, client: Client, shared: str) -> None:
+        self.client, self.shared = client, shared
         self.workers = sum(client.nthreads().values())
 
-    def run(self, function: Function, tasks: Sequence[Any], shared: Any) -> Iterator[Finished]:
+    def run(self, function: Function, tasks: Sequence[Any]) -> Iterator[Finished]:
         """Hand tasks out in their order; what still waits or runs when the caller leaves is cancelled."""
-        name = f"topiarist-{uuid.uuid4().hex}"
-        self.client.register_plugin(Shared(name, shared), name=name)
+        run = uuid.uuid4().hex
         numbers = {
             self.client.submit(
-                run_remotely, function, task, name, key=f"{name}-{number}", priority=-number, retries=RETRIES
+                run_remotely,
+                function,
+                task,
+                self.shared,
+                key=f"topiarist-{run}-{number}",
+                priority=-number,
+                retries=RETRIES,
             ): number
             for number, task in enumerate(tasks)
         }
@@ -109,7 +119,17 @@ class DaskPool:
                 future.release()
         finally:
             self.client.cancel(list(numbers), force=True)
-            self.client.unregister_worker_plugin(name)
+
+
+@contextmanager
+def holding(client: Client, shared: Any) -> Iterator[str]:
+    """Send to every worker, now and later, what all tasks read, and give the name it has there."""
+    name = f"topiarist-{uuid.uuid4().hex}"
+    client.register_plugin(Shared(name, shared), name=name)
+    try:
+        yield name
+    finally:
+        client.unregister_worker_plugin(name)
 
 
 class Shared(WorkerPlugin):  # type: ignore[misc]  # typed in part
@@ -174,7 +194,6 @@ def local_cluster(workers: int) -> Iterator[Client]:
         )
         client = Client(cluster)
     try:
-        client.run(torch.get_num_threads)  # a worker that has torch loaded is ready
         yield client
     finally:
         client.close()

@@ -21,7 +21,8 @@ Into = Annotated[
     typer.Option("--into", metavar="MODULE:FUNCTION", help="Code that builds your own network, to load the file into."),
 ]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, help="Processes on this machine; all cores unless given.")
+    int | None,
+    typer.Option("--workers", min=1, help="Processes on this machine; unless given, one a core where that pays."),
 ]
 Cluster = Annotated[
     str | None, typer.Option("--cluster", metavar="ADDRESS", help="A running Dask scheduler: tcp://host:8786.")

@@ -8,7 +8,7 @@ import typer
 
 from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
 from topiarist.cli.output import InterruptionError, emit
-from topiarist.cli.study_output import cores, ended_by_signals, study_bar
+from topiarist.cli.study_output import ended_by_signals, study_bar
 
 app = typer.Typer(help="Run a published system as a ready-made study.", no_args_is_help=True)
 
@@ -48,7 +48,7 @@ def practices_command(
                 samples=samples,
                 quick=quick,
                 seed=seed,
-                workers=cores() if workers is None else workers,
+                workers=workers,
                 cluster=cluster,
                 on_progress=on_progress,
             )

@@ -7,10 +7,10 @@ import typer
 
 from topiarist.cli.options import AsJson, Cluster, Workers
 from topiarist.cli.output import InterruptionError, emit
-from topiarist.cli.study_output import cores, ended_by_signals, show_results, show_status, status_of, study_bar
+from topiarist.cli.study_output import ended_by_signals, show_results, show_status, status_of, study_bar
 
 if TYPE_CHECKING:
-    from topiarist.study import Study
+    from topiarist.study.study import Study
 
 app = typer.Typer(help="Compare configurations over folds and seeds, with statistics.", no_args_is_help=True)
 
@@ -34,7 +34,7 @@ def run_command(
 
     Example: topiarist study run sizes.toml --workers 2
     """
-    from topiarist.study import Study
+    from topiarist.study.study import Study
 
     place = file.with_suffix("") if out is None else out
     drive(Study.from_file(file), place, workers=workers, cluster=cluster, retry_failed=False, as_json=as_json)
@@ -52,7 +52,7 @@ def resume_command(
 
     Example: topiarist study resume sizes
     """
-    from topiarist.study import Study
+    from topiarist.study.study import Study
 
     study = Study.in_folder(folder)
     drive(study, folder, workers=workers, cluster=cluster, retry_failed=retry_failed, as_json=as_json)
@@ -101,7 +101,7 @@ def results_command(
 
     Example: topiarist study results sizes --margin 0.01
     """
-    from topiarist.study import Results
+    from topiarist.study.results import Results
 
     results = Results.read(folder)
     if form is None:
@@ -137,10 +137,9 @@ def drive(
     study: "Study", out: Path, *, workers: int | None, cluster: str | None, retry_failed: bool, as_json: bool
 ) -> None:
     """Run a study with a bar; an interruption says how to go on."""
-    count = cores() if workers is None else workers
     try:
         with ended_by_signals(), study_bar(study.name) as on_progress:
-            study.run(out, workers=count, cluster=cluster, retry_failed=retry_failed, on_progress=on_progress)
+            study.run(out, workers=workers, cluster=cluster, retry_failed=retry_failed, on_progress=on_progress)
     except KeyboardInterrupt:
         raise InterruptionError(f"interrupted: go on with `topiarist study resume {out}`") from None
     emit(status_of(out), as_json=as_json, show=show_status)

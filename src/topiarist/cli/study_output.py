@@ -1,6 +1,5 @@
 """What `topiarist study` shows."""
 
-import os
 import signal
 import sys
 import time
@@ -12,17 +11,12 @@ from typing import TYPE_CHECKING, Any
 from topiarist.cli.output import print_rows
 
 if TYPE_CHECKING:
-    from topiarist.study import Results
     from topiarist.study.comparison import TestName
     from topiarist.study.engine import OnProgress, Progress
+    from topiarist.study.results import Results
 
 INTERVAL = "95 % interval"
 WIDE = 110
-
-
-def cores() -> int:
-    """Count the cores that this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 @contextmanager

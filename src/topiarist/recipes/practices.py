@@ -10,7 +10,7 @@ from typing import Any
 
 from topiarist.data import Data
 from topiarist.errors import SettingsError
-from topiarist.study import Study
+from topiarist.study.study import Study
 
 Overrides = Mapping[str, Any]
 

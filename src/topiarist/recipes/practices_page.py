@@ -8,8 +8,7 @@ import pandas
 
 from topiarist.recipes.practices import Plan, Practice
 from topiarist.report import Section, Table, differences, learning_curves, render_page
-from topiarist.study import Results
-from topiarist.study.results import SMALLER_IS_BETTER
+from topiarist.study.results import SMALLER_IS_BETTER, Results
 
 ALPHA = 0.05
 WORDS = {"accuracy": "test accuracy", "log_loss": "test log loss"}

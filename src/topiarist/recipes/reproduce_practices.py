@@ -12,8 +12,8 @@ from topiarist.files import write_atomically
 from topiarist.recipes.practices import Plan, plan_practices
 from topiarist.recipes.practices_page import curves_of, findings_of, page_of, summary_of, table_of
 from topiarist.report import format_table
-from topiarist.study import Results
 from topiarist.study.engine import OnProgress
+from topiarist.study.results import Results
 
 
 def reproduce_practices(
@@ -24,7 +24,7 @@ def reproduce_practices(
     samples: int | None = None,
     quick: bool = False,
     seed: int = 0,
-    workers: int = 1,
+    workers: int | None = 1,
     cluster: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Runs what is left of a study, and writes down each result as it comes."""
 
+import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -18,6 +19,8 @@ from topiarist.study.ledger import Ledger
 from topiarist.study.lock import only_driver, this_driver
 from topiarist.study.samples import Samples, fingerprint, read_sources, source_key
 from topiarist.study.stacks import stacks_of
+
+WORTH_A_CLUSTER_SECONDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +42,7 @@ def run_study(
     *,
     data: Data | None = None,
     folder: Path | None = None,
-    workers: int = 1,
+    workers: int | None = 1,
     cluster: str | None = None,
     retry_failed: bool = False,
     on_progress: OnProgress | None = None,
@@ -47,6 +50,7 @@ def run_study(
     """Run the cells that have no result yet; results are in the ledger of the folder `out`.
 
     `data`, samples in memory, take the place of what the study names. Relative paths of data start from `folder`.
+    Without a number of workers there are as many as pay.
     """
     base = Path.cwd() if folder is None else folder
     samples = Samples(read_sources(declared.cells, base) if data is None else given_sources(declared, data))
@@ -60,12 +64,17 @@ def run_study(
         states = ledger.states()
         settled = ("done",) if retry_failed else ("done", "failed")
         left = [stack for stack in stacks if any(states[cell.hash] not in settled for cell in stack.cells)]
-        drive(ledger, stacks, left, samples, workers=workers, cluster=cluster, on_progress=on_progress)
+        count = suited_workers(left) if workers is None else workers
+        drive(ledger, left, samples, workers=count, cluster=cluster, on_progress=on_progress)
+
+
+def suited_workers(left: Sequence[Stack]) -> int:
+    """Give one worker for a study of a few seconds, where a cluster does not pay, and otherwise one a core."""
+    return 1 if sum(stack.cost for stack in left) < WORTH_A_CLUSTER_SECONDS else len(os.sched_getaffinity(0))
 
 
 def drive(
     ledger: Ledger,
-    stacks: Sequence[Stack],
     left: Sequence[Stack],
     samples: Samples,
     *,
@@ -78,21 +87,21 @@ def drive(
         return
     began = time.time()
     ledger.note(driver={**this_driver(), "began": began})
-    with open_pool(workers=min(workers, len(left)), cluster=cluster) as pool:
+    with open_pool(samples, workers=min(workers, len(left)), cluster=cluster) as pool:
         ledger.note(
             driver={**this_driver(), "began": began, "ready": time.time(), "workers": pool.workers},
         )
-        report(ledger, stacks, on_progress)
-        for finished in pool.run(run_stack, left, samples):
+        report(ledger, on_progress)
+        for finished in pool.run(run_stack, left):
             if finished.reason is None:
                 ledger.record(finished.value)
             else:
                 ledger.fail(left[finished.number], finished.reason)
-            report(ledger, stacks, on_progress)
+            report(ledger, on_progress)
     ledger.note(ended=time.time())
 
 
-def report(ledger: Ledger, stacks: Sequence[Stack], on_progress: OnProgress | None) -> None:
+def report(ledger: Ledger, on_progress: OnProgress | None) -> None:
     """Say how far the study is."""
     if on_progress is not None:
         on_progress(progress_of(ledger.rows()))

@@ -12,6 +12,7 @@ from torch import nn
 
 from topiarist.data import Data
 from topiarist.errors import DataError, TopiaristError
+from topiarist.measurement.cost import count_macs
 from topiarist.measurement.size import count_parameters
 from topiarist.models.stacked import stackable
 from topiarist.study.declaration import Cell, Declaration, canonical
@@ -25,13 +26,16 @@ STACKED_NUMBERS = 150_000  # parameters of a stack: beyond, the caches are too s
 HELD_NUMBERS = 2**28  # of the training samples of a stack
 
 
+STEP_SECONDS = {True: 4e-5, False: 4e-4}  # of one network in a stack or alone, whatever its size
+MACS_A_SECOND, PARAMETERS_A_SECOND = 1e10, 1e8
+
+
 @dataclass(frozen=True)
 class Shape:
-    """What the cost of training a cell depends on."""
+    """How many trainings run as one, and about how many seconds each takes; only the order of sizes matters."""
 
-    parameters: int
     together: int
-    steps: int
+    seconds: float
 
 
 def stacks_of(study: Declaration, samples: Samples) -> list[Stack]:
@@ -39,7 +43,7 @@ def stacks_of(study: Declaration, samples: Samples) -> list[Stack]:
     groups: dict[str, list[Cell]] = {}
     for cell in study.cells:
         groups.setdefault(stack_key(cell), []).append(cell)
-    found: list[tuple[int, list[Cell]]] = []
+    found: list[tuple[float, list[Cell]]] = []
     for cells in groups.values():
         trainings = first_of_each_training(cells)
         shape = shape_of(trainings[0], samples, most=study.stack)
@@ -48,7 +52,7 @@ def stacks_of(study: Declaration, samples: Samples) -> list[Stack]:
         for piece in pieces(trainings, shape.together):
             keys = {cell.training_key for cell in piece}
             members = [cell for cell in cells if cell.training_key in keys]
-            found.append((len(piece) * shape.steps * shape.parameters, members))
+            found.append((len(piece) * shape.seconds, members))
     found.sort(key=lambda costed: -costed[0])
     return [
         Stack(number=number, cells=tuple(cells), cost=cost, keep_models=study.models)
@@ -70,14 +74,16 @@ def first_of_each_configuration(cells: Sequence[Cell]) -> list[Cell]:
 def shape_of(cell: Cell, samples: Samples, *, most: int) -> Shape:
     """Look at one network and one fold, to say how many are trained as one."""
     data, model = try_out(cell, samples)
-    settings = cell.settings
-    parameters, count = count_parameters(model), len(data.train)
-    together = 1
-    if stackable(model) and not settings.training.phases and settings.training.device == "cpu":
+    training = cell.settings.training
+    parameters, count, together = count_parameters(model), len(data.train), 1
+    if stackable(model) and not training.phases and training.device == "cpu":
         held = count * math.prod(data.input_shape)
         together = max(1, min(most, max(4, STACKED_NUMBERS // parameters), HELD_NUMBERS // held))
-    epochs = sum(phase.epochs for phase in settings.training.phases) or settings.training.epochs
-    return Shape(parameters, together, max(1, epochs * math.ceil(count / settings.training.batch_size)))
+    epochs = sum(phase.epochs for phase in training.phases) or training.epochs
+    steps = max(1, epochs * math.ceil(count / training.batch_size))
+    forward_and_back = 3 * count_macs(model, first_sample(data.train)) * min(training.batch_size, count)
+    arithmetic = forward_and_back / MACS_A_SECOND + parameters / PARAMETERS_A_SECOND
+    return Shape(together, steps * (STEP_SECONDS[together > 1] + arithmetic))
 
 
 def try_out(cell: Cell, samples: Samples) -> tuple[Data, nn.Module]:

@@ -41,15 +41,15 @@ class Study(Declaration):
         out: Path | str,
         *,
         data: Data | None = None,
-        workers: int = 1,
+        workers: int | None = 1,
         cluster: str | None = None,
         retry_failed: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Results:
         """Run what is left to do and give the results; the same call after an interruption goes on.
 
-        `data`, samples in memory, take the place of what the study names. `workers` are processes on this machine;
-        `cluster` is the address of a Dask scheduler. Neither changes a result.
+        `data`, samples in memory, take the place of what the study names. `workers` are processes on this machine,
+        None for as many as pay; `cluster` is the address of a Dask scheduler. Neither changes a result.
         """
         place = Path(out)
         run_study(
