@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test lint types contracts unit bench clean
+.PHONY: setup demo test lint types contracts unit bench stress clean
 
 setup: $(READY)
 
@@ -38,6 +38,11 @@ bench: setup
 	$(BIN)/python -m benchmarks.stacked_training
 	$(BIN)/python -m benchmarks.refit
 	$(BIN)/python -m benchmarks.surgery_speed
+	$(BIN)/python -m benchmarks.study
+
+# Kills drivers and workers, fills disks: minutes, not seconds.
+stress: setup
+	$(BIN)/python -m benchmarks.stress_study
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

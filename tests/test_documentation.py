@@ -35,6 +35,8 @@ def test_shell_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     iris = load_iris(as_frame=True)
     table: pandas.DataFrame = iris.data
     table.assign(species=iris.target_names[iris.target]).to_csv("flowers.csv", index=False)
+    for _, declared in blocks("toml"):
+        Path(declared.splitlines()[0].removeprefix("# ")).write_text(declared)
     lines = [line for _, block in blocks("sh") for line in block.replace("\\\n", " ").splitlines()]
     commands = [shlex.split(line, comments=True) for line in lines if line.startswith("topiarist ")]
     assert len(commands) >= 5
