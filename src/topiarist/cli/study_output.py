@@ -2,7 +2,6 @@
 
 import signal
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,8 @@ from topiarist.cli.output import print_rows
 
 if TYPE_CHECKING:
     from topiarist.study.comparison import TestName
-    from topiarist.study.engine import OnProgress, Progress
+    from topiarist.study.engine import OnProgress
+    from topiarist.study.ledger import Progress
     from topiarist.study.results import Results
 
 INTERVAL = "95 % interval"
@@ -60,12 +60,11 @@ def study_bar(name: str) -> Iterator["OnProgress | None"]:
 
 def status_of(folder: Path) -> dict[str, Any]:
     """Say how far the study in a folder is, and how long the rest may take."""
-    from topiarist.study.engine import progress_of
     from topiarist.study.lock import is_running
     from topiarist.study.results import Results
 
     results = Results.read(folder)
-    progress, facts = progress_of(results.rows), results.facts
+    progress, facts = results.progress, results.facts
     running, driver = is_running(folder), facts.get("driver", {})
     computed = sum(row["seconds"] or 0.0 for row in results.rows)
     known = sum(row["cost"] for row in results.rows if row["state"] == "done")
@@ -84,7 +83,6 @@ def status_of(folder: Path) -> dict[str, Any]:
         "compute_seconds": computed,
         "seconds_left": left if waiting else 0.0,
         "failures": sorted({row["reason"] for row in results.rows if row["state"] == "failed"}),
-        "asked": time.time(),
     }
 
 

@@ -48,7 +48,7 @@ class Cell:
         """The name of the cell: the hash of what decides its result."""
         return sha256(canonical(self.record).encode())
 
-    @property
+    @cached_property
     def training_key(self) -> str:
         """What cells have in common that share one trained network."""
         settings = self.settings.model_dump(mode="json", exclude={"method", "prediction"})

@@ -4,33 +4,23 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from topiarist.data import Data, Source
-from topiarist.errors import DataError, SettingsError, TopiaristError, TopiaristWarning
+from topiarist.errors import DataError, SettingsError, TopiaristWarning
 from topiarist.files import cannot_write
 from topiarist.parallel import open_pool
 from topiarist.study.declaration import Declaration
 from topiarist.study.job import PACKAGES, Stack, run_stack
-from topiarist.study.ledger import Ledger
+from topiarist.study.ledger import Ledger, Progress
 from topiarist.study.lock import only_driver, this_driver
+from topiarist.study.results import Results
 from topiarist.study.samples import Samples, fingerprint, read_sources, source_key
 from topiarist.study.stacks import stacks_of
 
 WORTH_A_CLUSTER_SECONDS = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """How far a study is: cells by state, and the share of the work that is done."""
-
-    cells: int
-    done: int
-    failed: int
-    share: float
 
 
 OnProgress = Callable[[Progress], None]
@@ -91,32 +81,15 @@ def drive(
         ledger.note(
             driver={**this_driver(), "began": began, "ready": time.time(), "workers": pool.workers},
         )
-        report(ledger, on_progress)
+        tell = on_progress or (lambda _: None)
+        tell(ledger.progress())
         for finished in pool.run(run_stack, left):
             if finished.reason is None:
                 ledger.record(finished.value)
             else:
                 ledger.fail(left[finished.number], finished.reason)
-            report(ledger, on_progress)
+            tell(ledger.progress())
     ledger.note(ended=time.time())
-
-
-def report(ledger: Ledger, on_progress: OnProgress | None) -> None:
-    """Say how far the study is."""
-    if on_progress is not None:
-        on_progress(progress_of(ledger.rows()))
-
-
-def progress_of(rows: Sequence[dict[str, Any]]) -> Progress:
-    """Count the cells of a ledger by state."""
-    states = [row["state"] for row in rows]
-    settled = sum(row["cost"] for row in rows if row["state"] != "waiting")
-    return Progress(
-        cells=len(rows),
-        done=states.count("done"),
-        failed=states.count("failed"),
-        share=settled / sum(row["cost"] for row in rows),
-    )
 
 
 def take_up(ledger: Ledger, declared: Declaration, stacks: Sequence[Stack], samples: str, folder: Path) -> None:
@@ -147,8 +120,5 @@ def given_sources(declared: Declaration, data: Data) -> dict[str, Source]:
 
 def declared_in(folder: Path) -> tuple[dict[str, Any], Path]:
     """Read the study that a folder holds, and the folder that its paths start from."""
-    with Ledger.to_read(folder) as ledger:
-        facts = ledger.facts()
-    if "declaration" not in facts:
-        raise TopiaristError(f"the study in {folder} was never declared: run it again from its file")
+    facts = Results.read(folder).facts
     return facts["declaration"], Path(facts["folder"])

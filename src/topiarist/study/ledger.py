@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -17,10 +18,20 @@ from topiarist.errors import TopiaristError
 from topiarist.files import cannot_write, sha256, write_atomically
 from topiarist.study.declaration import canonical
 from topiarist.study.job import Stack, StackResult
-from topiarist.study.schema import migrate
+from topiarist.study.schema import is_current, migrate
 
 FILE = "ledger.sqlite"
 State = Literal["waiting", "done", "failed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How far a study is: cells by state, and the share of the work that is settled."""
+
+    cells: int
+    done: int
+    failed: int
+    share: float
 
 
 class Ledger:
@@ -45,7 +56,13 @@ class Ledger:
         """Open the ledger of a folder as it is, also while a driver writes to it."""
         if not (folder / FILE).is_file():
             raise TopiaristError(f"there is no study in {folder}")
-        with closing(folder, f"file:{uri(folder)}?mode=ro{immutable(folder)}") as connection:
+        address = f"file:{uri(folder)}?mode=ro{immutable(folder)}"
+        with closing(folder, address) as connection:
+            known = is_current(connection)
+        if not known:
+            with cls.to_write(folder):  # brings it to this version
+                pass
+        with closing(folder, address) as connection:
             yield cls(folder, connection)
 
     def facts(self) -> dict[str, Any]:
@@ -84,6 +101,19 @@ class Ledger:
             self.connection.executemany(
                 "INSERT INTO study VALUES (?, ?)", [(key, canonical(value)) for key, value in facts.items()]
             )
+
+    def progress(self) -> Progress:
+        """Count the cells by state."""
+        query = "SELECT state, COUNT(*) AS cells, SUM(cost) AS cost FROM cells GROUP BY state"
+        found = {row["state"]: (row["cells"], row["cost"]) for row in self.connection.execute(query)}
+        whole = sum(cost for _, cost in found.values())
+        waiting = found.get("waiting", (0, 0.0))[1]
+        return Progress(
+            cells=sum(cells for cells, _ in found.values()),
+            done=found.get("done", (0, 0.0))[0],
+            failed=found.get("failed", (0, 0.0))[0],
+            share=1 - waiting / whole if whole else 1.0,
+        )
 
     def states(self) -> dict[str, State]:
         """Give the state of every cell."""

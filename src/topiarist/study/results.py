@@ -9,9 +9,9 @@ from typing import Any, Self
 
 import pandas
 
-from topiarist.errors import SettingsError
+from topiarist.errors import SettingsError, TopiaristError
 from topiarist.study.comparison import Front, Scores, TestName, compare, pareto_front
-from topiarist.study.ledger import Ledger
+from topiarist.study.ledger import Ledger, Progress
 from topiarist.study.statistics import Decision, smallest_not_worse, summarise
 
 SMALLER_IS_BETTER = ("log_loss",)
@@ -21,15 +21,18 @@ SIZES = ("parameters", "nonzero", "size_kb", "file_kb", "macs", "latency_ms")
 class Results:
     """The results in a study's folder, as far as the study has come."""
 
-    def __init__(self, folder: Path, facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-        self.folder, self.facts, self.rows = folder, facts, rows
+    def __init__(self, folder: Path, facts: dict[str, Any], rows: list[dict[str, Any]], progress: Progress) -> None:
+        self.folder, self.facts, self.rows, self.progress = folder, facts, rows, progress
 
     @classmethod
     def read(cls, folder: Path | str) -> Self:
         """Read a folder, also while its study runs."""
         place = Path(folder)
         with Ledger.to_read(place) as ledger:
-            return cls(place, ledger.facts(), ledger.rows())
+            facts = ledger.facts()
+            if not facts:
+                raise TopiaristError(f"the study in {place} has not begun: run it again from its file")
+            return cls(place, facts, ledger.rows(), ledger.progress())
 
     @cached_property
     def cells(self) -> pandas.DataFrame:

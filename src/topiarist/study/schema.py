@@ -33,15 +33,21 @@ STEPS = (
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """Give the version of a ledger; 0 is an empty one."""
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    """Give the version of a ledger, 0 for an empty one; one that is later than this topiarist is refused."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(STEPS):
+        raise TopiaristError(f"the ledger is of version {version}, this topiarist knows up to {len(STEPS)}: update it")
+    return version
+
+
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Say whether a ledger is of this version."""
+    return version_of(connection) == len(STEPS)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a ledger to this version, in one transaction; one of a later version is refused."""
+    """Bring a ledger to this version, in one transaction."""
     version = version_of(connection)
-    if version > len(STEPS):
-        raise TopiaristError(f"the ledger is of version {version}, this topiarist knows up to {len(STEPS)}: update it")
     if version < len(STEPS):
         script = "".join(STEPS[version:])
         connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {len(STEPS)}; COMMIT;")
