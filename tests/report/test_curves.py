@@ -81,3 +81,11 @@ def test_colours_and_line_styles_differ_together() -> None:
     paths = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}path")
     styles = [style for path in paths if path.get("clip-path") and "1.9" in (style := path.get("style", ""))]
     assert len(styles) == len(set(styles)) == 10
+
+
+def test_a_logarithmic_scale_has_plain_numbers_and_leaves_out_what_it_cannot_show() -> None:
+    curves: dict[str, list[Run]] = {"a": [[1000.0, 1.0, 0.001], [2000.0, 3.0, 0.0]], "b": [[5.0, 4.0, 3.0]]}
+    svg = learning_curves(curves, title="loss", y_label="loss", y_scale="log")
+    texts = {element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
+    assert {"0.001", "1", "1000", "a", "b"} <= texts
+    assert "mathdefault" not in svg

@@ -72,16 +72,15 @@ def activations(depth: int) -> Practice:
 
 
 def batch_norm() -> Practice:
-    """Batch norm in a deep network."""
-    declared = {"none": False, "before the activation": "before", "after the activation": "after"}
+    """Batch norm in a deep network whose gradients vanish."""
+    deep: Overrides = {"hidden": [50] * DEEP, "activation": "sigmoid"}
+    sides = {"before the activation": "before", "after the activation": "after"}
     return Practice(
         name="Batch normalisation",
-        question=f"Does batch norm help a network of {DEEP} hidden layers, and on which side of the activation?",
+        question=f"Does batch norm let {DEEP} hidden layers of sigmoids learn, and on which side of the activation?",
         alternatives={
-            name: {"model": {"hidden": [50] * DEEP, "batch_norm": value}}
-            if value
-            else {"model": {"hidden": [50] * DEEP}}
-            for name, value in declared.items()
+            "none": {"model": deep},
+            **{name: {"model": {**deep, "batch_norm": side}} for name, side in sides.items()},
         },
     )
 

@@ -166,7 +166,8 @@ def summary_of(findings: Sequence[Finding]) -> str:
 
 def page_of(findings: Sequence[Finding], curves: Mapping[str, str], facts: Mapping[str, str]) -> str:
     """Give the whole page."""
-    overview = table_of(findings)[["practice", "alternative", "difference", "p", "verdict"]]
+    overview = table_of(findings).replace({"metric": WORDS})
+    overview = overview[["practice", "alternative", "metric", "difference", "p", "verdict"]]
     shown = overview[overview["verdict"].isin(["helped", "hurt"])]
     table = Table(
         columns=tuple(shown.columns),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from topiarist.errors import DataError
@@ -55,6 +55,10 @@ def learning_curves(
 
     def paint(figure: Figure, axes: Axes) -> None:
         axes.set(xlabel=clean(x_label), ylabel=clean(y_label), yscale=y_scale)
+        if y_scale == "log":
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axes.yaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         axes.grid(axis="y")
         axes.margins(x=0.02)
