@@ -15,7 +15,7 @@ from topiarist.data.columns import wide_text_notes
 from topiarist.data.labels import number_labels, small_class_notes
 from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
 from topiarist.data.source import Features, Rows, Scaling, Source
-from topiarist.data.split import Split, SplitRule, fold_tests, hold_out, split_rows
+from topiarist.data.split import Split, SplitRule, fold_tests, hold_out, split_rows, with_fewer_rows
 from topiarist.errors import DataError, TopiaristWarning
 
 DEFAULT = SplitRule()
@@ -118,19 +118,25 @@ class Data:
         validation_fraction: float = DEFAULT.validation_fraction,
         scaling: Scaling | None = None,
         input_shape: tuple[int, ...] | None = None,
+        samples: int | None = None,
     ) -> Self:
-        """Split what a loader found; a split that comes with the source is respected."""
+        """Split what a loader found; a split that comes with the source is respected.
+
+        `samples` limits the training part, and the validation part in proportion.
+        """
         labels, classes = number_labels(source)
         rule = SplitRule(seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
         chosen = split_source(source, labels, rule)
         notes = (*source.notes, *wide_text_notes(source.features), *small_class_notes(labels, classes, chosen))
         for note in notes:
             warnings.warn(note, TopiaristWarning, stacklevel=2)
+        if samples is not None:
+            chosen = with_fewer_rows(chosen, labels, samples=samples, seed=seed)
         settled = source if scaling is None else replace(source, scaling=scaling)
-        return cls.of_split(settled, chosen, input_shape=input_shape, notes=notes, rule=rule)
+        return cls._of_split(settled, chosen, input_shape=input_shape, notes=notes, rule=rule)
 
     @classmethod
-    def of_split(
+    def _of_split(
         cls,
         source: Source,
         split: Split,
@@ -139,7 +145,6 @@ class Data:
         notes: tuple[str, ...] = (),
         rule: SplitRule | None = None,
     ) -> Self:
-        """Make the parts from given rows, the preprocessing fitted on those of the training part."""
         labels, classes = number_labels(source)
         preprocessing = fit_preprocessing(source.features, split.train, scaling=source.scaling, input_shape=input_shape)
         return cls(
@@ -163,11 +168,12 @@ class Data:
         seed: int = 0,
         validation_fraction: float = 0.0,
         of: Literal["all", "development"] = "all",
+        samples: int | None = None,
     ) -> list["Data"]:
         """Give one `Data` per fold, its `test` part the fold, its preprocessing fitted on the fold's training rows.
 
         `of="development"` leaves the test part out, for choices that must not see it. A source with a test part of its
-        own is always treated so.
+        own is always treated so. `samples` limits the training parts, and the validation parts in proportion.
         """
         if self.source is None or self.split is None:
             raise DataError("folds need samples in memory; these are datasets read batch by batch")
@@ -187,7 +193,9 @@ class Data:
                 name=f"validation of fold {number}",
             )
             split = Split(train=rows[rest[~held]], validation=rows[rest[held]], test=rows[test])
-            made.append(type(self).of_split(source, split, input_shape=self.input_shape))
+            if samples is not None:
+                split = with_fewer_rows(split, labels, samples=samples, seed=seed)
+            made.append(type(self)._of_split(source, split, input_shape=self.input_shape))
         return made
 
 

@@ -1,6 +1,6 @@
 """Stratified and group-aware parts and folds, as row numbers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
@@ -53,6 +53,40 @@ def split_rows(
         chosen[name] = numpy.flatnonzero(held)
         free &= ~held
     return Split(train=numpy.flatnonzero(free), **chosen)
+
+
+def with_fewer_rows(split: Split, labels: NDArray[Any], *, samples: int, seed: int) -> Split:
+    """Train on `samples` rows at most, stratified, and validate on fewer in proportion; the test part stays."""
+    if samples >= len(split.train):
+        return split
+    classes = len(numpy.unique(labels[split.train]))
+    if samples < classes:
+        raise DataError(f"{samples} training samples cannot show {classes} classes")
+    validated = round(len(split.validation) * samples / len(split.train))
+    return replace(
+        split,
+        train=draw_rows(split.train, labels, samples, least=1, random=array_generator(seed, "fewer to train on")),
+        validation=draw_rows(
+            split.validation, labels, validated, least=0, random=array_generator(seed, "fewer to validate on")
+        ),
+    )
+
+
+def draw_rows(rows: Rows, labels: NDArray[Any], total: int, *, least: int, random: numpy.random.Generator) -> Rows:
+    """Draw exactly `total` rows, of each class in proportion and at least so many."""
+    if not len(rows):
+        return rows
+    classes, members = numpy.unique(labels[rows], return_counts=True)
+    quotas = members * total / len(rows)
+    counts = numpy.clip(numpy.floor(quotas).astype(numpy.intp), least, members)
+    while counts.sum() != total:
+        step = 1 if counts.sum() < total else -1
+        possible = counts < members if step > 0 else counts > least
+        counts[numpy.argmax(numpy.where(possible, step * (quotas - counts), -numpy.inf))] += step
+    drawn = [
+        random.permutation(rows[labels[rows] == label])[:count] for label, count in zip(classes, counts, strict=True)
+    ]
+    return numpy.sort(numpy.concatenate(drawn))
 
 
 def hold_out(

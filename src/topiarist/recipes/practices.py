@@ -41,7 +41,7 @@ def practices(classes: Sequence[str], *, samples: int, quick: bool) -> list[Prac
         dropout(few),
         monte_carlo_dropout(few),
     ]
-    return [*found, transfer(classes, quick=quick)] if len(classes) >= 4 else found
+    return [*found, transfer(classes, samples=samples, quick=quick)] if len(classes) >= 4 else found
 
 
 def schedules() -> Practice:
@@ -153,12 +153,12 @@ def wide_network(few: int, dropout: Overrides) -> Overrides:
     return {"data": {"samples": few}, "model": {"hidden": [200, 200], **dropout}}
 
 
-def transfer(classes: Sequence[str], *, quick: bool) -> Practice:
+def transfer(classes: Sequence[str], *, samples: int, quick: bool) -> Practice:
     """Few samples of some classes, after many of the others; as many epochs for all."""
     half, epochs = len(classes) // 2, 50 if quick else 100
     known, new = list(classes[:half]), list(classes[half:])
     task = {"classes": new, "samples": 10 * len(new)}
-    base = {"classes": known, "epochs": 20}
+    base = {"classes": known, "epochs": 20, "samples": samples}
     head = {"train_top": 1, "learning_rate": 0.01}
     ways: dict[str, list[Overrides]] = {
         "base frozen, new head": [{**head, "epochs": epochs}],

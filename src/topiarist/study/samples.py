@@ -9,11 +9,11 @@ import numpy
 import pandas
 
 from topiarist.data import Data, Source, find_source
-from topiarist.data.selection import of_classes, with_fewer_samples
+from topiarist.data.selection import of_classes
 from topiarist.study.declaration import Cell, canonical
 from topiarist.study.settings import RULE, BaseSettings, CellSettings, DataSettings
 
-KEPT = 2  # data sets whose folds are kept in memory
+KEPT = 4  # data sets whose folds are kept in memory
 
 
 class Samples:
@@ -47,20 +47,24 @@ class Samples:
 
     def _make(self, settings: DataSettings, fraction: float, cell: Cell) -> list[Data]:
         source = self.sources[source_key(settings)]
-        data = Data.from_source(
-            source if settings.classes is None else of_classes(source, settings.classes),
+        chosen = source if settings.classes is None else of_classes(source, settings.classes)
+        declared: dict[str, Any] = {
+            "seed": settings.seed,
+            "test_fraction": settings.test_fraction,
+            "scaling": settings.scaling,
+            "input_shape": settings.input_shape,
+            "samples": settings.samples,
+        }
+        if cell.folds is None:
+            return [Data.from_source(chosen, **declared, validation_fraction=fraction)]
+        data = Data.from_source(chosen, **declared, validation_fraction=0.0)
+        return data.folds(
+            cell.folds,
             seed=settings.seed,
-            test_fraction=settings.test_fraction,
-            validation_fraction=fraction if cell.folds is None else 0.0,
-            scaling=settings.scaling,
-            input_shape=settings.input_shape,
+            validation_fraction=fraction,
+            of=cell.folds_of,
+            samples=settings.samples,
         )
-        parts = [data]
-        if cell.folds is not None:
-            parts = data.folds(cell.folds, seed=settings.seed, validation_fraction=fraction, of=cell.folds_of)
-        if settings.samples is None:
-            return parts
-        return [with_fewer_samples(part, settings.samples, seed=settings.seed) for part in parts]
 
 
 def validation_fraction(cell: CellSettings, data: DataSettings, *, folds: bool) -> float:

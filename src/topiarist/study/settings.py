@@ -17,8 +17,8 @@ EMPTY: Table = {}
 class DataSettings(Settings):
     """Which data, and how they are split: as in `load_data`.
 
-    `classes` leaves the samples of all other classes out; `samples` limits the training part. Without a
-    `validation_fraction`, folds have a validation part only where training watches one.
+    `classes` leaves the samples of all other classes out; `samples` limits the training part, and the validation part
+    in proportion. Without a `validation_fraction`, folds have a validation part only where training watches one.
     """
 
     location: str = Field(min_length=1)

@@ -74,13 +74,16 @@ def first_of_each_configuration(cells: Sequence[Cell]) -> list[Cell]:
 def shape_of(cell: Cell, samples: Samples, *, most: int) -> Shape:
     """Look at one network and one fold, to say how many are trained as one."""
     data, model = try_out(cell, samples)
-    training = cell.settings.training
+    training, base = cell.settings.training, cell.settings.base
     parameters, count, together = count_parameters(model), len(data.train), 1
-    if stackable(model) and not training.phases and training.device == "cpu":
+    alone = bool(training.phases) and base is None
+    if stackable(model) and not alone and training.device == "cpu":
         held = count * math.prod(data.input_shape)
         together = max(1, min(most, max(4, STACKED_NUMBERS // parameters), HELD_NUMBERS // held))
     epochs = sum(phase.epochs for phase in training.phases) or training.epochs
     steps = max(1, epochs * math.ceil(count / training.batch_size))
+    if base is not None:
+        steps += base.epochs * math.ceil((base.samples or count) / training.batch_size)
     forward_and_back = 3 * count_macs(model, first_sample(data.train)) * min(training.batch_size, count)
     arithmetic = forward_and_back / MACS_A_SECOND + parameters / PARAMETERS_A_SECOND
     return Shape(together, steps * (STEP_SECONDS[together > 1] + arithmetic))
