@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from topiarist.errors import SettingsError
-from topiarist.threads import torch_threads
+from topiarist.threads import flushes_denormals, torch_threads, without_denormals
 
 
 @pytest.mark.parametrize("count", [None, 1, 2])
@@ -24,3 +24,14 @@ def test_threads_come_back_after_an_error() -> None:
 def test_less_than_one_thread_is_refused(count: int) -> None:
     with pytest.raises(SettingsError, match=f"threads must be at least 1; found {count}"), torch_threads(count):
         pass
+
+
+def test_denormals_are_nothing_inside_and_as_before_outside() -> None:
+    denormal = torch.tensor([1e-40])
+    with pytest.raises(ValueError, match="stop"), without_denormals():
+        assert (denormal * 1.0).item() == 0 and flushes_denormals()
+        with without_denormals():
+            pass
+        assert flushes_denormals()
+        raise ValueError("stop")
+    assert (denormal * 1.0).item() > 0 and not flushes_denormals()

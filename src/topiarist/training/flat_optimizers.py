@@ -15,6 +15,8 @@ from topiarist.training.engine import State
 
 PerNumber = float | Tensor
 
+LEAST_SQUARE = 1e-36
+
 
 class FlatOptimizer(Protocol):
     """Changes `flat` in place from `gradient`, by one rate or one for each number; `state` is what to save."""
@@ -48,6 +50,7 @@ class FlatAdam:
 
     def __init__(self, flat: Tensor, config: TrainConfig) -> None:
         self.state: State = {"mean": torch.zeros_like(flat), "square": torch.zeros_like(flat)}
+        self.scratch = torch.empty_like(flat)  # fresh memory at every step would cost more than the arithmetic
 
     def step(self, flat: Tensor, gradient: Tensor, rates: PerNumber, steps: PerNumber) -> None:
         """Make a step."""
@@ -55,7 +58,7 @@ class FlatAdam:
         square = self.state["square"].mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
         # The correction of √v̂ is moved out of the quotient, which saves an operation.
         correction, factor = self._corrections(steps)
-        denominator = square.sqrt().add_(correction * self.epsilon)
+        denominator = root(square, self.scratch).add_(correction * self.epsilon)
         if isinstance(factor, Tensor):
             flat.sub_(mean / denominator * (factor * rates))
         elif isinstance(rates, Tensor):
@@ -81,16 +84,22 @@ class FlatRMSprop:
     def __init__(self, flat: Tensor, config: TrainConfig) -> None:
         self.momentum = config.momentum
         self.state: State = {"square": torch.zeros_like(flat)}
+        self.scratch = torch.empty_like(flat)
         if self.momentum:
             self.state["velocity"] = torch.zeros_like(flat)
 
     def step(self, flat: Tensor, gradient: Tensor, rates: PerNumber, steps: PerNumber) -> None:
         """Make a step."""
         square = self.state["square"].mul_(self.alpha).addcmul_(gradient, gradient, value=1 - self.alpha)
-        change = gradient / square.sqrt().add_(self.epsilon)
+        change = gradient / root(square, self.scratch).add_(self.epsilon)
         if self.momentum:
             change = self.state["velocity"].mul_(self.momentum).add_(change)
         move(flat, change, rates)
+
+
+def root(square: Tensor, out: Tensor) -> Tensor:
+    """√v; of 0 it would take ten times as long, and next to ε the root of what is put in its place is nothing."""
+    return torch.clamp(square, min=LEAST_SQUARE, out=out).sqrt_()
 
 
 def move(flat: Tensor, change: Tensor, rates: PerNumber) -> None:

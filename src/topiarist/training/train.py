@@ -13,7 +13,7 @@ from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.models import attach, card_for
 from topiarist.models.evaluation import numbers_of
-from topiarist.threads import torch_threads
+from topiarist.threads import torch_threads, without_denormals
 from topiarist.training.autograd_engine import AutogradEngine
 from topiarist.training.checkpoint import Checkpoint, Snapshot
 from topiarist.training.config import TrainConfig
@@ -105,7 +105,8 @@ def train_group(
     if snapshot is not None:
         for model, state in zip(models, snapshot.weights, strict=True):
             model.load_state_dict(state)
-    with torch_threads(suited_threads(models[0]) if configs[0].threads is None else configs[0].threads):
+    threads = suited_threads(models[0]) if configs[0].threads is None else configs[0].threads
+    with torch_threads(threads), without_denormals():
         loop = make_loop(models, datas, configs, stacked=stacked, score=score, snapshot=snapshot)
         histories = loop.fit(checkpoint=checkpoint, on_epoch=on_epoch)
     if checkpoint is not None:
