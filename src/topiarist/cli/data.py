@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from topiarist.cli.output import console
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
@@ -148,7 +150,6 @@ def class_counts(samples: "AnyPart", classes: int) -> list[int]:
 
 def print_listing(listing: dict[str, Any]) -> None:
     """Show `listing` as a table for people."""
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("name", "description", box=None, pad_edge=False)
@@ -158,7 +159,7 @@ def print_listing(listing: dict[str, Any]) -> None:
     for row in listing["data_sets"]:
         size = f"{row['size_bytes'] / 1e6:.0f}" if row.get("size_bytes") else ""
         table.add_row(row["name"], row["description"], str(row["samples"]), str(row["classes"]), size, whereabouts(row))
-    Console().print(table)
+    console().print(table)
     typer.echo(f"\nThe cache is {listing['cache']}")
 
 
@@ -171,7 +172,6 @@ def whereabouts(row: dict[str, Any]) -> str:
 
 def print_summary(summary: dict[str, Any]) -> None:
     """Show `summary` as lines and a table for people."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -187,7 +187,7 @@ def print_summary(summary: dict[str, Any]) -> None:
         table.add_column(part, justify="right")
     for row in summary["classes"]:
         table.add_row(Text(row["name"]), *(str(row[part]) for part in parts))
-    Console().print("", table)
+    console().print("", table)
 
 
 def preprocessing_line(*, scaling: str, number_columns: int, text_columns: int) -> str:

@@ -4,11 +4,16 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from topiarist.errors import TopiaristError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+IN_A_PIPE = 1000
 
 
 class InterruptionError(TopiaristError):
@@ -25,14 +30,22 @@ def emit(result: Mapping[str, Any], *, as_json: bool, show: Callable[[Mapping[st
 
 def print_rows(rows: Mapping[str, str]) -> None:
     """Print names and values in two columns."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in rows.items():
         table.add_row(Text(name, style="dim"), Text(value))
-    Console().print(table)
+    console().print(table)
+
+
+def console() -> "Console":
+    """Give what prints to standard output: as wide as the terminal, and as wide as need be in a pipe."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=IN_A_PIPE)
 
 
 def measurement_rows(measured: Mapping[str, Any]) -> dict[str, str]:

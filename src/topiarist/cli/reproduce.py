@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
-from topiarist.cli.output import InterruptionError, emit
+from topiarist.cli.output import InterruptionError, console, emit
 from topiarist.cli.study_output import ended_by_signals, study_bar
 
 app = typer.Typer(help="Run a published system as a ready-made study.", no_args_is_help=True)
@@ -59,7 +59,6 @@ def practices_command(
 
 def show_findings(found: Mapping[str, Any]) -> None:
     """Print what helped and what hurt, and where the rest is."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
@@ -73,8 +72,8 @@ def show_findings(found: Mapping[str, Any]) -> None:
             style = "" if row["verdict"] == "helped" else "dim"
             cells = (row["practice"], row["alternative"], difference, f"{row['p']:.4f}", row["verdict"])
             table.add_row(*(Text(cell, style=style) for cell in cells))
-    console = Console()
-    console.print(table)
+    screen = console()
+    screen.print(table)
     if found["failed"]:
-        console.print(f"{found['failed']} cells failed: topiarist study status {Path(found['page']).parent / 'study'}")
-    console.print(Text(f"page: {found['page']}  table: {found['table']}  figures: {found['figures']}"))
+        screen.print(f"{found['failed']} cells failed: topiarist study status {Path(found['page']).parent / 'study'}")
+    screen.print(Text(f"page: {found['page']}  table: {found['table']}  figures: {found['figures']}"))

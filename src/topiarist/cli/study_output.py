@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topiarist.cli.output import print_rows
+from topiarist.cli.output import console, print_rows
 
 if TYPE_CHECKING:
     from topiarist.study.comparison import TestName
@@ -118,13 +118,12 @@ def show_results(
     results: "Results", *, metric: str, baseline: str | None, margin: float | None, size: str, test: "TestName"
 ) -> None:
     """Print the configurations with their figures, the tests and the front, and the decision where one is asked for."""
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console()
+    screen = console()
     rows = result_rows(results, metric=metric, baseline=baseline, size=size, test=test)
-    if console.width < WIDE:
+    if screen.width < WIDE:
         rows = [{name: cell for name, cell in row.items() if name != INTERVAL} for row in rows]
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in rows[0]:
@@ -132,11 +131,11 @@ def show_results(
         table.add_column(name, justify="left" if text else "right", no_wrap=name != "configuration")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row.values()))
-    console.print(table)
+    screen.print(table)
     for note in notes_of(results, baseline=baseline, metric=metric, test=test):
-        console.print(Text(note, style="dim"))
+        screen.print(Text(note, style="dim"))
     if margin is not None:
-        console.print(decision_text(results, margin, baseline, metric, size))
+        screen.print(decision_text(results, margin, baseline, metric, size))
 
 
 def result_rows(
