@@ -5,6 +5,7 @@ What all tasks read travels once to each worker, also to one that joins later or
 
 import logging
 import multiprocessing.resource_tracker
+import re
 import signal
 import threading
 import uuid
@@ -23,6 +24,8 @@ from topiarist.threads import torch_threads
 RETRIES = 1  # of a task that raised something unexpected
 DEATHS = 2  # of workers with one task in hand, after which the task is given up
 PATIENCE = "15s"  # for a scheduler to answer, and for its first worker to come
+
+ADDRESS = re.compile(r"tcp://[^\s/]+:\d+")
 
 Function = Callable[[Any, Any], Any]
 
@@ -55,8 +58,7 @@ def open_pool(shared: Any, *, workers: int = 1, cluster: str | None = None) -> I
 
     `shared` is what all tasks read.
     """
-    if workers < 1:
-        raise SettingsError(f"workers must be at least 1; found {workers}")
+    check_workers(workers)
     if cluster is not None:
         with connected(cluster) as client, holding(client, shared) as name:
             yield DaskPool(client, name)
@@ -65,6 +67,12 @@ def open_pool(shared: Any, *, workers: int = 1, cluster: str | None = None) -> I
     else:
         with local_cluster(workers) as client, holding(client, shared) as name:
             yield DaskPool(client, name)
+
+
+def check_workers(count: int) -> None:
+    """Refuse to work without workers."""
+    if count < 1:
+        raise SettingsError(f"workers must be at least 1; found {count}")
 
 
 class InProcess:
@@ -189,7 +197,7 @@ def local_cluster(workers: int) -> Iterator[Client]:
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             silence_logs=logging.CRITICAL,
         )
         client = Client(cluster)
@@ -220,8 +228,10 @@ def without_interrupts() -> Iterator[None]:
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
     """Join a running cluster, whose workers must have the packages that we have."""
+    if not ADDRESS.fullmatch(address):
+        raise SettingsError(f"the address of a Dask scheduler looks like tcp://host:8786; found '{address}'")
     try:
-        client = Client(address, timeout=PATIENCE, set_as_default=False)
+        client = Client(address, timeout=PATIENCE)
     except (OSError, ValueError, TimeoutError) as error:
         raise SettingsError(f"no Dask scheduler answers at {address}: {str(error).splitlines()[0]}") from error
     try:

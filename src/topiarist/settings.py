@@ -1,10 +1,13 @@
 """Frozen, keyword-only configuration objects, checked where they are made."""
 
+from contextvars import ContextVar
 from typing import Any, NoReturn
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from topiarist.errors import SettingsError
+
+_INSIDE: ContextVar[bool] = ContextVar("inside another configuration", default=False)
 
 
 class Settings(BaseModel):
@@ -12,11 +15,17 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:
+        if _INSIDE.get():  # of another configuration, which will say where
+            super().__init__(**values)
+            return
+        token = _INSIDE.set(True)
         try:
             super().__init__(**values)
         except ValidationError as error:
             refuse(type(self).__name__, error)
+        finally:
+            _INSIDE.reset(token)
 
 
 def refuse(name: str, error: ValidationError) -> NoReturn:

@@ -36,8 +36,9 @@ def run_command(
     """
     from topiarist.study.study import Study
 
+    study = Study.from_file(file)
     place = file.with_suffix("") if out is None else out
-    drive(Study.from_file(file), place, workers=workers, cluster=cluster, retry_failed=False, as_json=as_json)
+    drive(study, place, workers=workers, cluster=cluster, retry_failed=False, as_json=as_json)
 
 
 @app.command("resume")
@@ -137,9 +138,13 @@ def drive(
     study: "Study", out: Path, *, workers: int | None, cluster: str | None, retry_failed: bool, as_json: bool
 ) -> None:
     """Run a study with a bar; an interruption says how to go on."""
+    from topiarist.study.ledger import FILE as LEDGER
+
     try:
         with ended_by_signals(), study_bar(study.name) as on_progress:
             study.run(out, workers=workers, cluster=cluster, retry_failed=retry_failed, on_progress=on_progress)
     except KeyboardInterrupt:
-        raise InterruptionError(f"interrupted: go on with `topiarist study resume {out}`") from None
+        known = (out / LEDGER).exists()
+        hint = f"go on with `topiarist study resume {out}`" if known else "nothing was written"
+        raise InterruptionError(f"interrupted: {hint}") from None
     emit(status_of(out), as_json=as_json, show=show_status)

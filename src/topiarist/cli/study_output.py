@@ -101,8 +101,8 @@ def show_status(status: Mapping[str, Any]) -> None:
         rows["left"] = "unknown" if left is None else f"about {duration(left)}"
     else:
         rows["results"] = f"topiarist study results {status['folder']}"
-    for reason in status["failures"]:
-        rows["failed"] = reason
+    if status["failures"]:
+        rows["failed"] = "\n".join(status["failures"])
     print_rows(rows)
 
 

@@ -25,7 +25,6 @@ def build_network(
     """Give a fresh network for the data, or the base with a fresh head."""
     import math
 
-    from topiarist.errors import ModelError
     from topiarist.models import mlp
     from topiarist.randomness import generator
     from topiarist.storage import load
@@ -35,10 +34,7 @@ def build_network(
     if base is not None:
         return reuse(load(base), classes=len(data.classes), drop=drop_top, add=hidden or (), generator=random)
     sizes = [math.prod(data.input_shape), *(hidden or [100]), len(data.classes)]
-    try:
-        return mlp(sizes, **network, generator=random)
-    except RuntimeError as error:  # of torch, for want of memory
-        raise ModelError(f"cannot build a network of sizes {sizes}: {str(error).splitlines()[0]}") from error
+    return mlp(sizes, **network, generator=random)
 
 
 def cross_validate(

@@ -10,7 +10,7 @@ from torch import nn
 from topiarist.errors import ModelError
 
 
-def build_by_code(reference: str, **options: Any) -> nn.Module:
+def build_by_code(reference: str, /, **options: Any) -> nn.Module:
     """Call the function that `module:function` names, found from the current folder too, to build a network."""
     module_name, _, function_name = reference.partition(":")
     if not module_name or not function_name:

@@ -36,8 +36,11 @@ def mlp(
     check(sizes, batch_norm, {"dropout": dropout, "input_dropout": input_dropout}, dropout_layers)
     chosen = find_activation(activation)
     random = named_generator(0, "initial weights") if generator is None else generator
-    with isolated(0):  # what torch draws for its own initial weights is overwritten below
-        layers = make_layers(sizes, chosen, batch_norm, dropout, dropout_layers, input_dropout)
+    try:
+        with isolated(0):  # what torch draws for its own initial weights is overwritten below
+            layers = make_layers(sizes, chosen, batch_norm, dropout, dropout_layers, input_dropout)
+    except (RuntimeError, TypeError) as error:  # of torch, for want of memory
+        raise ModelError(f"cannot build a network of sizes {sizes}: {str(error).splitlines()[0]}") from error
     for name, layer in layers.items():
         if isinstance(layer, nn.Linear):
             initialise(layer.weight, "glorot" if name == "output" else chosen.initialisation, generator=random)

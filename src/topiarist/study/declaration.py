@@ -1,11 +1,14 @@
 """What a study is, as data: a grid of configurations, folds and seeds, and the cells that follow from it."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePath
 from typing import Any, Literal
 
+import numpy
 from pydantic import Field, field_validator
 
 from topiarist.errors import SettingsError
@@ -98,12 +101,13 @@ class Declaration(Settings):
     @field_validator("seeds")
     @classmethod
     def _seeds_differ(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        if not value or len(set(value)) < len(value) or min(value) < 0:
-            raise ValueError("must be a number of seeds, or different numbers from 0")
+        if not value or len(set(value)) < len(value) or min(value) < 0 or max(value) >= 2**63:
+            raise ValueError("must be a number of seeds, or different numbers from 0 to 2^63 − 1")
         return value
 
-    def model_post_init(self, _: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:
         """Check every configuration, so that a study that can be made can be run."""
+        super().__init__(**{name: plain(value, name) for name, value in values.items()})
         self.configurations  # noqa: B018  # checks, and is kept
 
     @cached_property
@@ -118,7 +122,7 @@ class Declaration(Settings):
         axes |= grid_axes(self.grid)
         if self.methods:
             axes["method"] = [
-                Choice(shown(method), {"method": method}, f"methods.{number}")
+                Choice(shown({"name": "none", **method}), {"method": method}, f"methods.{number}")
                 for number, method in enumerate(self.methods)
             ]
         return configurations(sections, axes)
@@ -154,6 +158,21 @@ def variant_choice(number: int, variant: Mapping[str, Any]) -> Choice:
         raise SettingsError(f"{key}: a variant needs a name", setting=key)
     values = dict(flat({name: value for name, value in variant.items() if name != "name"}))
     return Choice(variant["name"], values, key)
+
+
+def plain(value: Any, key: str) -> Any:
+    """Give what a file can hold: tables, lists, texts and finite numbers; anything else is refused."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(part, f"{key}.{name}") for name, part in value.items()}
+    if isinstance(value, (list, tuple, range, numpy.ndarray)):
+        return [plain(part, f"{key}.{number}") for number, part in enumerate(value)]
+    if isinstance(value, numpy.generic):
+        return plain(value.item(), key)
+    if isinstance(value, PurePath):
+        return str(value)
+    if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    raise SettingsError(f"{key}: must be a table, a list, a text or a finite number; found {value!r}", setting=key)
 
 
 def canonical(value: Any) -> str:

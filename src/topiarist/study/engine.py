@@ -11,7 +11,7 @@ from typing import Any
 from topiarist.data import Data, Source
 from topiarist.errors import DataError, SettingsError, TopiaristWarning
 from topiarist.files import cannot_write
-from topiarist.parallel import open_pool
+from topiarist.parallel import check_workers, open_pool
 from topiarist.study.declaration import Declaration
 from topiarist.study.job import PACKAGES, Stack, run_stack
 from topiarist.study.ledger import Ledger, Progress
@@ -42,6 +42,8 @@ def run_study(
     `data`, samples in memory, take the place of what the study names. Relative paths of data start from `folder`.
     Without a number of workers there are as many as pay.
     """
+    if workers is not None:
+        check_workers(workers)
     base = Path.cwd() if folder is None else folder
     samples = Samples(read_sources(declared.cells, base) if data is None else given_sources(declared, data))
     stacks = stacks_of(declared, samples)
@@ -78,9 +80,7 @@ def drive(
     began = time.time()
     ledger.note(driver={**this_driver(), "began": began})
     with open_pool(samples, workers=min(workers, len(left)), cluster=cluster) as pool:
-        ledger.note(
-            driver={**this_driver(), "began": began, "ready": time.time(), "workers": pool.workers},
-        )
+        ledger.note(driver={**this_driver(), "began": began, "ready": time.time(), "workers": pool.workers})
         tell = on_progress or (lambda _: None)
         tell(ledger.progress())
         for finished in pool.run(run_stack, left):

@@ -8,6 +8,8 @@ from typing import Any
 from topiarist.errors import SettingsError
 from topiarist.study.settings import SECTIONS, CellSettings, Table
 
+OTHER_AXES = ("variant", "method")
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -41,16 +43,18 @@ def configurations(sections: Mapping[str, Table], axes: Mapping[str, Sequence[Ch
 
 def described(axis: str, text: str) -> str:
     """Name a choice; variants and methods speak for themselves."""
-    return text if axis in ("variant", "method") else f"{axis} {text}"
+    return text if axis in OTHER_AXES else f"{axis} {text}"
 
 
 def check_different(found: Sequence[Configuration]) -> None:
-    """Refuse two configurations that are one and the same."""
+    """Refuse two configurations that are one and the same, or that have one name."""
     seen: dict[str, str] = {}
     for configuration in found:
         text = configuration.settings.model_dump_json()
         if text in seen:
             raise SettingsError(f"two configurations are the same: '{seen[text]}' and '{configuration.label}'")
+        if configuration.label in seen.values():
+            raise SettingsError(f"two configurations are both called '{configuration.label}': name them apart")
         seen[text] = configuration.label
 
 
@@ -89,26 +93,38 @@ def place(merged: dict[str, Any], path: Sequence[str], value: Any, *, key: str) 
 def at_fault(error: SettingsError, section: str, origins: Mapping[str, str]) -> SettingsError:
     """Say which key of the declaration is at fault."""
     path = f"{section}.{error.setting}" if error.setting else section
+    if not error.setting:  # two settings clash: the choice that was made last is the one to look at
+        chosen = [origin for known, origin in origins.items() if known.partition(".")[0] == section]
+        return SettingsError(f"{(chosen or [path])[-1]}: {said_of(error)}", setting=(chosen or [path])[-1])
     holding = (known for known in origins if path == known or path.startswith(f"{known}."))
     origin = next((origins[known] + path.removeprefix(known) for known in holding), None)
     if origin is None:
         last = path.rpartition(".")[2]
         origin = next((origins[known] for known in origins if error.setting and known.endswith(f".{last}")), path)
+    return SettingsError(f"{origin}: {said_of(error)}", setting=origin)
+
+
+def said_of(error: SettingsError) -> str:
+    """Give what was wrong, without the names of class and setting."""
     said = str(error).partition(": ")[2]
-    said = said.removeprefix(f"{error.setting}: ").removeprefix(error.setting) if error.setting else said
-    return SettingsError(f"{origin}: {said.strip()}", setting=origin)
+    return said.removeprefix(f"{error.setting}: ").removeprefix(error.setting).strip()
 
 
 def grid_axes(grid: Table) -> dict[str, list[Choice]]:
     """Give one axis for each setting of the grid, called by its last name where that is clear."""
-    lists = dict(flat(grid))
+    lists: dict[str, Any] = {}
+    for path, values in flat(grid):
+        if path in lists:
+            raise SettingsError(f"grid.{path}: is declared twice", setting=f"grid.{path}")
+        lists[path] = values
     for path, values in lists.items():
         if not isinstance(values, Sequence) or isinstance(values, str) or not values:
             raise SettingsError(
                 f"grid.{path}: must list the values to compare; found {values!r}", setting=f"grid.{path}"
             )
     last = [path.rpartition(".")[2] for path in lists]
-    names = {path: path if last.count(short) > 1 else short for path, short in zip(lists, last, strict=True)}
+    clear = {path: last.count(short) == 1 and short not in OTHER_AXES for path, short in zip(lists, last, strict=True)}
+    names = {path: short if clear[path] else path for path, short in zip(lists, last, strict=True)}
     return {
         names[path]: [Choice(shown(value), {path: value}, f"grid.{path}") for value in values]
         for path, values in lists.items()
@@ -132,4 +148,4 @@ def shown(value: Any) -> str:
         return " ".join(shown(part) if name == "name" else f"{name} {shown(part)}" for name, part in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

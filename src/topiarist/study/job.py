@@ -17,6 +17,7 @@ from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import measure
 from topiarist.models import mlp
 from topiarist.models.code import build_by_code
+from topiarist.parallel import describe
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
 from topiarist.study.declaration import Cell, canonical
@@ -43,12 +44,13 @@ class Stack:
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """The figures of one cell, and its history and network as the content of files."""
+    """The figures of one cell, and its history and network as the content of files; or why there are none."""
 
     hash: str
-    figures: dict[str, Any]
-    history: bytes
-    model: bytes | None
+    figures: dict[str, Any] | None = None
+    history: bytes | None = None
+    model: bytes | None = None
+    reason: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +70,7 @@ def run_stack(stack: Stack, samples: Samples) -> StackResult:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)
         trained = train_cells(first_of_each_training(stack.cells), samples)
-        results = tuple(judge(cell, *trained[cell.training_key], stack.keep_models) for cell in stack.cells)
+        results = tuple(judge_or_say_why(cell, *trained[cell.training_key], stack.keep_models) for cell in stack.cells)
     return StackResult(
         results=results,
         started=started,
@@ -148,6 +150,14 @@ def joined(histories: Sequence[History]) -> History:
         epochs=tuple(replace(epoch, number=number) for number, epoch in enumerate(epochs, start=1)),
         kept_epoch=before + histories[-1].kept_epoch,
     )
+
+
+def judge_or_say_why(cell: Cell, model: nn.Module, data: Data, history: History, keep_model: bool) -> CellResult:
+    """Judge a cell; a method that cannot do its work costs its own cell and no other."""
+    try:
+        return judge(cell, model, data, history, keep_model)
+    except Exception as error:  # whatever a method raises is the cell's result
+        return CellResult(hash=cell.hash, reason=describe(error))
 
 
 def judge(cell: Cell, model: nn.Module, data: Data, history: History, keep_model: bool) -> CellResult:

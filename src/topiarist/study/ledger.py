@@ -127,28 +127,34 @@ class Ledger:
         """Write the results of a stack: the files first, then all its rows at once."""
         updates = []
         for result in done.results:
-            history = self._keep("histories", ".json", result.history)
-            model = None if result.model is None else self._keep("models", ".safetensors", result.model)
             share = done.seconds / len(done.results)
-            known = (done.started, share, done.machine, canonical(done.versions), canonical(result.figures))
-            updates.append((*known, history, model, result.hash))
-        with self.connection:
-            self.connection.executemany(
-                "UPDATE cells SET state = 'done', started = ?, seconds = ?, machine = ?, versions = ?, result = ?,"
-                " reason = NULL, history = ?, model = ? WHERE hash = ? AND state <> 'done'",
-                updates,
-            )
+            known = (done.started, share, done.machine, canonical(done.versions))
+            history = self._keep("histories", ".json", result.history)
+            model = self._keep("models", ".safetensors", result.model)
+            figures = None if result.figures is None else canonical(result.figures)
+            state = "failed" if result.figures is None else "done"
+            updates.append((state, *known, figures, result.reason, history, model, result.hash))
+        self._update(
+            "state = ?, started = ?, seconds = ?, machine = ?, versions = ?, result = ?, reason = ?, history = ?,"
+            " model = ?",
+            updates,
+        )
 
     def fail(self, stack: Stack, reason: str) -> None:
         """Write down why a stack gave no results."""
-        with self.connection:
-            self.connection.executemany(
-                "UPDATE cells SET state = 'failed', started = ?, reason = ? WHERE hash = ? AND state <> 'done'",
-                [(time.time(), reason, cell.hash) for cell in stack.cells],
-            )
+        self._update(
+            "state = 'failed', started = ?, reason = ?", [(time.time(), reason, cell.hash) for cell in stack.cells]
+        )
 
-    def _keep(self, kind: str, ending: str, content: bytes) -> str:
+    def _update(self, changes: str, updates: Sequence[tuple[Any, ...]]) -> None:
+        """Change cells, the last value of each being its hash, in one transaction; what is done stays as it is."""
+        with self.connection:
+            self.connection.executemany(f"UPDATE cells SET {changes} WHERE hash = ? AND state <> 'done'", updates)
+
+    def _keep(self, kind: str, ending: str, content: bytes | None) -> str | None:
         """Keep a file by the name of its content, and give that name."""
+        if content is None:
+            return None
         name = sha256(content)
         place = self.folder / kind / f"{name}{ending}"
         if not place.exists():

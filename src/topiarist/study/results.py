@@ -36,11 +36,18 @@ class Results:
 
     @cached_property
     def cells(self) -> pandas.DataFrame:
-        """One row a cell: its configuration, fold, seed and state, and its figures where it is done."""
+        """One row a cell: its configuration, fold, seed and state, and its figures where it is done.
+
+        A choice that is called like another column is called by what it is, "grid seed".
+        """
+        figures = {name for row in self.rows if row["result"] is not None for name in json.loads(row["result"])}
+        taken = {"configuration", "fold", "seed", "state", "seconds", "reason"} | figures
         return pandas.DataFrame(
             {
                 "configuration": row["label"],
-                **json.loads(row["choices"]),
+                **{
+                    f"grid {axis}" if axis in taken else axis: text for axis, text in json.loads(row["choices"]).items()
+                },
                 "fold": row["fold"],
                 "seed": row["seed"],
                 "state": row["state"],
@@ -81,6 +88,8 @@ class Results:
 
     def sizes(self, name: str = "parameters") -> dict[str, float]:
         """Give the mean size of each configuration."""
+        if self.done.empty:
+            raise SettingsError("no size is known: no cell is done yet")
         if name not in SIZES or name not in self.done or self.done[name].isna().all():
             hint = "declare latency = true" if name == "latency_ms" else f"choose among {', '.join(SIZES)}"
             raise SettingsError(f"no size '{name}' was measured: {hint}")

@@ -46,8 +46,12 @@ def is_current(connection: sqlite3.Connection) -> bool:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a ledger to this version, in one transaction."""
-    version = version_of(connection)
-    if version < len(STEPS):
-        script = "".join(STEPS[version:])
-        connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {len(STEPS)}; COMMIT;")
+    """Bring a ledger to this version, in one transaction, unless somebody else just did."""
+    if is_current(connection):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    for step in STEPS[version_of(connection) :]:
+        for statement in step.split(";"):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {len(STEPS)}")
+    connection.commit()

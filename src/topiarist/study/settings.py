@@ -54,6 +54,9 @@ class ModelSettings(Settings):
         fields = self.model_fields_set - {"code", "options"}
         if self.code is not None and fields:
             raise ValueError(f"{sorted(fields)[0]} has no effect on a network that is built by code: use options")
+        given = {"input_shape", "classes"} & set(self.options)
+        if given:
+            raise ValueError(f"the study itself gives {sorted(given)[0]} to the code: it is no option")
         if self.code is None and self.options:
             raise ValueError("options belong to a network that is built by code")
         return self

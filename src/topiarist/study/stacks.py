@@ -47,7 +47,7 @@ def stacks_of(study: Declaration, samples: Samples) -> list[Stack]:
     for cells in groups.values():
         trainings = first_of_each_training(cells)
         shape = shape_of(trainings[0], samples, most=study.stack)
-        for cell in first_of_each_configuration(trainings)[1:]:
+        for cell in first_of_each_configuration(cells)[1:]:
             try_out(cell, samples)
         for piece in pieces(trainings, shape.together):
             keys = {cell.training_key for cell in piece}
