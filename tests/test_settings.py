@@ -36,7 +36,7 @@ class Needed(Settings):
         ({"rate": float("inf")}, "Example: rate must be a finite number; found inf"),
         ({"kind": "c"}, "Example: kind must be 'a' or 'b'; found 'c'"),
         ({"kind": "b"}, "Example: kind b needs a count above 1"),
-        ({"inner": {"factor": 1}}, "Inner: factor must be greater than 1; found 1"),
+        ({"inner": {"factor": 1}}, "Example: inner.factor must be greater than 1; found 1"),
         ({"rat": 1}, "Example: rat: there is no such setting; found 1"),
     ],
 )

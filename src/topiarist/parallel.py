@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import dask
-from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, as_completed
+from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, wait
 
 from topiarist.errors import SettingsError, TopiaristError, TopiaristWarning
 from topiarist.threads import torch_threads
 
 RETRIES = 1  # of a task that raised something unexpected
 DEATHS = 2  # of workers with one task in hand, after which the task is given up
+LOOK_SECONDS = 5  # without a result, after which the workers are looked for
 PATIENCE = "15s"  # for a scheduler to answer, and for its first worker to come
 
-ADDRESS = re.compile(r"tcp://[^\s/]+:\d+")
+ADDRESS = re.compile(r"(tcp://)?[^\s/]+:\d+")
 
 Function = Callable[[Any, Any], Any]
 
@@ -53,10 +54,10 @@ class Pool(Protocol):
 
 
 @contextmanager
-def open_pool(shared: Any, *, workers: int = 1, cluster: str | None = None) -> Iterator[Pool]:
+def open_pool(shared: Any, *, workers: int = 1, cluster: str | None = None, tasks: int | None = None) -> Iterator[Pool]:
     """Give this process for one worker, a local cluster for more, or the cluster whose scheduler is at an address.
 
-    `shared` is what all tasks read.
+    `shared` is what all tasks read. Where the number of tasks is known, no more workers are started than have one.
     """
     check_workers(workers)
     if cluster is not None:
@@ -65,7 +66,10 @@ def open_pool(shared: Any, *, workers: int = 1, cluster: str | None = None) -> I
     elif workers == 1:
         yield InProcess(shared)
     else:
-        with local_cluster(workers) as client, holding(client, shared) as name:
+        with (
+            local_cluster(workers if tasks is None else min(workers, tasks)) as client,
+            holding(client, shared) as name,
+        ):
             yield DaskPool(client, name)
 
 
@@ -122,11 +126,25 @@ class DaskPool:
             for number, task in enumerate(tasks)
         }
         try:
-            for future in as_completed(list(numbers)):
-                yield finished(numbers[future], future)
-                future.release()
+            yield from (finished(numbers[future], future) for future in self._ended(set(numbers)))
         finally:
             self.client.cancel(list(numbers), force=True)
+
+    def _ended(self, left: set[Any]) -> Iterator[Any]:
+        """Give futures as they end; say so where nobody is there to end them."""
+        deserted = False
+        while left:
+            try:
+                done, left = wait(left, timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED")
+                yield from done
+            except TimeoutError:
+                empty = not self.client.nthreads()
+                if empty and not deserted:
+                    said = (
+                        "the cluster has no workers left: waiting for one; Ctrl-C ends the study, which can be resumed"
+                    )
+                    warnings.warn(said, TopiaristWarning, stacklevel=2)
+                deserted = empty
 
 
 @contextmanager

@@ -79,7 +79,7 @@ def drive(
         return
     began = time.time()
     ledger.note(driver={**this_driver(), "began": began})
-    with open_pool(samples, workers=min(workers, len(left)), cluster=cluster) as pool:
+    with open_pool(samples, workers=workers, cluster=cluster, tasks=len(left)) as pool:
         ledger.note(driver={**this_driver(), "began": began, "ready": time.time(), "workers": pool.workers})
         tell = on_progress or (lambda _: None)
         tell(ledger.progress())

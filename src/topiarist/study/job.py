@@ -5,8 +5,8 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -44,20 +44,20 @@ class Stack:
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """The figures of one cell, and its history and network as the content of files; or why there are none."""
+    """The figures of one cell, and its history and network as the content of files."""
 
     hash: str
-    figures: dict[str, Any] | None = None
-    history: bytes | None = None
-    model: bytes | None = None
-    reason: str | None = None
+    figures: dict[str, Any]
+    history: bytes
+    model: bytes | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class StackResult:
-    """The results of a stack, and where, when and with what they were made."""
+    """The results of a stack, why some of its cells have none, and where, when and with what they were made."""
 
     results: tuple[CellResult, ...]
+    failures: dict[str, str] = field(default_factory=dict)
     started: float
     seconds: float
     machine: str
@@ -70,9 +70,10 @@ def run_stack(stack: Stack, samples: Samples) -> StackResult:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)
         trained = train_cells(first_of_each_training(stack.cells), samples)
-        results = tuple(judge_or_say_why(cell, *trained[cell.training_key], stack.keep_models) for cell in stack.cells)
+        results, failures = judge_all(stack, trained)
     return StackResult(
         results=results,
+        failures=failures,
         started=started,
         seconds=time.perf_counter() - clock,
         machine=f"{platform.node()} ({platform.machine()}, {os.cpu_count()} cores)",
@@ -152,12 +153,17 @@ def joined(histories: Sequence[History]) -> History:
     )
 
 
-def judge_or_say_why(cell: Cell, model: nn.Module, data: Data, history: History, keep_model: bool) -> CellResult:
-    """Judge a cell; a method that cannot do its work costs its own cell and no other."""
-    try:
-        return judge(cell, model, data, history, keep_model)
-    except Exception as error:  # whatever a method raises is the cell's result
-        return CellResult(hash=cell.hash, reason=describe(error))
+def judge_all(
+    stack: Stack, trained: Mapping[str, tuple[nn.Module, Data, History]]
+) -> tuple[tuple[CellResult, ...], dict[str, str]]:
+    """Judge every cell; a method that cannot do its work costs its own cell and no other."""
+    results, failures = [], {}
+    for cell in stack.cells:
+        try:
+            results.append(judge(cell, *trained[cell.training_key], stack.keep_models))
+        except Exception as error:  # whatever a method raises is the cell's result
+            failures[cell.hash] = describe(error)
+    return tuple(results), failures
 
 
 def judge(cell: Cell, model: nn.Module, data: Data, history: History, keep_model: bool) -> CellResult:

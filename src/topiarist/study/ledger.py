@@ -125,36 +125,35 @@ class Ledger:
 
     def record(self, done: StackResult) -> None:
         """Write the results of a stack: the files first, then all its rows at once."""
-        updates = []
+        share = done.seconds / (len(done.results) + len(done.failures))
+        made = (done.started, share, done.machine, canonical(done.versions))
+        results = []
         for result in done.results:
-            share = done.seconds / len(done.results)
-            known = (done.started, share, done.machine, canonical(done.versions))
             history = self._keep("histories", ".json", result.history)
-            model = self._keep("models", ".safetensors", result.model)
-            figures = None if result.figures is None else canonical(result.figures)
-            state = "failed" if result.figures is None else "done"
-            updates.append((state, *known, figures, result.reason, history, model, result.hash))
-        self._update(
-            "state = ?, started = ?, seconds = ?, machine = ?, versions = ?, result = ?, reason = ?, history = ?,"
-            " model = ?",
-            updates,
-        )
+            model = None if result.model is None else self._keep("models", ".safetensors", result.model)
+            results.append((*made, canonical(result.figures), history, model, result.hash))
+        with self.connection:
+            self.connection.executemany(
+                "UPDATE cells SET state = 'done', started = ?, seconds = ?, machine = ?, versions = ?, result = ?,"
+                " reason = NULL, history = ?, model = ? WHERE hash = ? AND state <> 'done'",
+                results,
+            )
+            self._fail(done.failures, done.started)
 
     def fail(self, stack: Stack, reason: str) -> None:
         """Write down why a stack gave no results."""
-        self._update(
-            "state = 'failed', started = ?, reason = ?", [(time.time(), reason, cell.hash) for cell in stack.cells]
+        with self.connection:
+            self._fail({cell.hash: reason for cell in stack.cells}, time.time())
+
+    def _fail(self, reasons: Mapping[str, str], started: float) -> None:
+        """Write down, inside a transaction, why cells have no result; one that has keeps it."""
+        self.connection.executemany(
+            "UPDATE cells SET state = 'failed', started = ?, reason = ? WHERE hash = ? AND state <> 'done'",
+            [(started, reason, name) for name, reason in reasons.items()],
         )
 
-    def _update(self, changes: str, updates: Sequence[tuple[Any, ...]]) -> None:
-        """Change cells, the last value of each being its hash, in one transaction; what is done stays as it is."""
-        with self.connection:
-            self.connection.executemany(f"UPDATE cells SET {changes} WHERE hash = ? AND state <> 'done'", updates)
-
-    def _keep(self, kind: str, ending: str, content: bytes | None) -> str | None:
+    def _keep(self, kind: str, ending: str, content: bytes) -> str:
         """Keep a file by the name of its content, and give that name."""
-        if content is None:
-            return None
         name = sha256(content)
         place = self.folder / kind / f"{name}{ending}"
         if not place.exists():

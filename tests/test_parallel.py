@@ -1,0 +1,220 @@
+"""Pools: the same tasks here and on worker processes, and none of them takes another one down."""
+
+import gc
+import os
+import socket
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from distributed import KilledWorker
+
+from tests.study.tasks import Luggage, act, count, lines
+from topiarist import parallel
+from topiarist.errors import SettingsError, TopiaristWarning
+from topiarist.parallel import Finished, Pool, check_versions, describe, open_pool
+
+Task = tuple[str, int]
+
+
+def outcomes(pool: Pool, tasks: list[Task]) -> dict[int, Finished]:
+    found = {finished.number: finished for finished in pool.run(act, tasks)}
+    assert sorted(found) == list(range(len(tasks)))
+    return found
+
+
+def test_one_worker_is_this_process_and_tasks_come_one_by_one(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with open_pool(Luggage(tmp_path), workers=1) as pool:
+            assert pool.workers == 1
+            running = pool.run(act, [("fine", 0), ("fine", 1)])
+            assert lines(tmp_path / "begun") == []
+            first = next(running)
+            assert lines(tmp_path / "begun") == ["0"]
+            assert (first.number, first.reason) == (0, None)
+            assert (first.value["process"], first.value["threads"]) == (os.getpid(), 1)
+            assert torch.get_num_threads() == 2
+            assert [finished.number for finished in running] == [1]
+    finally:
+        torch.set_num_threads(before)
+    assert lines(tmp_path / "unpacked") == [], "nothing travels"
+
+
+def test_what_a_task_raises_is_its_result_and_the_others_go_on(tmp_path: Path) -> None:
+    kinds = ["raises", "fine", "refuses", "raises once", "cannot travel", "fine"]
+    with open_pool(Luggage(tmp_path), workers=1) as pool:
+        found = outcomes(pool, [(kind, number) for number, kind in enumerate(kinds)])
+    check_failures(found, tmp_path)
+
+
+def check_failures(found: dict[int, Finished], folder: Path) -> None:
+    assert [found[number].reason for number in (0, 2)] == ["ValueError: said 0", "not like this"]
+    assert [found[number].reason for number in (1, 3, 5)] == [None] * 3
+    assert found[4].reason is not None and found[4].value is None
+    assert [count(folder / "begun", number) for number in range(4)] == [2, 1, 1, 2], "what may pass is tried twice"
+
+
+def test_ctrl_c_is_no_result(tmp_path: Path) -> None:
+    def interrupt(task: int, shared: None) -> None:
+        raise KeyboardInterrupt
+
+    with open_pool(None, workers=1) as pool, pytest.raises(KeyboardInterrupt):
+        next(pool.run(interrupt, [1]))
+
+
+@pytest.mark.parametrize("workers", [0, -2])
+def test_there_is_at_least_one_worker(workers: int) -> None:
+    with (
+        pytest.raises(SettingsError, match=f"workers must be at least 1; found {workers}"),
+        open_pool(None, workers=workers),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("a\n b\tc"), "ValueError: a b c"),
+        (ValueError(), "ValueError: "),
+        (SettingsError("of ours"), "of ours"),
+        (KilledWorker("key", None, 3), "every worker that took this died (killed, or out of memory)"),
+    ],
+)
+def test_a_reason_is_one_line(error: Exception, said: str) -> None:
+    assert describe(error) == said
+
+
+class Cluster:
+    """Answers for a cluster that it is not."""
+
+    def __init__(self, workers: list[dict[str, str | None]]) -> None:
+        ours = {"torch": "2.13.0", "topiarist": "0.1.0"}
+        self.found = {
+            "client": {"packages": ours},
+            "workers": {f"tcp://worker{number}": {"packages": {**ours, **w}} for number, w in enumerate(workers)},
+        }
+
+    def get_versions(self, *, packages: list[str]) -> dict[str, Any]:
+        assert set(packages) == {"torch", "topiarist"}
+        return self.found
+
+
+def test_workers_that_have_what_we_have_are_taken_without_a_word() -> None:
+    check_versions(Cluster([{}, {}]))
+
+
+@pytest.mark.parametrize("package", ["torch", "topiarist"])
+def test_a_worker_without_a_package_is_refused(package: str) -> None:
+    with pytest.raises(SettingsError, match=f"the worker at tcp://worker1 has no {package}: install it there"):
+        check_versions(Cluster([{}, {package: None}]))
+
+
+def test_a_worker_with_another_version_is_warned_of() -> None:
+    with pytest.warns(TopiaristWarning, match=r"tcp://worker0 has torch 2\.12\.0, this machine 2\.13\.0"):
+        check_versions(Cluster([{"torch": "2.12.0"}]))
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1:1"])
+def test_nobody_at_an_address_is_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "PATIENCE", "0.3s")
+    expected = pytest.raises(SettingsError, match=f"no Dask scheduler answers at {address}: ")
+    with expected as caught, open_pool(None, cluster=address):
+        pass
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "tls://127.0.0.1:1"])
+def test_what_is_no_address_is_one_line_and_the_process_ends(address: str) -> None:
+    code = f"""
+import sys
+from topiarist.errors import SettingsError
+from topiarist.parallel import open_pool
+try:
+    with open_pool(None, cluster={address!r}):
+        pass
+except SettingsError as error:
+    print(error, flush=True)
+except Exception as error:
+    print(repr(error), flush=True)
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().endswith(f"looks like tcp://host:8786; found '{address}'\n")
+        assert process.wait(timeout=5) == 0
+        assert process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pool, Path]]:
+    """Give two worker processes and the folder in which they write down what they do."""
+    folder = tmp_path_factory.mktemp("pool")
+    with warnings.catch_warnings(), open_pool(Luggage(folder, size=10**7), workers=2) as pool:
+        yield pool, folder
+
+
+def test_two_workers(together: tuple[Pool, Path]) -> None:
+    pool, folder = together
+    assert pool.workers == 2
+    found = outcomes(pool, [("slow", number) for number in range(8)])
+    assert all(finished.reason is None for finished in found.values())
+    processes = {finished.value["process"] for finished in found.values()}
+    assert len(processes) == 2 and os.getpid() not in processes
+    assert {finished.value["threads"] for finished in found.values()} == {1}
+    assert {finished.value["size"] for finished in found.values()} == {10**7}
+    assert [finished.value["number"] for _, finished in sorted(found.items())] == list(range(8))
+    order = [int(line) for line in lines(folder / "begun")]
+    assert len(order) == 8 and all(abs(place - number) <= 1 for place, number in enumerate(order)), "in their order"
+    unpacked = lines(folder / "unpacked")
+    assert sorted(unpacked) == sorted(str(process) for process in processes), "data travel once to each worker"
+
+    (folder / "begun").unlink()
+    kinds = ["raises", "fine", "refuses", "raises once", "cannot travel", "fine"]
+    check_failures(outcomes(pool, [(kind, number) for number, kind in enumerate(kinds)]), folder)
+    assert lines(folder / "unpacked") == unpacked
+
+    (folder / "begun").unlink()
+    kinds = ["dies", "dies once", *["slow"] * 6]
+    found = outcomes(pool, [(kind, number) for number, kind in enumerate(kinds)])
+    assert found[0].reason == "every worker that took this died (killed, or out of memory)"
+    assert [found[number].reason for number in range(1, 8)] == [None] * 7
+    assert count(folder / "begun", 0) == parallel.DEATHS and count(folder / "begun", 1) == 2
+    unpacked = lines(folder / "unpacked")
+    assert len(set(unpacked)) == len(unpacked) <= 2 + 3, "once also to those that take the place of the dead"
+
+    (folder / "begun").unlink()
+    running = pool.run(act, [("slow", 0), *[("slow", number) for number in range(1, 30)]])
+    assert next(running).reason is None
+    running.close()  # type: ignore[attr-defined]  # a generator
+    begun = len(lines(folder / "begun"))
+    assert begun < 10
+    time.sleep(0.5)
+    assert len(lines(folder / "begun")) <= begun + 2, "what waits when the caller leaves is not begun"
+    assert outcomes(pool, [("fine", 0)])[0].value["number"] == 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_second_cluster_on_a_machine_comes_without_a_word() -> None:
+    with socket.socket() as taken, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # of the cluster that could not begin
+        try:
+            taken.bind(("127.0.0.1", 8787))
+            taken.listen()
+        except OSError:
+            pass  # somebody else has it: as good
+        try:
+            with open_pool(None, workers=2) as pool:
+                assert pool.workers == 2
+        finally:
+            gc.collect()
