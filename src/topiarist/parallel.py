@@ -11,7 +11,7 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -155,7 +155,8 @@ def holding(client: Client, shared: Any) -> Iterator[str]:
     try:
         yield name
     finally:
-        client.unregister_worker_plugin(name)
+        with suppress(OSError):  # a worker that is gone holds nothing
+            client.unregister_worker_plugin(name)
 
 
 class Shared(WorkerPlugin):  # type: ignore[misc]  # typed in part
