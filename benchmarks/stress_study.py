@@ -231,6 +231,19 @@ def on_a_cluster(bench: Bench) -> None:
             bench.report.expect((process.returncode, err) == (0, ""), f"the driver ended well: {err.strip()[-300:]!r}")
         bench.report.expect(workers[1].poll() is None, "the other worker goes on")
     bench.completed(out, "scheduler and two workers")
+    (bench.folder / "lost").mkdir()
+    out = bench.folder / "without-scheduler"
+    with running_cluster(bench.folder / "lost") as cluster:
+        cluster.add_worker()
+        with bench.driver("run", "study.toml", "--out", out, "--cluster", cluster.address) as process:
+            until(lambda: "done" in states(out) or process.poll() is not None, seconds=120)
+            cluster.processes[0].kill()
+            _, err = process.communicate(timeout=120)
+    one_line = process.returncode == 2 and "Traceback" not in err
+    bench.report.expect(one_line, f"the scheduler was lost: {process.returncode}, {err.strip()[-300:]!r}")
+    bench.report.expect(set(states(out)) == {"done", "waiting"}, "the scheduler was lost: nothing has failed of it")
+    bench.report.expect(bench.finish("resume", out, "--workers", 1)[0] == 0, "the scheduler was lost: resumed")
+    bench.completed(out, "after the scheduler was lost")
 
 
 def signals(bench: Bench) -> None:
@@ -256,6 +269,9 @@ def signals(bench: Bench) -> None:
         proper = (
             process.returncode == 130 and err == f"topiarist: interrupted: go on with `topiarist study resume {out}`\n"
         )
+        proper |= (
+            bool(twice) and process.returncode == -number and err.count("\n") == 1
+        )  # the second came after the line
         done = process.returncode == 0
         seconds = time.monotonic() - began
         bench.report.expect(

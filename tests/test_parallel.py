@@ -1,13 +1,12 @@
 """Pools: the same tasks here and on worker processes, and none of them takes another one down."""
 
-import gc
+import importlib
 import os
 import socket
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +78,25 @@ def test_there_is_at_least_one_worker(workers: int) -> None:
         pass
 
 
+@pytest.mark.parametrize(("workers", "tasks", "started"), [(2, 1, 1), (2, 9, 2), (3, None, 3)])
+def test_where_there_may_be_two_workers_no_task_runs_in_this_process(
+    monkeypatch: pytest.MonkeyPatch, workers: int, tasks: int | None, started: int
+) -> None:
+    """It might die of it; as many are started as have something to do."""
+    asked: list[int] = []
+
+    @contextmanager
+    def start(count: int) -> Iterator[None]:
+        asked.append(count)
+        raise LookupError
+        yield
+
+    monkeypatch.setattr(parallel, "local_cluster", start)
+    with pytest.raises(LookupError), open_pool(None, workers=workers, tasks=tasks):
+        pass
+    assert asked == [started]
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -131,37 +149,32 @@ def test_nobody_at_an_address_is_one_line(address: str, monkeypatch: pytest.Monk
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("address", ["nonsense", "tls://127.0.0.1:1"])
-def test_what_is_no_address_is_one_line_and_the_process_ends(address: str) -> None:
-    code = f"""
-import sys
-from topiarist.errors import SettingsError
-from topiarist.parallel import open_pool
-try:
-    with open_pool(None, cluster={address!r}):
+@pytest.mark.parametrize(
+    "address",
+    ["", "nonsense", "tcp://", "127.0.0.1", "host:port", "abacus://127.0.0.1:1", "tls://127.0.0.1:1", "tcp://a b:1"],
+)
+def test_what_is_no_address_is_one_line(address: str) -> None:
+    """Before Dask sees it: a client that cannot begin would hold up the end of the process."""
+    expected = pytest.raises(SettingsError, match=f"looks like tcp://host:8786; found '{address}'")
+    with expected as caught, open_pool(None, cluster=address):
         pass
-except SettingsError as error:
-    print(error, flush=True)
-except Exception as error:
-    print(repr(error), flush=True)
-"""
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None and process.stderr is not None
-        assert process.stdout.readline().endswith(f"looks like tcp://host:8786; found '{address}'\n")
-        assert process.wait(timeout=5) == 0
-        assert process.stderr.read() == ""
-    finally:
-        process.kill()
-        process.communicate()
+    assert "\n" not in str(caught.value)
 
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pool, Path]]:
-    """Give two worker processes and the folder in which they write down what they do."""
+    """Give two worker processes and the folder in which they write down what they do.
+
+    As where another cluster has Dask's usual port; nothing is said about it.
+    """
     folder = tmp_path_factory.mktemp("pool")
-    with warnings.catch_warnings(), open_pool(Luggage(folder, size=10**7), workers=2) as pool:
-        yield pool, folder
+    with socket.socket() as taken, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with suppress(OSError):  # somebody else has it: as good
+            taken.bind(("127.0.0.1", 8787))
+            taken.listen()
+        with open_pool(Luggage(folder, size=10**7), workers=2) as pool:
+            yield pool, folder
 
 
 def test_two_workers(together: tuple[Pool, Path]) -> None:
@@ -204,17 +217,10 @@ def test_two_workers(together: tuple[Pool, Path]) -> None:
     assert outcomes(pool, [("fine", 0)])[0].value["number"] == 0
 
 
-@pytest.mark.filterwarnings("error")
-def test_a_second_cluster_on_a_machine_comes_without_a_word() -> None:
-    with socket.socket() as taken, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # of the cluster that could not begin
-        try:
-            taken.bind(("127.0.0.1", 8787))
-            taken.listen()
-        except OSError:
-            pass  # somebody else has it: as good
-        try:
-            with open_pool(None, workers=2) as pool:
-                assert pool.workers == 2
-        finally:
-            gc.collect()
+@pytest.mark.xfail(reason="the scheduler's web server listens on all addresses of the machine", strict=True)
+def test_nobody_outside_this_machine_is_listened_to(together: tuple[Pool, Path]) -> None:
+    psutil: Any = importlib.import_module("psutil")
+    me = psutil.Process()
+    family = [me, *me.children(recursive=True)]
+    heard = {found.laddr.ip for process in family for found in process.net_connections() if found.status == "LISTEN"}
+    assert heard == {"127.0.0.1"}

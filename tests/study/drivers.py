@@ -1,5 +1,7 @@
 """The command in processes of its own, forked from one that has everything imported: ready at once, killed at will."""
 
+import atexit
+import gc
 import importlib
 import multiprocessing
 import os
@@ -94,6 +96,8 @@ def run(folder: Path, words: list[str], largest_file: int | None) -> None:
     try:
         main()
     finally:
+        atexit._run_exitfuncs()  # a forked process leaves them out, and some of them have something to say
+        gc.collect()
         sys.stdout.flush()
         sys.stderr.flush()
 

@@ -1,7 +1,6 @@
 """The engine: the same results however a study is run, whatever interrupts it, and whatever fails in it."""
 
 import datetime
-import signal
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -12,7 +11,6 @@ import numpy
 import pandas
 import pytest
 
-from tests.study.drivers import command
 from tests.study.networks import by_code
 from tests.study.studies import SMALL, begun, check_whole, outcome, rows, states
 from tests.study.tasks import lines
@@ -335,8 +333,6 @@ def test_the_users_code_gets_the_same_options_before_and_after_an_interruption(v
     assert Study(**study.to_json()).cells[0].settings.model.options == study.cells[0].settings.model.options
 
 
-@pytest.mark.filterwarnings("ignore:Port 8787 is already in use")  # see tests/test_parallel.py
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 def test_two_workers_give_what_one_gives_also_where_workers_die(tmp_path: Path) -> None:
     """One network kills every worker that takes it, one only the first: all other cells finish, bit for bit."""
     once = {"name": "dies once", "model": by_code(kind="dies once", log=str(tmp_path / "once"))}
@@ -348,13 +344,7 @@ def test_two_workers_give_what_one_gives_also_where_workers_die(tmp_path: Path) 
 
     deadly = {"name": "dies", "model": by_code(kind="dies", log=str(tmp_path / "always"))}
     both = {**declared, "variants": [*declared["variants"], deadly]}
-    seen: list[Progress] = []
-    with pytest.raises(KeyboardInterrupt):
-        Study(**both).run(tmp_path / "both", workers=2, on_progress=lambda progress: stop_once(progress, seen))
-    check_whole(tmp_path / "both")
-    before = begun(tmp_path / "both")
-    assert before and set(outcome(tmp_path / "both")) > set(outcome(tmp_path / "alone"))
-    Study.in_folder(tmp_path / "both").run(tmp_path / "both", workers=2)
+    Study(**both).run(tmp_path / "both", workers=2)
     check_whole(tmp_path / "both")
     expected, found = outcome(tmp_path / "alone"), outcome(tmp_path / "both")
     assert {key: found[key] for key in expected} == expected
@@ -362,23 +352,18 @@ def test_two_workers_give_what_one_gives_also_where_workers_die(tmp_path: Path) 
     assert {(row["state"], row["reason"]) for row in dead} == {
         ("failed", "every worker that took this died (killed, or out of memory)")
     }
-    now = begun(tmp_path / "both")
-    assert {key: now[key] for key in before} == before
     assert (tmp_path / "once.died").exists()
 
 
-def stop_once(progress: Progress, seen: list[Progress]) -> None:
-    """Press Ctrl-C when the first cells are done."""
-    seen.append(progress)
-    if progress.done:
-        raise KeyboardInterrupt
+def test_one_stack_that_is_left_does_not_run_in_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be the one that kills its process."""
+    asked: list[dict[str, Any]] = []
 
+    def pool(shared: Samples, **words: Any) -> None:
+        asked.append(words)
+        raise TopiaristError("no pool today")
 
-def test_a_network_that_kills_its_process_never_kills_the_driver(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(
-        'data = "iris"\ntraining.epochs = 1\n[model]\ncode = "tests.study.networks:network"\n'
-        f'options = {{ kind = "dies", log = "{tmp_path}/log" }}\n'
-    )
-    code, out, _ = command(tmp_path, "study", "run", "study.toml", "--workers", 2)
-    assert code != -signal.SIGKILL
-    assert "1 failed" in out
+    monkeypatch.setattr("topiarist.study.engine.open_pool", pool)
+    with pytest.raises(TopiaristError, match="no pool today"):
+        Study(data="iris").run(tmp_path, workers=2)
+    assert asked == [{"workers": 2, "cluster": None, "tasks": 1}]

@@ -1,5 +1,6 @@
 """What `topiarist study` shows."""
 
+import logging
 import signal
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,18 +16,31 @@ if TYPE_CHECKING:
     from topiarist.study.ledger import Progress
     from topiarist.study.results import Results
 
+STOPPING = (signal.SIGINT, signal.SIGTERM)
 INTERVAL = "95 % interval"
 WIDE = 110
 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let a request to end the process be what Ctrl-C is: a clean stop."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Let Ctrl-C, or a request to end the process, be a clean stop, which no second one disturbs."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # a cluster that is stopped would complain at length
+    stopped = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopped
+        stopped = True
+        for number in STOPPING:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in STOPPING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if not stopped:  # otherwise the process is about to end
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 @contextmanager
