@@ -5,13 +5,14 @@ What all tasks read travels once to each worker, also to one that joins later or
 
 import logging
 import multiprocessing.resource_tracker
+import os
 import re
 import signal
 import threading
 import uuid
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -211,37 +212,42 @@ def local_cluster(workers: int) -> Iterator[Client]:
         "distributed.scheduler.allowed-failures": DEATHS - 1,
         "distributed.worker.profile.enabled": False,  # it would look at the tasks a hundred times a second
     }
-    with dask.config.set(settings), without_interrupts():
-        cluster = LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=":0",
-            silence_logs=logging.CRITICAL,
-        )
-        client = Client(cluster)
-    try:
+    with ExitStack() as opened, dask.config.set(settings):
+        with without_interrupts():
+            cluster = LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=":0",
+                silence_logs=logging.CRITICAL,
+            )
+            opened.callback(cluster.close, timeout=5)
+            client = Client(cluster)
+            opened.callback(client.close)
         yield client
-    finally:
-        client.close()
-        cluster.close(timeout=5)
 
 
 @contextmanager
 def without_interrupts() -> Iterator[None]:
     """Keep Ctrl-C, which a terminal sends to all, from the threads and processes that the block starts.
 
-    They inherit the mask. The tracker, which would lift it, is started before.
+    They inherit the mask. The tracker, which would lift it, is started before. A request to end this process waits
+    until the block is done: a cluster that is half started cannot be stopped.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     multiprocessing.resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    requests: list[int] = []
+    handler = signal.signal(signal.SIGTERM, lambda number, _: requests.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGTERM, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if requests:
+            os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextmanager
