@@ -218,7 +218,7 @@ def local_cluster(workers: int) -> Iterator[Client]:
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=":0",
+                dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
             opened.callback(cluster.close, timeout=5)

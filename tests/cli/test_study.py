@@ -374,16 +374,7 @@ def test_ctrl_c_with_two_workers(command: Run, slow: tuple[Path, dict[str, tuple
     assert outcome(out) == expected and {key: begun(out)[key] for key in kept} == kept
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        signal.SIGINT,
-        pytest.param(
-            signal.SIGTERM,
-            marks=pytest.mark.xfail(reason="it tears a cluster that is being started, with tracebacks", strict=True),
-        ),
-    ],
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_workers_are_started(
     slow: tuple[Path, dict[str, tuple[Any, ...]]], tmp_path: Path, number: signal.Signals
 ) -> None:

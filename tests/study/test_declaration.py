@@ -289,7 +289,6 @@ def test_there_is_no_setting_called_self(declared: dict[str, Any]) -> None:
         Declaration(data="iris", **declared)
 
 
-@pytest.mark.xfail(reason="a number of seeds is counted out in memory before it is looked at", raises=MemoryError)
 def test_too_many_seeds_are_refused() -> None:
     with pytest.raises(TopiaristError, match="seeds"):
         Declaration(data="iris", seeds=10**15)

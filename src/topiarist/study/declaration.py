@@ -18,6 +18,7 @@ from topiarist.settings import Settings
 from topiarist.study.grid import Choice, Configuration, configurations, flat, grid_axes, shown
 from topiarist.study.settings import EMPTY, CellSettings, Table
 
+MOST_SEEDS = 1_000_000
 FoldsOf = Literal["all", "development"]
 
 
@@ -96,7 +97,11 @@ class Declaration(Settings):
     @field_validator("seeds", mode="before")
     @classmethod
     def _seeds_by_number(cls, value: Any) -> Any:
-        return tuple(range(value)) if isinstance(value, int) and not isinstance(value, bool) else value
+        if not isinstance(value, int) or isinstance(value, bool):
+            return value
+        if value > MOST_SEEDS:
+            raise ValueError(f"must be at most {MOST_SEEDS} seeds")
+        return tuple(range(value))
 
     @field_validator("seeds")
     @classmethod
