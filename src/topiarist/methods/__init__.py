@@ -1,0 +1,1 @@
+"""Methods that decide what to cut, merge or grow."""
