@@ -58,7 +58,7 @@ def cross_validate(
         for model, part in zip(models, parts, strict=True):
             train_phases(model, part, phases, config)
     else:
-        with epoch_bar(config.epochs, f"{folds} folds") as on_epoch:
+        with epoch_bar(config.last_epoch, f"{folds} folds") as on_epoch:
             train_many(models, parts, config, on_epoch=on_epoch)
     accuracies = [measure(model, part, latency=False).accuracy for model, part in zip(models, parts, strict=True)]
     return {
@@ -101,7 +101,7 @@ def run_training(
             return train_phases(model, data, phases, config, on_epoch=on_epoch)[-1]
     checkpoint = None if out is None else out.with_name(f"{out.name}.checkpoint")
     try:
-        with epoch_bar(config.epochs, "training") as on_epoch:
+        with epoch_bar(config.last_epoch, "training") as on_epoch:
             return train(model, data, config, checkpoint=checkpoint, on_epoch=on_epoch)
     except KeyboardInterrupt:
         saved = checkpoint is not None and checkpoint.exists()

@@ -1,6 +1,7 @@
 """Training by good practice: one loop, every practice by name."""
 
 from topiarist.training.config import TrainConfig
+from topiarist.training.distillation import Distillation
 from topiarist.training.history import Epoch, History
 from topiarist.training.monte_carlo import MonteCarlo, monte_carlo
 from topiarist.training.schedules import Schedule
@@ -8,6 +9,7 @@ from topiarist.training.train import train, train_many
 from topiarist.training.transfer import Phase, reuse, train_phases
 
 __all__ = [
+    "Distillation",
     "Epoch",
     "History",
     "MonteCarlo",

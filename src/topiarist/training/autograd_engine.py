@@ -11,11 +11,12 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.data import AnyPart
 from topiarist.errors import ModelError, SettingsError
-from topiarist.models.evaluation import numbers_of
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import child_seed, isolated
 from topiarist.training.batching import Batch
 from topiarist.training.clipping import clip_norm, clip_value
 from topiarist.training.config import TrainConfig
+from topiarist.training.distillation import distilled
 from topiarist.training.engine import State
 from topiarist.training.inference import call, part_logits
 
@@ -23,8 +24,15 @@ from topiarist.training.inference import call, part_logits
 class AutogradEngine:
     """The engine for one network of any kind."""
 
-    def __init__(self, model: nn.Module, config: TrainConfig, *, class_weights: Tensor | None = None) -> None:
-        self.models = [model]
+    def __init__(
+        self,
+        model: nn.Module,
+        config: TrainConfig,
+        *,
+        class_weights: Tensor | None = None,
+        teacher: nn.Module | None = None,
+    ) -> None:
+        self.models, self.teacher = [model], teacher
         self.config, self.class_weights = config, class_weights
         self.trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self.trained:
@@ -51,7 +59,9 @@ class AutogradEngine:
         logits = call(self.models[0], x)
         if not logits.requires_grad:
             raise ModelError("no parameter that is to be trained has a part in the network's output")
-        if self.class_weights is None:
+        if self.teacher is not None:
+            loss, weight = self._distil(x, logits, y)
+        elif self.class_weights is None:
             loss, weight = functional.cross_entropy(logits, y), logits.new_tensor(float(len(y)))
         else:
             weight = self.class_weights[y].sum()
@@ -61,6 +71,16 @@ class AutogradEngine:
         self._clip()
         self.optimizer.step()
         return (loss.detach() * weight).view(1, 1), weight.view(1, 1)
+
+    def _distil(self, x: Tensor, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Give the mean loss against labels and teacher, and the weight of the batch."""
+        assert self.teacher is not None
+        assert self.config.distillation is not None
+        with evaluating(self.teacher):
+            answers = call(self.teacher, x)
+        losses = distilled(logits.T, answers.T, y[None], self.config.distillation)[0]
+        weights = losses.new_ones(len(y)) if self.class_weights is None else self.class_weights[y]
+        return (losses * weights).sum() / weights.sum().clamp(min=1e-30), weights.sum()
 
     def _clip(self) -> None:
         gradients = [parameter.grad for parameter in self.trained if parameter.grad is not None]

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from topiarist.settings import Settings
+from topiarist.training.distillation import Distillation
 from topiarist.training.metrics import Metric
 from topiarist.training.schedules import Schedule
 
@@ -17,8 +18,10 @@ class TrainConfig(Settings):
     `schedule` may be given by name. `weight_decay` touches kernels only, unless `weight_decay_on="all"`.
     `clip_norm_over` is "all" gradients together (PyTorch's way) or each "tensor" by itself (Keras's).
     `early_stopping` counts the epochs without improvement of `monitor` on the validation part; the best weights are
-    restored. `class_weights` are "balanced" (inverse frequency) or one number a class. Unless set, `threads` is 1 for
-    networks below a million parameters, where more are slower.
+    restored. `class_weights` are "balanced" (inverse frequency) or one number a class. `distillation` says how to learn
+    from the teacher that `train` is given. `after_epoch` and `until_epoch` run a stretch of the training, with order,
+    noise and learning rates as in the whole: to get the network of an early epoch, or to go on as from there. Unless
+    set, `threads` is 1 for networks below a million parameters, where more are slower.
     """
 
     epochs: int = Field(default=100, ge=0)
@@ -36,9 +39,17 @@ class TrainConfig(Settings):
     early_stopping: int | None = Field(default=None, ge=1)
     monitor: Metric = "loss"
     class_weights: Literal["balanced"] | tuple[float, ...] | None = None
+    distillation: Distillation | None = None
+    after_epoch: int = Field(default=0, ge=0)
+    until_epoch: int | None = Field(default=None, ge=0)
     seed: int = Field(default=0, ge=0)
     device: str = "cpu"
     threads: int | None = Field(default=None, ge=1)
+
+    @property
+    def last_epoch(self) -> int:
+        """Give the number of the last epoch to run."""
+        return self.epochs if self.until_epoch is None else self.until_epoch
 
     @field_validator("schedule", mode="before")
     @classmethod
@@ -51,6 +62,9 @@ class TrainConfig(Settings):
             raise ValueError("nesterov needs the optimizer sgd and a momentum above 0")
         if self.momentum and self.optimizer in ("adam", "adamw"):
             raise ValueError(f"momentum belongs to sgd and rmsprop, not to {self.optimizer}")
+        if not self.after_epoch <= self.last_epoch <= self.epochs:
+            found = f"after_epoch={self.after_epoch}, until_epoch={self.until_epoch}, epochs={self.epochs}"
+            raise ValueError(f"after_epoch must not be above until_epoch, nor that above epochs; found {found}")
         weights = self.class_weights
         if isinstance(weights, tuple) and (min(weights, default=0) < 0 or not any(weights)):
             raise ValueError("class weights must be at least 0, and one of them above 0")

@@ -35,7 +35,7 @@ class Loop:
         self.runs, self.models = list(runs), list(engine.models)
         self.best: dict[int, State] = {}
         self.active = list(range(len(runs)))
-        self.done_epochs = 0
+        self.done_epochs = self.runs[0].config.after_epoch
 
     def resume(self, snapshot: Snapshot) -> None:
         """Take up where a snapshot was made; the networks already have its weights."""
@@ -48,7 +48,7 @@ class Loop:
     def fit(self, *, checkpoint: Checkpoint | None = None, on_epoch: OnEpoch | None = None) -> list[History]:
         """Run to the end."""
         self.engine.remember()
-        while self.active and self.done_epochs < self.runs[0].config.epochs:
+        while self.active and self.done_epochs < self.runs[0].config.last_epoch:
             self._epoch(self.done_epochs + 1)
             self.done_epochs += 1
             if on_epoch is not None:

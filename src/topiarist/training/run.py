@@ -66,11 +66,11 @@ class Run:
 
     def history(self) -> History:
         """Say what happened."""
-        last = len(self.epochs)
+        last = self.epochs[-1].number if self.epochs else self.config.after_epoch
         return History(
             epochs=tuple(self.epochs),
             kept_epoch=self.best_epoch if self.restores_best else last,
-            stopped=self.stopped or f"all {last} epochs done",
+            stopped=self.stopped or f"all {len(self.epochs)} epochs done",
             diverged_epoch=self.diverged_epoch,
         )
 

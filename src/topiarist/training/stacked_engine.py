@@ -14,6 +14,7 @@ from topiarist.randomness import generator
 from topiarist.training.batching import Batch
 from topiarist.training.clipping import clip_norm, clip_value
 from topiarist.training.config import TrainConfig
+from topiarist.training.distillation import distilled
 from topiarist.training.engine import State
 from topiarist.training.flat_optimizers import FLAT_OPTIMIZERS, PerNumber
 from topiarist.training.inference import BATCH_SIZE
@@ -22,13 +23,19 @@ from topiarist.training.inference import BATCH_SIZE
 class StackedEngine:
     """The engine for `stackable` networks; members may differ in seed and learning rate.
 
-    `class_weights` is (n_members, n_classes) where samples are weighted.
+    `class_weights` is (n_members, n_classes) where samples are weighted; `teachers`, where given, has one a member.
     """
 
     def __init__(
-        self, models: Sequence[nn.Module], configs: Sequence[TrainConfig], *, class_weights: Tensor | None = None
+        self,
+        models: Sequence[nn.Module],
+        configs: Sequence[TrainConfig],
+        *,
+        class_weights: Tensor | None = None,
+        teachers: Sequence[nn.Module] = (),
     ) -> None:
         self.configs, self.class_weights = list(configs), class_weights
+        self.teachers = Stack(teachers) if teachers else None
         self.config = configs[0]
         self.steps = [0] * len(models)
         self.passes: dict[tuple[int, ...], tuple[Pass, Tensor]] = {}
@@ -54,9 +61,7 @@ class StackedEngine:
         """Forward, slope of the loss, backward, clip, step."""
         x, y = features_first(batch.x), batch.y.unsqueeze(1)
         run, total = self._pass(batch.rows, x)
-        log_probabilities = self.stack.forward(x, run).log_softmax(dim=1)
-        losses = log_probabilities.gather(1, y).neg_().squeeze(1)
-        slope = log_probabilities.exp_().scatter_(1, y, -1.0, reduce="add")
+        losses, slope = self._losses(x, y, run)
         weights = self._weights(y, run.mask)
         if weights is None:
             slope.mul_(1 / batch.rows[0])
@@ -68,6 +73,16 @@ class StackedEngine:
         self._clip()
         self._update(batch.rows, rates)
         return losses, total
+
+    def _losses(self, x: Tensor, y: Tensor, run: Pass) -> tuple[Tensor, Tensor]:
+        """Give the loss of each sample (n_members, n_samples) and its slope in the logits."""
+        logits = self.stack.forward(x, run)
+        if self.teachers is not None and self.config.distillation is not None:
+            answers = self.teachers.forward(x, Pass(training=False))
+            return distilled(logits, answers, y, self.config.distillation)
+        log_probabilities = logits.log_softmax(dim=1)
+        losses = log_probabilities.gather(1, y).neg_().squeeze(1)
+        return losses, log_probabilities.exp_().scatter_(1, y, -1.0, reduce="add")
 
     def _pass(self, rows: tuple[int, ...], x: Tensor) -> tuple[Pass, Tensor]:
         """Describe the pass and count the real samples of each member; most batches of an epoch are alike."""
@@ -162,6 +177,8 @@ class StackedEngine:
         self.steps = [self.steps[member] for member in members]
         if self.class_weights is not None:
             self.class_weights = self.class_weights[list(members)]
+        if self.teachers is not None:
+            self.teachers = Stack([self.teachers.models[member] for member in members])
         self._build([self.models[member] for member in members])
         self.optimizer.state = state
         self.remember()

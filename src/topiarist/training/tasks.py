@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +40,17 @@ def check_task(model: nn.Module, data: Data, config: TrainConfig, *, scored: boo
     check_shapes(model, data)
 
 
+def check_teacher(model: nn.Module, teacher: nn.Module | None, data: Data, config: TrainConfig) -> None:
+    """Refuse a teacher that nothing is learned from, that is missing, or that is the network itself."""
+    if (teacher is None) != (config.distillation is None):
+        missing = "a teacher, the larger network" if teacher is None else "distillation in the configuration"
+        raise SettingsError(f"learning from a teacher needs both the teacher and the settings: give {missing}")
+    if teacher is model:
+        raise ModelError("a network cannot be its own teacher: give it a copy")
+    if teacher is not None:
+        check_shapes(teacher, data)
+
+
 def check_network(model: nn.Module) -> None:
     """Refuse parameters that cannot be trained at all."""
     for name, parameter in model.named_parameters():
@@ -60,23 +71,31 @@ def check_shapes(model: nn.Module, data: Data) -> None:
 
 
 def stacks(
-    models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]
+    models: Sequence[nn.Module],
+    datas: Sequence[Data],
+    configs: Sequence[TrainConfig],
+    teachers: Sequence[nn.Module | None] | None = None,
 ) -> list[tuple[list[int], bool]]:
     """Say which trainings run as one computation, in the order of their first, and whether each is such a stack."""
     groups: dict[Hashable, list[int]] = {}
-    for number, (model, data, config) in enumerate(zip(models, datas, configs, strict=True)):
-        key = stack_key(model, data, config)
+    taught = [None] * len(models) if teachers is None else teachers
+    for number, (model, data, config, teacher) in enumerate(zip(models, datas, configs, taught, strict=True)):
+        key = stack_key(model, data, config, teacher)
         groups.setdefault(number if key is None else key, []).append(number)
     return [(group, not isinstance(key, int)) for key, group in groups.items()]
 
 
-def stack_key(model: nn.Module, data: Data, config: TrainConfig) -> Hashable | None:
+def stack_key(model: nn.Module, data: Data, config: TrainConfig, teacher: nn.Module | None) -> Hashable | None:
     """Give what trainings that run as one have in common; None for one that cannot be in a stack."""
+    networks = [model] if teacher is None else [model, teacher]
     in_memory = isinstance(data.train, Part) and isinstance(data.validation, Part)
-    if config.device != "cpu" or not in_memory or not stackable(model) or not reads_flat(model, data.input_shape):
+    if config.device != "cpu" or not in_memory:
+        return None
+    if not all(stackable(network) and reads_flat(network, data.input_shape) for network in networks):
         return None
     settings = config.model_dump_json(exclude={"seed", "learning_rate"})
-    return signature(model), settings, data.input_shape, len(data.classes), len(data.validation) > 0
+    described = tuple(signature(network) for network in networks)
+    return described, settings, data.input_shape, len(data.classes), len(data.validation) > 0
 
 
 def make_batches(model: nn.Module, datas: Sequence[Data], configs: Sequence[TrainConfig], like: Tensor) -> Batches:
@@ -122,18 +141,31 @@ def has_batch_norm(model: nn.Module) -> bool:
 
 
 def fingerprint(
-    models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig], *, stacked: bool
+    models: Sequence[nn.Module],
+    datas: Sequence[Data],
+    configs: Sequence[TrainConfig],
+    teachers: Sequence[nn.Module],
+    *,
+    stacked: bool,
 ) -> str:
-    """Name a training by its configurations, its networks with their initial weights, and its data."""
+    """Name a training by its configurations, its networks with their initial weights, its teachers and its data."""
     described = hashlib.sha256(b"stack" if stacked else b"single")
+    for teacher in teachers:
+        add_tensors(described, teacher.state_dict().values())
     for model, data, config in zip(models, datas, configs, strict=True):
         trained = [parameter.requires_grad for parameter in model.parameters()]
         described.update(json.dumps([config.model_dump(mode="json"), str(model), trained]).encode())
-        tensors = [value for value in model.state_dict().values() if isinstance(value, Tensor)]
+        tensors: list[object] = list(model.state_dict().values())
         for part in (data.train, data.validation):
             described.update(str(len(part)).encode())
             tensors += [part.x, part.y] if isinstance(part, Part) else []
-        for tensor in tensors:
+        add_tensors(described, tensors)
+    return described.hexdigest()
+
+
+def add_tensors(described: "hashlib._Hash", tensors: Iterable[object]) -> None:
+    """Let a hash depend on the values of tensors."""
+    for tensor in tensors:
+        if isinstance(tensor, Tensor):
             described.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
             described.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
-    return described.hexdigest()

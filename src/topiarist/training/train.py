@@ -23,7 +23,15 @@ from topiarist.training.inference import suited_threads
 from topiarist.training.loop import Loop, OnEpoch, Score
 from topiarist.training.run import Run
 from topiarist.training.stacked_engine import StackedEngine
-from topiarist.training.tasks import check_task, class_weights, fingerprint, make_batches, stacks, validations
+from topiarist.training.tasks import (
+    check_task,
+    check_teacher,
+    class_weights,
+    fingerprint,
+    make_batches,
+    stacks,
+    validations,
+)
 
 
 def train(
@@ -31,17 +39,22 @@ def train(
     data: Data,
     config: TrainConfig | None = None,
     *,
+    teacher: nn.Module | None = None,
     score: Score | None = None,
     checkpoint: Path | str | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> History:
     """Train a network in place on the training part and say what happened; it ends in eval mode.
 
-    `score(model)`, larger is better, takes the place of the monitored metric. `checkpoint` is a file that is written
-    every few seconds while training, taken up again by the same call after an interruption, and removed at the end.
+    `teacher` is a network to learn from, as `config.distillation` says. `score(model)`, larger is better, takes the
+    place of the monitored metric. `checkpoint` is a file that is written every few seconds while training, taken up
+    again by the same call after an interruption, and removed at the end.
     """
     settled = TrainConfig() if config is None else config
-    return train_many([model], [data], [settled], score=score, checkpoint=checkpoint, on_epoch=on_epoch)[0]
+    teachers = None if teacher is None else [teacher]
+    return train_many(
+        [model], [data], [settled], teachers=teachers, score=score, checkpoint=checkpoint, on_epoch=on_epoch
+    )[0]
 
 
 def train_many(
@@ -49,6 +62,7 @@ def train_many(
     data: Data | Sequence[Data],
     config: TrainConfig | Sequence[TrainConfig],
     *,
+    teachers: Sequence[nn.Module] | None = None,
     score: Score | None = None,
     checkpoint: Path | str | None = None,
     on_epoch: OnEpoch | None = None,
@@ -65,20 +79,27 @@ def train_many(
     if not models or not len(models) == len(datas) == len(configs):
         found = f"{len(models)} networks, {len(datas)} data sets, {len(configs)} configurations"
         raise SettingsError(f"give one data set and one configuration a network; found {found}")
-    for model, task, settings in zip(models, datas, configs, strict=True):
+    taught = [None] * len(models) if teachers is None else list(teachers)
+    if len(taught) != len(models):
+        raise SettingsError(f"give one teacher a network; found {len(taught)} for {len(models)}")
+    for model, task, settings, teacher in zip(models, datas, configs, taught, strict=True):
         check_task(model, task, settings, scored=score is not None)
+        check_teacher(model, teacher, task, settings)
     check_apart(models)
-    groups = stacks(models, datas, configs) if stacked else [([number], False) for number in range(len(models))]
+    groups = stacks(models, datas, configs, taught) if stacked else [([number], False) for number in range(len(models))]
     histories: dict[int, History] = {}
     checkpoints: list[Checkpoint] = []
     with untouched_if_interrupted(models if checkpoint is not None else ()):
         for group, together in groups:
             chosen = [models[i] for i in group], [datas[i] for i in group], [configs[i] for i in group]
+            learned_from = [teacher for teacher in (taught[i] for i in group) if teacher is not None]
             if checkpoint is not None:
                 path = Path(checkpoint) if len(groups) == 1 else Path(f"{checkpoint}.{group[0]}")
-                checkpoints.append(Checkpoint(path, fingerprint=fingerprint(*chosen, stacked=together)))
+                checkpoints.append(Checkpoint(path, fingerprint=fingerprint(*chosen, learned_from, stacked=together)))
             kept = checkpoints[-1] if checkpoints else None
-            trained = train_group(*chosen, stacked=together, score=score, checkpoint=kept, on_epoch=on_epoch)
+            trained = train_group(
+                *chosen, learned_from, stacked=together, score=score, checkpoint=kept, on_epoch=on_epoch
+            )
             histories |= dict(zip(group, trained, strict=True))
     for number, (model, task) in enumerate(zip(models, datas, strict=True)):
         attach(model, card_for(model, task))
@@ -94,6 +115,7 @@ def train_group(
     models: Sequence[nn.Module],
     datas: Sequence[Data],
     configs: Sequence[TrainConfig],
+    teachers: Sequence[nn.Module],
     *,
     stacked: bool,
     score: Score | None,
@@ -107,7 +129,7 @@ def train_group(
             model.load_state_dict(state)
     threads = suited_threads(models[0]) if configs[0].threads is None else configs[0].threads
     with torch_threads(threads), without_denormals():
-        loop = make_loop(models, datas, configs, stacked=stacked, score=score, snapshot=snapshot)
+        loop = make_loop(models, datas, configs, teachers, stacked=stacked, score=score, snapshot=snapshot)
         histories = loop.fit(checkpoint=checkpoint, on_epoch=on_epoch)
     if checkpoint is not None:
         checkpoint.write(loop.snapshot())
@@ -118,30 +140,38 @@ def make_loop(
     models: Sequence[nn.Module],
     datas: Sequence[Data],
     configs: Sequence[TrainConfig],
+    teachers: Sequence[nn.Module],
     *,
     stacked: bool,
     score: Score | None,
     snapshot: Snapshot | None,
 ) -> Loop:
     """Put engine, batches and runs together, at the beginning or where a snapshot was made."""
-    for model in models:
+    for model in (*models, *teachers):
         model.to(configs[0].device)
     like = numbers_of(models[0])
     weights = class_weights(datas, configs, like)
     engine: Engine
     if stacked:
-        engine = StackedEngine(models, configs, class_weights=None if weights is None else torch.stack(weights))
+        joint = None if weights is None else torch.stack(weights)
+        engine = StackedEngine(models, configs, class_weights=joint, teachers=teachers)
     else:
-        engine = AutogradEngine(models[0], configs[0], class_weights=None if weights is None else weights[0])
+        own, teacher = None if weights is None else weights[0], next(iter(teachers), None)
+        engine = AutogradEngine(models[0], configs[0], class_weights=own, teacher=teacher)
     batches = make_batches(models[0], datas, configs, like)
     if snapshot is None:
-        runs = [Run(settings, batches.steps(member)) for member, settings in enumerate(configs)]
+        runs = [begin(settings, batches.steps(member)) for member, settings in enumerate(configs)]
     else:
         runs = [Run.from_json(run, settings) for run, settings in zip(snapshot.runs, configs, strict=True)]
     loop = Loop(engine, batches, validations(datas), runs, score)
     if snapshot is not None:
         loop.resume(snapshot)
     return loop
+
+
+def begin(config: TrainConfig, steps_per_epoch: int) -> Run:
+    """Give a run that has made the steps of the epochs before the first."""
+    return Run(config, steps_per_epoch, steps=config.after_epoch * steps_per_epoch)
 
 
 @contextmanager
