@@ -8,10 +8,11 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from topiarist import models, surgery
+    from topiarist import methods, models, surgery
     from topiarist.data import Data, load_data
     from topiarist.errors import TopiaristError, TopiaristWarning
-    from topiarist.measurement import Measurement, measure
+    from topiarist.measurement import Budget, Measurement, measure
+    from topiarist.methods import Outcome, shape
     from topiarist.storage import load, save
     from topiarist.study.results import Results
     from topiarist.study.study import Study
@@ -32,9 +33,11 @@ __version__ = version("topiarist")
 
 _HOMES = {
     "Anatomy": "tracing",
+    "Budget": "measurement",
     "Data": "data",
     "History": "training",
     "Measurement": "measurement",
+    "Outcome": "methods",
     "Phase": "training",
     "Results": "study.results",
     "Schedule": "training",
@@ -49,6 +52,7 @@ _HOMES = {
     "monte_carlo": "training",
     "reuse": "training",
     "save": "storage",
+    "shape": "methods",
     "train": "training",
     "train_many": "training",
     "train_phases": "training",
@@ -56,9 +60,11 @@ _HOMES = {
 
 __all__ = [
     "Anatomy",
+    "Budget",
     "Data",
     "History",
     "Measurement",
+    "Outcome",
     "Phase",
     "Results",
     "Schedule",
@@ -70,10 +76,12 @@ __all__ = [
     "load",
     "load_data",
     "measure",
+    "methods",
     "models",
     "monte_carlo",
     "reuse",
     "save",
+    "shape",
     "surgery",
     "train",
     "train_many",
@@ -82,7 +90,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("models", "surgery"):
+    if name in ("methods", "models", "surgery"):
         return import_module(f"topiarist.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'topiarist' has no attribute {name!r}")

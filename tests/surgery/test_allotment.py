@@ -101,11 +101,17 @@ def test_a_budget_that_cannot_be_met_is_one_clear_error_with_the_fewest_possible
     assert allot_widths(model, x, calibration=x, parameters=fewest, multiple_of=4) == {"0": 4, "2": 4}
 
 
-def test_both_budgets_or_none_are_refused() -> None:
+def test_both_budgets_are_kept_and_none_is_refused() -> None:
     model, x = made(mlp, 60, 5)
-    for budgets in ({}, {"parameters": 100, "macs": 100}):
-        with pytest.raises(SettingsError, match="give either parameters or macs"):
-            allot_widths(model, x, calibration=x, **budgets)
+    costs = Costs(model, anatomy(model, x))
+    widths = allot_widths(model, x, calibration=x, parameters=150, macs=100)
+    assert costs.parameters(widths) <= 150
+    assert costs.macs(widths) <= 100
+    for name, width in widths.items():
+        wider = {**widths, name: width + 1}
+        assert costs.parameters(wider) > 150 or costs.macs(wider) > 100
+    with pytest.raises(SettingsError, match="give parameters, macs or both"):
+        allot_widths(model, x, calibration=x)
 
 
 def test_a_multiple_of_nothing_and_empty_data_are_refused() -> None:

@@ -17,7 +17,8 @@ ATTRIBUTE = "_topiarist_card"
 class Card:
     """`spec` says how to build one of our own networks without code; it is None for a user's module.
 
-    `rule` is how the data was split, so that the test part can be found again.
+    `rule` is how the data was split, so that the test part can be found again; `training` is how the network was
+    trained, the settings that are not at their default, so that it can be rewound.
     """
 
     spec: dict[str, Any] | None = None
@@ -25,6 +26,7 @@ class Card:
     input_shape: tuple[int, ...] | None = None
     preprocessing: Preprocessing | None = None
     rule: SplitRule | None = None
+    training: dict[str, Any] | None = None
 
 
 def card_of(model: nn.Module) -> Card:

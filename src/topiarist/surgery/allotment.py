@@ -18,6 +18,7 @@ from topiarist.surgery.selection import eliminate
 from topiarist.tracing import Anatomy, Inputs, anatomy
 
 Widths = dict[str, int]
+WORDS: dict[Measure, str] = {"parameters": "parameters", "macs": "multiply-accumulates"}
 
 
 def allot_widths(
@@ -29,23 +30,40 @@ def allot_widths(
     macs: int | None = None,
     multiple_of: int = 1,
 ) -> Widths:
-    """Give a width for each free space, such that the network has at most so many parameters, or does so many MACs."""
-    if (parameters is None) == (macs is None):
-        raise SettingsError("give either parameters or macs as the budget")
+    """Give a width for each free space, such that the network has at most so many parameters and does so many MACs."""
     found = anatomy(model, example_input, partial=True)
-    costs = Costs(model, found)
-    measure: Measure = "macs" if parameters is None else "parameters"
-    budget = macs if parameters is None else parameters
-    assert budget is not None
     batches = Batches(calibration, model, count_inputs(example_input))
-    lost = lost_shares(model, found, batches)
-    smallest = {name: min(round_up(1, multiple_of), size) for name, size in costs.widths.items()}
-    fewest = getattr(costs, measure)(smallest)
-    if fewest > budget:
-        what = "parameters" if macs is None else "multiply-accumulates"
-        raise ModelError(f"a budget of {budget:,} {what} cannot be met: {fewest:,} are the fewest possible")
-    allotment = Allotment(costs, measure, lost, budget, multiple_of)
-    return allotment.fill_up(allotment.shrink())
+    losses = Losses(Costs(model, found), lost_shares(model, found, batches), multiple_of)
+    return losses.within(parameters=parameters, macs=macs)
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What a network's spaces would lose at any width, and what they would cost: enough for budgets of any size."""
+
+    costs: Costs
+    lost: Mapping[str, list[float]]
+    multiple_of: int = 1
+
+    def within(self, *, parameters: int | None = None, macs: int | None = None) -> Widths:
+        """Give widths that keep within limits, and use them up."""
+        given: dict[Measure, int | None] = {"parameters": parameters, "macs": macs}
+        limits = {measure: limit for measure, limit in given.items() if limit is not None}
+        if not limits:
+            raise SettingsError("give parameters, macs or both as the budget")
+        for measure, limit in limits.items():
+            fewest = self.fewest(measure)
+            if fewest > limit:
+                what = WORDS[measure]
+                raise ModelError(f"a budget of {limit:,} {what} cannot be met: {fewest:,} are the fewest possible")
+        allotment = Allotment(self.costs, self.lost, limits, self.multiple_of)
+        return allotment.fill_up(allotment.shrink())
+
+    def fewest(self, measure: Measure) -> int:
+        """Give the cost of the smallest network there can be."""
+        smallest = {name: min(round_up(1, self.multiple_of), size) for name, size in self.costs.widths.items()}
+        cost: int = getattr(self.costs, measure)(smallest)
+        return cost
 
 
 @dataclass(frozen=True)
@@ -53,20 +71,19 @@ class Allotment:
     """Widths that change step by step, from one multiple to the next."""
 
     costs: Costs
-    measure: Measure
     lost: Mapping[str, list[float]]
-    budget: int
+    limits: Mapping[Measure, int]
     multiple_of: int
 
     def shrink(self) -> Widths:
         """Give widths within the budget, from the full ones down."""
         widths = dict(self.costs.widths)
-        cost = getattr(self.costs, self.measure)(widths)
+        left = self.left(widths)
         prices = {name: self.price(name, widths, self.below(widths[name])) for name in widths}
-        while cost > self.budget:
+        while min(left.values()) < 0:
             name = min((name for name in widths if self.below(widths[name])), key=prices.__getitem__)
             narrow = {**widths, name: self.below(widths[name])}
-            cost -= self.costs.difference(self.measure, name, widths, narrow)
+            left = {measure: room + self.saved(measure, name, widths, narrow) for measure, room in left.items()}
             widths = narrow
             prices |= {near: self.price(near, widths, self.below(widths[near])) for near in self.near(name)}
         return widths
@@ -80,21 +97,32 @@ class Allotment:
     def fill_up(self, widths: Widths) -> Widths:
         """Give widths that use what is left of the budget."""
         while True:
-            left = self.budget - getattr(self.costs, self.measure)(widths)
+            left = self.left(widths)
             steps = {name: {**widths, name: self.above(name, width)} for name, width in widths.items()}
             fitting = {
                 name: wider
                 for name, wider in steps.items()
-                if wider != widths and self.costs.difference(self.measure, name, wider, widths) <= left
+                if wider != widths
+                and all(self.saved(measure, name, wider, widths) <= left[measure] for measure in left)
             }
             if not fitting:
                 return widths
             widths = max(fitting.items(), key=lambda step: self.price(step[0], step[1], widths[step[0]]))[1]
 
     def price(self, name: str, wide: Widths, lower: int) -> float:
-        """Give what a step of one space down to a width loses for each parameter, or MAC, that it frees."""
+        """Give what a step of one space down to a width loses for each part of the budget that it frees."""
         lost = self.lost[name][lower] - self.lost[name][wide[name]]
-        return lost / max(self.costs.difference(self.measure, name, wide, {**wide, name: lower}), 1)
+        narrow = {**wide, name: lower}
+        freed = sum(self.saved(measure, name, wide, narrow) / limit for measure, limit in self.limits.items())
+        return lost / max(freed, 1e-12)
+
+    def left(self, widths: Widths) -> dict[Measure, int]:
+        """Give what is left of each limit; below 0 where it is exceeded."""
+        return {measure: limit - getattr(self.costs, measure)(widths) for measure, limit in self.limits.items()}
+
+    def saved(self, measure: Measure, name: str, wide: Widths, narrow: Widths) -> int:
+        """Give what is saved where the width of one space alone changes."""
+        return self.costs.difference(measure, name, wide, narrow)
 
     def below(self, width: int) -> int:
         """Give the next multiple below a width; 0 is none."""

@@ -10,7 +10,7 @@ from torch.nn.modules.conv import _ConvNd
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import Batches
 from topiarist.surgery.moments import Moments
-from topiarist.surgery.refit import Pair, some_positions
+from topiarist.surgery.refit import MOST_POSITIONS, Pair, some_positions
 from topiarist.surgery.selection import Evidence, damped
 from topiarist.tracing import Anatomy, Place
 
@@ -56,11 +56,11 @@ def stacked(needs: list[Tensor]) -> Tensor:
     return torch.stack([torch.cat([need, need.new_zeros(height - len(need), need.shape[1])]) for need in needs])
 
 
-def activations(model: nn.Module, place: Place, x: Tensor) -> Tensor:
+def activations(model: nn.Module, place: Place, x: Tensor, most: int | None = MOST_POSITIONS) -> Tensor:
     """Give what a reader sees of each unit (n_rows, n_units); positions of one unit count as samples of it."""
     convolution = isinstance(model.get_submodule(place.module), _ConvNd)
     flat = x.flatten(2) if convolution else x.reshape(-1, x.shape[-1], 1)
-    some = flat[:, :, some_positions(flat.shape[2])]
+    some = flat[:, :, some_positions(flat.shape[2], most)]
     positions = torch.from_numpy(place.positions.reshape(-1)).to(x.device)
     units = some.index_select(1, positions).reshape(len(some), len(place.positions), -1, some.shape[2])
     return units.movedim(1, -1).flatten(0, -2)

@@ -117,11 +117,11 @@ def read_and_given(module: nn.Module, taken: Tensor, given: Tensor) -> tuple[Ten
     return features.transpose(1, 2).flatten(0, 1), outputs[:, :, some].transpose(1, 2).flatten(0, 1)
 
 
-def some_positions(count: int) -> Tensor:
+def some_positions(count: int, most: int | None = MOST_POSITIONS) -> Tensor:
     """Give positions of a picture, all of them or enough, spread evenly over it: neighbours tell much the same."""
-    if count <= MOST_POSITIONS:
+    if most is None or count <= most:
         return torch.arange(count)
-    golden = torch.arange(MOST_POSITIONS, dtype=torch.float64) * ((math.sqrt(5) - 1) / 2)
+    golden = torch.arange(most, dtype=torch.float64) * ((math.sqrt(5) - 1) / 2)
     return (golden % 1 * count).long()
 
 

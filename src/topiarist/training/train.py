@@ -4,6 +4,7 @@ import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -101,8 +102,9 @@ def train_many(
                 *chosen, learned_from, stacked=together, score=score, checkpoint=kept, on_epoch=on_epoch
             )
             histories |= dict(zip(group, trained, strict=True))
-    for number, (model, task) in enumerate(zip(models, datas, strict=True)):
-        attach(model, card_for(model, task))
+    for number, (model, task, settings) in enumerate(zip(models, datas, configs, strict=True)):
+        training = settings.model_dump(mode="json", exclude_defaults=True)
+        attach(model, replace(card_for(model, task), training=training))
         if histories[number].diverged_epoch is not None:
             said = f"{histories[number].stopped}: the weights of epoch {histories[number].kept_epoch} are kept"
             warnings.warn(said, TopiaristWarning, stacklevel=2)

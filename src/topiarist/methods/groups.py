@@ -1,0 +1,68 @@
+"""Groups of units: a unit is not needed where it lies near the span of others, not only near one of them.
+
+The angle between a unit and the span of those kept has sin² = the share of its variation that they do not explain.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy
+from numpy.typing import NDArray
+
+from topiarist.surgery import Merge
+from topiarist.surgery.activity import Activity
+
+SAME_DEGREES = 0.1
+CONSTANT = 1e-12
+Floats = NDArray[numpy.float64]
+
+
+def spanning_units(products: Floats, angle_degrees: float) -> list[int]:
+    """Give units such that every other lies within an angle of their span, by pivoted Cholesky decomposition.
+
+    The first is the one that varies most, the next always the one at the widest angle to those so far.
+    """
+    variances = products.diagonal().clip(min=0)
+    varies = variances > CONSTANT * max(variances.max(initial=0), numpy.finfo(float).tiny)
+    scale = numpy.where(varies, numpy.sqrt(numpy.where(varies, variances, 1)), numpy.inf)
+    correlations = products / numpy.outer(scale, scale)
+    left = varies.astype(float)
+    factors = numpy.zeros((0, len(products)))
+    kept: list[int] = []
+    limit = max(math.sin(math.radians(angle_degrees)) ** 2, CONSTANT)
+    while len(kept) < len(products):
+        unit = int(variances.argmax()) if not kept else int(left.argmax())
+        if kept and left[unit] <= limit:
+            break
+        row = correlations[unit] - factors[:, unit] @ factors
+        factors = numpy.vstack([factors, row / math.sqrt(left[unit]) if left[unit] > 0 else row * 0])
+        left = (left - factors[-1] ** 2).clip(min=0)
+        left[unit] = 0
+        kept.append(unit)
+        left[kept] = 0
+    return sorted(kept)
+
+
+def different_units(activity: Activity) -> list[int]:
+    """Give units of which no one is constant, or a multiple of another plus a constant; the first of equals stays."""
+    kept: list[int] = []
+    for unit in range(len(activity.means)):
+        if same_as_one(activity, kept, unit) is None:
+            kept.append(unit)
+    return kept
+
+
+def same_as_one(activity: Activity, kept: Sequence[int], unit: int) -> Merge | None:
+    """Give what a unit merges into: one of those kept of which it is a multiple plus a constant, or any if constant."""
+    if not kept:
+        return None
+    variances = activity.varied.diagonal().clip(min=0)
+    products, others = activity.varied[unit, kept], variances[kept]
+    explained = products**2 / numpy.where(others > 0, others, numpy.inf)
+    best = int(explained.argmax())
+    limit = max(math.sin(math.radians(SAME_DEGREES)) ** 2 * variances[unit], CONSTANT * variances.max())
+    if variances[unit] - explained[best] > limit:
+        return None
+    scale = products[best] / others[best] if others[best] > 0 else 0.0
+    shift = activity.means[unit] - scale * activity.means[kept[best]] if activity.shiftable else 0.0
+    return Merge(unit=unit, into=kept[best], scale=float(scale), shift=float(shift))

@@ -1,0 +1,118 @@
+"""After the cut: fine-tuning, or rewinding the learning rate or the weights (Renda, Frankle and Carbin, 2020)."""
+
+from dataclasses import replace
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from topiarist.data import Data
+from topiarist.errors import ModelError, SettingsError
+from topiarist.models import attach, card_of
+from topiarist.models.copying import copied
+from topiarist.randomness import child_seed
+from topiarist.settings import Settings
+from topiarist.surgery.applying import rebuild
+from topiarist.surgery.plan import Plan, attach_plan, plan_of
+from topiarist.training import Distillation, History, TrainConfig, train
+from topiarist.training.config import OptimizerName
+
+
+class FineTuning(Settings):
+    """Train the cut network for some epochs at a falling rate; with `distillation`, also on the uncut one's answers."""
+
+    kind: Literal["fine-tuning"] = "fine-tuning"
+    epochs: int = Field(default=5, ge=1)
+    learning_rate: float = Field(default=0.002, gt=0)
+    batch_size: int = Field(default=32, ge=1)
+    optimizer: OptimizerName = "adam"
+    distillation: Distillation | None = Distillation()
+
+
+class Rewinding(Settings):
+    """Repeat the original training from an early epoch on, with its rates, on the cut network.
+
+    Its weights stay as they are, or with `weights` go back to those that the network had after that epoch: `shape` is
+    then given the network of that epoch as `early`. `training` is the original one; unless given, it is what the
+    network remembers.
+    """
+
+    kind: Literal["rewinding"] = "rewinding"
+    epoch: int = Field(ge=0)
+    weights: bool = False
+    training: TrainConfig | None = None
+    distillation: Distillation | None = None
+
+
+Retraining = Annotated[FineTuning | Rewinding, Field(discriminator="kind")]
+
+
+def training_of(model: nn.Module, retraining: FineTuning | Rewinding, seed: int) -> TrainConfig:
+    """Give how a network is trained after the cut."""
+    if isinstance(retraining, FineTuning):
+        return TrainConfig(
+            **retraining.model_dump(exclude={"kind", "distillation"}),
+            distillation=retraining.distillation,
+            schedule="cosine",
+            seed=child_seed(seed, "fine-tuning") % 2**32,
+        )
+    original = retraining.training if retraining.training is not None else remembered_training(model)
+    if retraining.epoch >= original.epochs:
+        raise SettingsError(f"epoch must be below the {original.epochs} of the training; found {retraining.epoch}")
+    changes = {"after_epoch": retraining.epoch, "until_epoch": None, "distillation": retraining.distillation}
+    return TrainConfig(**{**original.model_dump(), **changes})
+
+
+def remembered_training(model: nn.Module) -> TrainConfig:
+    """Give how a network was trained, which it has on its card."""
+    known = card_of(model).training
+    if known is None:
+        raise SettingsError("rewinding repeats the original training, and the network does not remember it: give it")
+    return TrainConfig(**known)
+
+
+def retrain(
+    whole: nn.Module,
+    cut: nn.Module,
+    data: Data,
+    retraining: FineTuning | Rewinding,
+    *,
+    early: nn.Module | None,
+    seed: int,
+) -> tuple[nn.Module, History]:
+    """Give a trained copy of a network that was cut from a whole one, and what happened."""
+    config = training_of(whole, retraining, seed)
+    rewound = isinstance(retraining, Rewinding) and retraining.weights
+    if rewound and early is None:
+        raise SettingsError("rewinding the weights needs the network of the early epoch: give it as early")
+    network = rewind(whole, cut, early) if rewound and early is not None else copied_with_edits(cut)
+    history = train(network, data, config, teacher=None if config.distillation is None else whole)
+    attach(network, replace(card_of(network), training=card_of(whole).training))
+    return network, history
+
+
+def copied_with_edits(model: nn.Module) -> nn.Module:
+    """Copy a network with its plan."""
+    copy = copied(model)
+    attach_plan(copy, plan_of(model))
+    return copy
+
+
+def rewind(whole: nn.Module, cut: nn.Module, early: nn.Module) -> nn.Module:
+    """Give a network with the structure of the cut one and the weights of an early one; new biases are zero."""
+    before, plan = plan_of(whole), plan_of(cut)
+    edits = plan.edits[len(before) :]
+    try:
+        network = rebuild(Plan(edits, plan.example), early)
+    except (ModelError, AttributeError, RuntimeError) as error:
+        raise ModelError(f"the early network is not of the structure of the one that was cut: {error}") from error
+    if {name: value.shape for name, value in network.state_dict().items()} != {
+        name: value.shape for name, value in cut.state_dict().items()
+    }:
+        raise ModelError("the early network is not of the structure of the one that was cut")
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.nan_to_num_(nan=0.0)
+    attach_plan(network, plan)
+    return network
