@@ -43,6 +43,7 @@ class Header(Version, extra="forbid"):
     input_shape: tuple[int, ...] | None
     preprocessing: dict[str, Any] | None
     rule: SplitRule | None
+    training: dict[str, Any] | None = None
     edits: tuple[dict[str, Any], ...]
     example: Any = None
     aliases: dict[str, str]
@@ -62,6 +63,7 @@ def make_header(card: Card, plan: Plan, aliases: dict[str, str], tensors: Mappin
         input_shape=card.input_shape,
         preprocessing=None if card.preprocessing is None else card.preprocessing.to_json(),
         rule=card.rule,
+        training=card.training,
         edits=tuple(record["edits"]),
         example=record["example"],
         aliases=aliases,
@@ -89,7 +91,7 @@ def card_in(header: Header) -> Card:
     record = header.preprocessing
     try:
         preprocessing = None if record is None else Preprocessing.from_json(record)
-    except (LookupError, TypeError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise ModelError(f"the file is damaged: its preprocessing cannot be read ({error!r})") from error
     return Card(
         spec=header.spec,
@@ -97,6 +99,7 @@ def card_in(header: Header) -> Card:
         input_shape=header.input_shape,
         preprocessing=preprocessing,
         rule=header.rule,
+        training=header.training,
     )
 
 
@@ -109,7 +112,7 @@ def digest(header: Header, tensors: Mapping[str, Tensor]) -> str:
     """Give the SHA-256 of all that has a meaning in the file; the tensors are dense and in main memory."""
     names = sorted(tensors)
     described = [[name, str(tensors[name].dtype), list(tensors[name].shape)] for name in names]
-    absent = {"example"} if header.example is None else set()  # as in files from before there were edits
+    absent = {name for name in ("example", "training") if getattr(header, name) is None}  # as in files without them
     rest = header.model_dump(mode="json", exclude={"digest"} | absent)
     hasher = hashlib.sha256(canonical([rest, described]).encode())
     for name in names:
