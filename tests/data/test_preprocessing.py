@@ -73,6 +73,12 @@ def test_every_type_of_number_gives_float32(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
+def test_no_samples_are_no_samples(scaling: Scaling) -> None:
+    x = numpy.arange(72.0).reshape(12, 2, 3)
+    assert fit(x, scaling=scaling)(x[:0]).shape == (0, 2, 3)
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
 def test_only_training_rows_count(scaling: Scaling) -> None:
     frame, x = table(), numpy.random.default_rng(1).normal(size=(12, 3))
     x[2, 1] = numpy.nan

@@ -70,7 +70,7 @@ def test_the_hash_of_a_cell_never_changes() -> None:
 @pytest.mark.parametrize(
     "default",
     [
-        {"data": {"location": "iris", "test_fraction": 0.2, "seed": 0, "scaling": None}},
+        {"data": {"location": "iris", "test_fraction": 0.2, "seed": 0, "scaling": None, "projection": None}},
         {"model": {"hidden": [100], "activation": "relu", "batch_norm": False, "dropout": 0.0, "options": {}}},
         {"training": {"epochs": 100, "learning_rate": 1e-3, "schedule": "constant", "batch_size": 32}},
         {"training": {"schedule": {"name": "constant"}}},
@@ -95,6 +95,7 @@ def test_what_is_left_as_it_is_leaves_the_hash_as_it_is(default: dict[str, Any])
         {"data": "wine"},
         {"data": {"location": "iris", "seed": 1}},
         {"data": {"location": "iris", "classes": ["setosa", "virginica"]}},
+        {"data": {"location": "iris", "projection": [[2, 1], [2, 1]]}},
         {"model": {"hidden": [5]}},
         {"training": {"epochs": 4}},
         {"training": {"schedule": "cosine"}},
@@ -310,6 +311,7 @@ def test_a_seed_is_one_that_the_ledger_can_hold() -> None:
         ({"data": {"location": "iris", "test_fraction": 1.0}}, "data.test_fraction", "less than 1"),
         ({"data": {"location": "iris", "scaling": "standard"}}, "data.scaling", "'zscore'"),
         ({"data": {"location": "iris", "samples": 1}}, "data.samples", "greater than or equal to 2"),
+        ({"data": {"location": "iris", "projection": [[4, 0]]}}, "data.projection.0.1", "greater than 0"),
         ({"model": {"hiden": [3]}}, "model.hiden", "no such setting"),
         ({"model": {"hidden": ["x"]}}, "model.hidden.0", "valid integer"),
         ({"model": {"hidden": "100"}}, "model.hidden", "valid tuple"),

@@ -25,6 +25,7 @@ def train_command(
     group: Group = None,
     scaling: Annotated[Scaling | None, typer.Option("--scaling", help="In the place of what suits the data.")] = None,
     input_shape: option.InputShape = None,
+    projection: option.Projection = None,
     out: option.Out = None,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -102,7 +103,15 @@ def train_command(
     check_out(out)
     check_transfer(context, base)
     declared = parse_phases(phases, base)
-    task = load_data(data, target=target, group=group, scaling=scaling, input_shape=parse_shape(input_shape), seed=seed)
+    task = load_data(
+        data,
+        target=target,
+        group=group,
+        scaling=scaling,
+        input_shape=parse_shape(input_shape),
+        projection=option.parse_projection(projection),
+        seed=seed,
+    )
     if not len(task.test):
         raise DataError(f"{task.name} has {len(task.train)} samples: too few to set a test part aside")
     network = {

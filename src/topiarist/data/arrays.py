@@ -1,4 +1,8 @@
-"""NumPy archives: `x` and `y`, or pairs such as `x_train` and `y_train`, and `groups`."""
+"""NumPy archives: `x` and `y`, or pairs such as `x_train` and `y_train`, `groups`, and `original`.
+
+`original` gives for each sample the number of the one that it is an augmented copy of, its own for an original. Beside
+pairs, `original_train` counts the samples of `x_train`; a part without is all originals.
+"""
 
 import math
 import tokenize
@@ -43,6 +47,7 @@ def read_arrays(path: Path, *, labelled: bool) -> Source:
         features=features,
         labels=None if labels is None else as_labels(str(path), labels, training=labelled),
         groups=None if groups is None else as_labels(str(path), groups, training=False),
+        originals=gather_originals(path, arrays, suffixes, counts),
         parts=numpy.repeat(parts, counts) if len(suffixes) > 1 else None,
         scaling="minmax" if features.dtype == numpy.uint8 else "zscore",
         notes=notes,
@@ -109,6 +114,22 @@ def gather(path: Path, arrays: Arrays, name: str, suffixes: list[str], counts: l
     if len(kinds) > 1:
         raise DataError(f"{path}: {', '.join(wanted)} hold text and numbers; give one of the two")
     return numpy.concatenate([arrays[key].ravel() for key in wanted])
+
+
+def gather_originals(path: Path, arrays: Arrays, suffixes: list[str], counts: list[int]) -> NDArray[Any] | None:
+    """Join the numbers of the originals over the parts, counted through; None where no part has any."""
+    if not any(f"original{suffix}" in arrays for suffix in suffixes):
+        return None
+    joined, before = [], 0
+    for suffix, count in zip(suffixes, counts, strict=True):
+        name = f"original{suffix}"
+        numbers = gather(path, {name: numpy.arange(count), **arrays}, "original", [suffix], [count])
+        assert numbers is not None
+        if numbers.dtype.kind not in "iu" or not ((numbers >= 0) & (numbers < count)).all():
+            raise DataError(f"{path}: {name} must hold whole numbers from 0 to {count - 1}, one a sample")
+        joined.append(numbers.astype(numpy.int64) + before)
+        before += count
+    return numpy.concatenate(joined)
 
 
 def as_pictures(x: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:

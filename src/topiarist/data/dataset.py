@@ -12,10 +12,12 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from topiarist.data.columns import wide_text_notes
+from topiarist.data.copies import original_rows, split_originals, with_copies
 from topiarist.data.labels import number_labels, small_class_notes
 from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
+from topiarist.data.projection import Sizes
 from topiarist.data.source import Features, Rows, Scaling, Source
-from topiarist.data.split import Split, SplitRule, fold_tests, hold_out, split_rows, with_fewer_rows
+from topiarist.data.split import Split, SplitRule, fold_tests, hold_out, with_fewer_rows
 from topiarist.errors import DataError, TopiaristWarning
 
 DEFAULT = SplitRule()
@@ -73,16 +75,23 @@ class Data:
         y: ArrayLike,
         *,
         groups: ArrayLike | None = None,
+        originals: ArrayLike | None = None,
         name: str = "arrays",
         scaling: Scaling = "zscore",
         **options: Any,
     ) -> Self:
-        """Split samples in memory: `x` (n_samples, …) of numbers or a table, `y` (n_samples,) of labels."""
+        """Split samples in memory: `x` (n_samples, …) of numbers or a table, `y` (n_samples,) of labels.
+
+        `originals` (n_samples,) says of which sample each is an augmented copy: of itself where it is none.
+        """
         features = x if isinstance(x, pandas.DataFrame) else numpy.asarray(x)
         labels, known = numpy.asarray(y), None if groups is None else numpy.asarray(groups)
+        copied = None if originals is None else numpy.asarray(originals)
         check_arrays(features, labels, known)
-        source = Source(name=name, features=features, labels=labels, groups=known, scaling=scaling)
-        return cls.from_source(source, **options)
+        return cls.from_source(
+            Source(name=name, features=features, labels=labels, groups=known, originals=copied, scaling=scaling),
+            **options,
+        )
 
     @classmethod
     def from_datasets(
@@ -119,34 +128,40 @@ class Data:
         scaling: Scaling | None = None,
         input_shape: tuple[int, ...] | None = None,
         samples: int | None = None,
+        projection: Sizes | None = None,
     ) -> Self:
         """Split what a loader found; a split that comes with the source is respected.
 
-        `samples` limits the training part, and the validation part in proportion.
+        `samples` limits the training part, and the validation part in proportion; copies are not counted. `projection`
+        takes principal components of blocks of columns: ((4096, 5), (5456, 5)) makes 10 inputs of 9552 columns.
         """
         labels, classes = number_labels(source)
         rule = SplitRule(seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
-        chosen = split_source(source, labels, rule)
+        chosen = split_originals(source, labels, rule)
         notes = (*source.notes, *wide_text_notes(source.features), *small_class_notes(labels, classes, chosen))
         for note in notes:
             warnings.warn(note, TopiaristWarning, stacklevel=2)
         if samples is not None:
             chosen = with_fewer_rows(chosen, labels, samples=samples, seed=seed)
         settled = source if scaling is None else replace(source, scaling=scaling)
-        return cls._of_split(settled, chosen, input_shape=input_shape, notes=notes, rule=rule)
+        return cls._of_split(settled, chosen, input_shape=input_shape, projection=projection, notes=notes, rule=rule)
 
     @classmethod
     def _of_split(
         cls,
         source: Source,
-        split: Split,
+        of_originals: Split,
         *,
         input_shape: tuple[int, ...] | None,
+        projection: Sizes | None,
         notes: tuple[str, ...] = (),
         rule: SplitRule | None = None,
     ) -> Self:
         labels, classes = number_labels(source)
-        preprocessing = fit_preprocessing(source.features, split.train, scaling=source.scaling, input_shape=input_shape)
+        split = with_copies(of_originals, source.originals)
+        preprocessing = fit_preprocessing(
+            source.features, split.train, scaling=source.scaling, input_shape=input_shape, projection=projection
+        )
         return cls(
             name=source.name,
             classes=classes,
@@ -178,7 +193,7 @@ class Data:
         if self.source is None or self.split is None:
             raise DataError("folds need samples in memory; these are datasets read batch by batch")
         source, (labels, _) = self.source, number_labels(self.source)
-        rows = numpy.arange(len(labels))
+        rows = original_rows(source)
         if of == "development" or source.parts is not None:
             rows = numpy.setdiff1d(rows, self.split.test)
         groups = None if source.groups is None else source.groups[rows]
@@ -195,8 +210,14 @@ class Data:
             split = Split(train=rows[rest[~held]], validation=rows[rest[held]], test=rows[test])
             if samples is not None:
                 split = with_fewer_rows(split, labels, samples=samples, seed=seed)
-            made.append(type(self)._of_split(source, split, input_shape=self.input_shape))
+            made.append(type(self)._of_split(source, split, input_shape=self.input_shape, projection=self.projection))
         return made
+
+    @property
+    def projection(self) -> Sizes | None:
+        """How many columns and components each block of the projection has; None where nothing is projected."""
+        blocks = () if self.preprocessing is None else self.preprocessing.projection
+        return tuple((block.columns, block.components) for block in blocks) or None
 
 
 def check_arrays(features: Features, labels: NDArray[Any], groups: NDArray[Any] | None) -> None:
@@ -212,8 +233,8 @@ def check_arrays(features: Features, labels: NDArray[Any], groups: NDArray[Any] 
 
 
 def split_source(source: Source, labels: NDArray[numpy.int64], rule: SplitRule) -> Split:
-    """Give the rows of each part; the same source and rule give the same rows."""
-    return split_rows(labels, groups=source.groups, parts=source.parts, rule=rule)
+    """Give the rows of each part, copies in training alone; the same source and rule give the same rows."""
+    return with_copies(split_originals(source, labels, rule), source.originals)
 
 
 def make_part(source: Source, labels: NDArray[numpy.int64], rows: Rows, preprocessing: Preprocessing) -> Part:

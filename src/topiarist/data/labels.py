@@ -58,7 +58,7 @@ def small_class_notes(labels: NDArray[numpy.int64], classes: tuple[str, ...], sp
     for number in sorted(present["train"]):
         absent = [part for part in ("validation", "test") if len(rows[part]) and number not in present[part]]
         if absent:
-            count = int((labels == number).sum())
+            count = sum(int((labels[chosen] == number).sum()) for chosen in rows.values())
             plural = "" if count == 1 else "s"
             notes.append(f"class '{classes[number]}' has {count} sample{plural}: none in {' and '.join(absent)}")
     return tuple(notes)

@@ -8,6 +8,7 @@ import numpy
 from topiarist.data.catalogue import CATALOGUE
 from topiarist.data.dataset import DEFAULT, Data
 from topiarist.data.download import fetch
+from topiarist.data.projection import Sizes
 from topiarist.data.read import read_source
 from topiarist.data.source import Scaling, Source
 
@@ -19,6 +20,7 @@ def load_data(
     group: str | None = None,
     scaling: Scaling | None = None,
     input_shape: tuple[int, ...] | None = None,
+    projection: Sizes | None = None,
     test_fraction: float = DEFAULT.test_fraction,
     validation_fraction: float = DEFAULT.validation_fraction,
     seed: int = 0,
@@ -27,6 +29,7 @@ def load_data(
 
     `target` names the label column of a table, `group` the column whose values must not be shared between parts.
     `scaling` and `input_shape` replace what suits the data by itself: `load_data("digits", input_shape=(1, 8, 8))`.
+    `projection` takes principal components of blocks of columns: `((4096, 5), (5456, 5))` makes 10 inputs of 9552.
     """
     return Data.from_source(
         find_source(location, target=target, group=group),
@@ -35,6 +38,7 @@ def load_data(
         validation_fraction=validation_fraction,
         scaling=scaling,
         input_shape=input_shape,
+        projection=projection,
     )
 
 

@@ -1,11 +1,12 @@
-"""Imputing, one-hot and scaling: fitted on a training part, JSON-able, saved with the model.
+"""Imputing, one-hot, projection and scaling: fitted on a training part, JSON-able, saved with the model.
 
 The columns of the result follow from the whole table, so that every fold gives networks of one shape; every number
 in it follows from the training rows alone. A category that no training row shows is encoded as all zeros.
 """
 
+import math
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from topiarist.data.columns import Column, describe_column, encode
+from topiarist.data.projection import Block, Sizes, fit_projection, project
 from topiarist.data.source import Features, Scaling
 from topiarist.errors import DataError
 
@@ -23,8 +25,9 @@ from topiarist.errors import DataError
 class Preprocessing:
     """Turns raw samples into what the network reads: (n_samples, *input_shape) of float32.
 
-    `columns` is empty for arrays. `shift` and `scale` (x − shift) · scale have one entry per feature, or per channel
-    where a sample has more than one axis; scaling `unit` divides each sample by its norm instead.
+    `columns` is empty for arrays. `projection`, where there is one, comes between filling and scaling and makes fewer
+    inputs of the columns. `shift` and `scale` (x − shift) · scale have one entry per feature, or per channel where a
+    sample has more than one axis; scaling `unit` divides each sample by its norm instead.
     """
 
     scaling: Scaling
@@ -33,6 +36,7 @@ class Preprocessing:
     fill: tuple[float, ...] = ()
     shift: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
+    projection: tuple[Block, ...] = ()
 
     def __call__(self, features: Features) -> Tensor:
         """Apply to raw samples, of training or not."""
@@ -42,27 +46,35 @@ class Preprocessing:
             values = values - _array(self.shift).reshape(broadcast)
             values *= _array(self.scale).reshape(broadcast)
         if self.scaling == "unit":
-            flat = values.reshape(len(values), -1)
+            flat = values.reshape(len(values), math.prod(self.input_shape))
             norms = numpy.linalg.norm(flat, axis=1, keepdims=True)
             values = (flat / numpy.where(norms == 0, 1, norms)).reshape(values.shape)
         return torch.from_numpy(numpy.ascontiguousarray(values, dtype=numpy.float32))
 
     def _numbers(self, features: Features) -> NDArray[numpy.floating[Any]]:
+        if not self.projection:
+            return self._filled(features, self.input_shape)
+        values = self._filled(features, (sum(block.columns for block in self.projection),))
+        return project(values, self.projection).reshape(len(values), *self.input_shape)
+
+    def _filled(self, features: Features, shape: tuple[int, ...]) -> NDArray[numpy.floating[Any]]:
         if self.columns:
             if not isinstance(features, pandas.DataFrame):
                 raise DataError("the network was trained on a table with named columns; found an array")
-            return encode(features, self.columns).reshape(len(features), *self.input_shape)
+            return encode(features, self.columns).reshape(len(features), *shape)
         values = as_array(features)
         found = values.shape[1:]
-        if found != self.input_shape and numpy.prod(found) == numpy.prod(self.input_shape):
-            values = values.reshape(len(values), *self.input_shape)
-        if values.shape[1:] != self.input_shape:
-            raise DataError(f"the network reads samples of shape {self.input_shape}; found {found}")
-        return finite(impute(values, _array(self.fill).reshape(self.input_shape)) if self.fill else values)
+        if found != shape and numpy.prod(found) == numpy.prod(shape):
+            values = values.reshape(len(values), *shape)
+        if values.shape[1:] != shape:
+            raise DataError(f"the network reads samples of shape {shape}; found {found}")
+        return finite(impute(values, _array(self.fill).reshape(shape)) if self.fill else values)
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain lists and numbers, for a file's header."""
-        return asdict(self)
+        """Give plain lists, numbers and texts, for a file's header; a projection only where there is one."""
+        record = asdict(self)
+        del record["projection"]
+        return record | ({"projection": [block.to_json() for block in self.projection]} if self.projection else {})
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
@@ -72,7 +84,8 @@ class Preprocessing:
             for column in record["columns"]
         )
         numbers = {name: tuple(record[name]) for name in ("fill", "shift", "scale", "input_shape")}
-        return cls(scaling=record["scaling"], columns=columns, **numbers)
+        projection = tuple(Block.from_json(block) for block in record.get("projection", ()))
+        return cls(scaling=record["scaling"], columns=columns, projection=projection, **numbers)
 
 
 def fit_preprocessing(
@@ -81,30 +94,41 @@ def fit_preprocessing(
     *,
     scaling: Scaling,
     input_shape: tuple[int, ...] | None = None,
+    projection: Sizes | None = None,
 ) -> Preprocessing:
     """Learn the numbers from the training rows, and only the columns from the whole."""
+    plain = fit_filling(features, training_rows)
+    chosen = features.iloc[training_rows] if isinstance(features, pandas.DataFrame) else features[training_rows]
+    if projection is not None:
+        check_flat_numbers(plain)
+        blocks = fit_projection(plain._numbers(chosen), projection)
+        width = sum(block.components for block in blocks)
+        plain = replace(plain, projection=blocks, input_shape=(width,))
+    plain = replace(plain, input_shape=seen_as(plain.input_shape, input_shape))
+    training = plain._numbers(chosen)
+    shift, scale = affine(training, scaling)
+    if shift.size and training.ndim == 2 and plain.columns and not plain.projection:
+        one_hot = numpy.repeat([c.kind == "text" for c in plain.columns], [c.width for c in plain.columns])
+        shift[one_hot], scale[one_hot] = 0.0, 1.0
+    return replace(plain, scaling=scaling, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
+
+
+def fit_filling(features: Features, training_rows: NDArray[numpy.intp]) -> Preprocessing:
+    """Learn what stands for missing cells, and how text is encoded; nothing is scaled."""
     if isinstance(features, pandas.DataFrame):
         columns = tuple(describe_column(features[name], training_rows) for name in features.columns)
-        shape = seen_as((sum(column.width for column in columns),), input_shape)
-        unscaled = Preprocessing(scaling="none", input_shape=shape, columns=columns)
-        training = unscaled._numbers(features.iloc[training_rows])
-    else:
-        columns = ()
-        fill = missing_values(features, training_rows) if numpy.issubdtype(features.dtype, numpy.floating) else ()
-        unscaled = Preprocessing(scaling="none", input_shape=seen_as(features.shape[1:], input_shape), fill=fill)
-        training = unscaled._numbers(features[training_rows])
-    shift, scale = affine(training, scaling)
-    if shift.size and training.ndim == 2 and columns:
-        one_hot = numpy.repeat([c.kind == "text" for c in columns], [c.width for c in columns])
-        shift[one_hot], scale[one_hot] = 0.0, 1.0
-    return Preprocessing(
-        scaling=scaling,
-        input_shape=unscaled.input_shape,
-        columns=unscaled.columns,
-        fill=unscaled.fill,
-        shift=tuple(shift.tolist()),
-        scale=tuple(scale.tolist()),
-    )
+        return Preprocessing(scaling="none", input_shape=(sum(column.width for column in columns),), columns=columns)
+    fill = missing_values(features, training_rows) if numpy.issubdtype(features.dtype, numpy.floating) else ()
+    return Preprocessing(scaling="none", input_shape=features.shape[1:], fill=fill)
+
+
+def check_flat_numbers(plain: Preprocessing) -> None:
+    """Refuse samples that have no columns of numbers to project."""
+    if len(plain.input_shape) != 1:
+        raise DataError(f"a projection needs flat samples (n_samples, n_columns); found samples {plain.input_shape}")
+    text = [column.name for column in plain.columns if column.kind == "text"]
+    if text:
+        raise DataError(f"a projection needs columns of numbers; found text in '{text[0]}'")
 
 
 def seen_as(found: tuple[int, ...], wanted: tuple[int, ...] | None) -> tuple[int, ...]:

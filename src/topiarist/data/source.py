@@ -17,8 +17,9 @@ class Source:
     """Raw samples: a table with named columns, or an array (n_samples, *input_shape).
 
     `labels` are as found in the file (numbers or text) and None where there are none; `parts` marks each sample
-    "train", "validation" or "test" where the source comes with a split of its own; `scaling` is what suits the data;
-    `notes` say in one line each what the loader decided on the user's behalf.
+    "train", "validation" or "test" where the source comes with a split of its own; `originals` (n_samples,) gives the
+    number of the sample that each one is an augmented copy of, its own number for an original; `scaling` is what suits
+    the data; `notes` say in one line each what the loader decided on the user's behalf.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Source:
     classes: tuple[str, ...] | None = None
     groups: NDArray[Any] | None = None
     parts: NDArray[numpy.str_] | None = None
+    originals: NDArray[Any] | None = None
     scaling: Scaling = "zscore"
     notes: tuple[str, ...] = ()
 

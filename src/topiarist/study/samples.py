@@ -54,6 +54,7 @@ class Samples:
             "scaling": settings.scaling,
             "input_shape": settings.input_shape,
             "samples": settings.samples,
+            "projection": settings.projection,
         }
         if cell.folds is None:
             return [Data.from_source(chosen, **declared, validation_fraction=fraction)]
@@ -101,7 +102,9 @@ def fingerprint(sources: Mapping[str, Source]) -> str:
             digest.update(canonical([str(column) for column in source.features.columns]).encode())
         else:
             rows = source.features
-        for values in (rows, source.labels, source.groups, source.parts):
+        if source.originals is not None:
+            digest.update(b"copies")
+        for values in (rows, source.labels, source.groups, source.parts, source.originals):
             if values is not None:
                 plain = values.astype(str) if values.dtype == object else values
                 digest.update(f"{plain.dtype}{plain.shape}".encode())

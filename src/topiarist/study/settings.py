@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from topiarist.data import Scaling, SplitRule
 from topiarist.settings import Settings
@@ -17,6 +17,7 @@ EMPTY: Table = {}
 class DataSettings(Settings):
     """Which data, and how they are split: as in `load_data`.
 
+    `projection` lists blocks of columns, each with the number of its principal components that the network reads.
     `classes` leaves the samples of all other classes out; `samples` limits the training part, and the validation part
     in proportion. Without a `validation_fraction`, folds have a validation part only where training watches one.
     """
@@ -26,6 +27,7 @@ class DataSettings(Settings):
     group: str | None = None
     scaling: Scaling | None = None
     input_shape: tuple[int, ...] | None = None
+    projection: tuple[tuple[PositiveInt, PositiveInt], ...] | None = Field(default=None, min_length=1)
     test_fraction: float = Field(default=RULE.test_fraction, ge=0, lt=1)
     validation_fraction: float | None = Field(default=None, ge=0, lt=1)
     classes: tuple[str, ...] | None = None
