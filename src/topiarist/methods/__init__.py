@@ -1,9 +1,10 @@
 """Methods that decide what a network should become, and `shape`, which makes it so."""
 
 from topiarist.methods.distinctiveness import Distinctiveness
+from topiarist.methods.genetic import Genetic
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.retraining import FineTuning, Rewinding
 from topiarist.methods.shape import shape
 from topiarist.methods.task import Method, Proposal, Task
 
-__all__ = ["Distinctiveness", "FineTuning", "Method", "Outcome", "Proposal", "Rewinding", "Task", "shape"]
+__all__ = ["Distinctiveness", "FineTuning", "Genetic", "Method", "Outcome", "Proposal", "Rewinding", "Task", "shape"]

@@ -1,0 +1,134 @@
+"""What a search over subsets of units needs of a network: its bits, its samples, and the fastest way to judge it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy
+import torch
+from torch import Tensor, nn
+
+from topiarist.data import Part
+from topiarist.errors import DataError, ModelError
+from topiarist.methods.masked import Judged, MaskedForward
+from topiarist.methods.readout import Bits, Floats, Integers, Readout
+from topiarist.methods.refitted import Network, Refitted
+from topiarist.methods.spaces import look
+from topiarist.methods.task import Limits, Task
+from topiarist.models.evaluation import numbers_of, placed
+from topiarist.randomness import generator
+from topiarist.surgery import layers
+from topiarist.surgery.costs import Costs
+from topiarist.surgery.watching import watch
+from topiarist.tracing import Anatomy, Space
+
+MOST_SAMPLES = 4096
+
+
+class Evaluator(Protocol):
+    """Judges networks for masks over their units."""
+
+    def accuracy(self, networks: Integers, masks: Bits) -> Floats:
+        """Give the percentage (n,) of right answers of networks, their numbers (n,) ascending, with masks (n, bits)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A network whose units are bits, space after space, and the samples that it is fitted and judged on."""
+
+    model: nn.Module
+    anatomy: Anatomy
+    spaces: Mapping[str, Space]
+    training: Part
+    judged: Part
+    limits: Limits
+    costs: Costs
+
+    @property
+    def bits(self) -> int:
+        """Give how many units there are."""
+        return sum(space.size for space in self.spaces.values())
+
+    def by_space(self, bits: Bits) -> Iterator[tuple[str, Bits]]:
+        """Give the bits (…, n_bits) of each space."""
+        ends = numpy.cumsum([space.size for space in self.spaces.values()])
+        yield from zip(self.spaces, numpy.split(bits, ends[:-1], axis=-1), strict=True)
+
+    def excess(self, masks: Bits) -> Floats:
+        """Give by which share of a limit each mask (n, n_bits) is above it; 0 or below is within."""
+        widths = {name: bits.sum(axis=1) for name, bits in self.by_space(masks)}
+        over = [getattr(self.costs, measure)(widths) / limit - 1 for measure, limit in self.limits.items()]
+        return numpy.max(over, axis=0) if over else numpy.zeros(len(masks))
+
+    def reader(self) -> str | None:
+        """Name the last layer, where it is all that reads the units, and gives the network's answers."""
+        if len(self.spaces) != 1:
+            return None
+        (space,) = self.spaces.values()
+        if len(space.consumers) != 1 or space.consumers[0].positions.shape[1:] != (1, 1):
+            return None
+        name = space.consumers[0].module
+        seen, module = self.anatomy.calls[name], self.model.get_submodule(name)
+        last = len(seen.node.users) == 1 and next(iter(seen.node.users)).op == "output"
+        whole = space.consumers[0].length == space.size
+        return name if isinstance(module, nn.Linear) and seen.count == 1 and last and whole else None
+
+
+def subject_of(task: Task, names: Sequence[str] | None, *, training: bool) -> Subject:
+    """Look at a task as a search does; `training` says that it is judged on the training samples."""
+    if task.training is None or not len(task.training):
+        raise DataError("a genetic search needs labelled samples in memory")
+    looked = look(task, names)
+    judged = task.training if training or task.held_out is None else task.held_out
+    return Subject(
+        model=task.model,
+        anatomy=looked.anatomy,
+        spaces=looked.spaces,
+        training=fewer(task.training, task.seed),
+        judged=fewer(judged, task.seed),
+        limits=task.limits,
+        costs=Costs(looked.model, looked.anatomy),
+    )
+
+
+def fewer(part: Part, seed: int) -> Part:
+    """Give at most some thousands of samples, drawn by the seed."""
+    if len(part) <= MOST_SAMPLES:
+        return part
+    drawn = torch.randperm(len(part), generator=generator(seed, "samples to judge"))[:MOST_SAMPLES].sort().values
+    return Part(part.x[drawn], part.y[drawn])
+
+
+def evaluator_for(subjects: Sequence[Subject], *, refitted: bool) -> Evaluator:
+    """Give the fastest evaluator that all networks allow; only units that the last layer reads can be refitted."""
+    readers = [subject.reader() for subject in subjects]
+    if None in readers:
+        if refitted:
+            raise ModelError("the fitness 'refitted' is for one layer of units that the last layer reads: name it")
+        return MaskedForward([judged(subject) for subject in subjects])
+    known = [(subject, name) for subject, name in zip(subjects, readers, strict=True) if name is not None]
+    modules = [subject.model.get_submodule(name) for subject, name in known]
+    weights = [layers.weight_of(module) for module in modules]
+    hidden = [activations(subject.model, name, subject.judged) for subject, name in known]
+    labels = [subject.judged.y for subject in subjects]
+    if refitted:
+        fitted = [activations(subject.model, name, subject.training) for subject, name in known]
+        return Refitted([Network(*parts) for parts in zip(fitted, weights, hidden, labels, strict=True)])
+    biases = [layers.bias_of(module) for module in modules]
+    constants = [
+        weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in zip(weights, biases, strict=True)
+    ]
+    return Readout(hidden, weights, constants, labels)
+
+
+def judged(subject: Subject) -> Judged:
+    """Give a network as masks are tried on it."""
+    x = placed(subject.judged.x, numbers_of(subject.model))
+    return Judged(subject.model, list(subject.spaces.values()), x, subject.judged.y)
+
+
+def activations(model: nn.Module, path: str, part: Part) -> Tensor:
+    """Give what a layer reads (n_samples, n_inputs) of a part."""
+    ((taken, _),) = watch(model, path, 1, (placed(part.x, numbers_of(model)),), {})
+    return taken
