@@ -101,5 +101,5 @@ def test_a_stretch_ends_where_the_whole_was_and_goes_on_with_its_rates(task: Dat
 
 def test_a_stretch_lies_within_the_training() -> None:
     for stretch in ({"after_epoch": 7}, {"until_epoch": 7}, {"after_epoch": 4, "until_epoch": 3}):
-        with pytest.raises(SettingsError, match="after_epoch"):
+        with pytest.raises(SettingsError, match="until_epoch must lie"):
             TrainConfig(epochs=6, **stretch)

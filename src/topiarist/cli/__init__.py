@@ -6,7 +6,7 @@ from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
-from topiarist.cli import data, measure, predict, reproduce, study, train
+from topiarist.cli import data, measure, predict, reproduce, shape, study, train
 from topiarist.cli.output import InterruptionError
 from topiarist.errors import TopiaristError, TopiaristWarning
 
@@ -22,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.command("train")(train.train_command)
+app.command("shape")(shape.shape_command)
 app.command("measure")(measure.measure_command)
 app.command("predict")(predict.predict_command)
 app.add_typer(study.app, name="study")

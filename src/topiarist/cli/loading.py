@@ -2,14 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from topiarist.errors import DataError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from topiarist.data import Part, Preprocessing, Source
+    from topiarist.data import Data, Part, Preprocessing, Source
 
 
 def load_network(path: Path, into: str | None) -> "nn.Module":
@@ -32,19 +32,45 @@ def load_for(
     """Read a part of the data, split as in training, with the network's own preprocessing and classes."""
     import numpy
 
-    from topiarist.data import SplitRule, make_part, number_labels, split_source
+    from topiarist.data import make_part, number_labels
+    from topiarist.models import card_of
+
+    if part != "all":
+        whole = task_for(network, location, target=target, group=group, seed=seed)
+        parts = {"train": whole.train, "validation": whole.validation, "test": whole.test}
+        return cast("Part", parts[part])
+    source = read_labelled(location, target=target, group=group, whole=True)
+    source = replace(source, classes=card_of(network).classes)
+    labels, _ = number_labels(source)
+    return make_part(source, labels, numpy.arange(len(labels)), preprocessing_of(network))
+
+
+def task_for(
+    network: "nn.Module", location: str, *, target: str | None, group: str | None, seed: int | None = None
+) -> "Data":
+    """Read all parts of the data, split as in training, with the network's own preprocessing and classes."""
+    from topiarist.data import Data, SplitRule, make_part, number_labels, split_source
     from topiarist.models import card_of
 
     card, preprocessing = card_of(network), preprocessing_of(network)
-    source = replace(read_labelled(location, target=target, group=group, whole=part == "all"), classes=card.classes)
-    labels, _ = number_labels(source)
-    if part == "all":
-        rows = numpy.arange(len(labels))
-    else:
-        rule = card.rule or SplitRule()
-        split = split_source(source, labels, rule if seed is None else replace(rule, seed=seed))
-        rows = {"train": split.train, "validation": split.validation, "test": split.test}[part]
-    return make_part(source, labels, rows, preprocessing)
+    source = replace(read_labelled(location, target=target, group=group, whole=False), classes=card.classes)
+    labels, classes = number_labels(source)
+    rule = card.rule or SplitRule()
+    rule = rule if seed is None else replace(rule, seed=seed)
+    split = split_source(source, labels, rule)
+    return Data(
+        name=source.name,
+        classes=classes,
+        input_shape=preprocessing.input_shape,
+        train=make_part(source, labels, split.train, preprocessing),
+        validation=make_part(source, labels, split.validation, preprocessing),
+        test=make_part(source, labels, split.test, preprocessing),
+        preprocessing=preprocessing,
+        notes=source.notes,
+        source=source,
+        split=split,
+        rule=rule,
+    )
 
 
 def read_labelled(location: str, *, target: str | None, group: str | None, whole: bool) -> "Source":

@@ -63,6 +63,18 @@ def measurement_rows(measured: Mapping[str, Any]) -> dict[str, str]:
 
 
 @contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show on a terminal that something is under way."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(what):
+        yield
+
+
+@contextmanager
 def epoch_bar(epochs: int, what: str) -> Iterator[Callable[[int, Any], None] | None]:
     """Give something to call after each epoch: a bar with the time left on a terminal, nothing in a pipe."""
     if not sys.stderr.isatty():

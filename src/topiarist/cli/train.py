@@ -37,6 +37,7 @@ def train_command(
     dropout_layers: option.DropoutLayers = 3,
     input_dropout: option.InputDropout = 0.0,
     epochs: option.Epochs = 100,
+    until_epoch: option.UntilEpoch = None,
     batch_size: option.BatchSize = 32,
     learning_rate: option.LearningRate = 0.001,
     optimizer: option.Optimizer = "adam",
@@ -76,6 +77,7 @@ def train_command(
     with option.named():
         config = TrainConfig(
             epochs=epochs,
+            until_epoch=until_epoch,
             batch_size=batch_size,
             learning_rate=learning_rate,
             optimizer=optimizer,
@@ -169,6 +171,8 @@ def check_transfer(context: typer.Context, base: Path | None) -> None:
             )
     if "epochs" in given:
         raise SettingsError("--epochs has no effect with --base: give the epochs of each phase with --phase")
+    if "until_epoch" in given:
+        raise SettingsError("--until-epoch has no effect with --base: give the epochs of each phase with --phase")
 
 
 def parse_phases(texts: Sequence[str] | None, base: Path | None) -> "Sequence[Phase]":

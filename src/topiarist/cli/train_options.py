@@ -1,6 +1,7 @@
 """The options of `topiarist train`, in panels: the network, learning, the learning rate over time, transfer."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
@@ -38,6 +39,12 @@ InputDropout = Annotated[
 
 Epochs = Annotated[
     int, typer.Option("--epochs", min=0, rich_help_panel=LEARNING, help="Passes over the training part.")
+]
+UntilEpoch = Annotated[
+    int | None,
+    typer.Option(
+        "--until-epoch", min=0, rich_help_panel=LEARNING, help="Stop after this epoch, with rates as for all of them."
+    ),
 ]
 BatchSize = Annotated[
     int, typer.Option("--batch", "--batch-size", min=1, rich_help_panel=LEARNING, help="Samples a step.")
@@ -159,18 +166,28 @@ OPTION_OF = {
     "power": "--schedule-power",
     "factor": "--schedule-factor",
     "patience": "--schedule-patience",
+    "nesterov": "--nesterov",
+    "momentum": "--momentum",
+    "after_epoch": "--after-epoch",
+    "until_epoch": "--until-epoch",
+    "epochs": "--epochs",
 }
 
 
 @contextmanager
-def named() -> Iterator[None]:
+def named(options: Mapping[str, str] = OPTION_OF) -> Iterator[None]:
     """Name the option in the place of the setting: 'TrainConfig: learning_rate must …' becomes '--lr must …'."""
     try:
         yield
     except SettingsError as error:
-        setting, _, said = str(error).partition(": ")[2].partition(" ")
-        option = OPTION_OF.get(setting, f"--{setting.replace('_', '-')}")
-        raise SettingsError(f"{option} {said}") from error
+        said = str(error).partition(": ")[2]
+        if not said:
+            raise
+        if error.setting and error.setting not in options:
+            said = said.replace(error.setting, f"--{error.setting.replace('_', '-')}", 1)
+        for setting, option in options.items():
+            said = re.sub(rf"\b{setting}\b", option, said)
+        raise SettingsError(said) from error
 
 
 def parse_projection(text: str | None) -> tuple[tuple[int, int], ...] | None:

@@ -2,9 +2,22 @@
 
 from topiarist.methods.distinctiveness import Distinctiveness
 from topiarist.methods.genetic import Genetic
+from topiarist.methods.genetic_front import FrontPoint, GeneticFront
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.retraining import FineTuning, Rewinding
 from topiarist.methods.shape import shape
 from topiarist.methods.task import Method, Proposal, Task
 
-__all__ = ["Distinctiveness", "FineTuning", "Genetic", "Method", "Outcome", "Proposal", "Rewinding", "Task", "shape"]
+__all__ = [
+    "Distinctiveness",
+    "FineTuning",
+    "FrontPoint",
+    "Genetic",
+    "GeneticFront",
+    "Method",
+    "Outcome",
+    "Proposal",
+    "Rewinding",
+    "Task",
+    "shape",
+]

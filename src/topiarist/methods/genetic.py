@@ -4,7 +4,8 @@ After Tanovic (Comparison of distinctiveness pruning and genetic algorithms for 
 network); `published` is that to the letter: a population of 100, 50 generations, tournaments of 3, a hall of fame of 5,
 fitness on the training part, no refit.
 
-Ours scores on held-out samples, starts from subsets of all sizes, stops when nothing improves, and refits the winner.
+Ours scores on held-out samples, starts from subsets of all sizes, stops when nothing improves, refits the winner, and
+keeps all units where no subset is fitter.
 """
 
 from collections.abc import Sequence
@@ -16,12 +17,11 @@ from pydantic import Field, model_validator
 
 from topiarist.errors import ModelError
 from topiarist.evolution import Evolved, GeneticSettings, evolve
-from topiarist.methods.judging import Evaluator, Subject, evaluator_for, subject_of
+from topiarist.methods.judging import Evaluator, Subject, evaluator_for, judged_on_training, removal, subject_of
 from topiarist.methods.readout import Bits, Floats, Integers
 from topiarist.methods.task import Proposal, Task
 from topiarist.randomness import array_generator
 from topiarist.settings import Settings
-from topiarist.surgery import RemoveUnits
 
 Fitness = Literal["relative", "absolute", "refitted"]
 PUBLISHED = GeneticSettings()
@@ -70,7 +70,8 @@ class Genetic(Settings):
 
     def propose_many(self, tasks: Sequence[Task]) -> list[Proposal]:
         """Search for several networks with as many units each, such as those of folds, as one computation."""
-        subjects = [subject_of(task, self.spaces, training=self._on_training(task)) for task in tasks]
+        judged_on = "training" if self.published else self.judged_on
+        subjects = [subject_of(task, self.spaces, training=judged_on_training(task, judged_on)) for task in tasks]
         bits = {subject.bits for subject in subjects}
         if len(bits) > 1:
             raise ModelError(f"networks that are searched together must have as many units each; found {sorted(bits)}")
@@ -78,10 +79,23 @@ class Genetic(Settings):
         search = Search(subjects, evaluator, self.fitness, self.penalty)
         generators = [array_generator(task.seed, "genetic") for task in tasks]
         found = evolve(search, subjects[0].bits, generators, self._settings())
-        return [self._proposal(subject, result) for subject, result in zip(subjects, found, strict=True)]
+        whole = search(numpy.arange(len(tasks)), numpy.ones((len(tasks), subjects[0].bits), dtype=bool))
+        refits = self._refits(subjects, evaluator, numpy.stack([result.bits for result in found]))
+        return [
+            self._proposal(subject, result, float(uncut), bool(refit))
+            for subject, result, uncut, refit in zip(subjects, found, whole, refits, strict=True)
+        ]
 
-    def _on_training(self, task: Task) -> bool:
-        return self.published or self.judged_on == "training" or task.held_out is None or not len(task.held_out)
+    def _refits(self, subjects: Sequence[Subject], evaluator: Evaluator, winners: Bits) -> Bits:
+        """Say for each winner whether a refit does it no harm."""
+        networks = numpy.arange(len(subjects))
+        if self.published:
+            return numpy.zeros(len(subjects), dtype=bool)
+        if self.fitness == "refitted" or not all(subject.reader() for subject in subjects):
+            return numpy.ones(len(subjects), dtype=bool)
+        refitted = evaluator_for(subjects, refitted=True).accuracy(networks, winners)
+        better: Bits = refitted >= evaluator.accuracy(networks, winners)
+        return better
 
     def _settings(self) -> GeneticSettings:
         sizes: dict[str, Any] = {"population": self.population, "generations": self.generations}
@@ -90,17 +104,16 @@ class Genetic(Settings):
             return GeneticSettings(**sizes)
         return GeneticSettings(**sizes, density=(0.02, 1.0), patience=self.patience)
 
-    def _proposal(self, subject: Subject, found: Evolved) -> Proposal:
+    def _proposal(self, subject: Subject, found: Evolved, uncut: float, refit: bool) -> Proposal:
+        if not self.published and uncut >= found.fitness:
+            return Proposal((), (f"all units stay: no subset was found that is fitter than all, {uncut:.2f}",))
         if not numpy.isfinite(found.fitness) or found.fitness <= FAR_BELOW:
             raise ModelError("the search found no network within the limits: more generations, or a wider limit, may")
-        removed = {name: tuple(numpy.flatnonzero(~kept).tolist()) for name, kept in subject.by_space(found.bits)}
-        some = {name: units for name, units in removed.items() if units}
         reason = (
             f"fitness {found.fitness:.2f} with {int(found.bits.sum())} of {subject.bits} units after"
             f" {found.n_generations} generations and {found.n_evaluations:,} evaluations"
         )
-        refit = not self.published
-        return Proposal((RemoveUnits(units=some, refit=refit),) if some else (), (reason,))
+        return Proposal(removal(subject, found.bits, refit=refit), (reason,))
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from topiarist.methods.spaces import look
 from topiarist.methods.task import Limits, Task
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import generator
-from topiarist.surgery import layers
+from topiarist.surgery import RemoveUnits, layers
 from topiarist.surgery.costs import Costs
+from topiarist.surgery.edits import Edit
 from topiarist.surgery.watching import watch
 from topiarist.tracing import Anatomy, Space
 
@@ -90,6 +91,18 @@ def subject_of(task: Task, names: Sequence[str] | None, *, training: bool) -> Su
         limits=task.limits,
         costs=Costs(looked.model, looked.anatomy),
     )
+
+
+def judged_on_training(task: Task, judged_on: str) -> bool:
+    """Say whether a search is judged on the training samples: where that is asked, or nothing is held out."""
+    return judged_on == "training" or task.held_out is None or not len(task.held_out)
+
+
+def removal(subject: Subject, kept: Bits, *, refit: bool) -> tuple[Edit, ...]:
+    """Give the edit that leaves the units of a mask (n_bits,); none where all stay."""
+    removed = {name: tuple(numpy.flatnonzero(~bits).tolist()) for name, bits in subject.by_space(kept)}
+    some = {name: units for name, units in removed.items() if units}
+    return (RemoveUnits(units=some, refit=refit),) if some else ()
 
 
 def fewer(part: Part, seed: int) -> Part:

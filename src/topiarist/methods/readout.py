@@ -50,7 +50,7 @@ class Network:
     def __init__(self, hidden: Tensor, weights: Tensor, bias: Tensor, labels: Tensor, dtype: torch.dtype) -> None:
         check_shapes(hidden, weights, bias, labels)
         self.hidden, self.weights, self.bias = (
-            tensor.detach().to("cpu", dtype) for tensor in (hidden.mT, weights.mT, bias)
+            tensor.detach().to("cpu", dtype).contiguous() for tensor in (hidden.mT, weights.mT, bias)
         )
         self.labels = labels.to("cpu", torch.long)
         self.factor_dtype = torch.empty(0, dtype=dtype).numpy().dtype
@@ -75,7 +75,8 @@ class Network:
         padding = (0, -len(labels) % MULTIPLE)
         bias = self.bias[labels] - self.bias[others]
         thresholds = torch.where(below, next_above(-bias), -bias)
-        contributions = self.weights[:, labels][:, None] - self.weights[:, others]
+        own, other = (self.weights.index_select(1, classes.flatten()) for classes in (labels, others))
+        contributions = own[:, None] - other.view(len(other), *others.shape)
         contributions *= hidden[:, None]
         return Block(
             contributions=pad(contributions, padding).flatten(1),

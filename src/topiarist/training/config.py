@@ -63,8 +63,8 @@ class TrainConfig(Settings):
         if self.momentum and self.optimizer in ("adam", "adamw"):
             raise ValueError(f"momentum belongs to sgd and rmsprop, not to {self.optimizer}")
         if not self.after_epoch <= self.last_epoch <= self.epochs:
-            found = f"after_epoch={self.after_epoch}, until_epoch={self.until_epoch}, epochs={self.epochs}"
-            raise ValueError(f"after_epoch must not be above until_epoch, nor that above epochs; found {found}")
+            found = f"{self.after_epoch}, {self.until_epoch} and {self.epochs}"
+            raise ValueError(f"until_epoch must lie between after_epoch and epochs; found {found}")
         weights = self.class_weights
         if isinstance(weights, tuple) and (min(weights, default=0) < 0 or not any(weights)):
             raise ValueError("class weights must be at least 0, and one of them above 0")

@@ -1,0 +1,197 @@
+"""`topiarist shape`: cut a saved network by a method, to a budget, and say what it cost."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from topiarist.cli import shape_options as option
+from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Seed, Target
+from topiarist.cli.output import console, emit, print_rows, waiting
+
+if TYPE_CHECKING:
+
+    from topiarist.measurement import Budget
+    from topiarist.methods import FineTuning, Method, Rewinding
+
+SEARCH = ("population", "generations", "judged_on")
+OF_METHOD = {
+    "distinctiveness": ("published", "angle", "keep", "pairs", "rounds", "multiple_of"),
+    "genetic": ("published", "penalty", "fitness", *SEARCH),
+    "genetic-front": SEARCH,
+}
+OPTION_OF = {
+    "angle_degrees": "--angle",
+    "keep_fraction": "--keep",
+    "size_kb": "--budget",
+    "parameters": "--max-parameters",
+    "macs": "--max-macs",
+    "latency_ms": "--max-latency",
+    "allowed_loss": "--max-drop",
+    "epochs": "--finetune",
+    "epoch": "--rewind",
+    "learning_rate": "--finetune-lr",
+}
+
+
+def shape_command(
+    context: typer.Context,
+    model: ModelFile,
+    data: DataLocation,
+    method: option.Method = "distinctiveness",
+    published: option.Published = False,
+    out: option.Out = None,
+    angle: option.Angle = None,
+    keep: option.Keep = None,
+    pairs: option.Pairs = "in order",
+    rounds: option.Rounds = 1,
+    multiple_of: option.MultipleOf = 1,
+    penalty: option.Penalty = 0.0,
+    fitness: option.Fitness = "relative",
+    judged_on: option.JudgedOn = "held-out",
+    population: option.Population = 100,
+    generations: option.Generations = 50,
+    size: option.Size = None,
+    max_parameters: option.MaxParameters = None,
+    max_macs: option.MaxMacs = None,
+    max_latency: option.MaxLatency = None,
+    max_drop: option.MaxDrop = None,
+    finetune: option.Finetune = None,
+    finetune_lr: option.FinetuneRate = 0.002,
+    distil: option.Distil = True,
+    rewind: option.Rewind = None,
+    early: option.Early = None,
+    target: Target = None,
+    group: Group = None,
+    into: Into = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Cut a trained network to the shape it needs, and save what comes out.
+
+    Example: topiarist shape digits.safetensors digits --max-drop 0.01 --finetune 5 --out small.safetensors
+
+    Without an angle, a fraction or a budget, distinctiveness removes only units that are constant or the same as
+    another, and the network computes what it did.
+    """
+    from topiarist.cli.loading import load_network, task_for
+    from topiarist.cli.train import check_out
+    from topiarist.cli.train_options import named
+    from topiarist.methods import shape
+    from topiarist.storage import save
+
+    check_out(out)
+    check_belonging(context, method)
+    with named(OPTION_OF):
+        chosen = make_method(context.params)
+        budget = make_budget(context.params)
+        retraining = make_retraining(context.params)
+    network = load_network(model, into)
+    start = None if early is None else load_network(early, into)
+    samples = task_for(network, data, target=target, group=group)
+    with waiting(f"{method} on {model.name}"):
+        outcome = shape(network, samples, chosen, budget=budget, retraining=retraining, early=start, seed=seed)
+    if out is not None:
+        save(outcome.model, out, data=samples)
+    result = {"model": str(model), "data": samples.name, "method": method, "seed": seed, **outcome.to_json()}
+    emit({**result, "out": None if out is None else str(out)}, as_json=as_json, show=show_outcome)
+
+
+def check_belonging(context: typer.Context, method: str) -> None:
+    """Refuse options that would have no effect."""
+    from topiarist.errors import SettingsError
+
+    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+    others = {name: owner for owner, names in OF_METHOD.items() for name in names if name not in OF_METHOD[method]}
+    strange = next((name for name in given if name in others), None)
+    if strange is not None:
+        raise SettingsError(f"--{strange.replace('_', '-')} belongs to --method {others[strange]}, not to {method}")
+    if "early" in given and "rewind" not in given:
+        raise SettingsError("--early belongs to --rewind: say from which epoch on")
+    if "rewind" in given and "finetune" in given:
+        raise SettingsError("--finetune and --rewind both train the cut network: give one")
+    if "finetune_lr" in given and "finetune" not in given:
+        raise SettingsError("--finetune-lr belongs to --finetune: say for how many epochs")
+
+
+def make_method(given: Mapping[str, Any]) -> "Method":
+    """Give the method with its settings."""
+    from topiarist.methods import Distinctiveness, Genetic, GeneticFront
+
+    if given["method"] == "genetic-front":
+        return GeneticFront(**{name: given[name] for name in SEARCH})
+    if given["method"] == "genetic":
+        names = [name for name in OF_METHOD["genetic"] if not (given["published"] and name == "judged_on")]
+        return Genetic(**{name: given[name] for name in names})
+    return Distinctiveness(
+        angle_degrees=given["angle"],
+        keep_fraction=given["keep"],
+        **{name: given[name] for name in ("published", "pairs", "rounds", "multiple_of")},
+    )
+
+
+def make_budget(given: Mapping[str, Any]) -> "Budget | None":
+    """Give the budget, None where nothing is limited."""
+    from topiarist.measurement import Budget
+    from topiarist.measurement.budget import parse_kb
+
+    budget = Budget(
+        size_kb=None if given["size"] is None else parse_kb(given["size"]),
+        parameters=given["max_parameters"],
+        macs=given["max_macs"],
+        latency_ms=given["max_latency"],
+        allowed_loss=given["max_drop"],
+    )
+    return None if budget == Budget() else budget
+
+
+def make_retraining(given: Mapping[str, Any]) -> "FineTuning | Rewinding | None":
+    """Give what follows the cut."""
+    from topiarist.methods import FineTuning, Rewinding
+    from topiarist.training import Distillation
+
+    teacher = Distillation() if given["distil"] else None
+    if given["finetune"] is not None:
+        return FineTuning(epochs=given["finetune"], learning_rate=given["finetune_lr"], distillation=teacher)
+    if given["rewind"] is not None:
+        return Rewinding(epoch=given["rewind"], weights=given["early"] is not None, distillation=teacher)
+    return None
+
+
+def show_outcome(result: Mapping[str, Any]) -> None:
+    """Print what a person wants to know: before and after, side by side."""
+    from rich.table import Table
+
+    before, after = result["before"], result["after"]
+    print_rows({"model": result["model"], "data": result["data"], "method": result["method"]})
+    table = Table(box=None, pad_edge=False)
+    for heading in ("", "before", "after", ""):
+        table.add_column(heading, justify="right" if heading else "left")
+    for row in compared(before, after):
+        table.add_row(*row)
+    for name, units in result["units"].items():
+        table.add_row(f"units of {name}", str(units["before"]), str(units["after"]), "")
+    console().print(table)
+    print_rows({"why": "\n".join(result["reasons"])} | ({"saved": result["out"]} if result["out"] else {}))
+
+
+def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Give the rows of the table: a figure, before, after, and what that means."""
+    points = 100 * (after["accuracy"] - before["accuracy"])
+    return [
+        ("accuracy", f"{before['accuracy']:.2%}", f"{after['accuracy']:.2%}", f"{points:+.2f} points"),
+        ("parameters", f"{before['parameters']:,}", f"{after['parameters']:,}", times(before, after, "parameters")),
+        ("KB on disk", f"{before['file_kb']:.1f}", f"{after['file_kb']:.1f}", times(before, after, "file_kb")),
+        ("MACs", f"{before['macs']:,}", f"{after['macs']:,}", times(before, after, "macs")),
+        (
+            "ms a sample",
+            f"{before['latency_ms']:.3f}",
+            f"{after['latency_ms']:.3f}",
+            times(before, after, "latency_ms", "faster"),
+        ),
+    ]
+
+
+def times(before: Mapping[str, Any], after: Mapping[str, Any], name: str, word: str = "smaller") -> str:
+    """Say how many times smaller, or faster, a network has become."""
+    return f"{before[name] / after[name]:.1f} × {word}"

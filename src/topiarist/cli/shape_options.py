@@ -1,0 +1,92 @@
+"""The options of `topiarist shape`, in panels: the method, the budget, training after the cut."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+DISTINCTIVENESS, GENETIC, BUDGET, AFTER = "Distinctiveness", "Genetic", "The budget", "After the cut"
+
+Method = Annotated[
+    Literal["distinctiveness", "genetic", "genetic-front"], typer.Option("--method", help="What decides.")
+]
+Published = Annotated[bool, typer.Option("--published", help="As the method's paper has it, to the letter.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Where to save the network (.safetensors).")]
+Rounds = Annotated[int, typer.Option("--rounds", min=1, help="Cut in so many steps, with training between.")]
+MultipleOf = Annotated[int, typer.Option("--multiple-of", min=1, help="Keep widths to multiples of this.")]
+
+Angle = Annotated[
+    float | None,
+    typer.Option("--angle", rich_help_panel=DISTINCTIVENESS, help="Units nearer than this to others go: 0 to 90°."),
+]
+Keep = Annotated[
+    float | None,
+    typer.Option("--keep", rich_help_panel=DISTINCTIVENESS, help="Fraction of the units of each layer that stays."),
+]
+Pairs = Annotated[
+    Literal["in order", "most similar first"],
+    typer.Option("--pairs", rich_help_panel=DISTINCTIVENESS, help="Published: in which order pairs are visited."),
+]
+
+Penalty = Annotated[
+    float, typer.Option("--penalty", rich_help_panel=GENETIC, help="λ: what size costs beside accuracy.")
+]
+Fitness = Annotated[
+    Literal["relative", "absolute", "refitted"],
+    typer.Option(
+        "--fitness",
+        rich_help_panel=GENETIC,
+        help="Accuracy minus λ times the share of units (relative), or their number (absolute); refitted: the latter, "
+        "with the last layer refitted to each subset, which ends at the same size from any start.",
+    ),
+]
+Population = Annotated[int, typer.Option("--population", min=2, rich_help_panel=GENETIC, help="Individuals.")]
+JudgedOn = Annotated[
+    Literal["held-out", "training"],
+    typer.Option("--judged-on", rich_help_panel=GENETIC, help="Validation samples, or those of training."),
+]
+Generations = Annotated[int, typer.Option("--generations", min=1, rich_help_panel=GENETIC, help="At most so many.")]
+
+Size = Annotated[
+    str | None, typer.Option("--budget", metavar="SIZE", rich_help_panel=BUDGET, help="File size: 500kB, 1.5MB.")
+]
+MaxParameters = Annotated[
+    int | None, typer.Option("--max-parameters", min=1, rich_help_panel=BUDGET, help="At most so many parameters.")
+]
+MaxMacs = Annotated[
+    int | None, typer.Option("--max-macs", min=1, rich_help_panel=BUDGET, help="Multiply-accumulates a sample.")
+]
+MaxLatency = Annotated[
+    float | None, typer.Option("--max-latency", metavar="MS", rich_help_panel=BUDGET, help="Milliseconds a sample.")
+]
+MaxDrop = Annotated[
+    float | None,
+    typer.Option("--max-drop", rich_help_panel=BUDGET, help="Accuracy that may be lost on validation data: 0.01."),
+]
+
+Finetune = Annotated[
+    int | None, typer.Option("--finetune", min=1, metavar="EPOCHS", rich_help_panel=AFTER, help="Fine-tune so long.")
+]
+FinetuneRate = Annotated[float, typer.Option("--finetune-lr", rich_help_panel=AFTER, help="Highest rate of it.")]
+Distil = Annotated[
+    bool,
+    typer.Option("--distil/--no-distil", rich_help_panel=AFTER, help="Also learn what the uncut network answers."),
+]
+Rewind = Annotated[
+    int | None,
+    typer.Option(
+        "--rewind",
+        min=0,
+        metavar="EPOCH",
+        rich_help_panel=AFTER,
+        help="Repeat the original training from this epoch on, with its learning rates.",
+    ),
+]
+Early = Annotated[
+    Path | None,
+    typer.Option(
+        "--early",
+        rich_help_panel=AFTER,
+        help="With --rewind: start from the weights in this file, those of that epoch (train --until-epoch).",
+    ),
+]

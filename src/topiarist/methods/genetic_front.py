@@ -1,0 +1,107 @@
+"""The whole front of accuracy against size in one run: NSGA-II (Deb et al., 2002) over the units of a network."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy
+from pydantic import Field
+
+from topiarist.errors import ModelError
+from topiarist.evolution import FrontSettings, evolve_front, knee
+from topiarist.methods.judging import Evaluator, Subject, evaluator_for, judged_on_training, removal, subject_of
+from topiarist.methods.readout import Bits, Floats
+from topiarist.methods.task import Proposal, Task
+from topiarist.randomness import array_generator
+from topiarist.settings import Settings
+
+OUT_OF_REACH = 1e6
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """A subset of units that no other beats: accuracy in per cent on the samples judged, parameters, units by space."""
+
+    accuracy: float
+    parameters: int
+    units: dict[str, int]
+    bits: Bits
+
+
+class GeneticFront(Settings):
+    """Search all sizes at once; of the front, `shape` takes the most accurate network within its budget, or the knee.
+
+    `refitted`: accuracy is that after a least-squares refit of the last layer, where that reads the units. The search
+    ends when the front has not moved for `patience` generations.
+    """
+
+    judged_on: Literal["held-out", "training"] = "held-out"
+    refitted: bool = False
+    population: int = Field(default=100, ge=2)
+    generations: int = Field(default=100, ge=1)
+    patience: int | None = Field(default=10, ge=1)
+    spaces: tuple[str, ...] | None = None
+
+    @property
+    def rounds(self) -> int:
+        """One search."""
+        return 1
+
+    @property
+    def stops_itself(self) -> bool:
+        """A budget's limits choose among the front."""
+        return False
+
+    def front(self, task: Task) -> list[FrontPoint]:
+        """Give the front, from the smallest network to the most accurate."""
+        return self._search(self._subject(task), task.seed)
+
+    def propose(self, task: Task) -> Proposal:
+        """Take one network of the front."""
+        subject = self._subject(task)
+        points = self._search(subject, task.seed)
+        within = [point for point in points if subject.excess(point.bits[None])[0] <= 0]
+        if not within:
+            least = points[0].parameters
+            raise ModelError(f"no network of the front keeps the limits: the smallest has {least:,} parameters")
+        costs = [(-point.accuracy, point.parameters) for point in within]
+        chosen = within[-1] if task.limits else within[knee(costs)]
+        reason = (
+            f"of {len(points)} networks on the front, from {points[0].parameters:,} parameters and"
+            f" {points[0].accuracy:.1f} % to {points[-1].parameters:,} and {points[-1].accuracy:.1f} %,"
+            f" the {'most accurate within the limits' if task.limits else 'knee'}: {chosen.accuracy:.1f} %"
+        )
+        return Proposal(removal(subject, chosen.bits, refit=True), (reason,))
+
+    def _subject(self, task: Task) -> Subject:
+        return subject_of(task, self.spaces, training=judged_on_training(task, self.judged_on))
+
+    def _search(self, subject: Subject, seed: int) -> list[FrontPoint]:
+        evaluator = evaluator_for([subject], refitted=self.refitted)
+        settings = FrontSettings(
+            population=self.population, generations=self.generations, patience=self.patience, density=(0.02, 1.0)
+        )
+        random = array_generator(seed, "genetic front")
+        found = evolve_front(lambda bits: objectives(subject, evaluator, bits), subject.bits, random, settings)
+        reachable = found.objectives[:, 0] < OUT_OF_REACH
+        points = [
+            FrontPoint(
+                accuracy=float(100 - error),
+                parameters=round(parameters),
+                units={name: int(kept.sum()) for name, kept in subject.by_space(bits)},
+                bits=bits,
+            )
+            for bits, (error, parameters) in zip(found.bits[reachable], found.objectives[reachable], strict=True)
+        ]
+        return sorted(points, key=lambda point: point.parameters)
+
+
+def objectives(subject: Subject, evaluator: Evaluator, bits: Bits) -> Floats:
+    """Give errors in per cent and parameters (n, 2) of subsets (n, n_bits); one without units is out of reach."""
+    widths = {name: kept.sum(axis=1) for name, kept in subject.by_space(bits)}
+    possible = numpy.logical_and.reduce([counts > 0 for counts in widths.values()])
+    found = numpy.full((len(bits), 2), OUT_OF_REACH)
+    if possible.any():
+        rows = numpy.zeros(int(possible.sum()), dtype=numpy.intp)
+        found[possible, 0] = 100 - evaluator.accuracy(rows, bits[possible])
+        found[possible, 1] = subject.costs.parameters({name: counts[possible] for name, counts in widths.items()})
+    return found
