@@ -165,7 +165,7 @@ def test_what_cannot_be_shown_is_one_line(command: Run, finished: Path, words: t
         ('data = "iris"\nseeds = 0\n', 2, "seeds"),
         ('data = "iris"\n[grid]\n"training.epochs" = [1, -1]\n', 3, "grid.training.epochs"),
         ('data = "iris"\n[training]\nepoch = 1\n', 3, "training.epoch: there is no such setting"),
-        ('data = "iris"\n[[methods]]\nname = "none"\n[[methods]]\nname = "cut"\n', 4, "methods.1"),
+        ('data = "iris"\n[[methods]]\nname = "none"\n[[methods]]\nname = "cut"\n', 4, "methods.1.keep"),
         ("data = iris\n", None, "is not TOML"),
         ('data = "nowhere.csv"\n', None, "cannot read nowhere.csv"),
         ('data = "iris"\n[grid]\n"model.activation" = ["relu", "rely"]\n', None, "configuration 'activation rely'"),

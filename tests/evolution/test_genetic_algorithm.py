@@ -104,9 +104,7 @@ def deap_best(weighing: Weighing, settings: GeneticSettings, seed: int) -> float
     for number in range(settings.generations + 1):
         if number:
             chosen = tools.selTournament(population, len(population) - len(hall.items), settings.tournament)
-            children = algorithms.varAnd(
-                chosen, toolbox, settings.crossover_probability, settings.mutation_probability
-            )
+            children = algorithms.varAnd(chosen, toolbox, settings.crossover_probability, settings.mutation_probability)
             population = children + list(hall.items)
         for one in population:
             one.fitness.values = (float(weighing.weights[0] @ numpy.array(one)),)

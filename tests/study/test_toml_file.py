@@ -102,7 +102,7 @@ def test_a_file_and_a_call_declare_the_same(tmp_path: Path) -> None:
             6,
             "variants.1.model.hidden.0",
         ),
-        (['data = "iris"', "[[methods]]", 'name = "none"', "[[methods]]", 'name = "cut"'], 4, "methods.1"),
+        (['data = "iris"', "[[methods]]", 'name = "none"', "[[methods]]", 'name = "cut"'], 4, "methods.1.keep"),
         (['data = "iris"', "[[methods]]", "", 'name = "cut"', "keep = 7"], 5, "methods.0.keep"),
         (['data = "iris"', 'methods = [{ name = "cut", keep = 7 }]'], 2, "methods.0.keep"),
         (['data = "iris"', "[base]", "epochs = 1"], 2, "base.classes"),

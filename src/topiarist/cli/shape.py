@@ -10,7 +10,6 @@ from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, 
 from topiarist.cli.output import console, emit, print_rows, waiting
 
 if TYPE_CHECKING:
-
     from topiarist.measurement import Budget
     from topiarist.methods import FineTuning, Method, Rewinding
 

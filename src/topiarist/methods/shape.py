@@ -15,7 +15,7 @@ from topiarist.measurement import Budget, BudgetError, measure
 from topiarist.measurement.budget import Footprint, footprint
 from topiarist.methods.candidates import Candidate, first_limits, smallest, within
 from topiarist.methods.outcome import Outcome, widths
-from topiarist.methods.retraining import FineTuning, Rewinding, retrain
+from topiarist.methods.retraining import FineTuning, Rewinding, copied_with_edits, retrain
 from topiarist.methods.task import Limits, Method, Score, Task
 from topiarist.models import attach, card_for
 from topiarist.models.evaluation import evaluating, numbers_of, placed
@@ -54,6 +54,47 @@ def shape(
     better, is what decisions go by (unless given, accuracy on the validation part), `calibration` are inputs that show
     what units do (unless given, those of the training part).
     """
+    found = cut_to_shape(
+        model,
+        data,
+        method,
+        budget=budget,
+        retraining=retraining,
+        early=early,
+        finetune=finetune,
+        score=score,
+        calibration=calibration,
+        seed=seed,
+    )
+    before, after = (measure(network, data, latency=latency) for network in (model, found.model))
+    sample = placed(first_sample(data.train), numbers_of(model))
+    anatomies = (anatomy(network, sample, partial=True) for network in (model, found.model))
+    return Outcome(
+        model=found.model,
+        plan=new_edits(model, found.model),
+        before=before,
+        after=after,
+        units=widths(*anatomies),
+        score=found.score,
+        reasons=found.reasons,
+        histories=found.histories,
+    )
+
+
+def cut_to_shape(
+    model: nn.Module,
+    data: Data,
+    method: Method,
+    *,
+    budget: Budget | None = None,
+    retraining: FineTuning | Rewinding | None = None,
+    early: nn.Module | None = None,
+    finetune: Finetune | None = None,
+    score: Score | None = None,
+    calibration: Calibration | None = None,
+    seed: int = 0,
+) -> "Shaped":
+    """Do what `shape` does, without measuring what came of it."""
     job = Job(
         whole=model,
         data=data,
@@ -69,8 +110,18 @@ def shape(
     job.check()
     if score is None and job.budget.allowed_loss is not None and not len(data.validation):
         note = "there is no validation part: what is lost is judged on the training part, which flatters"
-        warnings.warn(note, TopiaristWarning, stacklevel=2)
-    return job.run(latency=latency)
+        warnings.warn(note, TopiaristWarning, stacklevel=3)
+    return job.run()
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A network that was cut, its score before and after, why it is as it is, and how it was trained again."""
+
+    model: nn.Module
+    score: tuple[float, float]
+    reasons: tuple[str, ...]
+    histories: tuple[History, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,8 +156,8 @@ class Job:
         """Give one sample as the network reads it."""
         return placed(first_sample(self.data.train), numbers_of(self.whole))
 
-    def run(self, *, latency: bool) -> Outcome:
-        """Cut, and train again, in as many rounds as the method has; then measure."""
+    def run(self) -> Shaped:
+        """Cut, and train again, in as many rounds as the method has."""
         whole_score = scored(self.score, self.whole)
         network, reasons, histories = self.whole, list[str](), list[History]()
         for left in range(self.method.rounds, 0, -1):
@@ -117,18 +168,7 @@ class Job:
         final_score = scored(self.score, network)
         self.check_loss(whole_score, final_score)
         attach(network, card_for(network, self.data))
-        before, after = (measure(model, self.data, latency=latency) for model in (self.whole, network))
-        anatomies = (anatomy(model, self.sample, partial=True) for model in (self.whole, network))
-        return Outcome(
-            model=network,
-            plan=new_edits(self.whole, network),
-            before=before,
-            after=after,
-            units=widths(*anatomies),
-            score=(whole_score, final_score),
-            reasons=tuple(reasons),
-            histories=tuple(histories),
-        )
+        return Shaped(network, (whole_score, final_score), tuple(reasons), tuple(histories))
 
     def cut(self, network: nn.Module, share: float, whole_score: float) -> Candidate:
         """Make one cut, a share of the way that is left, and train again."""
@@ -201,7 +241,7 @@ class Job:
 
 def unchanged(network: nn.Module, now: Footprint) -> Candidate:
     """Give the network as it is, where nothing can go."""
-    return Candidate(network, ("nothing can go within the loss allowed",), now)
+    return Candidate(copied_with_edits(network), ("nothing can go within the loss allowed",), now)
 
 
 def new_edits(before: nn.Module, after: nn.Module) -> Plan:

@@ -10,23 +10,27 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from topiarist.data import Data, Part
-from topiarist.errors import SettingsError, TopiaristWarning
+from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.measurement import measure
+from topiarist.methods import Distinctiveness, Rewinding
+from topiarist.methods.shape import cut_to_shape
 from topiarist.models import mlp
 from topiarist.models.code import build_by_code
+from topiarist.models.evaluation import numbers_of, placed
 from topiarist.parallel import describe
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
 from topiarist.study.declaration import Cell, canonical
 from topiarist.study.samples import Samples
-from topiarist.study.settings import CellSettings, MethodSettings
-from topiarist.surgery import choose_units, remove
+from topiarist.study.settings import CellSettings
+from topiarist.study.treatments import Cut, Treatment
 from topiarist.tracing import anatomy
 from topiarist.training import History, TrainConfig, monte_carlo, reuse, train_many, train_phases
-from topiarist.training.inference import part_logits
+from topiarist.training.inference import first_sample, part_logits
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
 
 PACKAGES = ("topiarist", "torch", "numpy")
@@ -70,7 +74,7 @@ def run_stack(stack: Stack, samples: Samples) -> StackResult:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)
         trained = train_cells(first_of_each_training(stack.cells), samples)
-        results, failures = judge_all(stack, trained)
+        results, failures = judge_all(stack, trained, train_early(stack.cells, samples))
     return StackResult(
         results=results,
         failures=failures,
@@ -99,6 +103,27 @@ def train_cells(cells: Sequence[Cell], samples: Samples) -> dict[str, tuple[nn.M
         histories = train_many(models, datas, configs)
     keys = [cell.training_key for cell in cells]
     return dict(zip(keys, zip(models, datas, histories, strict=True), strict=True))
+
+
+def train_early(cells: Sequence[Cell], samples: Samples) -> dict[tuple[str, int], nn.Module]:
+    """Train the networks of early epochs, to which some methods rewind the weights."""
+    found: dict[tuple[str, int], nn.Module] = {}
+    for epoch in sorted({epoch for epoch in map(rewound_epoch, cells) if epoch is not None}):
+        some = first_of_each_training([cell for cell in cells if rewound_epoch(cell) == epoch])
+        datas = [samples.of(cell) for cell in some]
+        models = start_networks(some, datas, samples)
+        train_many(models, datas, [train_config(cell).model_copy(update={"until_epoch": epoch}) for cell in some])
+        found |= {(cell.training_key, epoch): model for cell, model in zip(some, models, strict=True)}
+    return found
+
+
+def rewound_epoch(cell: Cell) -> int | None:
+    """Give the epoch to whose weights a cell's method rewinds, where it does."""
+    match cell.settings.method:
+        case Treatment(retraining=Rewinding(weights=True, epoch=epoch)):
+            return epoch
+        case _:
+            return None
 
 
 def start_networks(cells: Sequence[Cell], datas: Sequence[Data], samples: Samples) -> list[nn.Module]:
@@ -154,21 +179,24 @@ def joined(histories: Sequence[History]) -> History:
 
 
 def judge_all(
-    stack: Stack, trained: Mapping[str, tuple[nn.Module, Data, History]]
+    stack: Stack, trained: Mapping[str, tuple[nn.Module, Data, History]], early: Mapping[tuple[str, int], nn.Module]
 ) -> tuple[tuple[CellResult, ...], dict[str, str]]:
     """Judge every cell; a method that cannot do its work costs its own cell and no other."""
     results, failures = [], {}
     for cell in stack.cells:
         try:
-            results.append(judge(cell, *trained[cell.training_key], stack.keep_models))
+            start = early.get((cell.training_key, rewound_epoch(cell) or 0))
+            results.append(judge(cell, *trained[cell.training_key], start, stack.keep_models))
         except Exception as error:  # whatever a method raises is the cell's result
             failures[cell.hash] = describe(error)
     return tuple(results), failures
 
 
-def judge(cell: Cell, model: nn.Module, data: Data, history: History, keep_model: bool) -> CellResult:
+def judge(
+    cell: Cell, model: nn.Module, data: Data, history: History, early: nn.Module | None, keep_model: bool
+) -> CellResult:
     """Treat a trained network as the cell says, and measure what comes out."""
-    treated = treat(model, data, cell.settings.method)
+    treated = treat(cell, model, data, early)
     figures = measure(treated, data, latency=cell.latency).to_json()
     passes = cell.settings.prediction.monte_carlo
     if passes is not None:
@@ -177,6 +205,7 @@ def judge(cell: Cell, model: nn.Module, data: Data, history: History, keep_model
     figures |= {
         "train_accuracy": accuracy(*part_logits(treated, data.train)),
         "validation_accuracy": None if kept is None else kept.validation_accuracy,
+        "units": units_of(treated, data),
         "train_samples": len(data.train),
         "epochs": len(history.epochs),
         "kept_epoch": history.kept_epoch,
@@ -190,17 +219,26 @@ def judge(cell: Cell, model: nn.Module, data: Data, history: History, keep_model
     )
 
 
-def treat(model: nn.Module, data: Data, method: MethodSettings) -> nn.Module:
-    """Apply the method to a trained network."""
-    if method.keep is None:
-        return model
-    if not isinstance(data.train, Part):
-        raise SettingsError("the method 'cut' needs samples in memory")
-    example, x = data.train.x[:2], data.train.x
-    spaces = anatomy(model, example).free
-    keep = {name: max(1, round(method.keep * space.size)) for name, space in spaces.items()}
-    units = choose_units(model, example, keep=keep, calibration=x)
-    return remove(model, example, units=units, calibration=x)
+def treat(cell: Cell, model: nn.Module, data: Data, early: nn.Module | None) -> nn.Module:
+    """Apply the cell's method to a trained network."""
+    match cell.settings.method:
+        case Cut(keep=keep):
+            return cut_to_shape(model, data, Distinctiveness(keep_fraction=keep), seed=cell.training_seed).model
+        case Treatment(budget=budget, retraining=retraining) as method:
+            return cut_to_shape(
+                model, data, method, budget=budget, retraining=retraining, early=early, seed=cell.training_seed
+            ).model
+        case _:
+            return model
+
+
+def units_of(model: nn.Module, data: Data) -> int | None:
+    """Count the units of all spaces that can change; None where the network cannot be looked at."""
+    try:
+        found = anatomy(model, placed(torch.cat([first_sample(data.train)] * 2), numbers_of(model)), partial=True)
+    except ModelError:
+        return None
+    return sum(space.size for space in found.free.values())
 
 
 def stochastic_figures(model: nn.Module, data: Data, passes: int, seed: int) -> dict[str, float]:

@@ -1,12 +1,13 @@
 """What a cell of a study is made of: data, network, training, method and prediction, each checked where it is made."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from topiarist.data import Scaling, SplitRule
 from topiarist.settings import Settings
+from topiarist.study.treatments import AnyTreatment, NoTreatment, treatment
 from topiarist.training import Phase, TrainConfig
 
 RULE = SplitRule()
@@ -91,23 +92,6 @@ class BaseSettings(Settings):
     add: tuple[int, ...] = ()
 
 
-class MethodSettings(Settings):
-    """What is done to the trained network.
-
-    Nothing; or "cut", by which each hidden layer keeps a fraction of its units, those that make up best for the others,
-    and the layers that read them are refitted on the training samples.
-    """
-
-    name: Literal["none", "cut"] = "none"
-    keep: float | None = Field(default=None, gt=0, le=1)
-
-    @model_validator(mode="after")
-    def _a_cut_says_how_much(self) -> "MethodSettings":
-        if (self.name == "cut") != (self.keep is not None):
-            raise ValueError("the method 'cut', and it alone, needs the fraction of units to keep")
-        return self
-
-
 class PredictionSettings(Settings):
     """How test samples are predicted: by one pass, or by the mean of `monte_carlo` passes with dropout switched on."""
 
@@ -121,15 +105,15 @@ class CellSettings(Settings):
     model: ModelSettings = ModelSettings()
     training: TrainingSettings = TrainingSettings()
     base: BaseSettings | None = None
-    method: MethodSettings = MethodSettings()
+    method: AnyTreatment = NoTreatment()
     prediction: PredictionSettings = PredictionSettings()
 
 
-SECTIONS: dict[str, type[Settings]] = {
+SECTIONS: dict[str, Callable[..., Settings]] = {
     "data": DataSettings,
     "model": ModelSettings,
     "training": TrainingSettings,
     "base": BaseSettings,
-    "method": MethodSettings,
+    "method": treatment,
     "prediction": PredictionSettings,
 }
