@@ -21,8 +21,8 @@ def test_mean_and_spread_are_those_of_the_values_that_are_there(runs: list[Run])
         for epoch, value in enumerate(run, start=1):
             if value is not None and math.isfinite(value):
                 there.setdefault(epoch, []).append(value)
-    assert curve.epochs.tolist() == sorted(there)
-    for epoch, mean, spread in zip(curve.epochs, curve.mean, curve.spread, strict=True):
+    assert curve.x.tolist() == sorted(there)
+    for epoch, mean, spread in zip(curve.x, curve.mean, curve.spread, strict=True):
         values = there[int(epoch)]
         assert mean == pytest.approx(np.mean(values), abs=1e-6)
         if len(values) == 1:

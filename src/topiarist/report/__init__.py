@@ -1,6 +1,6 @@
 """Reports: figures, tables and one self-contained page, made from plain records."""
 
-from topiarist.report.figures import differences, learning_curves, pareto_figure
+from topiarist.report.figures import differences, learning_curves, pareto_figure, sweep_curves
 from topiarist.report.page import Section, Table, render_page
 from topiarist.report.tables import TableForm, format_table
 
@@ -13,4 +13,5 @@ __all__ = [
     "learning_curves",
     "pareto_figure",
     "render_page",
+    "sweep_curves",
 ]
