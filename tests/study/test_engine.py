@@ -297,7 +297,7 @@ def test_a_method_that_fails_does_not_take_the_training_down(tmp_path: Path, mon
     def refuse(*_: object, **__: object) -> None:
         raise TopiaristError("cannot be cut")
 
-    monkeypatch.setattr("topiarist.study.job.cut_to_shape", refuse)
+    monkeypatch.setattr("topiarist.study.treating.cut_together", refuse)
     results = Study(data="iris", training={"epochs": 1}, methods=[{}, {"name": "cut", "keep": 0.5}]).run(tmp_path)
     assert results.cells["state"].tolist() == ["done", "failed"]
 

@@ -75,6 +75,30 @@ def waiting(what: str) -> Iterator[None]:
 
 
 @contextmanager
+def count_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Give something to call with how many are done and how many there are; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    bar = Progress(console=Console(stderr=True), transient=True)
+    task = bar.add_task(what, total=None, visible=False)
+
+    def show(done: int, total: int) -> None:
+        bar.start()
+        bar.update(task, completed=done, total=total, visible=True)
+        if done >= total:
+            bar.stop()
+
+    try:
+        yield show
+    finally:
+        bar.stop()
+
+
+@contextmanager
 def epoch_bar(epochs: int, what: str) -> Iterator[Callable[[int, Any], None] | None]:
     """Give something to call after each epoch: a bar with the time left on a terminal, nothing in a pipe."""
     if not sys.stderr.isatty():

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
-from topiarist.cli.output import InterruptionError, console, emit
+from topiarist.cli.output import InterruptionError, console, count_bar, emit
 from topiarist.cli.study_output import ended_by_signals, study_bar
 
 app = typer.Typer(help="Run a published system as a ready-made study.", no_args_is_help=True)
@@ -55,6 +55,64 @@ def practices_command(
     except KeyboardInterrupt:
         raise InterruptionError("interrupted: run the same command again to go on") from None
     emit(found, as_json=as_json, show=show_findings)
+
+
+@app.command("faces")
+def faces_command(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, tables, figures and ledger go.")],
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="The .xlsx of descriptors, or a folder of pictures; a stand-in unless given."),
+    ] = None,
+    target: Target = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer folds, sizes and angles: a first look.")] = False,
+    align: Annotated[bool, typer.Option("--align", help="Level pictures by the eyes before the crop.")] = False,
+    augment: Annotated[
+        int, typer.Option("--augment", min=0, metavar="COPIES", help="Changed copies of each picture, for training.")
+    ] = 0,
+    missing: Annotated[
+        Literal["whole", "skip"],
+        typer.Option("--missing", help="Where no face is found: take the whole picture, or leave it out."),
+    ] = "whole",
+    seed: Seed = 0,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    as_json: AsJson = False,
+) -> None:
+    """Reproduce distinctiveness and genetic pruning of networks that tell expressions apart, and add ours.
+
+    Example: topiarist reproduce faces --quick --out faces
+    """
+    from topiarist.recipes.faces_data import Pictures
+    from topiarist.recipes.reproduce_faces import reproduce_faces
+
+    try:
+        with ended_by_signals(), count_bar("pictures") as on_image, study_bar("faces") as on_progress:
+            found = reproduce_faces(
+                out,
+                location=data,
+                target=target,
+                pictures=Pictures(align=align, missing=missing, copies=augment),
+                quick=quick,
+                seed=seed,
+                workers=workers,
+                cluster=cluster,
+                on_image=on_image,
+                on_progress=on_progress,
+            )
+    except KeyboardInterrupt:
+        raise InterruptionError("interrupted: run the same command again to go on") from None
+    emit(found, as_json=as_json, show=show_faces)
+
+
+def show_faces(found: Mapping[str, Any]) -> None:
+    """Print what came out, and where the rest is."""
+    for note in found["notes"]:
+        typer.echo(note)
+    typer.echo(found["summary"])
+    if found["failed"]:
+        typer.echo(f"{found['failed']} cells failed: topiarist study status {Path(found['page']).parent / 'study'}")
+    typer.echo(f"page: {found['page']}  tables: {found['tables']}  figures: {found['figures']}")
 
 
 def show_findings(found: Mapping[str, Any]) -> None:

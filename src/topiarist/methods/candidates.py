@@ -23,11 +23,10 @@ CLOSER = 0.97
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network, why it is as it is, and what it takes; `history` where it was trained again."""
+    """A network, why it is as it is, and how it was trained again, where it was."""
 
     model: nn.Module
     reasons: tuple[str, ...]
-    footprint: Footprint
     history: History | None = None
 
 
@@ -50,18 +49,25 @@ def first_limits(budget: Budget, now: Footprint, bytes_each: int) -> dict[Measur
     return limits
 
 
-def within(budget: Budget, make: Make, limits: dict[Measure, int], costs: Costs) -> Candidate:
+def within(
+    budget: Budget,
+    make: Make,
+    weigh: Callable[[nn.Module], Footprint],
+    limits: dict[Measure, int],
+    costs: Costs,
+) -> Candidate:
     """Make a network that keeps within a budget, tightening limits until it does."""
     fewest: dict[Measure, int] = {name: getattr(costs, name)(dict.fromkeys(costs.widths, 1)) for name in WORST}
     for _ in range(TRIES):
         settled = {name: max(limit, fewest[name]) for name, limit in limits.items()}
         candidate = make(settled)
-        excess = budget.excess(candidate.footprint)
+        found = weigh(candidate.model)
+        excess = budget.excess(found)
         if excess is None:
             return candidate
         if all(settled[name] == fewest[name] for name in settled):
             break
-        limits = tightened(settled, excess, candidate.footprint)
+        limits = tightened(settled, excess, found)
     raise BudgetError(f"the budget cannot be met: the nearest network has {excess}")
 
 

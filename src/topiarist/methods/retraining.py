@@ -1,6 +1,7 @@
 """After the cut: fine-tuning, or rewinding the learning rate or the weights (Renda, Frankle and Carbin, 2020)."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import torch
@@ -15,7 +16,7 @@ from topiarist.randomness import child_seed
 from topiarist.settings import Settings
 from topiarist.surgery.applying import rebuild
 from topiarist.surgery.plan import Plan, attach_plan, plan_of
-from topiarist.training import Distillation, History, TrainConfig, train
+from topiarist.training import Distillation, History, TrainConfig, train_many
 from topiarist.training.config import OptimizerName
 
 
@@ -72,24 +73,34 @@ def remembered_training(model: nn.Module) -> TrainConfig:
     return TrainConfig(**known)
 
 
-def retrain(
-    whole: nn.Module,
-    cut: nn.Module,
-    data: Data,
-    retraining: FineTuning | Rewinding,
-    *,
-    early: nn.Module | None,
-    seed: int,
-) -> tuple[nn.Module, History]:
-    """Give a trained copy of a network that was cut from a whole one, and what happened."""
-    config = training_of(whole, retraining, seed)
-    rewound = isinstance(retraining, Rewinding) and retraining.weights
-    if rewound and early is None:
-        raise SettingsError("rewinding the weights needs the network of the early epoch: give it as early")
-    network = rewind(whole, cut, early) if rewound and early is not None else copied_with_edits(cut)
-    history = train(network, data, config, teacher=None if config.distillation is None else whole)
-    attach(network, replace(card_of(network), training=card_of(whole).training))
-    return network, history
+@dataclass(frozen=True, kw_only=True)
+class Pupil:
+    """A network that was cut from a whole one, to be trained again; `early` is what its weights are rewound to."""
+
+    whole: nn.Module
+    cut: nn.Module
+    data: Data
+    early: nn.Module | None
+    seed: int
+
+    def start(self, retraining: FineTuning | Rewinding) -> nn.Module:
+        """Give the network that training begins with."""
+        if not (isinstance(retraining, Rewinding) and retraining.weights):
+            return copied_with_edits(self.cut)
+        if self.early is None:
+            raise SettingsError("rewinding the weights needs the network of the early epoch: give it as early")
+        return rewind(self.whole, self.cut, self.early)
+
+
+def retrain(pupils: Sequence[Pupil], retraining: FineTuning | Rewinding) -> list[tuple[nn.Module, History]]:
+    """Give trained copies of networks, and what happened; those of one shape are trained as one."""
+    configs = [training_of(pupil.whole, retraining, pupil.seed) for pupil in pupils]
+    networks = [pupil.start(retraining) for pupil in pupils]
+    teachers = None if retraining.distillation is None else [pupil.whole for pupil in pupils]
+    histories = train_many(networks, [pupil.data for pupil in pupils], configs, teachers=teachers)
+    for network, pupil in zip(networks, pupils, strict=True):
+        attach(network, replace(card_of(network), training=card_of(pupil.whole).training))
+    return list(zip(networks, histories, strict=True))
 
 
 def copied_with_edits(model: nn.Module) -> nn.Module:

@@ -157,8 +157,9 @@ def label_lines(
     # Across in inches from the right edge of the axes, upwards in heights of the axes.
     beside = figure.dpi_scale_trans + ScaledTranslation(1, 0, axes.transAxes)  # type: ignore[arg-type]
     where = blended_transform_factory(beside, axes.transAxes)
+    axes.get_ylim()  # settles the limits, which are computed late
     upwards = axes.transData + axes.transAxes.inverted()
-    ends = [upwards.transform((0, curve.mean[-1]))[1] if curve.x.size else -math.inf for curve in curves]
+    ends = [upwards.transform((curve.x[-1], curve.mean[-1]))[1] if curve.x.size else -math.inf for curve in curves]
     order = sorted(range(len(curves)), key=lambda number: -ends[number])
     places = spread_out([ends[number] for number in order], spacing)
     for number, place in zip(order, places, strict=True):

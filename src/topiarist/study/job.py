@@ -16,8 +16,6 @@ from torch import Tensor, nn
 from topiarist.data import Data, Part
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.measurement import measure
-from topiarist.methods import Distinctiveness, Rewinding
-from topiarist.methods.shape import cut_to_shape
 from topiarist.models import mlp
 from topiarist.models.code import build_by_code
 from topiarist.models.evaluation import numbers_of, placed
@@ -27,7 +25,7 @@ from topiarist.storage import serialise
 from topiarist.study.declaration import Cell, canonical
 from topiarist.study.samples import Samples
 from topiarist.study.settings import CellSettings
-from topiarist.study.treatments import Cut, Treatment
+from topiarist.study.treating import Early, Trained, rewound_epoch, treat_all
 from topiarist.tracing import anatomy
 from topiarist.training import History, TrainConfig, monte_carlo, reuse, train_many, train_phases
 from topiarist.training.inference import first_sample, part_logits
@@ -74,7 +72,8 @@ def run_stack(stack: Stack, samples: Samples) -> StackResult:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)
         trained = train_cells(first_of_each_training(stack.cells), samples)
-        results, failures = judge_all(stack, trained, train_early(stack.cells, samples))
+        early = train_early(stack.cells, samples)
+        results, failures = judge_all(stack, trained, treat_all(stack.cells, trained, early))
     return StackResult(
         results=results,
         failures=failures,
@@ -90,7 +89,7 @@ def first_of_each_training(cells: Sequence[Cell]) -> list[Cell]:
     return list({cell.training_key: cell for cell in reversed(cells)}.values())[::-1]
 
 
-def train_cells(cells: Sequence[Cell], samples: Samples) -> dict[str, tuple[nn.Module, Data, History]]:
+def train_cells(cells: Sequence[Cell], samples: Samples) -> dict[str, Trained]:
     """Train one network a cell, those that can be as one computation."""
     datas = [samples.of(cell) for cell in cells]
     models = start_networks(cells, datas, samples)
@@ -105,9 +104,9 @@ def train_cells(cells: Sequence[Cell], samples: Samples) -> dict[str, tuple[nn.M
     return dict(zip(keys, zip(models, datas, histories, strict=True), strict=True))
 
 
-def train_early(cells: Sequence[Cell], samples: Samples) -> dict[tuple[str, int], nn.Module]:
+def train_early(cells: Sequence[Cell], samples: Samples) -> Early:
     """Train the networks of early epochs, to which some methods rewind the weights."""
-    found: dict[tuple[str, int], nn.Module] = {}
+    found: Early = {}
     for epoch in sorted({epoch for epoch in map(rewound_epoch, cells) if epoch is not None}):
         some = first_of_each_training([cell for cell in cells if rewound_epoch(cell) == epoch])
         datas = [samples.of(cell) for cell in some]
@@ -115,15 +114,6 @@ def train_early(cells: Sequence[Cell], samples: Samples) -> dict[tuple[str, int]
         train_many(models, datas, [train_config(cell).model_copy(update={"until_epoch": epoch}) for cell in some])
         found |= {(cell.training_key, epoch): model for cell, model in zip(some, models, strict=True)}
     return found
-
-
-def rewound_epoch(cell: Cell) -> int | None:
-    """Give the epoch to whose weights a cell's method rewinds, where it does."""
-    match cell.settings.method:
-        case Treatment(retraining=Rewinding(weights=True, epoch=epoch)):
-            return epoch
-        case _:
-            return None
 
 
 def start_networks(cells: Sequence[Cell], datas: Sequence[Data], samples: Samples) -> list[nn.Module]:
@@ -179,24 +169,23 @@ def joined(histories: Sequence[History]) -> History:
 
 
 def judge_all(
-    stack: Stack, trained: Mapping[str, tuple[nn.Module, Data, History]], early: Mapping[tuple[str, int], nn.Module]
+    stack: Stack, trained: Mapping[str, Trained], treated: Mapping[str, nn.Module | Exception]
 ) -> tuple[tuple[CellResult, ...], dict[str, str]]:
     """Judge every cell; a method that cannot do its work costs its own cell and no other."""
     results, failures = [], {}
     for cell in stack.cells:
+        network = treated[cell.hash]
         try:
-            start = early.get((cell.training_key, rewound_epoch(cell) or 0))
-            results.append(judge(cell, *trained[cell.training_key], start, stack.keep_models))
+            if isinstance(network, Exception):
+                raise network
+            results.append(judge(cell, network, *trained[cell.training_key][1:], stack.keep_models))
         except Exception as error:  # whatever a method raises is the cell's result
             failures[cell.hash] = describe(error)
     return tuple(results), failures
 
 
-def judge(
-    cell: Cell, model: nn.Module, data: Data, history: History, early: nn.Module | None, keep_model: bool
-) -> CellResult:
-    """Treat a trained network as the cell says, and measure what comes out."""
-    treated = treat(cell, model, data, early)
+def judge(cell: Cell, treated: nn.Module, data: Data, history: History, keep_model: bool) -> CellResult:
+    """Measure what came of a cell."""
     figures = measure(treated, data, latency=cell.latency).to_json()
     passes = cell.settings.prediction.monte_carlo
     if passes is not None:
@@ -217,19 +206,6 @@ def judge(
         history=canonical(asdict(history)).encode(),
         model=serialise(treated, data=data) if keep_model else None,
     )
-
-
-def treat(cell: Cell, model: nn.Module, data: Data, early: nn.Module | None) -> nn.Module:
-    """Apply the cell's method to a trained network."""
-    match cell.settings.method:
-        case Cut(keep=keep):
-            return cut_to_shape(model, data, Distinctiveness(keep_fraction=keep), seed=cell.training_seed).model
-        case Treatment(budget=budget, retraining=retraining) as method:
-            return cut_to_shape(
-                model, data, method, budget=budget, retraining=retraining, early=early, seed=cell.training_seed
-            ).model
-        case _:
-            return model
 
 
 def units_of(model: nn.Module, data: Data) -> int | None:

@@ -1,0 +1,92 @@
+"""The samples of the faces: a spreadsheet of descriptors, a folder of pictures, or a stand-in."""
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy
+
+from topiarist.data import Source
+from topiarist.data.expression_table import read_expressions
+from topiarist.data.face_stand_in import face_stand_in
+from topiarist.errors import DataError
+from topiarist.features.face_augmentation import Augmentation
+from topiarist.features.faces import FaceSet, describe_faces
+from topiarist.files import write_atomically
+
+COMPONENTS = 5
+FEATURES = "features.npz"
+OnImage = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pictures:
+    """What is done with pictures before they are described."""
+
+    align: bool = False
+    missing: Literal["whole", "skip"] = "whole"
+    copies: int = 0
+
+
+@dataclass(frozen=True)
+class Faces:
+    """Samples, the projection that they need, and whether they stand in for real ones."""
+
+    source: Source
+    projection: tuple[tuple[int, int], ...] | None
+    stand_in: bool
+
+
+def read_faces(
+    location: Path | None,
+    out: Path,
+    *,
+    target: str | None,
+    pictures: Pictures,
+    seed: int,
+    on_image: OnImage | None = None,
+) -> Faces:
+    """Read what the user points at; descriptors of pictures are kept in the folder `out`."""
+    if location is None:
+        return Faces(face_stand_in(), None, stand_in=True)
+    if not location.exists():
+        raise DataError(f"there is no file or folder {location}")
+    if location.is_dir():
+        return described(location, out / FEATURES, target=target, pictures=pictures, seed=seed, on_image=on_image)
+    if location.suffix.lower() != ".xlsx":
+        raise DataError(f"the faces are a folder of pictures or an .xlsx file of descriptors; found {location.name}")
+    return Faces(read_expressions(location), None, stand_in=False)
+
+
+def described(
+    folder: Path, kept: Path, *, target: str | None, pictures: Pictures, seed: int, on_image: OnImage | None
+) -> Faces:
+    """Describe the pictures of a folder, and keep the descriptors for whoever wants to train on them."""
+    found = describe_faces(
+        folder,
+        align=pictures.align,
+        missing=pictures.missing,
+        augmentation=Augmentation(copies=pictures.copies) if pictures.copies else None,
+        target=target,
+        seed=seed,
+        on_image=on_image,
+    )
+    content = io.BytesIO()
+    numpy.savez(content, x=found.descriptors, y=found.labels.astype(str), original=found.originals)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(kept, content.getvalue())
+    return Faces(source_of(folder, found), tuple((width, COMPONENTS) for _, width in found.blocks), stand_in=False)
+
+
+def source_of(folder: Path, found: FaceSet) -> Source:
+    """Give descriptors as samples."""
+    return Source(
+        name=folder.resolve().name,
+        features=found.descriptors,
+        labels=found.labels,
+        originals=found.originals,
+        scaling="unit",
+        notes=found.notes,
+    )

@@ -1,0 +1,79 @@
+"""Applies the methods of a study to the trained networks of a stack: folds of one configuration together."""
+
+from collections.abc import Mapping, Sequence
+
+from torch import nn
+
+from topiarist.data import Data
+from topiarist.measurement import Budget
+from topiarist.methods import Distinctiveness, Rewinding
+from topiarist.methods.jobs import make_job
+from topiarist.methods.shaping import Shaping, cut_together
+from topiarist.study.declaration import Cell
+from topiarist.study.treatments import Cut, NoTreatment, Treatment
+from topiarist.training import History
+
+Trained = tuple[nn.Module, Data, History]
+Early = dict[tuple[str, int], nn.Module]
+
+
+def treat_all(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> dict[str, nn.Module | Exception]:
+    """Give, by the hash of each cell, the network that its method makes, or why it makes none."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(cell.settings.method.model_dump_json(), []).append(cell)
+    found: dict[str, nn.Module | Exception] = {}
+    for group in groups.values():
+        found |= treat_group(group, trained, early)
+    return found
+
+
+def treat_group(
+    cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early
+) -> dict[str, nn.Module | Exception]:
+    """Treat cells of one method as one; where that fails, each alone, so that only the guilty fail."""
+    try:
+        return dict(zip([cell.hash for cell in cells], treat(cells, trained, early), strict=True))
+    except Exception as error:  # whatever a method raises is the cell's result
+        if len(cells) == 1:
+            return {cells[0].hash: error}
+        return {name: result for cell in cells for name, result in treat_group([cell], trained, early).items()}
+
+
+def treat(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> list[nn.Module]:
+    """Apply the method that all these cells have."""
+    networks = [trained[cell.training_key] for cell in cells]
+    if isinstance(cells[0].settings.method, NoTreatment):
+        return [model for model, _, _ in networks]
+    shaping = shaping_of(cells[0])
+    jobs = [
+        make_job(
+            model,
+            data,
+            early=early.get((cell.training_key, rewound_epoch(cell) or 0)),
+            seed=cell.training_seed,
+        )
+        for cell, (model, data, _) in zip(cells, networks, strict=True)
+    ]
+    shaping.check(jobs)
+    return [shaped.model for shaped in cut_together(jobs, shaping)]
+
+
+def shaping_of(cell: Cell) -> Shaping:
+    """Give a cell's method as `shape` takes it."""
+    match cell.settings.method:
+        case Cut(keep=keep):
+            return Shaping(method=Distinctiveness(keep_fraction=keep))
+        case Treatment(budget=budget, retraining=retraining) as method:
+            return Shaping(method=method, budget=budget or Budget(), retraining=retraining)
+        case other:
+            raise AssertionError(f"{other} is no method")
+
+
+def rewound_epoch(cell: Cell) -> int | None:
+    """Give the epoch to whose weights a cell's method rewinds, where it does."""
+    match cell.settings.method:
+        case Treatment(retraining=Rewinding(weights=True, epoch=epoch)):
+            return epoch
+        case _:
+            return None
