@@ -1,6 +1,6 @@
 """`topiarist shape`: cut a saved network by a method, to a budget, and say what it cost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -57,7 +57,7 @@ def shape_command(
     max_drop: option.MaxDrop = None,
     finetune: option.Finetune = None,
     finetune_lr: option.FinetuneRate = 0.002,
-    distil: option.Distil = True,
+    distil: option.Distil = None,
     rewind: option.Rewind = None,
     early: option.Early = None,
     target: Target = None,
@@ -82,7 +82,7 @@ def shape_command(
     check_out(out)
     check_belonging(context, method)
     with named(OPTION_OF):
-        chosen = make_method(context.params)
+        chosen = make_method(context.params, given_options(context))
         budget = make_budget(context.params)
         retraining = make_retraining(context.params)
     network = load_network(model, into)
@@ -100,7 +100,7 @@ def check_belonging(context: typer.Context, method: str) -> None:
     """Refuse options that would have no effect."""
     from topiarist.errors import SettingsError
 
-    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+    given = given_options(context)
     others = {name: owner for owner, names in OF_METHOD.items() for name in names if name not in OF_METHOD[method]}
     strange = next((name for name in given if name in others), None)
     if strange is not None:
@@ -109,18 +109,25 @@ def check_belonging(context: typer.Context, method: str) -> None:
         raise SettingsError("--early belongs to --rewind: say from which epoch on")
     if "rewind" in given and "finetune" in given:
         raise SettingsError("--finetune and --rewind both train the cut network: give one")
+    if "distil" in given and not {"finetune", "rewind"} & set(given):
+        raise SettingsError("--distil and --no-distil belong to --finetune and --rewind: give one of these")
     if "finetune_lr" in given and "finetune" not in given:
         raise SettingsError("--finetune-lr belongs to --finetune: say for how many epochs")
 
 
-def make_method(given: Mapping[str, Any]) -> "Method":
-    """Give the method with its settings."""
+def given_options(context: typer.Context) -> list[str]:
+    """Name the options that stand in the call."""
+    return [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+
+
+def make_method(given: Mapping[str, Any], named: Sequence[str]) -> "Method":
+    """Give the method with its settings; what was not named in the call is left to it where it decides otherwise."""
     from topiarist.methods import Distinctiveness, Genetic, GeneticFront
 
     if given["method"] == "genetic-front":
         return GeneticFront(**{name: given[name] for name in SEARCH})
     if given["method"] == "genetic":
-        names = [name for name in OF_METHOD["genetic"] if not (given["published"] and name == "judged_on")]
+        names = [name for name in OF_METHOD["genetic"] if name != "judged_on" or name in named]
         return Genetic(**{name: given[name] for name in names})
     return Distinctiveness(
         angle_degrees=given["angle"],
@@ -149,10 +156,11 @@ def make_retraining(given: Mapping[str, Any]) -> "FineTuning | Rewinding | None"
     from topiarist.methods import FineTuning, Rewinding
     from topiarist.training import Distillation
 
-    teacher = Distillation() if given["distil"] else None
     if given["finetune"] is not None:
+        teacher = None if given["distil"] is False else Distillation()
         return FineTuning(epochs=given["finetune"], learning_rate=given["finetune_lr"], distillation=teacher)
     if given["rewind"] is not None:
+        teacher = Distillation() if given["distil"] else None
         return Rewinding(epoch=given["rewind"], weights=given["early"] is not None, distillation=teacher)
     return None
 

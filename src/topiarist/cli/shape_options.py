@@ -69,8 +69,12 @@ Finetune = Annotated[
 ]
 FinetuneRate = Annotated[float, typer.Option("--finetune-lr", rich_help_panel=AFTER, help="Highest rate of it.")]
 Distil = Annotated[
-    bool,
-    typer.Option("--distil/--no-distil", rich_help_panel=AFTER, help="Also learn what the uncut network answers."),
+    bool | None,
+    typer.Option(
+        "--distil/--no-distil",
+        rich_help_panel=AFTER,
+        help="Also learn what the uncut network answers.  [default: with --finetune, not with --rewind]",
+    ),
 ]
 Rewind = Annotated[
     int | None,

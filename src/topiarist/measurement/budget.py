@@ -1,5 +1,6 @@
 """A budget: how large, how slow and how much worse a network may become."""
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -89,8 +90,11 @@ class Excess:
 
 
 def shown(value: float) -> str:
-    """Write a number as people do."""
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+    """Write a number as people do; one with a fraction is rounded up, so that it can be met."""
+    if isinstance(value, int) or value <= 0:
+        return f"{value:,}"
+    unit = 10.0 ** (math.floor(math.log10(value)) - 3)
+    return f"{math.ceil(value / unit) * unit:,.4g}" if value < 1000 else f"{math.ceil(value):,}"
 
 
 def parse_kb(text: str) -> float:

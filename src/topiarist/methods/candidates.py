@@ -13,10 +13,12 @@ from torch import nn
 from topiarist.measurement import Budget, BudgetError
 from topiarist.measurement.budget import Excess, Footprint
 from topiarist.methods.task import Limits
-from topiarist.surgery.costs import Costs, Measure
+from topiarist.surgery.allotment import LimitError
+from topiarist.surgery.costs import Measure
 from topiarist.training import History
 
 TRIES = 12
+TIGHTENED = 3
 HALVINGS = 8
 CLOSER = 0.97
 
@@ -31,6 +33,7 @@ class Candidate:
 
 
 Make = Callable[[Limits], Candidate]
+Weigh = Callable[[nn.Module], Footprint]
 
 
 def first_limits(budget: Budget, now: Footprint, bytes_each: int) -> dict[Measure, int]:
@@ -38,7 +41,7 @@ def first_limits(budget: Budget, now: Footprint, bytes_each: int) -> dict[Measur
     parameters, macs = budget.parameters, budget.macs
     if budget.size_kb is not None:
         surplus = math.ceil((now.file_kb - budget.size_kb) * 1024 / bytes_each)
-        parameters = min(now.parameters - surplus, parameters or now.parameters)
+        parameters = max(1, min(now.parameters - surplus, parameters or now.parameters))
     if budget.latency_ms is not None and now.latency_ms is not None and now.latency_ms > budget.latency_ms:
         macs = min(int(now.macs * budget.latency_ms / now.latency_ms), macs or now.macs)
     limits: dict[Measure, int] = {}
@@ -49,37 +52,60 @@ def first_limits(budget: Budget, now: Footprint, bytes_each: int) -> dict[Measur
     return limits
 
 
-def within(
-    budget: Budget,
-    make: Make,
-    weigh: Callable[[nn.Module], Footprint],
-    limits: dict[Measure, int],
-    costs: Costs,
-) -> Candidate:
+def reachable(make: Make) -> Make:
+    """Give a maker that takes the fewest there can be where a limit is below that."""
+
+    def made(limits: Limits) -> Candidate:
+        known = dict(limits)
+        for _ in range(TRIES):
+            try:
+                return make(known)
+            except LimitError as error:
+                if known[error.measure] >= error.fewest:
+                    raise
+                known[error.measure] = error.fewest
+        return make(known)
+
+    return made
+
+
+def within(budget: Budget, make: Make, weigh: Weigh, limits: Limits) -> Candidate:
     """Make a network that keeps within a budget, tightening limits until it does."""
-    fewest: dict[Measure, int] = {name: getattr(costs, name)(dict.fromkeys(costs.widths, 1)) for name in WORST}
-    for _ in range(TRIES):
-        settled = {name: max(limit, fewest[name]) for name, limit in limits.items()}
-        candidate = make(settled)
+    known = dict(limits)
+    for _ in range(TIGHTENED):
+        candidate = make(known)
         found = weigh(candidate.model)
         excess = budget.excess(found)
         if excess is None:
             return candidate
-        if all(settled[name] == fewest[name] for name in settled):
-            break
-        limits = tightened(settled, excess, found)
-    raise BudgetError(f"the budget cannot be met: the nearest network has {excess}")
+        known = tightened(known, excess, found)
+    return between(budget, make, weigh, known)
 
 
-WORST: tuple[Measure, ...] = ("parameters", "macs")
+def between(budget: Budget, make: Make, weigh: Weigh, high: Limits) -> Candidate:
+    """Halve the way between the smallest network, which must keep the budget, and one that does not."""
+    best = make(dict.fromkeys(high, 1))
+    found = weigh(best.model)
+    excess = budget.excess(found)
+    if excess is not None:
+        raise BudgetError(f"the budget cannot be met: the nearest network has {excess}")
+    low = {measure: int(getattr(found, measure)) for measure in high}
+    for _ in range(HALVINGS):
+        middle = {measure: round(math.sqrt(low[measure] * max(high[measure], low[measure]))) for measure in high}
+        candidate = make(middle)
+        if budget.excess(weigh(candidate.model)) is None:
+            best, low = candidate, middle
+        else:
+            high = middle
+    return best
 
 
-def tightened(limits: dict[Measure, int], excess: Excess, found: Footprint) -> dict[Measure, int]:
+def tightened(limits: Limits, excess: Excess, found: Footprint) -> dict[Measure, int]:
     """Give limits that make up for an excess."""
     ratio = CLOSER * excess.limit / excess.found
-    if excess.what == "ms a sample":
-        return {**limits, "macs": int(min(limits.get("macs", found.macs), found.macs) * ratio)}
-    return {**limits, "parameters": int(min(limits.get("parameters", found.parameters), found.parameters) * ratio)}
+    measure: Measure = "macs" if excess.what in ("ms a sample", "multiply-accumulates") else "parameters"
+    now = getattr(found, measure)
+    return {**limits, measure: max(1, int(min(limits.get(measure, now), now) * ratio))}
 
 
 def smallest(make: Make, good_enough: Callable[[Candidate], bool], *, fewest: int, most: int) -> Candidate | None:

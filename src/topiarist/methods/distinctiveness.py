@@ -124,7 +124,7 @@ class Distinctiveness(Settings):
     def _not_needed(self, seen: Activity) -> tuple[int, ...]:
         """Give the units that others stand for, as many as multiples of a width allow."""
         angle, size = self.angle_degrees, len(seen.means)
-        kept = different_units(seen) if angle is None else spanning_units(seen.varied, angle)
+        kept = different_units(seen) if angle is None else spanning_units(seen, angle)
         return put_back(tuple(sorted(set(range(size)) - set(kept))), size, self.multiple_of)
 
     def _within(self, task: Task, looked: Looked) -> Proposal:

@@ -17,7 +17,16 @@ from pydantic import Field, model_validator
 
 from topiarist.errors import ModelError
 from topiarist.evolution import Evolved, GeneticSettings, evolve
-from topiarist.methods.judging import Evaluator, Subject, evaluator_for, judged_on_training, removal, subject_of
+from topiarist.methods.judging import (
+    Evaluator,
+    Subject,
+    evaluator_for,
+    judged_on_training,
+    refitted_accuracy,
+    refuse_above_limits,
+    removal,
+    subject_of,
+)
 from topiarist.methods.readout import Bits, Floats, Integers
 from topiarist.methods.task import Proposal, Task
 from topiarist.randomness import array_generator
@@ -25,7 +34,7 @@ from topiarist.settings import Settings
 
 Fitness = Literal["relative", "absolute", "refitted"]
 PUBLISHED = GeneticSettings()
-FAR_BELOW = -1000.0
+FAR_BELOW = -1e15  # the fitness of what is above a limit
 
 
 class Genetic(Settings):
@@ -80,22 +89,21 @@ class Genetic(Settings):
         generators = [array_generator(task.seed, "genetic") for task in tasks]
         found = evolve(search, subjects[0].bits, generators, self._settings())
         whole = search(numpy.arange(len(tasks)), numpy.ones((len(tasks), subjects[0].bits), dtype=bool))
-        refits = self._refits(subjects, evaluator, numpy.stack([result.bits for result in found]))
+        refits = self._refits(tasks, subjects, evaluator, numpy.stack([result.bits for result in found]))
         return [
-            self._proposal(subject, result, float(uncut), bool(refit))
+            self._proposal(subject, result, float(uncut), refit)
             for subject, result, uncut, refit in zip(subjects, found, whole, refits, strict=True)
         ]
 
-    def _refits(self, subjects: Sequence[Subject], evaluator: Evaluator, winners: Bits) -> Bits:
+    def _refits(
+        self, tasks: Sequence[Task], subjects: Sequence[Subject], evaluator: Evaluator, winners: Bits
+    ) -> list[bool]:
         """Say for each winner whether a refit does it no harm."""
-        networks = numpy.arange(len(subjects))
-        if self.published:
-            return numpy.zeros(len(subjects), dtype=bool)
-        if self.fitness == "refitted" or not all(subject.reader() for subject in subjects):
-            return numpy.ones(len(subjects), dtype=bool)
-        refitted = evaluator_for(subjects, refitted=True).accuracy(networks, winners)
-        better: Bits = refitted >= evaluator.accuracy(networks, winners)
-        return better
+        if self.published or self.fitness == "refitted":
+            return [not self.published] * len(tasks)
+        plain = evaluator.accuracy(numpy.arange(len(tasks)), winners)
+        each = zip(tasks, subjects, winners, plain.tolist(), strict=True)
+        return [refitted_accuracy(task, subject, bits) >= accuracy for task, subject, bits, accuracy in each]
 
     def _settings(self) -> GeneticSettings:
         sizes: dict[str, Any] = {"population": self.population, "generations": self.generations}
@@ -107,8 +115,7 @@ class Genetic(Settings):
     def _proposal(self, subject: Subject, found: Evolved, uncut: float, refit: bool) -> Proposal:
         if not self.published and uncut >= found.fitness:
             return Proposal((), (f"all units stay: no subset was found that is fitter than all, {uncut:.2f}",))
-        if not numpy.isfinite(found.fitness) or found.fitness <= FAR_BELOW:
-            raise ModelError("the search found no network within the limits: more generations, or a wider limit, may")
+        refuse_above_limits(subject, found.bits)
         reason = (
             f"fitness {found.fitness:.2f} with {int(found.bits.sum())} of {subject.bits} units after"
             f" {found.n_generations} generations and {found.n_evaluations:,} evaluations"
@@ -127,7 +134,10 @@ class Search:
 
     def __call__(self, networks: Integers, masks: Bits) -> Floats:
         """Give the fitness (n,) of individuals (n, n_bits) of networks with numbers (n,), ascending."""
-        possible = self._possible(networks, masks)
+        possible = numpy.zeros(len(masks), dtype=bool)
+        for number in numpy.unique(networks):
+            rows = networks == number
+            possible[rows] = self.subjects[number].possible(masks[rows])
         fitness = numpy.full(len(masks), -numpy.inf)
         fitness[possible] = self._of_possible(networks[possible], masks[possible])
         return fitness
@@ -147,10 +157,3 @@ class Search:
             accuracy = self.evaluator.accuracy(networks[inside], masks[inside])
             fitness[inside] = accuracy - self.penalty * cost[inside]
         return fitness
-
-    def _possible(self, networks: Integers, masks: Bits) -> Bits:
-        """Say which individuals leave a unit in each space."""
-        subject = self.subjects[0]
-        kept = [bits.any(axis=1) for _, bits in subject.by_space(masks)]
-        possible: Bits = numpy.logical_and.reduce(kept)
-        return possible

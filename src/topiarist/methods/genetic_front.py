@@ -6,9 +6,16 @@ from typing import Literal
 import numpy
 from pydantic import Field
 
-from topiarist.errors import ModelError
 from topiarist.evolution import FrontSettings, evolve_front, knee
-from topiarist.methods.judging import Evaluator, Subject, evaluator_for, judged_on_training, removal, subject_of
+from topiarist.methods.judging import (
+    Evaluator,
+    Subject,
+    evaluator_for,
+    judged_on_training,
+    refuse_above_limits,
+    removal,
+    subject_of,
+)
 from topiarist.methods.readout import Bits, Floats
 from topiarist.methods.task import Proposal, Task
 from topiarist.randomness import array_generator
@@ -61,8 +68,7 @@ class GeneticFront(Settings):
         points = self._search(subject, task.seed)
         within = [point for point in points if subject.excess(point.bits[None])[0] <= 0]
         if not within:
-            least = points[0].parameters
-            raise ModelError(f"no network of the front keeps the limits: the smallest has {least:,} parameters")
+            refuse_above_limits(subject, points[0].bits)
         costs = [(-point.accuracy, point.parameters) for point in within]
         chosen = within[-1] if task.limits else within[knee(costs)]
         reason = (
@@ -98,7 +104,7 @@ class GeneticFront(Settings):
 def objectives(subject: Subject, evaluator: Evaluator, bits: Bits) -> Floats:
     """Give errors in per cent and parameters (n, 2) of subsets (n, n_bits); one without units is out of reach."""
     widths = {name: kept.sum(axis=1) for name, kept in subject.by_space(bits)}
-    possible = numpy.logical_and.reduce([counts > 0 for counts in widths.values()])
+    possible = subject.possible(bits)
     found = numpy.full((len(bits), 2), OUT_OF_REACH)
     if possible.any():
         rows = numpy.zeros(int(possible.sum()), dtype=numpy.intp)

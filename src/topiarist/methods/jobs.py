@@ -1,5 +1,6 @@
 """A network to shape with what is known of its work: its data, how it is scored, and what its units are watched on."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -72,6 +73,10 @@ def make_job(
     seed: int = 0,
 ) -> Job:
     """Put together a job, with our own score and calibration data where none are given."""
+    if not len(data.train):
+        raise DataError(f"{data.name} has no training samples")
+    if isinstance(calibration, Iterator):
+        calibration = list(calibration)  # it is read more than once
     return Job(
         whole=model,
         data=data,
@@ -85,11 +90,7 @@ def make_job(
 
 def scored_part(data: Data) -> AnyPart:
     """Give the part that decisions go by: never the test part."""
-    if len(data.validation):
-        return data.validation
-    if not len(data.train):
-        raise DataError(f"{data.name} has no training samples")
-    return data.train
+    return data.validation if len(data.validation) else data.train
 
 
 def score_on(part: AnyPart) -> Score:

@@ -17,11 +17,14 @@ from topiarist.methods.spaces import look
 from topiarist.methods.task import Limits, Task
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import generator
-from topiarist.surgery import RemoveUnits, layers
+from topiarist.surgery import Plan, RemoveUnits, apply, layers
+from topiarist.surgery.allotment import LimitError
 from topiarist.surgery.costs import Costs
 from topiarist.surgery.edits import Edit
 from topiarist.surgery.watching import watch
 from topiarist.tracing import Anatomy, Space
+from topiarist.training.inference import part_logits
+from topiarist.training.metrics import accuracy
 
 MOST_SAMPLES = 4096
 
@@ -61,6 +64,11 @@ class Subject:
         widths = {name: bits.sum(axis=1) for name, bits in self.by_space(masks)}
         over = [getattr(self.costs, measure)(widths) / limit - 1 for measure, limit in self.limits.items()]
         return numpy.max(over, axis=0) if over else numpy.zeros(len(masks))
+
+    def possible(self, masks: Bits) -> Bits:
+        """Say which masks (n, n_bits) leave a unit in each space."""
+        found: Bits = numpy.logical_and.reduce([bits.any(axis=1) for _, bits in self.by_space(masks)])
+        return found
 
     def reader(self) -> str | None:
         """Name the last layer, where it is all that reads the units, and gives the network's answers."""
@@ -105,6 +113,22 @@ def removal(subject: Subject, kept: Bits, *, refit: bool) -> tuple[Edit, ...]:
     return (RemoveUnits(units=some, refit=refit),) if some else ()
 
 
+def refitted_accuracy(task: Task, subject: Subject, kept: Bits) -> float:
+    """Give the accuracy, in per cent on the samples judged, of the network that is cut to a mask and refitted."""
+    plan = Plan(removal(subject, kept, refit=True))
+    network = apply(plan, task.model, task.example_input, calibration=task.calibration)
+    return 100 * accuracy(*part_logits(network, subject.judged))
+
+
+def refuse_above_limits(subject: Subject, kept: Bits) -> None:
+    """Refuse the best that a search found where it is above a limit, and name what it has."""
+    widths = {name: int(bits.sum()) for name, bits in subject.by_space(kept)}
+    for measure, limit in subject.limits.items():
+        found = getattr(subject.costs, measure)(widths)
+        if found > limit:
+            raise LimitError(measure, limit, found, "found")
+
+
 def fewer(part: Part, seed: int) -> Part:
     """Give at most some thousands of samples, drawn by the seed."""
     if len(part) <= MOST_SAMPLES:
@@ -125,14 +149,17 @@ def evaluator_for(subjects: Sequence[Subject], *, refitted: bool) -> Evaluator:
     weights = [layers.weight_of(module) for module in modules]
     hidden = [activations(subject.model, name, subject.judged) for subject, name in known]
     labels = [subject.judged.y for subject in subjects]
+    biases = [bias_of(module) for module in modules]
     if refitted:
         fitted = [activations(subject.model, name, subject.training) for subject, name in known]
-        return Refitted([Network(*parts) for parts in zip(fitted, weights, hidden, labels, strict=True)])
-    biases = [layers.bias_of(module) for module in modules]
-    constants = [
-        weight.new_zeros(len(weight)) if bias is None else bias for weight, bias in zip(weights, biases, strict=True)
-    ]
-    return Readout(hidden, weights, constants, labels)
+        return Refitted([Network(*parts) for parts in zip(fitted, weights, biases, hidden, labels, strict=True)])
+    return Readout(hidden, weights, biases, labels)
+
+
+def bias_of(module: nn.Module) -> Tensor:
+    """Give the bias of a layer, zeros where it has none."""
+    bias, weight = layers.bias_of(module), layers.weight_of(module)
+    return weight.new_zeros(len(weight)) if bias is None else bias
 
 
 def judged(subject: Subject) -> Judged:

@@ -38,6 +38,7 @@ class Outcome:
             "score": {"before": self.score[0], "after": self.score[1]},
             "plan": self.plan.to_record(),
             "reasons": list(self.reasons),
+            "histories": [history.to_json() for history in self.histories],
         }
 
 

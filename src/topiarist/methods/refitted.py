@@ -19,11 +19,11 @@ MOST_VALUES = 2**24
 
 
 class Network:
-    """One network: activations (n_samples, n_units) of training samples and of those to judge, weights and labels."""
+    """Activations (n_samples, n_units) of training samples and of those to judge, the last layer, and the labels."""
 
-    def __init__(self, fitted: Tensor, weights: Tensor, judged: Tensor, labels: Tensor) -> None:
+    def __init__(self, fitted: Tensor, weights: Tensor, bias: Tensor, judged: Tensor, labels: Tensor) -> None:
         moments = Moments()
-        moments.add(fitted, fitted @ weights.T)
+        moments.add(fitted, fitted @ weights.T + bias)
         spread, self.cross = moments.covariances()
         self.spread = damped(spread)
         _, _, means, logits = moments.central(centred=False)

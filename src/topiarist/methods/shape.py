@@ -41,15 +41,15 @@ def shape(
     shaping = Shaping(method=method, budget=budget or Budget(), retraining=retraining, finetune=finetune)
     job = make_job(model, data, early=early, score=score, calibration=calibration, seed=seed)
     shaping.check([job])
+    before = measure(model, data, latency=latency)
     (found,) = cut_together([job], shaping)
-    before, after = (measure(network, data, latency=latency) for network in (model, found.model))
     sample = placed(first_sample(data.train), numbers_of(model))
     anatomies = (anatomy(network, sample, partial=True) for network in (model, found.model))
     return Outcome(
         model=found.model,
         plan=new_edits(model, found.model),
         before=before,
-        after=after,
+        after=measure(found.model, data, latency=latency),
         units=widths(*anatomies),
         score=found.score,
         reasons=found.reasons,

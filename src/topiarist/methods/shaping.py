@@ -13,7 +13,7 @@ from torch import nn
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
 from topiarist.measurement.budget import Footprint, footprint
-from topiarist.methods.candidates import Candidate, first_limits, smallest, within
+from topiarist.methods.candidates import Candidate, first_limits, reachable, smallest, within
 from topiarist.methods.jobs import Job, scored
 from topiarist.methods.retraining import FineTuning, Pupil, Rewinding, copied_with_edits, retrain
 from topiarist.methods.task import Limits, Method, Proposal, Task
@@ -142,8 +142,9 @@ class Searching:
         if budget.limits_size:
             now = self.weigh(task.model)
             limits = first_limits(budget, now, numbers_of(task.model).element_size())
-            limits = {name: int(getattr(now, name) ** (1 - share) * limit**share) for name, limit in limits.items()}
-            return within(budget, self.make, self.weigh, limits, costs) if share == 1 else self.make(limits)
+            limits = {name: round(getattr(now, name) ** (1 - share) * limit**share) for name, limit in limits.items()}
+            make = reachable(self.make)
+            return within(budget, make, self.weigh, limits) if share == 1 else make(limits)
         return self.least(costs) or unchanged(task.model)
 
     def make(self, limits: Limits) -> Candidate:
@@ -162,7 +163,7 @@ class Searching:
         lowest = job.whole_score - (self.shaping.budget.allowed_loss or 0.0)
         full, fewest = costs.parameters({}), costs.parameters(dict.fromkeys(costs.widths, 1))
         return smallest(
-            self.make,
+            reachable(self.make),
             lambda found: scored(job.score, found.model) >= lowest,
             fewest=int(full ** (1 - share) * fewest**share),
             most=full,

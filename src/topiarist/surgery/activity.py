@@ -18,6 +18,8 @@ from topiarist.tracing import Anatomy
 from topiarist.tracing.function_rules import known_name
 
 PASSED_ON = (nn.Dropout, nn.AlphaDropout, nn.Identity, nn.Flatten)
+ROUNDING = 1e-13  # of the mean square: E[x²] − E[x]² is no more exact than that
+NOTHING = 1e-12
 Floats = NDArray[numpy.float64]
 
 
@@ -40,6 +42,14 @@ class Activity:
         crossed = numpy.outer(self.means, centres)
         about: Floats = self.products - crossed - crossed.T + numpy.outer(centres, centres)
         return about
+
+    @cached_property
+    def constant(self) -> NDArray[numpy.bool_]:
+        """Say which units vary no more than rounding does, or next to nothing beside the others."""
+        variances = self.varied.diagonal()
+        floor = numpy.maximum(ROUNDING * self.products.diagonal(), NOTHING * variances.max())
+        constant: NDArray[numpy.bool_] = variances <= floor
+        return constant
 
     @cached_property
     def varied(self) -> Floats:

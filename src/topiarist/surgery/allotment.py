@@ -21,6 +21,15 @@ Widths = dict[str, int]
 WORDS: dict[Measure, str] = {"parameters": "parameters", "macs": "multiply-accumulates"}
 
 
+class LimitError(ModelError):
+    """A limit is below the fewest that there can be."""
+
+    def __init__(self, measure: Measure, limit: int, fewest: int, word: str = "possible") -> None:
+        what = WORDS[measure]
+        super().__init__(f"a budget of {limit:,} {what} cannot be met: {fewest:,} are the fewest {word}")
+        self.measure, self.fewest = measure, fewest
+
+
 def allot_widths(
     model: nn.Module,
     example_input: Inputs,
@@ -54,8 +63,7 @@ class Losses:
         for measure, limit in limits.items():
             fewest = self.fewest(measure)
             if fewest > limit:
-                what = WORDS[measure]
-                raise ModelError(f"a budget of {limit:,} {what} cannot be met: {fewest:,} are the fewest possible")
+                raise LimitError(measure, limit, fewest)
         allotment = Allotment(self.costs, self.lost, limits, self.multiple_of)
         return allotment.fill_up(allotment.shrink())
 

@@ -1,0 +1,212 @@
+"""`topiarist shape`: what it prints, what it saves, and what it refuses in one line."""
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from topiarist import load, load_data, measure
+from topiarist.models import card_of
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+def as_json(ran: tuple[int, str, str]) -> dict[str, Any]:
+    code, out, err = ran
+    assert (code, err, out.count("\n")) == (0, "", 1)
+    result = json.loads(out)
+    assert isinstance(result, dict)
+    return result
+
+
+WAYS: dict[str, str] = {
+    "as it is": "",
+    "angle": "--angle 30",
+    "keep": "--keep 0.5",
+    "multiple": "--keep 0.3 --multiple-of 4",
+    "published": "--published --angle 60 --pairs 'most similar first'",
+    "file size": "--budget 3kB",
+    "sizes": "--max-parameters 700 --max-macs 650 --max-latency 1000",
+    "loss": "--max-drop 0.05",
+    "fine-tuning": "--keep 0.5 --finetune 1 --finetune-lr 0.001",
+    "no teacher": "--keep 0.5 --finetune 1 --no-distil",
+    "rounds": "--keep 0.5 --rounds 2 --finetune 1",
+    "rewinding": "--keep 0.5 --rewind 2",
+    "genetic": "--method genetic --penalty 50 --population 10 --generations 3",
+    "refitted": "--method genetic --fitness refitted --penalty 1 --population 10 --generations 3",
+    "published genetic": "--method genetic --published --population 10 --generations 3",
+    "front": "--method genetic-front --population 10 --generations 3 --judged-on training",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_gets_all_figures_and_the_file_is_what_they_say(
+    command: Run, digits_model: Path, tmp_path: Path, way: str
+) -> None:
+    out = tmp_path / "small.safetensors"
+    result = as_json(command("shape", digits_model, "digits", *shlex.split(WAYS[way]), "--out", out, "--json"))
+    assert {"before", "after", "units", "plan", "score", "reasons"} <= set(result)
+    assert (result["model"], result["data"], result["out"]) == (str(digits_model), "digits", str(out))
+    assert result["units"]["hidden0"]["before"] == 16
+    small, data = load(out), load_data("digits")
+    found = measure(small, data, latency=False, path=out).to_json()
+    same = ("accuracy", "macro_accuracy", "parameters", "macs", "file_kb", "log_loss", "samples")
+    assert {name: result["after"][name] for name in same} == {name: found[name] for name in same}
+    assert len(small.hidden0.weight) == result["units"]["hidden0"]["after"]  # type: ignore[union-attr, arg-type]
+    assert out.stat().st_size == round(1024 * result["after"]["file_kb"])
+    before = measure(load(digits_model), data, latency=False)
+    assert result["before"]["accuracy"] == before.accuracy
+    assert card_of(small).training == card_of(load(digits_model)).training
+
+
+def test_measuring_what_was_saved_says_the_same(command: Run, digits_model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "small.safetensors"
+    result = as_json(command("shape", digits_model, "digits", "--keep", 0.5, "--out", out, "--json"))
+    measured = as_json(command("measure", out, "digits", "--json"))
+    for name in ("accuracy", "log_loss", "parameters", "macs", "file_kb"):
+        assert measured[name] == result["after"][name]
+
+
+def test_people_get_a_table_and_nothing_is_written_unasked(
+    command: Run, digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = command("shape", digits_model, "digits", "--keep", 0.5)
+    assert (code, err) == (0, "")
+    for words in ("accuracy", "parameters", "KB on disk", "MACs", "ms a sample", "units of hidden0", "smaller", "why"):
+        assert words in out
+    assert "saved" not in out and not list(tmp_path.iterdir())
+    place = tmp_path / "small.safetensors"
+    code, out, _ = command("shape", digits_model, "digits", "--keep", 0.5, "--out", place)
+    assert code == 0 and str(place) in out and place.is_file()
+
+
+def test_budgets_are_kept(command: Run, digits_model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "small.safetensors"
+    as_json(command("shape", digits_model, "digits", "--budget", "4kB", "--out", out, "--json"))
+    assert out.stat().st_size <= 4096
+    result = as_json(command("shape", digits_model, "digits", "--max-drop", 0.02, "--json"))
+    assert result["score"]["after"] >= result["score"]["before"] - 0.02
+
+
+def test_the_seed_decides(command: Run, digits_model: Path) -> None:
+    words = ("--method", "genetic", "--penalty", 50, "--population", 10, "--generations", 3, "--json")
+    first, again, other = (
+        as_json(command("shape", digits_model, "digits", *words, "--seed", seed))["plan"] for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_weights_are_rewound_to_those_of_a_file(command: Run, digits_model: Path, tmp_path: Path) -> None:
+    early = tmp_path / "early.safetensors"
+    words = ("--hidden", 16, "--epochs", 3, "--dropout", 0.2, "--until-epoch", 1, "--out", early)
+    assert command("train", "digits", *words)[0] == 0
+    shaped = as_json(command("shape", digits_model, "digits", "--keep", 0.5, "--rewind", 1, "--early", early, "--json"))
+    assert shaped["units"]["hidden0"]["after"] == 8
+
+
+def test_a_table_with_text_and_gaps(command: Run, flowers: Path, flowers_model: Path) -> None:
+    result = as_json(command("shape", flowers_model, flowers, "--target", "kind", "--keep", 0.5, "--json"))
+    assert result["after"]["samples"] == 30 and result["after"]["accuracy"] >= 0.8
+
+
+Case = tuple[str, str]
+REFUSED: list[Case] = [
+    ("{m} digits --angle 95", "--angle must be less than or equal to 90"),
+    ("{m} digits --angle=-1", "--angle must be greater than or equal to 0"),
+    ("{m} digits --angle nan", "--angle must be a finite number"),
+    ("{m} digits --keep 0", "--keep must be greater than 0"),
+    ("{m} digits --keep 1.5", "--keep must be less than or equal to 1"),
+    ("{m} digits --angle 10 --keep 0.5", "--angle and --keep both say where to stop"),
+    ("{m} digits --method genetic --penalty=-1", "--penalty must be greater than or equal to 0"),
+    ("{m} digits --method best", "'best' is not one of"),
+    ("{m} digits --penalty 5", "--penalty belongs to --method genetic, not to distinctiveness"),
+    ("{m} digits --population 10", "--population belongs to --method genetic"),
+    ("{m} digits --method genetic --angle 10", "--angle belongs to --method distinctiveness, not to genetic"),
+    ("{m} digits --method genetic --rounds 2", "--rounds belongs to --method distinctiveness"),
+    ("{m} digits --method genetic-front --penalty 5", "--penalty belongs to --method genetic"),
+    ("{m} digits --method genetic-front --published", "--published belongs to"),
+    ("{m} digits --method genetic --published --fitness refitted", "not the paper's"),
+    ("{m} digits --method genetic --published --judged-on held-out", "judged on the training samples"),
+    ("{m} digits --pairs 'most similar first'", "belongs to the published method"),
+    ("{m} digits --published --keep 0.5", "one sweep"),
+    ("{m} digits --max-parameters 3", "the nearest network has 85 parameters, the budget is 3"),
+    ("{m} digits --budget 100B", "KB on disk, the budget is"),
+    ("{m} digits --max-macs 1", "multiply-accumulates, the budget is 1"),
+    ("{m} digits --max-latency 0.000001", "ms a sample, the budget is"),
+    ("{m} digits --max-parameters 100 --max-drop 0", "points are lost and 0 are allowed"),
+    ("{m} digits --budget much", "a size is written like 500kB or 1.5MB; found 'much'"),
+    ("{m} digits --budget=-5kB", "a size is written like 500kB or 1.5MB"),
+    ("{m} digits --budget 0kB", "--budget must be greater than 0"),
+    ("{m} digits --max-parameters 0", "--max-parameters"),
+    ("{m} digits --max-drop 1", "--max-drop must be less than 1"),
+    ("{m} digits --max-drop=-0.1", "--max-drop must be greater than or equal to 0"),
+    ("{m} digits --max-latency 0", "--max-latency must be greater than 0"),
+    ("{m} digits --angle 20 --budget 5kB", "both say where to stop"),
+    ("{m} digits --published --budget 5kB", "both say where to stop"),
+    ("{m} digits --keep 0.5 --rounds 3", "rounds above 1 need retraining"),
+    ("{m} digits --rounds 0", "greater than or equal to 1; found '0'"),
+    ("{m} digits --keep 0.5 --rewind 3", "below the 3 of the training; found 3"),
+    ("{m} digits --keep 0.5 --early {m}", "--early belongs to --rewind"),
+    ("{m} digits --keep 0.5 --rewind 1 --finetune 1", "--finetune and --rewind both train"),
+    ("{m} digits --keep 0.5 --finetune-lr 0.1", "--finetune-lr belongs to --finetune"),
+    ("{m} digits --keep 0.5 --finetune 1 --finetune-lr 0", "--finetune-lr must be greater than 0"),
+    ("{m} digits --keep 0.5 --finetune 0", "greater than or equal to 1; found '0'"),
+    ("{m} digits --keep 0.5 --rewind 1 --early {d}/other.safetensors", "not of the structure"),
+    ("{m} digits --keep 0.5 --rewind 1 --early {d}/absent.safetensors", "there is no such file"),
+    ("{m} digits --keep 0.5 --out {d}/absent/small.safetensors", "there is no folder"),
+    ("{m} digits --keep 0.5 --out {d}/small.pt", "--out must end in .safetensors"),
+    ("{d}/absent.safetensors digits", "there is no such file"),
+    ("{d}/damaged.safetensors digits", "the file is damaged"),
+    ("{d}/short.safetensors digits", "not a whole .safetensors file"),
+    ("{m} {d}/other.npz", "shape"),
+    ("{m} {d}/absent.csv", "no such file or folder"),
+    ("{m} iris", "iris"),
+    ("{m}", "Missing argument 'DATA'"),
+    ("{m} digits --into os:getcwd", "must give an nn.Module"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, command: Run, digits_model: Path) -> Path:
+    made = tmp_path_factory.mktemp("shape")
+    content = digits_model.read_bytes()
+    (made / "damaged.safetensors").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    (made / "short.safetensors").write_bytes(content[:-50])
+    random = numpy.random.default_rng(0)
+    numpy.savez(made / "other.npz", x=random.normal(size=(60, 7)), y=numpy.arange(60) % 10)
+    words = ("--hidden", 12, "--epochs", 1, "--out", made / "other.safetensors")
+    assert command("train", "digits", *words)[0] == 0
+    return made
+
+
+def contents(*folders: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for place in folders for path in sorted(place.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    REFUSED,
+)
+def test_wrong_input_is_one_line_and_nothing_is_written(
+    command: Run,
+    digits_model: Path,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call: str,
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(call.format(m=digits_model, d=folder))
+    words += [] if "--out" in words else ["--out", str(tmp_path / "small.safetensors")]
+    before = contents(folder, tmp_path, digits_model.parent)
+    code, out, err = command("shape", *words)
+    assert (code, out) == (2, ""), err
+    assert err.startswith("topiarist: ") and err.endswith("\n") and err.count("\n") == 1, err
+    assert "Traceback" not in err and said in err
+    assert contents(folder, tmp_path, digits_model.parent) == before
