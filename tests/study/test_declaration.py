@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from topiarist.errors import SettingsError, TopiaristError
 from topiarist.study.declaration import Declaration
 from topiarist.study.study import Study
+from topiarist.study.treatments import Cut
 
 SPLIT: dict[str, Any] = {"data": "iris", "model": {"hidden": [4]}, "training": {"epochs": 3}}
 
@@ -46,7 +47,8 @@ def test_variants_grid_and_methods_are_crossed_in_the_order_declared() -> None:
     last = study.cells[-1]
     assert last.choices == {"variant": "normed", "hidden": "4-2", "learning_rate": "0.001", "method": "cut keep 0.25"}
     assert (last.settings.model.hidden, last.settings.model.batch_norm) == ((4, 2), True)
-    assert (last.settings.training.learning_rate, last.settings.method.keep) == (0.001, 0.25)
+    assert last.settings.training.learning_rate == 0.001
+    assert last.settings.method == Cut(name="cut", keep=0.25)
 
 
 def test_nothing_to_compare_is_one_cell() -> None:
