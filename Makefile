@@ -39,6 +39,8 @@ bench: setup
 	$(BIN)/python -m benchmarks.refit
 	$(BIN)/python -m benchmarks.surgery_speed
 	$(BIN)/python -m benchmarks.study
+	$(BIN)/python -m benchmarks.genetic
+	$(BIN)/python -m benchmarks.distinctiveness
 
 # Kills drivers and workers, fills disks: minutes, not seconds.
 stress: setup
