@@ -49,28 +49,15 @@ def task_for(
     network: "nn.Module", location: str, *, target: str | None, group: str | None, seed: int | None = None
 ) -> "Data":
     """Read all parts of the data, split as in training, with the network's own preprocessing and classes."""
-    from topiarist.data import Data, SplitRule, make_part, number_labels, split_source
+    from topiarist.data import Data, SplitRule, number_labels, split_source
     from topiarist.models import card_of
 
     card, preprocessing = card_of(network), preprocessing_of(network)
     source = replace(read_labelled(location, target=target, group=group, whole=False), classes=card.classes)
-    labels, classes = number_labels(source)
+    labels, _ = number_labels(source)
     rule = card.rule or SplitRule()
     rule = rule if seed is None else replace(rule, seed=seed)
-    split = split_source(source, labels, rule)
-    return Data(
-        name=source.name,
-        classes=classes,
-        input_shape=preprocessing.input_shape,
-        train=make_part(source, labels, split.train, preprocessing),
-        validation=make_part(source, labels, split.validation, preprocessing),
-        test=make_part(source, labels, split.test, preprocessing),
-        preprocessing=preprocessing,
-        notes=source.notes,
-        source=source,
-        split=split,
-        rule=rule,
-    )
+    return Data.of_parts(source, split_source(source, labels, rule), preprocessing, notes=source.notes, rule=rule)
 
 
 def read_labelled(location: str, *, target: str | None, group: str | None, whole: bool) -> "Source":

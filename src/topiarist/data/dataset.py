@@ -157,11 +157,24 @@ class Data:
         notes: tuple[str, ...] = (),
         rule: SplitRule | None = None,
     ) -> Self:
-        labels, classes = number_labels(source)
         split = with_copies(of_originals, source.originals)
         preprocessing = fit_preprocessing(
             source.features, split.train, scaling=source.scaling, input_shape=input_shape, projection=projection
         )
+        return cls.of_parts(source, split, preprocessing, notes=notes, rule=rule)
+
+    @classmethod
+    def of_parts(
+        cls,
+        source: Source,
+        split: Split,
+        preprocessing: Preprocessing,
+        *,
+        notes: tuple[str, ...] = (),
+        rule: SplitRule | None = None,
+    ) -> Self:
+        """Give the parts of a split, seen through preprocessing that is known."""
+        labels, classes = number_labels(source)
         return cls(
             name=source.name,
             classes=classes,

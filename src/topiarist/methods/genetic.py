@@ -19,6 +19,7 @@ from topiarist.errors import ModelError
 from topiarist.evolution import Evolved, GeneticSettings, evolve
 from topiarist.methods.judging import (
     Evaluator,
+    SearchSettings,
     Subject,
     evaluator_for,
     judged_on_training,
@@ -30,30 +31,24 @@ from topiarist.methods.judging import (
 from topiarist.methods.readout import Bits, Floats, Integers
 from topiarist.methods.task import Proposal, Task
 from topiarist.randomness import array_generator
-from topiarist.settings import Settings
 
 Fitness = Literal["relative", "absolute", "refitted"]
 PUBLISHED = GeneticSettings()
 FAR_BELOW = -1e15  # the fitness of what is above a limit
 
 
-class Genetic(Settings):
+class Genetic(SearchSettings):
     """The fitness of a subset of units is accuracy in per cent minus a penalty for its size.
 
     `relative`: λ times the share of the units that is left; `absolute`: λ times their number, both after equations 5
     and 6 of the paper. `refitted`: λ times their number, with accuracy after a least-squares refit of the last layer;
-    it ends at the same size from any start. `penalty` is λ. `judged_on` are the training samples or those held out for
-    validation; published, always the former. A budget's limits are kept.
+    it ends at the same size from any start. `penalty` is λ. Published, it is judged on the training samples. A budget's
+    limits are kept.
     """
 
     penalty: float = Field(default=0.0, ge=0)
     fitness: Fitness = "relative"
     published: bool = False
-    judged_on: Literal["held-out", "training"] = "held-out"
-    population: int = Field(default=100, ge=2)
-    generations: int = Field(default=50, ge=1)
-    patience: int | None = Field(default=15, ge=1)
-    spaces: tuple[str, ...] | None = None
 
     @model_validator(mode="after")
     def _what_goes_together(self) -> Self:
@@ -62,16 +57,6 @@ class Genetic(Settings):
         if self.published and "judged_on" in self.model_fields_set and self.judged_on != "training":
             raise ValueError("the published method is judged on the training samples")
         return self
-
-    @property
-    def rounds(self) -> int:
-        """One search."""
-        return 1
-
-    @property
-    def stops_itself(self) -> bool:
-        """A budget's limits are part of the search."""
-        return False
 
     def propose(self, task: Task) -> Proposal:
         """Search the fittest subset of units."""

@@ -1,7 +1,6 @@
 """The whole front of accuracy against size in one run: NSGA-II (Deb et al., 2002) over the units of a network."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy
 from pydantic import Field
@@ -9,6 +8,7 @@ from pydantic import Field
 from topiarist.evolution import FrontSettings, evolve_front, knee
 from topiarist.methods.judging import (
     Evaluator,
+    SearchSettings,
     Subject,
     evaluator_for,
     judged_on_training,
@@ -19,7 +19,6 @@ from topiarist.methods.judging import (
 from topiarist.methods.readout import Bits, Floats
 from topiarist.methods.task import Proposal, Task
 from topiarist.randomness import array_generator
-from topiarist.settings import Settings
 
 OUT_OF_REACH = 1e6
 
@@ -34,29 +33,16 @@ class FrontPoint:
     bits: Bits
 
 
-class GeneticFront(Settings):
+class GeneticFront(SearchSettings):
     """Search all sizes at once; of the front, `shape` takes the most accurate network within its budget, or the knee.
 
     `refitted`: accuracy is that after a least-squares refit of the last layer, where that reads the units. The search
     ends when the front has not moved for `patience` generations.
     """
 
-    judged_on: Literal["held-out", "training"] = "held-out"
     refitted: bool = False
-    population: int = Field(default=100, ge=2)
     generations: int = Field(default=100, ge=1)
     patience: int | None = Field(default=10, ge=1)
-    spaces: tuple[str, ...] | None = None
-
-    @property
-    def rounds(self) -> int:
-        """One search."""
-        return 1
-
-    @property
-    def stops_itself(self) -> bool:
-        """A budget's limits choose among the front."""
-        return False
 
     def front(self, task: Task) -> list[FrontPoint]:
         """Give the front, from the smallest network to the most accurate."""

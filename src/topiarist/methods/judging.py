@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from topiarist.data import Part
@@ -17,6 +18,7 @@ from topiarist.methods.spaces import look
 from topiarist.methods.task import Limits, Task
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import generator
+from topiarist.settings import Settings
 from topiarist.surgery import Plan, RemoveUnits, apply, layers
 from topiarist.surgery.allotment import LimitError
 from topiarist.surgery.costs import Costs
@@ -27,6 +29,30 @@ from topiarist.training.inference import part_logits
 from topiarist.training.metrics import accuracy
 
 MOST_SAMPLES = 4096
+
+
+class SearchSettings(Settings):
+    """What searches over subsets of units have in common.
+
+    `judged_on` are the training samples, or those held out for validation, where there are any. A search ends after
+    `patience` generations without progress. `spaces` names those to cut, unless all.
+    """
+
+    judged_on: Literal["held-out", "training"] = "held-out"
+    population: int = Field(default=100, ge=2)
+    generations: int = Field(default=50, ge=1)
+    patience: int | None = Field(default=15, ge=1)
+    spaces: tuple[str, ...] | None = None
+
+    @property
+    def rounds(self) -> int:
+        """One search."""
+        return 1
+
+    @property
+    def stops_itself(self) -> bool:
+        """A budget's limits are part of the search."""
+        return False
 
 
 class Evaluator(Protocol):
