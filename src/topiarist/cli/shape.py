@@ -194,11 +194,14 @@ def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[
             "ms a sample",
             f"{before['latency_ms']:.3f}",
             f"{after['latency_ms']:.3f}",
-            times(before, after, "latency_ms", "faster"),
+            times(before, after, "latency_ms", "faster", "slower"),
         ),
     ]
 
 
-def times(before: Mapping[str, Any], after: Mapping[str, Any], name: str, word: str = "smaller") -> str:
-    """Say how many times smaller, or faster, a network has become."""
-    return f"{before[name] / after[name]:.1f} × {word}"
+def times(
+    before: Mapping[str, Any], after: Mapping[str, Any], name: str, less: str = "smaller", more: str = "larger"
+) -> str:
+    """Say how many times smaller or faster a network has become, or the opposite."""
+    ratio = before[name] / after[name]
+    return f"{ratio:.1f} × {less}" if ratio >= 1 else f"{1 / ratio:.1f} × {more}"
