@@ -49,7 +49,7 @@ def shape_command(
     fitness: option.Fitness = "relative",
     judged_on: option.JudgedOn = "held-out",
     population: option.Population = 100,
-    generations: option.Generations = 50,
+    generations: option.Generations = None,
     size: option.Size = None,
     max_parameters: option.MaxParameters = None,
     max_macs: option.MaxMacs = None,
@@ -125,10 +125,9 @@ def make_method(given: Mapping[str, Any], named: Sequence[str]) -> "Method":
     from topiarist.methods import Distinctiveness, Genetic, GeneticFront
 
     if given["method"] == "genetic-front":
-        return GeneticFront(**{name: given[name] for name in SEARCH})
+        return GeneticFront(**{name: given[name] for name in SEARCH if name in named})
     if given["method"] == "genetic":
-        names = [name for name in OF_METHOD["genetic"] if name != "judged_on" or name in named]
-        return Genetic(**{name: given[name] for name in names})
+        return Genetic(**{name: given[name] for name in OF_METHOD["genetic"] if name in named})
     return Distinctiveness(
         angle_degrees=given["angle"],
         keep_fraction=given["keep"],

@@ -45,7 +45,15 @@ JudgedOn = Annotated[
     Literal["held-out", "training"],
     typer.Option("--judged-on", rich_help_panel=GENETIC, help="Validation samples, or those of training."),
 ]
-Generations = Annotated[int, typer.Option("--generations", min=1, rich_help_panel=GENETIC, help="At most so many.")]
+Generations = Annotated[
+    int | None,
+    typer.Option(
+        "--generations",
+        min=1,
+        rich_help_panel=GENETIC,
+        help="At most so many.  [default: 50, of the front 100]",
+    ),
+]
 
 Size = Annotated[
     str | None, typer.Option("--budget", metavar="SIZE", rich_help_panel=BUDGET, help="File size: 500kB, 1.5MB.")
