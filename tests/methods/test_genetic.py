@@ -221,7 +221,7 @@ def test_streams_are_refused() -> None:
 
 
 def test_only_the_last_layer_can_be_refitted() -> None:
-    with pytest.raises(ModelError, match="one layer of units that the last layer reads"):
+    with pytest.raises(ModelError, match="one space, which the last layer reads"):
         search(fitness="refitted").propose(two_layers())
     task = two_layers()
     assert left(task, search(fitness="refitted", penalty=5, spaces=("hidden1",)).propose(task))["hidden0"] == 8

@@ -70,22 +70,6 @@ def test_of_an_empty_network_with_equal_biases_the_first_class_wins() -> None:
     found = Readout([hidden], [torch.ones(3, 5)], [torch.zeros(3)], [labels])
     assert found.right(numpy.array([0]), empty).tolist() == [1]
     assert found.accuracy(numpy.array([0]), empty).tolist() == pytest.approx([100 / 3])
-    assert found.log_loss(numpy.array([0]), empty).tolist() == pytest.approx([numpy.log(3)])
-
-
-@given(st.integers(0, 10**6), st.integers(2, 5))
-def test_log_loss_is_torchs(seed: int, n_classes: int) -> None:
-    parts = networks(seed, [17, 30], 8, n_classes, integers=False)
-    numbers, masks = numpy.repeat([0, 1], 5), masks_of(seed, 10, 8)
-    found = Readout(*parts, dtype=torch.float64).log_loss(numbers, masks)
-    for loss, number, mask in zip(found.tolist(), numbers.tolist(), masks, strict=True):
-        logits = cut_logits(parts, number, mask)
-        assert loss == pytest.approx(float(torch.nn.functional.cross_entropy(logits, parts[3][number])))
-
-
-def test_large_margins_do_not_overflow() -> None:
-    readout = Readout([torch.tensor([[1e4]])], [torch.tensor([[-1.0], [1.0]])], [torch.zeros(2)], [torch.tensor([0])])
-    assert readout.log_loss(numpy.array([0]), numpy.array([[True]])).tolist() == pytest.approx([2e4])
 
 
 def test_single_precision_differs_by_a_sample_at_most() -> None:
@@ -102,7 +86,7 @@ def test_many_samples_and_masks_go_in_pieces(streamed: bool, monkeypatch: pytest
     parts = networks(2, [50, 49], 10, 3, integers=True)
     numbers, masks = numpy.repeat([0, 1], 30), masks_of(2, 60, 10)
     whole = Readout(*parts)
-    expected, losses = whole.right(numbers, masks), whole.log_loss(numbers, masks)
+    expected = whole.right(numbers, masks)
     monkeypatch.setattr(module, "BLOCK_COLUMNS", 33)
     monkeypatch.setattr(module, "BLOCK_MASKS", 4)
     if streamed:
@@ -110,7 +94,6 @@ def test_many_samples_and_masks_go_in_pieces(streamed: bool, monkeypatch: pytest
     pieces = Readout(*parts)
     assert (pieces.blocks is None) == streamed
     assert pieces.right(numbers, masks).tolist() == expected.tolist()
-    assert pieces.log_loss(numbers, masks).tolist() == pytest.approx(losses.tolist(), rel=1e-5)
 
 
 def test_networks_of_one_size_as_stacked_tensors() -> None:

@@ -93,5 +93,5 @@ def test_several_networks_and_little_memory_make_no_difference(monkeypatch: pyte
 def test_two_layers_of_units_cannot_be_refitted() -> None:
     model = perceptron(5, 6, 5, 3)
     found = subject_of(task_of(model, data_for(model, 5)), None, training=False)
-    with pytest.raises(ModelError, match="one layer of units that the last layer reads"):
+    with pytest.raises(ModelError, match="one space, which the last layer reads"):
         evaluator_for([found], refitted=True)

@@ -216,7 +216,7 @@ def test_the_argument_keeps_its_weights_its_card_and_its_plan(model: nn.Module, 
     ("method", "others", "said"),
     [
         (HALF, {"retraining": FineTuning(), "finetune": len}, "both train the cut network"),
-        (Distinctiveness(keep_fraction=0.5, rounds=2), {}, "rounds above 1 need retraining"),
+        (Distinctiveness(keep_fraction=0.5, rounds=2), {}, "rounds above 1 need training"),
         (HALF, {"budget": Budget(parameters=10)}, "both say where to stop"),
     ],
 )

@@ -1,10 +1,11 @@
 """A saved network, and data seen through what the network's card says."""
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
-from topiarist.errors import DataError
+from topiarist.errors import DataError, TopiaristWarning
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -55,6 +56,9 @@ def task_for(
     card, preprocessing = card_of(network), preprocessing_of(network)
     source = replace(read_labelled(location, target=target, group=group, whole=False), classes=card.classes)
     labels, _ = number_labels(source)
+    if card.rule is None and seed is None and source.parts is None:
+        note = "the network does not say how its samples were split: some of the test part may have trained it"
+        warnings.warn(note, TopiaristWarning, stacklevel=2)
     rule = card.rule or SplitRule()
     rule = rule if seed is None else replace(rule, seed=seed)
     return Data.of_parts(source, split_source(source, labels, rule), preprocessing, notes=source.notes, rule=rule)

@@ -83,16 +83,22 @@ def faces_command(
 
     Example: topiarist reproduce faces --quick --out faces
     """
+    from topiarist.errors import SettingsError
     from topiarist.recipes.faces_data import Pictures
     from topiarist.recipes.reproduce_faces import reproduce_faces
 
+    pictures = Pictures(align=align, missing=missing, copies=augment)
+    if (pictures != Pictures() or target is not None) and (data is None or data.is_file()):
+        raise SettingsError(
+            "--align, --augment, --missing and --target belong to a folder of pictures: name it with --data"
+        )
     try:
         with ended_by_signals(), count_bar("pictures") as on_image, study_bar("faces") as on_progress:
             found = reproduce_faces(
                 out,
                 location=data,
                 target=target,
-                pictures=Pictures(align=align, missing=missing, copies=augment),
+                pictures=pictures,
                 quick=quick,
                 seed=seed,
                 workers=workers,

@@ -30,6 +30,8 @@ OPTION_OF = {
     "epochs": "--finetune",
     "epoch": "--rewind",
     "learning_rate": "--finetune-lr",
+    "multiple_of": "--multiple-of",
+    "judged_on": "--judged-on",
 }
 
 
@@ -45,6 +47,7 @@ def shape_command(
     pairs: option.Pairs = "in order",
     rounds: option.Rounds = 1,
     multiple_of: option.MultipleOf = 1,
+    space: option.Space = None,
     penalty: option.Penalty = 0.0,
     fitness: option.Fitness = "relative",
     judged_on: option.JudgedOn = "held-out",
@@ -101,10 +104,13 @@ def check_belonging(context: typer.Context, method: str) -> None:
     from topiarist.errors import SettingsError
 
     given = given_options(context)
-    others = {name: owner for owner, names in OF_METHOD.items() for name in names if name not in OF_METHOD[method]}
-    strange = next((name for name in given if name in others), None)
+    owners = {name: [owner for owner in OF_METHOD if name in OF_METHOD[owner]] for name in given}
+    strange = next((name for name, found in owners.items() if found and method not in found), None)
     if strange is not None:
-        raise SettingsError(f"--{strange.replace('_', '-')} belongs to --method {others[strange]}, not to {method}")
+        found = " and ".join(owners[strange])
+        raise SettingsError(f"--{strange.replace('_', '-')} belongs to --method {found}, not to {method}")
+    if context.params["rounds"] > 1 and not {"finetune", "rewind"} & set(given):
+        raise SettingsError("--rounds above 1 needs training between the cuts: add --finetune EPOCHS")
     if "early" in given and "rewind" not in given:
         raise SettingsError("--early belongs to --rewind: say from which epoch on")
     if "rewind" in given and "finetune" in given:
@@ -124,13 +130,15 @@ def make_method(given: Mapping[str, Any], named: Sequence[str]) -> "Method":
     """Give the method with its settings; what was not named in the call is left to it where it decides otherwise."""
     from topiarist.methods import Distinctiveness, Genetic, GeneticFront
 
+    spaces = tuple(given["space"]) if given["space"] else None
     if given["method"] == "genetic-front":
-        return GeneticFront(**{name: given[name] for name in SEARCH if name in named})
+        return GeneticFront(**{name: given[name] for name in SEARCH if name in named}, spaces=spaces)
     if given["method"] == "genetic":
-        return Genetic(**{name: given[name] for name in OF_METHOD["genetic"] if name in named})
+        return Genetic(**{name: given[name] for name in OF_METHOD["genetic"] if name in named}, spaces=spaces)
     return Distinctiveness(
         angle_degrees=given["angle"],
         keep_fraction=given["keep"],
+        spaces=spaces,
         **{name: given[name] for name in ("published", "pairs", "rounds", "multiple_of")},
     )
 

@@ -12,8 +12,20 @@ Method = Annotated[
 ]
 Published = Annotated[bool, typer.Option("--published", help="As the method's paper has it, to the letter.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Where to save the network (.safetensors).")]
-Rounds = Annotated[int, typer.Option("--rounds", min=1, help="Cut in so many steps, with training between.")]
-MultipleOf = Annotated[int, typer.Option("--multiple-of", min=1, help="Keep widths to multiples of this.")]
+Space = Annotated[
+    list[str] | None,
+    typer.Option("--space", help="Cut only this space of units, such as hidden0; once a space.  [default: all]"),
+]
+Rounds = Annotated[
+    int,
+    typer.Option(
+        "--rounds", min=1, rich_help_panel=DISTINCTIVENESS, help="Cut in so many steps, with training between."
+    ),
+]
+MultipleOf = Annotated[
+    int,
+    typer.Option("--multiple-of", min=1, rich_help_panel=DISTINCTIVENESS, help="Keep widths to multiples of this."),
+]
 
 Angle = Annotated[
     float | None,
@@ -37,7 +49,7 @@ Fitness = Annotated[
         "--fitness",
         rich_help_panel=GENETIC,
         help="Accuracy minus λ times the share of units (relative), or their number (absolute); refitted: the latter, "
-        "with the last layer refitted to each subset, which ends at the same size from any start.",
+        "with the last layer refitted to each subset, which ends at much the same size from any start.",
     ),
 ]
 Population = Annotated[int, typer.Option("--population", min=2, rich_help_panel=GENETIC, help="Individuals.")]

@@ -185,8 +185,8 @@ def named(options: Mapping[str, str] = OPTION_OF) -> Iterator[None]:
             raise
         if error.setting and error.setting not in options:
             said = said.replace(error.setting, f"--{error.setting.replace('_', '-')}", 1)
-        for setting, option in options.items():
-            said = re.sub(rf"\b{setting}\b", option, said)
+        for setting, option in options.items():  # a plain word may stand for itself later in the line
+            said = re.sub(rf"\b{setting}\b" if "_" in setting else rf"^{setting}\b", option, said)
         raise SettingsError(said) from error
 
 

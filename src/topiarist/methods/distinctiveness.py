@@ -37,9 +37,10 @@ class Distinctiveness(Settings):
 
     `angle_degrees`: every unit that goes lies within this angle of the span of those that stay; published, of one of
     them. `keep_fraction`: so many of the units of each space stay, those that make up best for the others. Without
-    either, and without a budget, only units go that are constant or the same as another; published, the angle is 15°.
-    `rounds` above 1 cut step by step, with retraining between. `spaces` names those to cut, unless all. `pairs` is the
-    order of the published sweep. Widths can be kept to multiples of `multiple_of`.
+    either, and without a budget, only units go that are constant or, to within 0.1°, the same as another; published,
+    the angle is 15°. `rounds` above 1 cut to a fraction or a budget step by step, with retraining between; by an angle,
+    each round looks again. `spaces` names those to cut, unless all. `pairs` is the order of the published sweep. Widths
+    can be kept to multiples of `multiple_of`.
     """
 
     angle_degrees: float | None = Field(default=None, ge=0, le=90)
@@ -129,8 +130,11 @@ class Distinctiveness(Settings):
 
     def _within(self, task: Task, looked: Looked) -> Proposal:
         """Allot widths within limits, then choose units."""
-        shares = lost_shares(looked.model, looked.anatomy, looked.batches)
-        losses = Losses(Costs(looked.model, looked.anatomy), shares, self.multiple_of)
+        key = f"losses {self.spaces} {self.multiple_of}"
+        if key not in task.memory:
+            shares = lost_shares(looked.model, looked.anatomy, looked.batches)
+            task.memory[key] = Losses(Costs(looked.model, looked.anatomy), shares, self.multiple_of)
+        losses: Losses = task.memory[key]
         widths = losses.within(parameters=task.limits.get("parameters"), macs=task.limits.get("macs"))
         asked = " and ".join(f"{limit:,} {measure}" for measure, limit in task.limits.items())
         return self._choose(task, looked, widths, f"widths allotted within {asked}")

@@ -23,9 +23,9 @@ from topiarist.methods.judging import (
     Subject,
     evaluator_for,
     judged_on_training,
-    refitted_accuracy,
     refuse_above_limits,
     removal,
+    settle,
     subject_of,
 )
 from topiarist.methods.readout import Bits, Floats, Integers
@@ -42,8 +42,8 @@ class Genetic(SearchSettings):
 
     `relative`: λ times the share of the units that is left; `absolute`: λ times their number, both after equations 5
     and 6 of the paper. `refitted`: λ times their number, with accuracy after a least-squares refit of the last layer;
-    it ends at the same size from any start. `penalty` is λ. Published, it is judged on the training samples. A budget's
-    limits are kept.
+    it ends at much the same size from any start. `penalty` is λ. Published, it is judged on the training samples. A
+    budget's limits are kept.
     """
 
     penalty: float = Field(default=0.0, ge=0)
@@ -56,6 +56,8 @@ class Genetic(SearchSettings):
             raise ValueError("the fitness 'refitted' is not the paper's: leave published out")
         if self.published and "judged_on" in self.model_fields_set and self.judged_on != "training":
             raise ValueError("the published method is judged on the training samples")
+        if self.published and "patience" in self.model_fields_set and self.patience is not None:
+            raise ValueError("the published method runs all its generations: leave patience out")
         return self
 
     def propose(self, task: Task) -> Proposal:
@@ -65,7 +67,10 @@ class Genetic(SearchSettings):
     def propose_many(self, tasks: Sequence[Task]) -> list[Proposal]:
         """Search for several networks with as many units each, such as those of folds, as one computation."""
         judged_on = "training" if self.published else self.judged_on
-        subjects = [subject_of(task, self.spaces, training=judged_on_training(task, judged_on)) for task in tasks]
+        subjects = [
+            subject_of(task, self.spaces, training=judged_on_training(task, judged_on), all_samples=self.published)
+            for task in tasks
+        ]
         bits = {subject.bits for subject in subjects}
         if len(bits) > 1:
             raise ModelError(f"networks that are searched together must have as many units each; found {sorted(bits)}")
@@ -73,22 +78,11 @@ class Genetic(SearchSettings):
         search = Search(subjects, evaluator, self.fitness, self.penalty)
         generators = [array_generator(task.seed, "genetic") for task in tasks]
         found = evolve(search, subjects[0].bits, generators, self._settings())
-        whole = search(numpy.arange(len(tasks)), numpy.ones((len(tasks), subjects[0].bits), dtype=bool))
-        refits = self._refits(tasks, subjects, evaluator, numpy.stack([result.bits for result in found]))
+        uncut = search(numpy.arange(len(tasks)), numpy.ones((len(tasks), subjects[0].bits), dtype=bool)).tolist()
         return [
-            self._proposal(subject, result, float(uncut), refit)
-            for subject, result, uncut, refit in zip(subjects, found, whole, refits, strict=True)
+            self._proposal(task, subject, result, whole, search)
+            for task, subject, result, whole in zip(tasks, subjects, found, uncut, strict=True)
         ]
-
-    def _refits(
-        self, tasks: Sequence[Task], subjects: Sequence[Subject], evaluator: Evaluator, winners: Bits
-    ) -> list[bool]:
-        """Say for each winner whether a refit does it no harm."""
-        if self.published or self.fitness == "refitted":
-            return [not self.published] * len(tasks)
-        plain = evaluator.accuracy(numpy.arange(len(tasks)), winners)
-        each = zip(tasks, subjects, winners, plain.tolist(), strict=True)
-        return [refitted_accuracy(task, subject, bits) >= accuracy for task, subject, bits, accuracy in each]
 
     def _settings(self) -> GeneticSettings:
         sizes: dict[str, Any] = {"population": self.population, "generations": self.generations}
@@ -97,15 +91,18 @@ class Genetic(SearchSettings):
             return GeneticSettings(**sizes)
         return GeneticSettings(**sizes, density=(0.02, 1.0), patience=self.patience)
 
-    def _proposal(self, subject: Subject, found: Evolved, uncut: float, refit: bool) -> Proposal:
-        if not self.published and uncut >= found.fitness:
+    def _proposal(self, task: Task, subject: Subject, found: Evolved, uncut: float, search: "Search") -> Proposal:
+        if found.fitness == -numpy.inf or (not self.published and uncut >= found.fitness):
             return Proposal((), (f"all units stay: no subset was found that is fitter than all, {uncut:.2f}",))
         refuse_above_limits(subject, found.bits)
         reason = (
             f"fitness {found.fitness:.2f} with {int(found.bits.sum())} of {subject.bits} units after"
-            f" {found.n_generations} generations and {found.n_evaluations:,} evaluations"
+            f" {found.n_generations} generations and {found.n_evaluations:,} evaluations, judged on {subject.samples}"
         )
-        return Proposal(removal(subject, found.bits, refit=refit), (reason,))
+        if self.published or self.fitness == "refitted":
+            return Proposal(removal(subject, found.bits, refit=not self.published), (reason,))
+        accuracy = found.fitness + float(search.price(found.bits[None])[0])
+        return Proposal(settle(task, subject, found.bits, accuracy)[0], (reason,))
 
 
 @dataclass(frozen=True)
@@ -130,8 +127,6 @@ class Search:
     def _of_possible(self, networks: Integers, masks: Bits) -> Floats:
         if not len(masks):
             return numpy.empty(0)
-        sizes = masks.sum(axis=1)
-        cost = sizes / masks.shape[1] if self.fitness == "relative" else sizes
         over = numpy.zeros(len(masks))
         for number in numpy.unique(networks):
             rows = networks == number
@@ -140,5 +135,11 @@ class Search:
         fitness = FAR_BELOW * (1 + over)
         if inside.any():
             accuracy = self.evaluator.accuracy(networks[inside], masks[inside])
-            fitness[inside] = accuracy - self.penalty * cost[inside]
+            fitness[inside] = accuracy - self.price(masks[inside])
         return fitness
+
+    def price(self, masks: Bits) -> Floats:
+        """Give what the size of subsets (n, n_bits) costs."""
+        sizes = masks.sum(axis=1)
+        cost: Floats = self.penalty * (sizes / masks.shape[1] if self.fitness == "relative" else sizes)
+        return cost

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy
 from pydantic import Field
 
-from topiarist.evolution import FrontSettings, evolve_front, knee
+from topiarist.evolution import FrontSettings, evolve_front, knee, non_dominated
 from topiarist.methods.judging import (
     Evaluator,
     SearchSettings,
@@ -13,12 +13,13 @@ from topiarist.methods.judging import (
     evaluator_for,
     judged_on_training,
     refuse_above_limits,
-    removal,
+    settle,
     subject_of,
 )
 from topiarist.methods.readout import Bits, Floats
 from topiarist.methods.task import Proposal, Task
 from topiarist.randomness import array_generator
+from topiarist.surgery.edits import Edit
 
 OUT_OF_REACH = 1e6
 
@@ -46,43 +47,60 @@ class GeneticFront(SearchSettings):
 
     def front(self, task: Task) -> list[FrontPoint]:
         """Give the front, from the smallest network to the most accurate."""
-        return self._search(self._subject(task), task.seed)
+        return self._search(self._subject(task), task)
+
+    def edits(self, task: Task, point: FrontPoint) -> tuple[Edit, ...]:
+        """Give the edits that make the network of a point, with a refit where that does no harm."""
+        return settle(task, self._subject(task), point.bits, point.accuracy)[0]
 
     def propose(self, task: Task) -> Proposal:
         """Take one network of the front."""
         subject = self._subject(task)
-        points = self._search(subject, task.seed)
+        points = self._search(subject, task)
         within = [point for point in points if subject.excess(point.bits[None])[0] <= 0]
         if not within:
             refuse_above_limits(subject, points[0].bits)
         costs = [(-point.accuracy, point.parameters) for point in within]
         chosen = within[-1] if task.limits else within[knee(costs)]
+        edits, accuracy = settle(task, subject, chosen.bits, chosen.accuracy)
         reason = (
             f"of {len(points)} networks on the front, from {points[0].parameters:,} parameters and"
-            f" {points[0].accuracy:.1f} % to {points[-1].parameters:,} and {points[-1].accuracy:.1f} %,"
-            f" the {'most accurate within the limits' if task.limits else 'knee'}: {chosen.accuracy:.1f} %"
+            f" {points[0].accuracy:.1f} % to {points[-1].parameters:,} and {points[-1].accuracy:.1f} %, the"
+            f" {'most accurate within the limits' if task.limits else 'knee'}: {accuracy:.1f} % of {subject.samples}"
         )
-        return Proposal(removal(subject, chosen.bits, refit=True), (reason,))
+        return Proposal(edits, (reason,))
 
     def _subject(self, task: Task) -> Subject:
         return subject_of(task, self.spaces, training=judged_on_training(task, self.judged_on))
 
-    def _search(self, subject: Subject, seed: int) -> list[FrontPoint]:
+    def _search(self, subject: Subject, task: Task) -> list[FrontPoint]:
+        """Search once for all limits that are asked of one network."""
+        key = f"front {self.model_dump_json()}"
+        if key not in task.memory:
+            task.memory[key] = self._points(subject, task.seed)
+        points: list[FrontPoint] = task.memory[key]
+        return points
+
+    def _points(self, subject: Subject, seed: int) -> list[FrontPoint]:
         evaluator = evaluator_for([subject], refitted=self.refitted)
         settings = FrontSettings(
             population=self.population, generations=self.generations, patience=self.patience, density=(0.02, 1.0)
         )
         random = array_generator(seed, "genetic front")
         found = evolve_front(lambda bits: objectives(subject, evaluator, bits), subject.bits, random, settings)
-        reachable = found.objectives[:, 0] < OUT_OF_REACH
+        whole = numpy.ones((1, subject.bits), dtype=bool)
+        bits = numpy.concatenate([found.bits, whole])
+        costs = numpy.concatenate([found.objectives, objectives(subject, evaluator, whole)])
+        kept = numpy.unique(costs, axis=0, return_index=True)[1]
+        kept = kept[non_dominated(costs[kept]) & (costs[kept, 0] < OUT_OF_REACH)]
         points = [
             FrontPoint(
                 accuracy=float(100 - error),
                 parameters=round(parameters),
-                units={name: int(kept.sum()) for name, kept in subject.by_space(bits)},
-                bits=bits,
+                units={name: int(some.sum()) for name, some in subject.by_space(mask)},
+                bits=mask,
             )
-            for bits, (error, parameters) in zip(found.bits[reachable], found.objectives[reachable], strict=True)
+            for mask, (error, parameters) in zip(bits[kept], costs[kept], strict=True)
         ]
         return sorted(points, key=lambda point: point.parameters)
 

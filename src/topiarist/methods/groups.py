@@ -27,17 +27,17 @@ def spanning_units(activity: Activity, angle_degrees: float) -> list[int]:
     scale = numpy.where(varies, numpy.sqrt(numpy.where(varies, variances, 1)), numpy.inf)
     correlations = products / numpy.outer(scale, scale)
     left = varies.astype(float)
-    factors = numpy.zeros((0, len(products)))
+    factors = numpy.zeros_like(products)
     kept: list[int] = []
     limit = max(math.sin(math.radians(angle_degrees)) ** 2, SMALLEST_SHARE)
     while len(kept) < len(products):
         unit = int(variances.argmax()) if not kept else int(left.argmax())
         if kept and left[unit] <= limit:
             break
-        row = correlations[unit] - factors[:, unit] @ factors
-        factors = numpy.vstack([factors, row / math.sqrt(left[unit]) if left[unit] > 0 else row * 0])
-        left = (left - factors[-1] ** 2).clip(min=0)
-        left[unit] = 0
+        so_far = factors[: len(kept)]
+        row = correlations[unit] - so_far[:, unit] @ so_far
+        factors[len(kept)] = row / math.sqrt(left[unit]) if left[unit] > 0 else 0.0
+        left = (left - factors[len(kept)] ** 2).clip(min=0)
         kept.append(unit)
         left[kept] = 0
     return sorted(kept)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import Subset
 
-from topiarist.data import AnyPart, Data, Part
+from topiarist.data import AnyPart, Data, Part, Stream
 from topiarist.errors import DataError
 from topiarist.methods.task import Score, Task
 from topiarist.models.evaluation import evaluating, numbers_of, placed
@@ -71,8 +71,13 @@ def make_job(
     score: Score | None = None,
     calibration: Calibration | None = None,
     seed: int = 0,
+    all_samples: bool = False,
 ) -> Job:
-    """Put together a job, with our own score and calibration data where none are given."""
+    """Put together a job, with our own score and calibration data where none are given.
+
+    Unless `all_samples` are asked for, some thousands of training inputs are enough to see what units do.
+    """
+    most = None if all_samples else CALIBRATION_SAMPLES
     if not len(data.train):
         raise DataError(f"{data.name} has no training samples")
     if isinstance(calibration, Iterator):
@@ -82,7 +87,9 @@ def make_job(
         data=data,
         early=early,
         score=score_on(scored_part(data)) if score is None else score,
-        calibration=placed(samples_of(data.train, seed), numbers_of(model)) if calibration is None else calibration,
+        calibration=placed(samples_of(data.train, seed, most), numbers_of(model))
+        if calibration is None
+        else calibration,
         seed=seed,
         own_score=score is not None,
     )
@@ -104,12 +111,13 @@ def scored(score: Score, model: nn.Module) -> float:
         return float(score(model))
 
 
-def samples_of(part: AnyPart, seed: int) -> Tensor:
-    """Give inputs of a part, at most some thousands of them, drawn by the seed."""
+def samples_of(part: AnyPart, seed: int, most: int | None) -> Tensor:
+    """Give inputs of a part, at most so many, drawn by the seed."""
     if isinstance(part, Part):
-        if len(part) <= CALIBRATION_SAMPLES:
+        if most is None or len(part) <= most:
             return part.x
-        drawn = torch.randperm(len(part), generator=generator(seed, "calibration"))[:CALIBRATION_SAMPLES]
+        drawn = torch.randperm(len(part), generator=generator(seed, "calibration"))[:most]
         return part.x[drawn.sort().values]
-    batches = islice(part_batches(part, BATCH_SIZE), -(-CALIBRATION_SAMPLES // BATCH_SIZE))
-    return torch.cat([x for x, _ in batches])
+    drawn = torch.randperm(len(part), generator=generator(seed, "calibration"))[:most].sort().values
+    some = Stream(Subset(part.dataset, drawn.tolist()), part.workers)
+    return torch.cat([x for x, _ in part_batches(some, BATCH_SIZE)])

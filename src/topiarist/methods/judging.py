@@ -29,6 +29,7 @@ from topiarist.training.inference import part_logits
 from topiarist.training.metrics import accuracy
 
 MOST_SAMPLES = 4096
+WATCHED_TOGETHER = 512
 
 
 class SearchSettings(Settings):
@@ -80,6 +81,11 @@ class Subject:
         """Give how many units there are."""
         return sum(space.size for space in self.spaces.values())
 
+    @property
+    def samples(self) -> str:
+        """Say on what it is judged."""
+        return f"{len(self.judged):,} {'training' if self.judged is self.training else 'held-out'} samples"
+
     def by_space(self, bits: Bits) -> Iterator[tuple[str, Bits]]:
         """Give the bits (…, n_bits) of each space."""
         ends = numpy.cumsum([space.size for space in self.spaces.values()])
@@ -110,18 +116,23 @@ class Subject:
         return name if isinstance(module, nn.Linear) and seen.count == 1 and last and whole else None
 
 
-def subject_of(task: Task, names: Sequence[str] | None, *, training: bool) -> Subject:
-    """Look at a task as a search does; `training` says that it is judged on the training samples."""
+def subject_of(task: Task, names: Sequence[str] | None, *, training: bool, all_samples: bool = False) -> Subject:
+    """Look at a task as a search does; `training` says that it is judged on the training samples.
+
+    Unless `all_samples` are asked for, some thousands are enough.
+    """
     if task.training is None or not len(task.training):
         raise DataError("a genetic search needs labelled samples in memory")
     looked = look(task, names)
     judged = task.training if training or task.held_out is None else task.held_out
+    most = None if all_samples else MOST_SAMPLES
+    fitted = fewer(task.training, task.seed, most)
     return Subject(
         model=task.model,
         anatomy=looked.anatomy,
         spaces=looked.spaces,
-        training=fewer(task.training, task.seed),
-        judged=fewer(judged, task.seed),
+        training=fitted,
+        judged=fitted if judged is task.training else fewer(judged, task.seed, most),
         limits=task.limits,
         costs=Costs(looked.model, looked.anatomy),
     )
@@ -139,11 +150,17 @@ def removal(subject: Subject, kept: Bits, *, refit: bool) -> tuple[Edit, ...]:
     return (RemoveUnits(units=some, refit=refit),) if some else ()
 
 
-def refitted_accuracy(task: Task, subject: Subject, kept: Bits) -> float:
-    """Give the accuracy, in per cent on the samples judged, of the network that is cut to a mask and refitted."""
-    plan = Plan(removal(subject, kept, refit=True))
-    network = apply(plan, task.model, task.example_input, calibration=task.calibration)
-    return 100 * accuracy(*part_logits(network, subject.judged))
+def settle(task: Task, subject: Subject, kept: Bits, accuracy_now: float) -> tuple[tuple[Edit, ...], float]:
+    """Give the edits that leave the units of a mask, with a refit where that does no harm, and the accuracy then.
+
+    Accuracies are in per cent on the samples judged.
+    """
+    refitted = removal(subject, kept, refit=True)
+    network = apply(Plan(refitted), task.model, task.example_input, calibration=task.calibration)
+    accuracy_then = 100 * accuracy(*part_logits(network, subject.judged))
+    if accuracy_then < accuracy_now:
+        return removal(subject, kept, refit=False), accuracy_now
+    return refitted, accuracy_then
 
 
 def refuse_above_limits(subject: Subject, kept: Bits) -> None:
@@ -155,11 +172,11 @@ def refuse_above_limits(subject: Subject, kept: Bits) -> None:
             raise LimitError(measure, limit, found, "found")
 
 
-def fewer(part: Part, seed: int) -> Part:
-    """Give at most some thousands of samples, drawn by the seed."""
-    if len(part) <= MOST_SAMPLES:
+def fewer(part: Part, seed: int, most: int | None) -> Part:
+    """Give at most so many samples, drawn by the seed."""
+    if most is None or len(part) <= most:
         return part
-    drawn = torch.randperm(len(part), generator=generator(seed, "samples to judge"))[:MOST_SAMPLES].sort().values
+    drawn = torch.randperm(len(part), generator=generator(seed, "samples to judge"))[:most].sort().values
     return Part(part.x[drawn], part.y[drawn])
 
 
@@ -168,24 +185,21 @@ def evaluator_for(subjects: Sequence[Subject], *, refitted: bool) -> Evaluator:
     readers = [subject.reader() for subject in subjects]
     if None in readers:
         if refitted:
-            raise ModelError("the fitness 'refitted' is for one layer of units that the last layer reads: name it")
+            names = ", ".join(subjects[0].spaces)
+            raise ModelError(f"a refitted fitness is for one space, which the last layer reads: choose one of {names}")
         return MaskedForward([judged(subject) for subject in subjects])
     known = [(subject, name) for subject, name in zip(subjects, readers, strict=True) if name is not None]
     modules = [subject.model.get_submodule(name) for subject, name in known]
     weights = [layers.weight_of(module) for module in modules]
     hidden = [activations(subject.model, name, subject.judged) for subject, name in known]
     labels = [subject.judged.y for subject in subjects]
-    biases = [bias_of(module) for module in modules]
+    biases = [layers.bias_of(module) for module in modules]
     if refitted:
         fitted = [activations(subject.model, name, subject.training) for subject, name in known]
         return Refitted([Network(*parts) for parts in zip(fitted, weights, biases, hidden, labels, strict=True)])
-    return Readout(hidden, weights, biases, labels)
-
-
-def bias_of(module: nn.Module) -> Tensor:
-    """Give the bias of a layer, zeros where it has none."""
-    bias, weight = layers.bias_of(module), layers.weight_of(module)
-    return weight.new_zeros(len(weight)) if bias is None else bias
+    nothing = [weight.new_zeros(len(weight)) for weight in weights]
+    constants = [zero if bias is None else bias for bias, zero in zip(biases, nothing, strict=True)]
+    return Readout(hidden, weights, constants, labels)
 
 
 def judged(subject: Subject) -> Judged:
@@ -196,5 +210,5 @@ def judged(subject: Subject) -> Judged:
 
 def activations(model: nn.Module, path: str, part: Part) -> Tensor:
     """Give what a layer reads (n_samples, n_inputs) of a part."""
-    ((taken, _),) = watch(model, path, 1, (placed(part.x, numbers_of(model)),), {})
-    return taken
+    batches = torch.split(placed(part.x, numbers_of(model)), WATCHED_TOGETHER)
+    return torch.cat([taken for x in batches for taken, _ in watch(model, path, 1, (x,), {})])

@@ -6,7 +6,7 @@ network would answer the same. Slower than a readout, and not limited to units t
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
@@ -21,7 +21,7 @@ from topiarist.threads import torch_threads
 from topiarist.tracing import Place, Space
 from topiarist.training.inference import call, suited_threads
 
-MOST_VALUES = 2**22
+MOST_VALUES = 2**20  # of inputs at a time: what layers make of them takes more
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,15 @@ class MaskedForward:
         return found
 
     def _percentages(self, judged: Judged, masks: Tensor) -> Floats:
-        together = max(1, MOST_VALUES // max(judged.x.numel(), 1))
+        size = max(1, judged.x[0].numel())
+        samples = min(len(judged.y), max(1, MOST_VALUES // size))
+        together = max(1, MOST_VALUES // (size * samples))
+        right = torch.zeros(len(masks), dtype=torch.int64)
         with torch_threads(suited_threads(judged.model)), evaluating(judged.model):
-            right = [right_answers(judged, part) for part in torch.split(masks, together)]
-        percentages: Floats = 100 * torch.cat(right).numpy() / len(judged.y)
+            for x, y in zip(torch.split(judged.x, samples), torch.split(judged.y, samples), strict=True):
+                some = replace(judged, x=x, y=y)
+                right += torch.cat([right_answers(some, part) for part in torch.split(masks, together)])
+        percentages: Floats = 100 * right.numpy() / len(judged.y)
         return percentages
 
 

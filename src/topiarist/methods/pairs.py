@@ -78,12 +78,15 @@ def nearest_first(angles: Floats, threshold: float) -> tuple[dict[int, int], set
     first, second = numpy.triu_indices(len(angles), 1)
     order = numpy.argsort(distance[first, second], kind="stable")
     order = order[distance[first[order], second[order]] < threshold]
+    alive = [True] * len(angles)
     merged: dict[int, int] = {}
     removed: set[int] = set()
     for one, other in zip(first[order].tolist(), second[order].tolist(), strict=True):
-        if not {one, other} & (removed | merged.keys()):
+        if alive[one] and alive[other]:
+            alive[other] = False
             if angles[one, other] < 90:
                 merged[other] = one
             else:
+                alive[one] = False
                 removed |= {one, other}
     return merged, removed

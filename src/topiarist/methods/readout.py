@@ -3,7 +3,7 @@
 The logits are Σ_u mask_u h_u W_u + b. The margin of a sample's own class r over another class o is linear in the mask,
 Σ_u mask_u h_u (W_ru − W_ou) + b_r − b_o, so what each unit adds to each margin is computed once, and the margins of all
 masks are matrix products. An answer is right where no other class has a higher logit, and none with a lower number an
-equal one, as argmax would have it. The log loss follows from the same margins, log(1 + Σ_o exp(−margin_o)).
+equal one, as argmax would have it.
 """
 
 from bisect import bisect_right
@@ -33,13 +33,12 @@ Integers = NDArray[numpy.intp]
 class Block:
     """What the units of a network add to the margins of some samples over each other class.
 
-    `contributions` is (n_units, n_others · n_samples), `bias` (n_others · n_samples,), and `thresholds`, of that shape
-    too, is what the sum of contributions must reach for the answer to be right. The number of samples is filled up to
-    a multiple of 16, for speed, with samples that are never right and have no loss.
+    `contributions` is (n_units, n_others · n_samples), and `thresholds` (n_others · n_samples,) is what the sum of
+    contributions must reach for the answer to be right. The number of samples is filled up to a multiple of 16, for
+    speed, with samples that are never right.
     """
 
     contributions: Tensor
-    bias: Tensor
     thresholds: NDArray[numpy.floating]
     n_others: int
 
@@ -80,7 +79,6 @@ class Network:
         contributions *= hidden[:, None]
         return Block(
             contributions=pad(contributions, padding).flatten(1),
-            bias=pad(bias, padding, value=torch.inf).flatten(),
             thresholds=pad(thresholds, padding, value=torch.inf).flatten().numpy(),
             n_others=len(numbers),
         )
@@ -132,17 +130,6 @@ class Readout:
         shares: Floats = 100.0 * self.right(networks, masks) / self.sizes.take(networks)
         return shares
 
-    def log_loss(self, networks: Integers, masks: Bits) -> Floats:
-        """Give the mean log loss (n,) in nats; the arguments are those of `right`."""
-        check_ascending(networks)
-        losses = numpy.zeros(len(masks))
-        with one_thread():
-            for network, rows in pieces(networks):
-                mask = self.networks[network].as_factors(masks[rows])
-                for block in self.blocks_of(network):
-                    losses[rows] += loss_in(block, mask) / self.networks[network].n_samples
-        return losses
-
     def blocks_of(self, network: int) -> "Iterator[Block] | list[Block]":
         """Give the blocks of a network: kept, or made anew where they would take too much memory."""
         return self.networks[network].blocks() if self.blocks is None else self.blocks[network]
@@ -162,16 +149,6 @@ def right_in(block: Block, masks: Tensor) -> Integers:
     flags = reached.view(numpy.uint64).reshape(len(masks), block.n_others, -1)
     counts: Integers = numpy.bitwise_count(numpy.bitwise_and.reduce(flags, axis=1)).sum(axis=1, dtype=numpy.intp)
     return counts
-
-
-def loss_in(block: Block, masks: Tensor) -> Floats:
-    """Give the log losses (n_masks,), summed over the samples of a block."""
-    if len(masks) > BLOCK_MASKS:
-        return numpy.concatenate([loss_in(block, part) for part in torch.split(masks, BLOCK_MASKS)])
-    negative = torch.addmm(-block.bias, masks, block.contributions, alpha=-1)
-    exponents = pad(negative.view(len(masks), block.n_others, -1), (0, 0, 1, 0))  # 0 for the own class, then the others
-    losses: Floats = torch.logsumexp(exponents, dim=1).sum(dim=1, dtype=torch.float64).numpy()
-    return losses
 
 
 def pieces(networks: Integers) -> Iterator[tuple[int, slice]]:

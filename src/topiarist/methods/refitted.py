@@ -21,14 +21,13 @@ MOST_VALUES = 2**24
 class Network:
     """Activations (n_samples, n_units) of training samples and of those to judge, the last layer, and the labels."""
 
-    def __init__(self, fitted: Tensor, weights: Tensor, bias: Tensor, judged: Tensor, labels: Tensor) -> None:
-        moments = Moments()
-        moments.add(fitted, fitted @ weights.T + bias)
-        spread, self.cross = moments.covariances()
-        self.spread = damped(spread)
-        _, _, means, logits = moments.central(centred=False)
-        self.logits = logits
-        self.judged, self.labels = judged.to(spread) - means, labels
+    def __init__(self, fitted: Tensor, weights: Tensor, bias: Tensor | None, judged: Tensor, labels: Tensor) -> None:
+        moments, answers = Moments(), fitted @ weights.T
+        moments.add(fitted, answers if bias is None else answers + bias)
+        spread, self.cross, means, logits = moments.central(centred=bias is not None)
+        self.spread, self.labels = damped(spread), labels
+        self.logits = torch.zeros_like(logits) if bias is None else logits
+        self.judged = judged.to(spread) if bias is None else judged.to(spread) - means
 
     def right(self, masks: Tensor) -> Tensor:
         """Count the right answers (n_masks,) after a refit to the units of each mask (n_masks, n_units)."""

@@ -60,7 +60,7 @@ def training_of(model: nn.Module, retraining: FineTuning | Rewinding, seed: int)
         )
     original = retraining.training if retraining.training is not None else remembered_training(model)
     if retraining.epoch >= original.epochs:
-        raise SettingsError(f"epoch must be below the {original.epochs} of the training; found {retraining.epoch}")
+        raise SettingsError(f"the training has {original.epochs} epochs: it cannot go on from epoch {retraining.epoch}")
     changes = {"after_epoch": retraining.epoch, "until_epoch": None, "distillation": retraining.distillation}
     return TrainConfig(**{**original.model_dump(), **changes})
 
@@ -89,6 +89,10 @@ class Pupil:
             return copied_with_edits(self.cut)
         if self.early is None:
             raise SettingsError("rewinding the weights needs the network of the early epoch: give it as early")
+        known = card_of(self.early).training
+        if known is not None and TrainConfig(**known).last_epoch != retraining.epoch:
+            found = TrainConfig(**known).last_epoch
+            raise SettingsError(f"the early network is that of epoch {found}; epoch {retraining.epoch} is asked for")
         return rewind(self.whole, self.cut, self.early)
 
 

@@ -35,11 +35,12 @@ def shape(
     A `budget` says how small it must become, or how much it may lose; one that cannot be met is an error that names
     what can. `retraining` follows each cut: fine-tuning, or rewinding, for which `early` is the network of the early
     epoch. The user's own pieces take the place of ours: `finetune(model)` trains in place, `score(model)`, larger is
-    better, is what decisions go by (unless given, accuracy on the validation part), `calibration` are inputs that show
-    what units do (unless given, those of the training part).
+    better, is what the allowed loss is judged by (unless given, accuracy on the validation part; genetic searches have
+    their own fitness), `calibration` are inputs that show what units do (unless given, those of the training part).
     """
     shaping = Shaping(method=method, budget=budget or Budget(), retraining=retraining, finetune=finetune)
-    job = make_job(model, data, early=early, score=score, calibration=calibration, seed=seed)
+    whole = bool(getattr(method, "published", False))
+    job = make_job(model, data, early=early, score=score, calibration=calibration, seed=seed, all_samples=whole)
     shaping.check([job])
     before = measure(model, data, latency=latency)
     (found,) = cut_together([job], shaping)

@@ -54,7 +54,7 @@ class Shaping:
         if self.retraining is not None and self.finetune is not None:
             raise SettingsError("retraining and finetune both train the cut network: give one")
         if self.method.rounds > 1 and self.retraining is None and self.finetune is None:
-            raise SettingsError("rounds above 1 need retraining between the cuts: give retraining or finetune")
+            raise SettingsError("rounds above 1 need training between the cuts: give retraining or finetune")
         rewinds = isinstance(self.retraining, Rewinding) and self.retraining.weights
         if any((job.early is not None) != rewinds for job in jobs):
             raise SettingsError("an early network, and rewinding with weights=True, need each other: give both")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from torch import nn
 
@@ -23,7 +23,8 @@ class Task:
     `calibration` are inputs without labels; `score(model)`, larger is better, never looks at the test part. `training`
     and `held_out` are labelled samples in memory, where there are any. `limits` on parameters and multiply-accumulates
     come from a budget; without them the method's own settings say where to stop. `share` is how much of the way that is
-    left to go: below 1 in all rounds but the last. `widths` are those of the spaces before the first round.
+    left to go: below 1 in all rounds but the last. `widths` are those of the spaces before the first round. `memory` is
+    for what a method need not find out twice about one network, whatever the limits.
     """
 
     model: nn.Module
@@ -36,6 +37,7 @@ class Task:
     share: float = 1.0
     widths: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
+    memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

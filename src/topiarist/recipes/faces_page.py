@@ -12,15 +12,17 @@ from topiarist.report import Section, Table, differences, learning_curves, rende
 
 Frame = pandas.DataFrame
 ALPHA = 0.05
+EQUATIONS = {"relative": 5, "absolute": 6}  # of the paper
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Everything that the page shows: tidy tables by name, epochs of the long training, and which scaling matches."""
+    """Everything that the page shows: tidy tables by name, the long training by epochs, and which scaling matches."""
 
     tables: Mapping[str, Frame]
     cells: Mapping[str, Frame]
-    epochs: Mapping[str, Sequence[Sequence[float | None]]]
+    losses: Mapping[str, Sequence[Sequence[float | None]]]
+    accuracies: Mapping[str, Sequence[Sequence[float | None]]]
     distances: Mapping[str, float]
     stand_in: bool
     notes: tuple[str, ...]
@@ -35,8 +37,9 @@ def figures_of(found: Found) -> dict[str, str]:
     """Draw every figure, by the name of its file."""
     variants, angles, penalties = found.cells["variants"], found.cells["angles"], found.cells["penalties"]
     drawn = {
-        "learning-curves": learning_curves(
-            found.epochs, title="Long training, 20 units", y_label="log loss", y_scale="linear"
+        "learning-curves-loss": learning_curves(found.losses, title="Long training, 20 units", y_label="log loss"),
+        "learning-curves-accuracy": learning_curves(
+            found.accuracies, title="Long training, 20 units", y_label="accuracy on a held-out fifth"
         ),
         "fig1-before-and-after-15": sweep_curves(
             curves(variants[variants["variant"].isin(["unpruned", "15°"])], "variant", "units", "accuracy"),
@@ -75,12 +78,12 @@ def figures_of(found: Found) -> dict[str, str]:
             y_scale="log",
         ),
     }
-    for number, (fitness, rows) in enumerate(penalties.groupby("fitness", sort=False), start=5):
+    for fitness, rows in penalties.groupby("fitness", sort=False):
         for what in ("accuracy", "units left"):
             name = f"fig3-{'accuracy' if what == 'accuracy' else 'size'}-by-penalty-{fitness}"
             drawn[name] = sweep_curves(
                 {f"{size} units": curve(some, "penalty", what) for size, some in rows.groupby("units")},
-                title=f"Genetic pruning by equation {number}: {what}",
+                title=f"Genetic pruning by equation {EQUATIONS[str(fitness)]}: {what}",
                 x_label="penalty λ",
                 y_label="test accuracy, %" if what == "accuracy" else what,
             )
@@ -138,6 +141,8 @@ def summary_of(found: Found) -> str:
     size = int(ours["units"].max())
     largest = ours[ours["units"] == size].set_index("variant")
     start, paper_row, our_row = largest.loc["unpruned"], largest.loc["paper, 45°"], largest.loc["ours"]
+    if largest["accuracy"].isna().any():
+        return "Some networks could not be made: their rows are empty. The rest is below."
     data = "These figures are from a synthetic stand-in, not from the paper's data. " if found.stand_in else ""
     return (
         f"{data}Of the three scalings, {found.matching} gives sizes nearest to the paper's (off by a factor of"
@@ -167,7 +172,7 @@ def page_of(found: Found, figures: Mapping[str, str], facts: Mapping[str, str]) 
                 shown(by_size(tables["table1"]), "Learning rates by hidden units; Adam, batch 32."),
                 shown(tables["svm"], "A support vector machine on the same features, as the paper's reference."),
             ),
-            figures=(figures["learning-curves"],),
+            figures=(figures["learning-curves-loss"], figures["learning-curves-accuracy"]),
         ),
         Section(
             title="Table 3, and which scaling matches",

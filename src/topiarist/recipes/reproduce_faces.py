@@ -26,7 +26,8 @@ from topiarist.study.engine import OnProgress
 from topiarist.study.results import Results
 
 PARTS = ("table 1", "scalings", "angles", "penalties", "variants", "ours", "searches")
-CURVES = {"training": "train_loss", "held out": "validation_loss"}
+LOSSES = {"training": "train_loss", "held out": "validation_loss"}
+ACCURACY = {"held out": "validation_accuracy"}
 
 
 def reproduce_faces(
@@ -76,18 +77,19 @@ def gather(plan: Plan, results: Results, faces: Faces, data: Data) -> Found:
     return Found(
         tables=tables,
         cells=cells,
-        epochs=long_epochs(plan, results),
+        losses=long_epochs(plan, results, LOSSES),
+        accuracies=long_epochs(plan, results, ACCURACY),
         distances=distance_from_paper(cells["scalings"]),
         stand_in=faces.stand_in,
         notes=faces.source.notes,
     )
 
 
-def long_epochs(plan: Plan, results: Results) -> dict[str, list[list[float | None]]]:
-    """Give the losses of the long training, epoch by epoch, a run a fold."""
+def long_epochs(plan: Plan, results: Results, curves: dict[str, str]) -> dict[str, list[list[float | None]]]:
+    """Give figures of the long training, epoch by epoch, a run a fold."""
     ((_, label),) = plan.rows("long training")
     histories = [results.history(row) for row in results.rows if row["label"] == label and row["state"] == "done"]
-    return {name: [[epoch[figure] for epoch in run] for run in histories] for name, figure in CURVES.items()}
+    return {name: [[epoch[figure] for epoch in run] for run in histories] for name, figure in curves.items()}
 
 
 def write_found(out: Path, found: Found, facts: dict[str, str], results: Results) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from topiarist.storage import serialise
 from topiarist.study.declaration import Cell, canonical
 from topiarist.study.samples import Samples
 from topiarist.study.settings import CellSettings
-from topiarist.study.treating import Early, Trained, rewound_epoch, treat_all
+from topiarist.study.treating import Early, Trained, Treated, rewound_epoch, treat_all
 from topiarist.tracing import anatomy
 from topiarist.training import History, TrainConfig, monte_carlo, reuse, train_many, train_phases
 from topiarist.training.inference import first_sample, part_logits
@@ -169,35 +169,36 @@ def joined(histories: Sequence[History]) -> History:
 
 
 def judge_all(
-    stack: Stack, trained: Mapping[str, Trained], treated: Mapping[str, nn.Module | Exception]
+    stack: Stack, trained: Mapping[str, Trained], treated: Treated
 ) -> tuple[tuple[CellResult, ...], dict[str, str]]:
     """Judge every cell; a method that cannot do its work costs its own cell and no other."""
     results, failures = [], {}
     for cell in stack.cells:
-        network = treated[cell.hash]
+        made = treated[cell.hash]
         try:
-            if isinstance(network, Exception):
-                raise network
-            results.append(judge(cell, network, *trained[cell.training_key][1:], stack.keep_models))
+            if isinstance(made, Exception):
+                raise made
+            _, data, history = trained[cell.training_key]
+            results.append(judge(cell, *made, data, history, stack.keep_models))
         except Exception as error:  # whatever a method raises is the cell's result
             failures[cell.hash] = describe(error)
     return tuple(results), failures
 
 
-def judge(cell: Cell, treated: nn.Module, data: Data, history: History, keep_model: bool) -> CellResult:
+def judge(cell: Cell, treated: nn.Module, retrained: int, data: Data, history: History, keep_model: bool) -> CellResult:
     """Measure what came of a cell."""
     figures = measure(treated, data, latency=cell.latency).to_json()
     passes = cell.settings.prediction.monte_carlo
     if passes is not None:
         figures |= stochastic_figures(treated, data, passes, cell.training_seed)
-    kept = history.epochs[history.kept_epoch - 1] if history.kept_epoch else None
     figures |= {
         "train_accuracy": accuracy(*part_logits(treated, data.train)),
-        "validation_accuracy": None if kept is None else kept.validation_accuracy,
+        "validation_accuracy": accuracy(*part_logits(treated, data.validation)) if len(data.validation) else None,
         "units": units_of(treated, data),
         "train_samples": len(data.train),
         "epochs": len(history.epochs),
         "kept_epoch": history.kept_epoch,
+        "retraining_epochs": retrained,
         "diverged_epoch": history.diverged_epoch,
     }
     return CellResult(

@@ -15,22 +15,21 @@ from topiarist.training import History
 
 Trained = tuple[nn.Module, Data, History]
 Early = dict[tuple[str, int], nn.Module]
+Treated = dict[str, tuple[nn.Module, int] | Exception]  # a network, and for how many epochs it was trained again
 
 
-def treat_all(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> dict[str, nn.Module | Exception]:
-    """Give, by the hash of each cell, the network that its method makes, or why it makes none."""
+def treat_all(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> Treated:
+    """Give, by the hash of each cell, what its method makes of its network, or why it makes nothing."""
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(cell.settings.method.model_dump_json(), []).append(cell)
-    found: dict[str, nn.Module | Exception] = {}
+    found: Treated = {}
     for group in groups.values():
         found |= treat_group(group, trained, early)
     return found
 
 
-def treat_group(
-    cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early
-) -> dict[str, nn.Module | Exception]:
+def treat_group(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> Treated:
     """Treat cells of one method as one; where that fails, each alone, so that only the guilty fail."""
     try:
         return dict(zip([cell.hash for cell in cells], treat(cells, trained, early), strict=True))
@@ -40,11 +39,11 @@ def treat_group(
         return {name: result for cell in cells for name, result in treat_group([cell], trained, early).items()}
 
 
-def treat(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> list[nn.Module]:
+def treat(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> list[tuple[nn.Module, int]]:
     """Apply the method that all these cells have."""
     networks = [trained[cell.training_key] for cell in cells]
     if isinstance(cells[0].settings.method, NoTreatment):
-        return [model for model, _, _ in networks]
+        return [(model, 0) for model, _, _ in networks]
     shaping = shaping_of(cells[0])
     jobs = [
         make_job(
@@ -52,11 +51,12 @@ def treat(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -
             data,
             early=early.get((cell.training_key, rewound_epoch(cell) or 0)),
             seed=cell.training_seed,
+            all_samples=bool(getattr(shaping.method, "published", False)),
         )
         for cell, (model, data, _) in zip(cells, networks, strict=True)
     ]
     shaping.check(jobs)
-    return [shaped.model for shaped in cut_together(jobs, shaping)]
+    return [(shaped.model, sum(map(len, shaped.histories))) for shaped in cut_together(jobs, shaping)]
 
 
 def shaping_of(cell: Cell) -> Shaping:
