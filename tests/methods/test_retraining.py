@@ -180,7 +180,7 @@ def test_an_early_network_of_another_structure_is_refused(data: Data) -> None:
 def test_an_epoch_beyond_the_training_is_refused(data: Data) -> None:
     model, _ = trained(data)
     for epoch in (6, 7):
-        with pytest.raises(SettingsError, match=f"below the 6 of the training; found {epoch}"):
+        with pytest.raises(SettingsError, match=f"cannot go on from epoch {epoch}"):
             shape(model, data, HALF, retraining=Rewinding(epoch=epoch), latency=False)
     with pytest.raises(SettingsError, match="greater than or equal to 0"):
         Rewinding(epoch=-1)
