@@ -28,6 +28,7 @@ TINY = Scope(
     penalties=(0, 50),
     penalty_sizes=(20,),
     long_epochs=5,
+    paper_rewound=True,
 )
 
 

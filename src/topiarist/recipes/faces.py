@@ -40,6 +40,7 @@ class Scope:
     penalties: tuple[float, ...]
     penalty_sizes: tuple[int, ...]
     long_epochs: int
+    paper_rewound: bool  # whether the paper's cuts are rewound too: they differ in width, and are trained one by one
 
 
 FULL = Scope(
@@ -51,6 +52,7 @@ FULL = Scope(
     penalties=(0, 10, 25, 50, 75, 100),
     penalty_sizes=(50, 100, 200, 500),
     long_epochs=2000,
+    paper_rewound=True,
 )
 QUICK = Scope(
     folds=5,
@@ -61,6 +63,7 @@ QUICK = Scope(
     penalties=(0, 50, 100),
     penalty_sizes=(20, 100),
     long_epochs=600,
+    paper_rewound=False,
 )
 
 
@@ -134,7 +137,7 @@ def entries(scope: Scope) -> Iterator[Entry]:
     for size in scope.sizes:
         for name, method in VARIANTS.items():
             yield Entry("variants", {"units": size, "variant": name}, network(size, method=method))
-        for name, method in ours(size).items():
+        for name, method in ours(size, paper_rewound=scope.paper_rewound).items():
             yield Entry("ours", {"units": size, "variant": name}, network(size, method=method))
         for name, method in searches().items():
             yield Entry("searches", {"units": size, "variant": name}, network(size, method=method))
@@ -159,7 +162,7 @@ def long_training(epochs: int) -> Overrides:
     }
 
 
-def ours(size: int) -> dict[str, Overrides]:
+def ours(size: int, *, paper_rewound: bool) -> dict[str, Overrides]:
     """Cut to the size at which the paper's 45° ends: by the paper's method and by ours, with and without training."""
     keep: Overrides = {"name": "distinctiveness", "keep_fraction": min(1.0, KEPT / size)}
     published = VARIANTS["45°"]
@@ -171,8 +174,14 @@ def ours(size: int) -> dict[str, Overrides]:
         "unpruned": VARIANTS["unpruned"],
         "paper, 45°": published,
         "paper, 45°, fine-tuned": {**published, "retraining": tuning},
-        "paper, 45°, rate rewound": {**published, "retraining": late},
-        "paper, 45°, weights rewound": {**published, "retraining": early},
+        **(
+            {
+                "paper, 45°, rate rewound": {**published, "retraining": late},
+                "paper, 45°, weights rewound": {**published, "retraining": early},
+            }
+            if paper_rewound
+            else {}
+        ),
         "ours": keep,
         "ours, fine-tuned": {**keep, "retraining": tuning},
         "ours, fine-tuned by distillation": {**keep, "retraining": distilled},
