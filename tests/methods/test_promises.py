@@ -21,10 +21,10 @@ CUT = {"name": "distinctiveness", "keep_fraction": 0.05}
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("sizes", [(6, 14, 3), (6, 9, 7, 3)])
-def test_the_front_delivers_what_it_says(sizes: tuple[int, ...], seed: int) -> None:
+@pytest.mark.parametrize(("sizes", "refitted"), [((6, 14, 3), False), ((6, 14, 3), True), ((6, 9, 7, 3), False)])
+def test_the_front_delivers_what_it_says(sizes: tuple[int, ...], refitted: bool, seed: int) -> None:
     model = perceptron(*sizes, seed=seed)
-    search = GeneticFront(population=20, generations=5)
+    search = GeneticFront(population=20, generations=5, refitted=refitted)
     outcome = shape(model, data_for(model, 6), search, latency=False, seed=seed)
     said = re.search(r"([\d.]+) % of [\d,]+ held-out samples$", outcome.reasons[0])
     assert said is not None

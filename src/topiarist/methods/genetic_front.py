@@ -51,7 +51,7 @@ class GeneticFront(SearchSettings):
 
     def edits(self, task: Task, point: FrontPoint) -> tuple[Edit, ...]:
         """Give the edits that make the network of a point, with a refit where that does no harm."""
-        return settle(task, self._subject(task), point.bits, point.accuracy)[0]
+        return self._settled(task, self._subject(task), point)[0]
 
     def propose(self, task: Task) -> Proposal:
         """Take one network of the front."""
@@ -62,13 +62,16 @@ class GeneticFront(SearchSettings):
             refuse_above_limits(subject, points[0].bits)
         costs = [(-point.accuracy, point.parameters) for point in within]
         chosen = within[-1] if task.limits else within[knee(costs)]
-        edits, accuracy = settle(task, subject, chosen.bits, chosen.accuracy)
+        edits, accuracy = self._settled(task, subject, chosen)
         reason = (
             f"of {len(points)} networks on the front, from {points[0].parameters:,} parameters and"
             f" {points[0].accuracy:.1f} % to {points[-1].parameters:,} and {points[-1].accuracy:.1f} %, the"
             f" {'most accurate within the limits' if task.limits else 'knee'}: {accuracy:.1f} % of {subject.samples}"
         )
         return Proposal(edits, (reason,))
+
+    def _settled(self, task: Task, subject: Subject, point: FrontPoint) -> tuple[tuple[Edit, ...], float]:
+        return settle(task, subject, point.bits, None if self.refitted else point.accuracy)
 
     def _subject(self, task: Task) -> Subject:
         return subject_of(task, self.spaces, training=judged_on_training(task, self.judged_on))

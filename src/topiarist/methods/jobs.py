@@ -10,7 +10,7 @@ from torch.utils.data import Subset
 
 from topiarist.data import AnyPart, Data, Part, Stream
 from topiarist.errors import DataError
-from topiarist.methods.task import Score, Task
+from topiarist.methods.task import Method, Score, Task
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.randomness import generator
 from topiarist.surgery.calibration import Calibration
@@ -66,18 +66,18 @@ class Job:
 def make_job(
     model: nn.Module,
     data: Data,
+    method: Method,
     *,
     early: nn.Module | None = None,
     score: Score | None = None,
     calibration: Calibration | None = None,
     seed: int = 0,
-    all_samples: bool = False,
 ) -> Job:
     """Put together a job, with our own score and calibration data where none are given.
 
-    Unless `all_samples` are asked for, some thousands of training inputs are enough to see what units do.
+    Some thousands of training inputs are enough to see what units do, but for a published method, which takes all.
     """
-    most = None if all_samples else CALIBRATION_SAMPLES
+    most = None if getattr(method, "published", False) else CALIBRATION_SAMPLES
     if not len(data.train):
         raise DataError(f"{data.name} has no training samples")
     if isinstance(calibration, Iterator):

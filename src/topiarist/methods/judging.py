@@ -150,17 +150,17 @@ def removal(subject: Subject, kept: Bits, *, refit: bool) -> tuple[Edit, ...]:
     return (RemoveUnits(units=some, refit=refit),) if some else ()
 
 
-def settle(task: Task, subject: Subject, kept: Bits, accuracy_now: float) -> tuple[tuple[Edit, ...], float]:
+def settle(task: Task, subject: Subject, kept: Bits, plain: float | None) -> tuple[tuple[Edit, ...], float]:
     """Give the edits that leave the units of a mask, with a refit where that does no harm, and the accuracy then.
 
-    Accuracies are in per cent on the samples judged.
+    `plain` is the accuracy without a refit, None where there must be one; both are in per cent on the samples judged.
     """
     refitted = removal(subject, kept, refit=True)
     network = apply(Plan(refitted), task.model, task.example_input, calibration=task.calibration)
-    accuracy_then = 100 * accuracy(*part_logits(network, subject.judged))
-    if accuracy_then < accuracy_now:
-        return removal(subject, kept, refit=False), accuracy_now
-    return refitted, accuracy_then
+    found = 100 * accuracy(*part_logits(network, subject.judged))
+    if plain is not None and found < plain:
+        return removal(subject, kept, refit=False), plain
+    return refitted, found
 
 
 def refuse_above_limits(subject: Subject, kept: Bits) -> None:

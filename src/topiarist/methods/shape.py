@@ -39,8 +39,7 @@ def shape(
     their own fitness), `calibration` are inputs that show what units do (unless given, those of the training part).
     """
     shaping = Shaping(method=method, budget=budget or Budget(), retraining=retraining, finetune=finetune)
-    whole = bool(getattr(method, "published", False))
-    job = make_job(model, data, early=early, score=score, calibration=calibration, seed=seed, all_samples=whole)
+    job = make_job(model, data, method, early=early, score=score, calibration=calibration, seed=seed)
     shaping.check([job])
     before = measure(model, data, latency=latency)
     (found,) = cut_together([job], shaping)

@@ -138,14 +138,13 @@ class Searching:
     def run(self) -> Candidate:
         """Keep within the budget's sizes; without any, find the smallest network that loses no more than is allowed."""
         budget, task, share = self.shaping.budget, self.task, self.task.share
-        costs = Costs(task.model, anatomy(task.model, task.example_input, partial=True))
         if budget.limits_size:
             now = self.weigh(task.model)
             limits = first_limits(budget, now, numbers_of(task.model).element_size())
             limits = {name: round(getattr(now, name) ** (1 - share) * limit**share) for name, limit in limits.items()}
             make = reachable(self.make)
             return within(budget, make, self.weigh, limits) if share == 1 else make(limits)
-        return self.least(costs) or unchanged(task.model)
+        return self.least() or unchanged(task.model)
 
     def make(self, limits: Limits) -> Candidate:
         """Make a network within limits."""
@@ -157,9 +156,10 @@ class Searching:
         clock = self.shaping.budget.latency_ms is not None
         return footprint(network, self.job.sample, data=self.job.data, latency=clock)
 
-    def least(self, costs: Costs) -> Candidate | None:
+    def least(self) -> Candidate | None:
         """Find the smallest network that loses no more than is allowed."""
         job, share = self.job, self.task.share
+        costs = Costs(self.task.model, anatomy(self.task.model, self.task.example_input, partial=True))
         lowest = job.whole_score - (self.shaping.budget.allowed_loss or 0.0)
         full, fewest = costs.parameters({}), costs.parameters(dict.fromkeys(costs.widths, 1))
         return smallest(

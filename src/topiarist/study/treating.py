@@ -49,9 +49,9 @@ def treat(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -
         make_job(
             model,
             data,
+            shaping.method,
             early=early.get((cell.training_key, rewound_epoch(cell) or 0)),
             seed=cell.training_seed,
-            all_samples=bool(getattr(shaping.method, "published", False)),
         )
         for cell, (model, data, _) in zip(cells, networks, strict=True)
     ]
