@@ -7,9 +7,11 @@ from torch import nn
 
 from topiarist.errors import ModelError
 from topiarist.models.card import card_of
+from topiarist.models.inception import inception
 from topiarist.models.mlp import mlp
+from topiarist.models.vgg import vgg
 
-FAMILIES: dict[str, Callable[..., nn.Module]] = {"mlp": mlp}
+FAMILIES: dict[str, Callable[..., nn.Module]] = {"mlp": mlp, "vgg": vgg, "inception": inception}
 
 
 def build(spec: dict[str, Any]) -> nn.Module:
