@@ -30,10 +30,11 @@ class Masks:
             if mask.shape != parameters[name].shape:
                 asked, found = tuple(parameters[name].shape), tuple(mask.shape)
                 raise ModelError(f"the mask of '{name}' must have shape {asked}; found {found}")
-        self.model = model
         self.masks = {
             name: mask.detach().to(parameters[name].device, torch.bool, copy=True) for name, mask in masks.items()
         }
+        self._owners = [(owner_of(model, name), name.rpartition(".")[2]) for name in self.masks]
+        self._weights: list[Tensor] = []
         self.step()
 
     @classmethod
@@ -45,15 +46,24 @@ class Masks:
     @torch.no_grad()
     def step(self) -> None:
         """Make the masked weights zero again."""
-        parameters = dict(self.model.named_parameters())
-        for name, mask in self.masks.items():
-            parameters[name].masked_fill_(~mask, 0)
+        current: list[Tensor] = [getattr(module, name) for module, name in self._owners]
+        if list(map(id, current)) != list(map(id, self._weights)):  # a parameter was replaced
+            self._weights = current
+            self._factors = [mask.to(weight) for mask, weight in zip(self.masks.values(), current, strict=True)]
+        if current:
+            torch._foreach_mul_(current, self._factors)
+            torch._foreach_add_(current, 0.0)  # −0 becomes 0
 
     @property
     def sparsity(self) -> float:
         """Give the fraction of weights, of those that have a mask, that are masked."""
         total = sum(mask.numel() for mask in self.masks.values())
         return sum(int((~mask).sum()) for mask in self.masks.values()) / total if total else 0.0
+
+
+def owner_of(model: nn.Module, name: str) -> nn.Module:
+    """Give the module that holds a parameter."""
+    return model.get_submodule(name.rpartition(".")[0])
 
 
 class UnitMasks:

@@ -1,7 +1,7 @@
 """A plan: the edits that made a network what it is, in order; as JSON, they are replayed on a fresh network."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,8 +9,10 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from topiarist.errors import ModelError, SettingsError
+from topiarist.models import Ensemble
 from topiarist.surgery.edits import Edit
-from topiarist.surgery.examples import Example, read_example
+from topiarist.surgery.examples import Example, Shape, read_example
+from topiarist.surgery.renaming import Rename, held_at, renamed, renamed_edit, within
 
 ATTRIBUTE = "_topiarist_plan"
 Numbers = Mapping[str, Tensor]
@@ -50,6 +52,13 @@ class Plan:
         known = tuple(values for _, values in self.steps())
         return Plan((*self.edits, edit), self.example or example, (*known, numbers or {}))
 
+    def renamed(self, rename: Rename) -> "Plan":
+        """Give the plan with other names of spaces and layers; what gets none is left out."""
+        steps = [(renamed_edit(edit, rename), renamed(numbers, rename)) for edit, numbers in self.steps()]
+        left = [(edit, numbers) for edit, numbers in steps if edit is not None]
+        edits = tuple(edit for edit, _ in left)
+        return Plan(edits, self.example if edits else None, tuple(numbers for _, numbers in left))
+
     def to_json(self) -> str:
         """Give the structure as JSON, without the numbers of refits."""
         return json.dumps(self.to_record(), sort_keys=True)
@@ -87,11 +96,35 @@ class Plan:
 
 
 def plan_of(model: nn.Module) -> Plan:
-    """Give the edits that made a network what it is; an empty plan where nothing was changed."""
-    plan = getattr(model, ATTRIBUTE, None)
-    return plan if isinstance(plan, Plan) else Plan()
+    """Give the edits that made a network what it is; an empty plan where nothing was changed.
+
+    Those of an ensemble are those of its members, in the order in which they were made as far as the ensemble knows.
+    """
+    found = getattr(model, ATTRIBUTE, None)
+    plan = found if isinstance(found, Plan) else Plan()
+    if not isinstance(model, Ensemble):
+        return plan
+    own = {f"members.{number}.": plan_of(member) for number, member in enumerate(model.members)}
+    known = all(plan.renamed(within(prefix)) == edits for prefix, edits in own.items())
+    return plan if known else joined([edits.renamed(held_at(prefix)) for prefix, edits in own.items()])
+
+
+def joined(plans: Sequence[Plan]) -> Plan:
+    """Give the plans of networks that read the same single input as one."""
+    steps = [step for plan in plans for step in plan.steps()]
+    example = next((only_input(plan.example) for plan in plans if plan.example is not None), None)
+    return Plan(tuple(edit for edit, _ in steps), example, tuple(numbers for _, numbers in steps))
+
+
+def only_input(example: Example) -> Shape:
+    """Give the one tensor of an example, which may stand in a sequence, or in a mapping under its name."""
+    if isinstance(example, Shape):
+        return example
+    return next(iter(example.values() if isinstance(example, dict) else example))
 
 
 def attach_plan(model: nn.Module, plan: Plan) -> None:
-    """Let a network carry its plan, in the place of the one it had."""
+    """Let a network carry its plan, in the place of the one it had, and the members of an ensemble their part of it."""
     object.__setattr__(model, ATTRIBUTE, plan)
+    for number, member in enumerate(model.members if isinstance(model, Ensemble) else ()):
+        attach_plan(member, plan.renamed(within(f"members.{number}.")))

@@ -4,6 +4,7 @@ from topiarist.training.config import TrainConfig
 from topiarist.training.distillation import Distillation
 from topiarist.training.history import Epoch, History
 from topiarist.training.monte_carlo import MonteCarlo, monte_carlo
+from topiarist.training.pruning import Pruning
 from topiarist.training.schedules import Schedule
 from topiarist.training.train import train, train_many
 from topiarist.training.transfer import Phase, reuse, train_phases
@@ -14,6 +15,7 @@ __all__ = [
     "History",
     "MonteCarlo",
     "Phase",
+    "Pruning",
     "Schedule",
     "TrainConfig",
     "monte_carlo",

@@ -19,6 +19,9 @@ from topiarist.training.config import TrainConfig
 from topiarist.training.distillation import distilled
 from topiarist.training.engine import State
 from topiarist.training.inference import call, part_logits
+from topiarist.training.pruner import Pruner
+
+PRUNER = "pruner/"
 
 
 class AutogradEngine:
@@ -31,8 +34,9 @@ class AutogradEngine:
         *,
         class_weights: Tensor | None = None,
         teacher: nn.Module | None = None,
+        pruner: Pruner | None = None,
     ) -> None:
-        self.models, self.teacher = [model], teacher
+        self.models, self.teacher, self.pruner = [model], teacher, pruner
         self.config, self.class_weights = config, class_weights
         self.trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self.trained:
@@ -46,6 +50,8 @@ class AutogradEngine:
         model = self.models[0].train()
         for module in self.resting:
             module.eval()
+        if self.pruner is not None:
+            self.pruner.before_epoch(number - 1)
         with isolated(child_seed(self.config.seed, "noise", number), numbers_of(model).device), torch.enable_grad():
             yield
         self.optimizer.zero_grad()
@@ -68,8 +74,12 @@ class AutogradEngine:
             losses = functional.cross_entropy(logits, y, weight=self.class_weights, reduction="sum")
             loss = losses / weight.clamp(min=1e-30)
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
+        if self.pruner is not None:
+            self.pruner.after_backward()
         self._clip()
         self.optimizer.step()
+        if self.pruner is not None:
+            self.pruner.after_step()
         return (loss.detach() * weight).view(1, 1), weight.view(1, 1)
 
     def _distil(self, x: Tensor, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,6 +107,10 @@ class AutogradEngine:
         """Look at every parameter."""
         return [all(bool(parameter.isfinite().all()) for parameter in self.trained)]
 
+    def sparsities(self) -> list[float | None]:
+        """Ask the pruner."""
+        return [None if self.pruner is None else self.pruner.sparsity]
+
     def remember(self) -> None:
         """Copy the state."""
         self.good = copy.deepcopy(self.models[0].state_dict())
@@ -104,6 +118,8 @@ class AutogradEngine:
     def recall(self, member: int) -> None:
         """Load the copy."""
         self.models[0].load_state_dict(self.good)
+        if self.pruner is not None:
+            self.pruner.after_step()
 
     def write_back(self) -> None:
         """The network itself is trained: nothing to do."""
@@ -114,18 +130,23 @@ class AutogradEngine:
     def optimizer_state(self) -> State:
         """Flatten the optimizer's state to names such as `3/exp_avg`."""
         states = self.optimizer.state_dict()["state"]
+        pruned = {} if self.pruner is None else self.pruner.state()
         return {
             f"{number}/{name}": torch.as_tensor(value)
             for number, entries in states.items()
             for name, value in entries.items()
             if value is not None
-        }
+        } | {f"{PRUNER}{name}": value for name, value in pruned.items()}
 
     def load_optimizer_state(self, state: State) -> None:
         """Take the flattened state up again."""
+        if self.pruner is not None:
+            self.pruner.load({n.removeprefix(PRUNER): value for n, value in state.items() if n.startswith(PRUNER)})
         record = self.optimizer.state_dict()
         record["state"] = {}
         for name, value in state.items():
+            if name.startswith(PRUNER):
+                continue
             number, entry = name.split("/")
             record["state"].setdefault(int(number), {})[entry] = value
         self.optimizer.load_state_dict(record)

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from topiarist.settings import Settings
 from topiarist.training.distillation import Distillation
 from topiarist.training.metrics import Metric
+from topiarist.training.pruning import Pruning
 from topiarist.training.schedules import Schedule
 
 OptimizerName = Literal["sgd", "adam", "adamw", "rmsprop"]
@@ -19,9 +20,10 @@ class TrainConfig(Settings):
     `clip_norm_over` is "all" gradients together (PyTorch's way) or each "tensor" by itself (Keras's).
     `early_stopping` counts the epochs without improvement of `monitor` on the validation part; the best weights are
     restored. `class_weights` are "balanced" (inverse frequency) or one number a class. `distillation` says how to learn
-    from the teacher that `train` is given. `after_epoch` and `until_epoch` run a stretch of the training, with order,
-    noise and learning rates as in the whole: to get the network of an early epoch, or to go on as from there. Unless
-    set, `threads` is 1 for networks below a million parameters, where more are slower.
+    from the teacher that `train` is given, `pruning` which weights become zero on the way: no epoch before the last
+    pruning counts as the best. `after_epoch` and `until_epoch` run a stretch of the training, with order, noise and
+    learning rates as in the whole: to get the network of an early epoch, or to go on as from there. Unless set,
+    `threads` is 1 for networks below a million parameters, where more are slower.
     """
 
     epochs: int = Field(default=100, ge=0)
@@ -40,6 +42,7 @@ class TrainConfig(Settings):
     monitor: Metric = "loss"
     class_weights: Literal["balanced"] | tuple[float, ...] | None = None
     distillation: Distillation | None = None
+    pruning: Pruning | None = None
     after_epoch: int = Field(default=0, ge=0)
     until_epoch: int | None = Field(default=None, ge=0)
     seed: int = Field(default=0, ge=0)
@@ -65,6 +68,12 @@ class TrainConfig(Settings):
         if not self.after_epoch <= self.last_epoch <= self.epochs:
             found = f"{self.after_epoch}, {self.until_epoch} and {self.epochs}"
             raise ValueError(f"until_epoch must lie between after_epoch and epochs; found {found}")
+        if self.pruning is not None:
+            last = max(self.pruning.prunings(self.epochs))
+            if last >= max(self.epochs, 1):
+                raise ValueError(f"the last pruning is after epoch {last}, and the training has {self.epochs} epochs")
+            if self.after_epoch > min(self.pruning.prunings(self.epochs)):
+                raise ValueError("pruning begins before the first epoch that is run")
         weights = self.class_weights
         if isinstance(weights, tuple) and (min(weights, default=0) < 0 or not any(weights)):
             raise ValueError("class weights must be at least 0, and one of them above 0")

@@ -33,6 +33,10 @@ class Engine(Protocol):
         """Say which members have only finite weights."""
         ...
 
+    def sparsities(self) -> Sequence[float | None]:
+        """Give the fraction of weights or units that is pruned, for each member; None where nothing is."""
+        ...
+
     def remember(self) -> None:
         """Keep the weights as they are now."""
         ...

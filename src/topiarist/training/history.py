@@ -6,7 +6,10 @@ from typing import Any, Self
 
 @dataclass(frozen=True, kw_only=True)
 class Epoch:
-    """One epoch, numbered from 1; the validation figures are None where there is no validation part."""
+    """One epoch, numbered from 1; the validation figures are None where there is no validation part.
+
+    `sparsity` is the fraction of weights, or of units, that were zero in it; None where nothing is pruned.
+    """
 
     number: int
     learning_rate: float
@@ -14,6 +17,7 @@ class Epoch:
     validation_loss: float | None = None
     validation_accuracy: float | None = None
     monitored: float | None = None
+    sparsity: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

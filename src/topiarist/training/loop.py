@@ -79,7 +79,8 @@ class Loop:
         losses = (totals / weights).tolist()
         validated = self._validate()
         improved = []
-        for member, (run, finite) in enumerate(zip(runs, self.engine.finite(), strict=True)):
+        finite_members, sparsities = self.engine.finite(), self.engine.sparsities()
+        for member, (run, finite) in enumerate(zip(runs, finite_members, strict=True)):
             validation_loss, validation_accuracy, monitored = validated[member]
             bad = [loss for loss in (losses[member], validation_loss) if loss is not None and not math.isfinite(loss)]
             if bad or not finite:
@@ -93,6 +94,7 @@ class Loop:
                 validation_loss=validation_loss,
                 validation_accuracy=validation_accuracy,
                 monitored=monitored,
+                sparsity=sparsities[member],
             )
             if run.record(epoch) and run.restores_best:
                 improved.append(self.active[member])

@@ -42,7 +42,7 @@ class Run:
     def record(self, epoch: Epoch) -> bool:
         """Take an epoch in; say whether it is the best so far."""
         self.epochs.append(epoch)
-        if epoch.monitored is None:
+        if epoch.monitored is None or epoch.number <= self._last_pruning:
             return False
         improved = epoch.monitored > self.best
         if improved:
@@ -51,6 +51,12 @@ class Run:
             self.stalled += 1
             self._react(epoch.number)
         return improved
+
+    @property
+    def _last_pruning(self) -> int:
+        """Up to this epoch the network is not yet as sparse as it will be, and no epoch is the best."""
+        pruning = self.config.pruning
+        return 0 if pruning is None else max(pruning.prunings(self.config.epochs))
 
     def _react(self, number: int) -> None:
         schedule, patience = self.config.schedule, self.config.early_stopping

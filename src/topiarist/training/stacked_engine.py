@@ -152,6 +152,10 @@ class StackedEngine:
         bad = set(self.stack.member_of[~self.stack.flat.isfinite()].tolist())
         return [member not in bad for member in range(len(self.models))]
 
+    def sparsities(self) -> list[float | None]:
+        """Nothing is pruned in a stack."""
+        return [None] * len(self.models)
+
     def remember(self) -> None:
         """Copy all numbers."""
         self.good = self.stack.flat.clone()

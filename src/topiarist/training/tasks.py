@@ -89,7 +89,7 @@ def stack_key(model: nn.Module, data: Data, config: TrainConfig, teacher: nn.Mod
     """Give what trainings that run as one have in common; None for one that cannot be in a stack."""
     networks = [model] if teacher is None else [model, teacher]
     in_memory = isinstance(data.train, Part) and isinstance(data.validation, Part)
-    if config.device != "cpu" or not in_memory:
+    if config.device != "cpu" or config.pruning is not None or not in_memory:
         return None
     if not all(stackable(network) and reads_flat(network, data.input_shape) for network in networks):
         return None

@@ -13,15 +13,17 @@ from torch import nn
 from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.models import attach, card_for
-from topiarist.models.evaluation import numbers_of
+from topiarist.models.evaluation import numbers_of, placed
 from topiarist.threads import torch_threads, without_denormals
 from topiarist.training.autograd_engine import AutogradEngine
 from topiarist.training.checkpoint import Checkpoint, Snapshot
 from topiarist.training.config import TrainConfig
 from topiarist.training.engine import Engine
 from topiarist.training.history import History
-from topiarist.training.inference import suited_threads
+from topiarist.training.inference import first_sample, suited_threads
 from topiarist.training.loop import Loop, OnEpoch, Score
+from topiarist.training.memory_format import channels_last
+from topiarist.training.pruner import Pruner
 from topiarist.training.run import Run
 from topiarist.training.stacked_engine import StackedEngine
 from topiarist.training.tasks import (
@@ -130,7 +132,7 @@ def train_group(
         for model, state in zip(models, snapshot.weights, strict=True):
             model.load_state_dict(state)
     threads = suited_threads(models[0]) if configs[0].threads is None else configs[0].threads
-    with torch_threads(threads), without_denormals():
+    with torch_threads(threads), without_denormals(), channels_last(models):
         loop = make_loop(models, datas, configs, teachers, stacked=stacked, score=score, snapshot=snapshot)
         histories = loop.fit(checkpoint=checkpoint, on_epoch=on_epoch)
     if checkpoint is not None:
@@ -159,7 +161,8 @@ def make_loop(
         engine = StackedEngine(models, configs, class_weights=joint, teachers=teachers)
     else:
         own, teacher = None if weights is None else weights[0], next(iter(teachers), None)
-        engine = AutogradEngine(models[0], configs[0], class_weights=own, teacher=teacher)
+        pruner = pruner_for(models[0], datas[0], configs[0])
+        engine = AutogradEngine(models[0], configs[0], class_weights=own, teacher=teacher, pruner=pruner)
     batches = make_batches(models[0], datas, configs, like)
     if snapshot is None:
         runs = [begin(settings, batches.steps(member)) for member, settings in enumerate(configs)]
@@ -169,6 +172,14 @@ def make_loop(
     if snapshot is not None:
         loop.resume(snapshot)
     return loop
+
+
+def pruner_for(model: nn.Module, data: Data, config: TrainConfig) -> Pruner | None:
+    """Give what prunes a network while it is trained; None where nothing does."""
+    if config.pruning is None:
+        return None
+    example = placed(torch.cat([first_sample(data.train)] * 2), numbers_of(model))
+    return Pruner(model, config.pruning, epochs=config.epochs, example_input=example)
 
 
 def begin(config: TrainConfig, steps_per_epoch: int) -> Run:

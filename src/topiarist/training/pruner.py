@@ -1,0 +1,129 @@
+"""Prunes a network while it is trained: chooses masks when the schedule says so, and holds them after every step."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from topiarist.errors import SettingsError
+from topiarist.surgery.masks import Masks
+from topiarist.surgery.unit_weights import UnitWeights, unit_weights
+from topiarist.surgery.weight_choice import choose_by_layer, choose_overall, choose_pattern
+from topiarist.training.pruning import Pruning
+
+State = dict[str, Tensor]
+
+
+class Pruner:
+    """The masks of one network in training.
+
+    Call `before_epoch` with the number of epochs done, `after_backward` and `after_step` in every step.
+    """
+
+    def __init__(self, model: nn.Module, pruning: Pruning, *, epochs: int, example_input: Tensor) -> None:
+        self.model, self.pruning = model, pruning
+        self.prunings = pruning.prunings(epochs)
+        self.kernels = prunable(model)
+        self.spaces = unit_weights(model, example_input) if pruning.units else {}
+        if not (self.spaces if pruning.units else self.kernels):
+            raise SettingsError("there is nothing to prune: the network has no kernels that are trained")
+        self.sums = {name: torch.zeros_like(kernel) for name, kernel in self.kernels.items()} if self._sums else {}
+        self.unit_masks = {name: torch.ones(space.size, dtype=torch.bool) for name, space in self.spaces.items()}
+        self._hold({name: torch.ones_like(kernel, dtype=torch.bool) for name, kernel in self.kernels.items()})
+
+    @property
+    def _sums(self) -> bool:
+        return self.pruning.score != "magnitude"
+
+    @property
+    def sparsity(self) -> float:
+        """Give the fraction of kernels' weights, or of units, that is gone."""
+        masks = self.unit_masks if self.pruning.units else self.masks.masks
+        total = sum(mask.numel() for mask in masks.values())
+        return sum(int((~mask).sum()) for mask in masks.values()) / total
+
+    def before_epoch(self, done: int) -> None:
+        """Prune where the schedule says so."""
+        if done not in self.prunings:
+            return
+        if self.pruning.units:
+            self._prune_units(self.prunings[done])
+        else:
+            self._hold(self._chosen(self._scores(), self.masks.masks, self.prunings[done]))
+        if self.pruning.score == "taylor":
+            for total in self.sums.values():
+                total.zero_()
+
+    def _chosen(self, scores: Mapping[str, Tensor], masks: Mapping[str, Tensor], sparsity: float) -> State:
+        if self.pruning.pattern is not None:
+            _, group = self.pruning.pattern
+            return choose_pattern(scores, masks, zeros=round(sparsity * group), group=group)
+        choose = choose_by_layer if self.pruning.scope == "layer" else choose_overall
+        return choose(scores, masks, sparsity)
+
+    def _scores(self) -> State:
+        """Give the scores of all weights; what was never trained since the last pruning is ranked by magnitude."""
+        if any(bool(total.any()) for total in self.sums.values()):
+            return self.sums
+        return {name: kernel.detach().abs() for name, kernel in self.kernels.items()}
+
+    def _prune_units(self, sparsity: float) -> None:
+        scores = self._scores()
+        by_unit = {name: space.summed(scores, squared=not self._sums) for name, space in self.spaces.items()}
+        self.unit_masks = self._chosen(by_unit, self.unit_masks, sparsity)
+        self._hold(masks_of_units(self.model, self.spaces, self.unit_masks))
+
+    def _hold(self, masks: Mapping[str, Tensor]) -> None:
+        self.masks = Masks(self.model, masks)
+
+    @torch.no_grad()
+    def after_backward(self) -> None:
+        """Take the gradients of a step into the scores."""
+        for name, total in self.sums.items():
+            kernel = self.kernels[name]
+            if kernel.grad is not None:
+                change = kernel * kernel.grad
+                total.add_(change.abs() if self.pruning.score == "taylor" else change.neg_())
+
+    def after_step(self) -> None:
+        """Hold the masks."""
+        self.masks.step()
+
+    def state(self) -> State:
+        """Give all that a checkpoint needs."""
+        return {
+            **{f"mask/{name}": mask for name, mask in self.masks.masks.items()},
+            **{f"unit/{name}": mask for name, mask in self.unit_masks.items()},
+            **{f"sum/{name}": total for name, total in self.sums.items()},
+        }
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Take up what `state` gave."""
+        kinds: dict[str, State] = {"mask": {}, "unit": {}, "sum": {}}
+        for name, value in state.items():
+            kind, _, rest = name.partition("/")
+            kinds[kind][rest] = value
+        self.unit_masks = kinds["unit"]
+        for name, total in kinds["sum"].items():
+            self.sums[name].copy_(total)
+        self._hold(kinds["mask"])
+
+
+def prunable(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Give the kernels of a network that are trained; biases, norms and frozen layers are left alone."""
+    return {
+        name: parameter
+        for name, parameter in model.named_parameters()
+        if parameter.ndim > 1 and parameter.is_floating_point() and parameter.requires_grad
+    }
+
+
+def masks_of_units(model: nn.Module, spaces: Mapping[str, UnitWeights], kept: Mapping[str, Tensor]) -> State:
+    """Give masks of all weights that make units zero: their kernels' rows, their biases, and what norms do to them."""
+    parameters = dict(model.named_parameters())
+    masks: State = {}
+    for name, space in spaces.items():
+        for place in space.silenced:
+            mask = masks.setdefault(place.parameter, torch.ones_like(parameters[place.parameter], dtype=torch.bool))
+            mask[place.rows[~kept[name]].flatten()] = False
+    return masks
