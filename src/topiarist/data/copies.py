@@ -21,7 +21,7 @@ def original_rows(source: Source) -> Rows:
     if originals is None:
         return numpy.arange(count)
     check_numbers(source.name, originals, count)
-    for what, values in {"label": source.labels, "group": source.groups}.items():
+    for what, values in {"label": source.labels, "group": source.groups, "finer class": source.finer}.items():
         if values is not None:
             check_alike(source.name, what, values, originals)
     return numpy.flatnonzero(originals == numpy.arange(count))

@@ -30,4 +30,5 @@ def of_classes(source: Source, names: Sequence[str]) -> Source:
         groups=None if source.groups is None else source.groups[rows],
         parts=None if source.parts is None else source.parts[rows],
         originals=renumbered(source.originals, rows),
+        finer=None if source.finer is None else source.finer[rows],
     )

@@ -18,8 +18,9 @@ class Source:
 
     `labels` are as found in the file (numbers or text) and None where there are none; `parts` marks each sample
     "train", "validation" or "test" where the source comes with a split of its own; `originals` (n_samples,) gives the
-    number of the sample that each one is an augmented copy of, its own number for an original; `scaling` is what suits
-    the data; `notes` say in one line each what the loader decided on the user's behalf.
+    number of the sample that each one is an augmented copy of, its own number for an original; `finer` (n_samples,)
+    are classes finer than the labels, where known; `scaling` is what suits the data; `notes` say in one line each what
+    the loader decided on the user's behalf.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Source:
     groups: NDArray[Any] | None = None
     parts: NDArray[numpy.str_] | None = None
     originals: NDArray[Any] | None = None
+    finer: NDArray[Any] | None = None
     scaling: Scaling = "zscore"
     notes: tuple[str, ...] = ()
 

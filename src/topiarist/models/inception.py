@@ -29,7 +29,7 @@ def inception(
     q: int,
     r: int,
     *,
-    input_shape: tuple[int, int, int] = SCENES,
+    input_shape: tuple[int, ...] = SCENES,
     classes: int = 3,
     dropout: float = 0.5,
     generator: torch.Generator | None = None,

@@ -17,7 +17,7 @@ def vgg(
     c: int,
     d: int,
     *,
-    input_shape: tuple[int, int, int] = SCENES,
+    input_shape: tuple[int, ...] = SCENES,
     classes: int = 3,
     dropout: float = 0.5,
     generator: torch.Generator | None = None,

@@ -5,7 +5,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from topiarist.data import Data, Part
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.measurement import measure
-from topiarist.models import mlp
+from topiarist.models import inception, mlp, vgg
 from topiarist.models.code import build_by_code
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.parallel import describe
@@ -24,7 +24,7 @@ from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
 from topiarist.study.declaration import Cell, canonical
 from topiarist.study.samples import Samples
-from topiarist.study.settings import CellSettings
+from topiarist.study.settings import OF_KIND, CellSettings
 from topiarist.study.treating import Early, Trained, Treated, rewound_epoch, treat_all
 from topiarist.tracing import anatomy
 from topiarist.training import History, TrainConfig, monte_carlo, reuse, train_many, train_phases
@@ -144,11 +144,16 @@ def network_for(settings: CellSettings, data: Data, seed: int) -> nn.Module:
             return build_by_code(
                 declared.code, input_shape=data.input_shape, classes=len(data.classes), **declared.options
             )
-    return mlp(
-        [math.prod(data.input_shape), *declared.hidden, len(data.classes)],
-        **declared.model_dump(exclude={"hidden", "code", "options"}),
-        generator=generator(seed, "initial weights"),
-    )
+    weights = generator(seed, "initial weights")
+    if declared.family == "mlp":
+        sizes = [math.prod(data.input_shape), *declared.hidden, len(data.classes)]
+        return mlp(sizes, **declared.model_dump(include=OF_KIND["mlp"] - {"family", "hidden"}), generator=weights)
+    make: Callable[..., nn.Module] = vgg if declared.family == "vgg" else inception
+    shape = {"input_shape": data.input_shape, "classes": len(data.classes)}
+    try:
+        return make(*declared.blocks, **shape, **declared.options, generator=weights)
+    except TypeError as error:
+        raise SettingsError(f"model: options: {str(error).rpartition(') ')[2]}") from error
 
 
 def train_config(cell: Cell) -> TrainConfig:

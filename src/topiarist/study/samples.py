@@ -9,6 +9,7 @@ import numpy
 import pandas
 
 from topiarist.data import Data, Source, find_source
+from topiarist.data.block_mixing import with_mixtures
 from topiarist.data.selection import of_classes
 from topiarist.study.declaration import Cell, canonical
 from topiarist.study.settings import RULE, BaseSettings, CellSettings, DataSettings
@@ -57,15 +58,18 @@ class Samples:
             "projection": settings.projection,
         }
         if cell.folds is None:
-            return [Data.from_source(chosen, **declared, validation_fraction=fraction)]
-        data = Data.from_source(chosen, **declared, validation_fraction=0.0)
-        return data.folds(
-            cell.folds,
-            seed=settings.seed,
-            validation_fraction=fraction,
-            of=cell.folds_of,
-            samples=settings.samples,
-        )
+            made = [Data.from_source(chosen, **declared, validation_fraction=fraction)]
+        else:
+            data = Data.from_source(chosen, **declared, validation_fraction=0.0)
+            made = data.folds(
+                cell.folds,
+                seed=settings.seed,
+                validation_fraction=fraction,
+                of=cell.folds_of,
+                samples=settings.samples,
+            )
+        mixing = settings.mixing
+        return made if mixing is None else [with_mixtures(data, mixing, seed=settings.seed) for data in made]
 
 
 def validation_fraction(cell: CellSettings, data: DataSettings, *, folds: bool) -> float:
@@ -104,7 +108,9 @@ def fingerprint(sources: Mapping[str, Source]) -> str:
             rows = source.features
         if source.originals is not None:
             digest.update(b"copies")
-        for values in (rows, source.labels, source.groups, source.parts, source.originals):
+        if source.finer is not None:
+            digest.update(b"finer")
+        for values in (rows, source.labels, source.groups, source.parts, source.originals, source.finer):
             if values is not None:
                 plain = values.astype(str) if values.dtype == object else values
                 digest.update(f"{plain.dtype}{plain.shape}".encode())

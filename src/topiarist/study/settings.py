@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from topiarist.data import Scaling, SplitRule
+from topiarist.data.block_mixing import BlockMixing
 from topiarist.settings import Settings
 from topiarist.study.treatments import AnyTreatment, NoTreatment, treatment
 from topiarist.training import Phase, TrainConfig
@@ -21,6 +22,7 @@ class DataSettings(Settings):
     `projection` lists blocks of columns, each with the number of its principal components that the network reads.
     `classes` leaves the samples of all other classes out; `samples` limits the training part, and the validation part
     in proportion. Without a `validation_fraction`, folds have a validation part only where training watches one.
+    `mixing` adds mixtures of training samples to the training part.
     """
 
     location: str = Field(min_length=1)
@@ -33,16 +35,30 @@ class DataSettings(Settings):
     validation_fraction: float | None = Field(default=None, ge=0, lt=1)
     classes: tuple[str, ...] | None = None
     samples: int | None = Field(default=None, ge=2)
+    mixing: BlockMixing | None = None
     seed: int = Field(default=0, ge=0)
 
 
-class ModelSettings(Settings):
-    """Which network: fully connected layers as in `models.mlp`, or your own code.
+OF_KIND: Mapping[str, set[str]] = {
+    "mlp": {"family", "hidden", "activation", "batch_norm", "dropout", "dropout_layers", "input_dropout"},
+    "vgg": {"family", "blocks", "options"},
+    "inception": {"family", "blocks", "options"},
+    "code": {"code", "options"},
+}
+BLOCKS: Mapping[str, int] = {"vgg": 4, "inception": 3}
 
-    `code` names a function, `module:function`, that is called with `input_shape`, `classes` and the `options` and gives
-    an `nn.Module`; what it draws from torch's global generator follows from the cell's seed.
+
+class ModelSettings(Settings):
+    """Which network: fully connected layers as in `models.mlp`, one of the other families, or your own code.
+
+    `family` is "vgg" or "inception", of as many layers in each of its `blocks`: (2, 2, 3, 3), (2, 1, 2); its `options`
+    are those of `models.vgg` and `models.inception`. `code` names a function, `module:function`, that is called with
+    `input_shape`, `classes` and the `options` and gives an `nn.Module`; what it draws from torch's global generator
+    follows from the cell's seed.
     """
 
+    family: Literal["mlp", "vgg", "inception"] = "mlp"
+    blocks: tuple[int, ...] = ()
     hidden: tuple[int, ...] = (100,)
     activation: str = "relu"
     batch_norm: Literal["before", "after"] | bool = False
@@ -54,14 +70,22 @@ class ModelSettings(Settings):
 
     @model_validator(mode="after")
     def _one_or_the_other(self) -> "ModelSettings":
-        fields = self.model_fields_set - {"code", "options"}
-        if self.code is not None and fields:
-            raise ValueError(f"{sorted(fields)[0]} has no effect on a network that is built by code: use options")
+        kind = "code" if self.code is not None else self.family
+        strange = [
+            name
+            for name, field in type(self).model_fields.items()
+            if name not in OF_KIND[kind] and getattr(self, name) != field.default
+        ]
+        if strange and kind == "code":
+            raise ValueError(f"{strange[0]} has no effect on a network that is built by code: use options")
+        if strange:
+            owners = [name for name, fields in OF_KIND.items() if strange[0] in fields]
+            raise ValueError(f"{strange[0]} belongs to {' and '.join(owners)}, not to a network of the family {kind}")
+        if kind in BLOCKS and len(self.blocks) != BLOCKS[kind]:
+            raise ValueError(f"a network of the family {kind} has {BLOCKS[kind]} blocks; found {len(self.blocks)}")
         given = {"input_shape", "classes"} & set(self.options)
         if given:
-            raise ValueError(f"the study itself gives {sorted(given)[0]} to the code: it is no option")
-        if self.code is None and self.options:
-            raise ValueError("options belong to a network that is built by code")
+            raise ValueError(f"the study itself gives {sorted(given)[0]} to the network: it is no option")
         return self
 
 
