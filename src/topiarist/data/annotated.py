@@ -1,5 +1,6 @@
 """A folder of pictures or sound with a table of labels beside them, as the DCASE challenges give it."""
 
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,8 +29,41 @@ def holds_annotations(folder: Path) -> bool:
     return any((folder / name).is_file() for name in TABLES)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Annotated:
+    """The files that a table names, row by row of `frame`, and what the table says about them.
+
+    `target` and `group` are the columns behind `labels` and `groups`, `files` the one with the names.
+    """
+
+    frame: pandas.DataFrame
+    paths: tuple[Path, ...]
+    files: str
+    target: str | None
+    group: str | None
+    labels: NDArray[Any] | None
+    groups: NDArray[Any] | None
+    parts: NDArray[numpy.str_] | None
+    notes: tuple[str, ...]
+
+
 def read_annotated(folder: Path, *, target: str | None, group: str | None, labelled: bool) -> Source:
     """Read the files that the table names, with labels and groups from its columns."""
+    found = find_annotated(folder, target=target, group=group, labelled=labelled)
+    media = read_media(folder, found.paths)
+    return Source(
+        name=folder.resolve().name,
+        features=media.features,
+        labels=found.labels,
+        groups=found.groups,
+        parts=found.parts,
+        scaling=media.scaling,
+        notes=(*found.notes, *media.notes),
+    )
+
+
+def find_annotated(folder: Path, *, target: str | None, group: str | None, labelled: bool) -> Annotated:
+    """Find the files that the table names, with labels and groups from its columns, and decode none."""
     table = next(folder / name for name in TABLES if (folder / name).is_file())
     frame, notes = read_delimited(table)
     if frame.empty:
@@ -49,16 +83,16 @@ def read_annotated(folder: Path, *, target: str | None, group: str | None, label
     if not kept.all():
         notes.append(f"{(~kept).sum()} file(s) in neither part of {SETUP['train']} left out")
         frame, labels = frame[kept].reset_index(drop=True), None if labels is None else labels[kept]
-    groups = group_values(str(table), frame, group, target=target or "") if group and labelled else None
-    media = read_media(folder, [located(folder, table, base, name) for name in frame[files]])
-    return Source(
-        name=folder.resolve().name,
-        features=media.features,
+    return Annotated(
+        frame=frame,
+        paths=tuple(located(folder, table, base, name) for name in frame[files]),
+        files=files,
+        target=target,
+        group=group,
         labels=labels,
-        groups=groups,
+        groups=group_values(str(table), frame, group, target=target or "") if group and labelled else None,
         parts=parts,
-        scaling=media.scaling,
-        notes=(*notes, *media.notes),
+        notes=tuple(notes),
     )
 
 

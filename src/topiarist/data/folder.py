@@ -1,9 +1,11 @@
 """A folder with one folder a class, of pictures or sound, and perhaps train, validation and test folders above."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
+from numpy.typing import NDArray
 
 from topiarist.data.label_values import as_labels
 from topiarist.data.media import is_media, read_media
@@ -13,8 +15,35 @@ from topiarist.errors import DataError
 PARTS = {"train": "train", "test": "test", "validation": "validation", "valid": "validation", "val": "validation"}
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClassFolders:
+    """The files in class folders with the name of their class each, and their part where parts lie above."""
+
+    paths: tuple[Path, ...]
+    labels: NDArray[numpy.str_]
+    parts: NDArray[numpy.str_] | None
+
+
 def read_folder(folder: Path, *, labelled: bool) -> Source:
     """Read class folders; for prediction, also files that lie in the folder itself."""
+    found = find_in_classes(folder)
+    if not found.paths:
+        if labelled or not media_in(folder):
+            raise nothing_found(folder)
+        return read_loose(folder, media_in(folder))
+    media = read_media(folder, found.paths)
+    return Source(
+        name=folder.resolve().name,
+        features=media.features,
+        labels=as_labels(str(folder), found.labels, training=labelled),
+        parts=found.parts,
+        scaling=media.scaling,
+        notes=(*media.notes, *ignored(folder, len(found.paths))),
+    )
+
+
+def find_in_classes(folder: Path) -> ClassFolders:
+    """Find the files in class folders, by name, perhaps below folders of parts."""
     parts = {path: PARTS[path.name.lower()] for path in folders_in(folder) if path.name.lower() in PARTS}
     split = bool(parts) and len(parts) == len(folders_in(folder)) and all(folders_in(path) for path in parts)
     samples = [
@@ -23,19 +52,11 @@ def read_folder(folder: Path, *, labelled: bool) -> Source:
         for category in folders_in(place)
         for path in media_in(category)
     ]
-    if not samples:
-        if labelled or not media_in(folder):
-            raise nothing_found(folder)
-        return read_loose(folder, media_in(folder))
-    paths, labels, marks = zip(*samples, strict=True)
-    media = read_media(folder, paths)
-    return Source(
-        name=folder.resolve().name,
-        features=media.features,
-        labels=as_labels(str(folder), numpy.asarray(labels), training=labelled),
-        parts=numpy.asarray(marks) if split and len(set(marks)) > 1 else None,
-        scaling=media.scaling,
-        notes=(*media.notes, *ignored(folder, len(paths))),
+    marks = numpy.asarray([part for _, _, part in samples], dtype=numpy.str_)
+    return ClassFolders(
+        paths=tuple(path for path, _, _ in samples),
+        labels=numpy.asarray([label for _, label, _ in samples], dtype=numpy.str_),
+        parts=marks if split and len(set(marks)) > 1 else None,
     )
 
 

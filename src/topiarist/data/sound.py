@@ -1,5 +1,6 @@
 """Sound clips as raw wave forms, which need the extra 'sound'."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,18 +15,19 @@ from topiarist.errors import DataError
 
 SOUND_ENDINGS = (".wav", ".flac", ".ogg", ".mp3")
 BYTES_A_VALUE = 4
+LONGEST = 2**62  # what is longer does not know its length
+LEAST_OF_A_STREAM = 0x7FFFF000  # the bytes that a WAV file promises where its writer could not know them
+SHORTENED = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
+OGG_PAGE, OGG_HEADER = 65307, 27  # bytes of a page at most, and before the lengths of its pieces
 
 
 def read_sounds(paths: Sequence[Path]) -> tuple[NDArray[numpy.float32], tuple[str, ...]]:
     """Give wave forms (n_samples, 1, length), the mean of their channels, of the most common length."""
-    soundfile = import_extra("soundfile", what="reading sound", extra="sound")
+    soundfile = import_reader()
     headers = [read_header(soundfile, path) for path in paths]
-    rates = Counter(header.samplerate for header in headers)
-    if len(rates) > 1:
-        found = ", ".join(f"{rate} Hz ({count} clips)" for rate, count in rates.most_common())
-        raise DataError(f"clips must have one sample rate, found {found}: resample them first")
+    check_one_rate(headers, remedy="resample them first")
     lengths = Counter(header.frames for header in headers)
-    length = max(lengths, key=lambda found: (lengths[found], -found))
+    length = most_common(lengths)
     channels = max(header.channels for header in headers)
     check_size(f"{len(paths)} clips of {length:,} samples", BYTES_A_VALUE * length * (len(paths) + channels))
     waves = numpy.zeros((len(paths), 1, length), dtype=numpy.float32)
@@ -37,15 +39,57 @@ def read_sounds(paths: Sequence[Path]) -> tuple[NDArray[numpy.float32], tuple[st
     return waves, notes
 
 
+def import_reader() -> Any:
+    """Import the package that decodes sound."""
+    return import_extra("soundfile", what="reading sound", extra="sound")
+
+
+def check_one_rate(headers: Sequence[Any], *, remedy: str) -> None:
+    """Refuse clips of several sample rates."""
+    rates = Counter(header.samplerate for header in headers)
+    if len(rates) > 1:
+        found = ", ".join(f"{rate} Hz ({count} clips)" for rate, count in rates.most_common())
+        raise DataError(f"clips must have one sample rate, found {found}: {remedy}")
+
+
+def most_common(lengths: "Counter[int]") -> int:
+    """Give the most common length, of equals the shortest."""
+    return max(lengths, key=lambda length: (lengths[length], -length))
+
+
 def read_header(soundfile: Any, path: Path) -> Any:
     """Give the sample rate, length and channels of a clip."""
     try:
         header = soundfile.info(str(path))
     except soundfile.SoundFileError as error:
-        raise DataError(f"{path} cannot be read as sound: {error}") from error
+        empty = path.is_file() and not path.stat().st_size
+        raise DataError(f"{path} cannot be read as sound: {'it has 0 bytes' if empty else error}") from error
+    check_whole(path, header)
     if not header.frames:
         raise DataError(f"{path} holds no sound: its length is 0")
+    if header.frames > LONGEST:
+        raise DataError(f"{path} does not say how long it is: save it again as a whole")
     return header
+
+
+def check_whole(path: Path, header: Any) -> None:
+    """Refuse a WAV file that promises more than it holds and an Ogg file without its end: both would seem shorter."""
+    shortened = SHORTENED.search(header.extra_info)
+    if shortened is not None and int(shortened[1]) < LEAST_OF_A_STREAM:
+        raise DataError(f"{path} is truncated: {shortened[1]} bytes promised, {shortened[2]} found")
+    if header.format == "OGG" and not ends_well(path):
+        raise DataError(f"{path} is truncated: its end is missing")
+
+
+def ends_well(path: Path) -> bool:
+    """Tell whether the last page of an Ogg file is whole and marked as the last."""
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - OGG_PAGE))
+        end = stream.read()
+    page = end[end.rfind(b"OggS") :]
+    lengths = page[OGG_HEADER : OGG_HEADER + page[OGG_HEADER - 1]] if len(page) > OGG_HEADER else b""
+    marked = bool(lengths) and bool(page[5] & 4)
+    return marked and len(page) >= OGG_HEADER + len(lengths) + sum(lengths)
 
 
 def read_wave(soundfile: Any, path: Path, length: int) -> NDArray[numpy.float32]:
@@ -56,7 +100,8 @@ def read_wave(soundfile: Any, path: Path, length: int) -> NDArray[numpy.float32]
         raise DataError(f"{path} cannot be decoded as sound: {error}") from error
     if len(wave) < length:
         raise DataError(f"{path} is truncated: {length} samples promised, {len(wave)} found")
-    if not numpy.isfinite(wave).all():
+    with numpy.errstate(over="ignore", invalid="ignore"):
+        mono: NDArray[numpy.float32] = wave.mean(axis=1, dtype=numpy.float32)
+    if not numpy.isfinite(mono).all():
         raise DataError(f"{path} holds values that are not finite numbers")
-    mono: NDArray[numpy.float32] = wave.mean(axis=1, dtype=numpy.float32)
     return mono

@@ -3,9 +3,11 @@
 from topiarist.methods.distinctiveness import Distinctiveness
 from topiarist.methods.genetic import Genetic
 from topiarist.methods.genetic_front import FrontPoint, GeneticFront
+from topiarist.methods.magnitude import Magnitude
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.retraining import FineTuning, Rewinding
 from topiarist.methods.shape import shape
+from topiarist.methods.shaping import TrainingMethod
 from topiarist.methods.task import Method, Proposal, Task
 
 __all__ = [
@@ -14,10 +16,12 @@ __all__ = [
     "FrontPoint",
     "Genetic",
     "GeneticFront",
+    "Magnitude",
     "Method",
     "Outcome",
     "Proposal",
     "Rewinding",
     "Task",
+    "TrainingMethod",
     "shape",
 ]

@@ -10,7 +10,7 @@ from torch.utils.data import Subset
 
 from topiarist.data import AnyPart, Data, Part, Stream
 from topiarist.errors import DataError
-from topiarist.methods.task import Method, Score, Task
+from topiarist.methods.task import Score, Task
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.randomness import generator
 from topiarist.surgery.calibration import Calibration
@@ -66,7 +66,7 @@ class Job:
 def make_job(
     model: nn.Module,
     data: Data,
-    method: Method,
+    method: object,
     *,
     early: nn.Module | None = None,
     score: Score | None = None,

@@ -18,6 +18,7 @@ from topiarist.surgery.applying import rebuild
 from topiarist.surgery.plan import Plan, attach_plan, plan_of
 from topiarist.training import Distillation, History, TrainConfig, train_many
 from topiarist.training.config import OptimizerName
+from topiarist.training.pruning import Pruning
 
 
 class FineTuning(Settings):
@@ -96,9 +97,13 @@ class Pupil:
         return rewind(self.whole, self.cut, self.early)
 
 
-def retrain(pupils: Sequence[Pupil], retraining: FineTuning | Rewinding) -> list[tuple[nn.Module, History]]:
-    """Give trained copies of networks, and what happened; those of one shape are trained as one."""
+def retrain(
+    pupils: Sequence[Pupil], retraining: FineTuning | Rewinding, *, pruning: Pruning | None = None
+) -> list[tuple[nn.Module, History]]:
+    """Give trained copies of networks, pruned on the way if asked, and what happened; alike ones are trained as one."""
     configs = [training_of(pupil.whole, retraining, pupil.seed) for pupil in pupils]
+    if pruning is not None:
+        configs = [TrainConfig(**{**dict(config), "pruning": pruning}) for config in configs]
     networks = [pupil.start(retraining) for pupil in pupils]
     teachers = None if retraining.distillation is None else [pupil.whole for pupil in pupils]
     histories = train_many(networks, [pupil.data for pupil in pupils], configs, teachers=teachers)

@@ -7,8 +7,8 @@ from topiarist.measurement import Budget, measure
 from topiarist.methods.jobs import make_job
 from topiarist.methods.outcome import Outcome, widths
 from topiarist.methods.retraining import FineTuning, Rewinding
-from topiarist.methods.shaping import Finetune, Shaping, cut_together
-from topiarist.methods.task import Method, Score
+from topiarist.methods.shaping import AnyMethod, Finetune, Shaping, cut_together
+from topiarist.methods.task import Score
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.surgery import Plan, plan_of
 from topiarist.surgery.calibration import Calibration
@@ -19,7 +19,7 @@ from topiarist.training.inference import first_sample
 def shape(
     model: nn.Module,
     data: Data,
-    method: Method,
+    method: AnyMethod,
     *,
     budget: Budget | None = None,
     retraining: FineTuning | Rewinding | None = None,

@@ -6,7 +6,7 @@ Networks of one shape, such as those of folds, are searched and trained again as
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 
@@ -38,11 +38,33 @@ class Shaped:
     histories: tuple[History, ...]
 
 
+@runtime_checkable
+class TrainingMethod(Protocol):
+    """A method that cuts while it trains, and so does all of the work itself."""
+
+    @property
+    def rounds(self) -> int:
+        """Give 1: what it does step by step is its own."""
+        ...
+
+    @property
+    def stops_itself(self) -> bool:
+        """Say whether its own settings, rather than a budget, say where to stop."""
+        ...
+
+    def shape_together(self, jobs: Sequence[Job], shaping: "Shaping") -> list[Shaped]:
+        """Give what becomes of networks."""
+        ...
+
+
+AnyMethod = Method | TrainingMethod
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shaping:
     """What is done to networks: a method, where it stops, and what follows each cut."""
 
-    method: Method
+    method: AnyMethod
     budget: Budget = NO_BUDGET
     retraining: FineTuning | Rewinding | None = None
     finetune: Finetune | None = None
@@ -71,6 +93,7 @@ class Shaping:
 
     def make(self, jobs: Sequence[Job], tasks: Sequence[Task]) -> list[Candidate]:
         """Make what the method proposes for each task, and train it again."""
+        assert not isinstance(self.method, TrainingMethod)
         proposals = propose_all(self.method, tasks)
         networks = [
             apply(Plan(proposal.edits), task.model, task.example_input, calibration=task.calibration)
@@ -104,7 +127,9 @@ def propose_all(method: Method, tasks: Sequence[Task]) -> list[Proposal]:
 
 
 def cut_together(jobs: Sequence[Job], shaping: Shaping) -> list[Shaped]:
-    """Cut networks, and train them again, in as many rounds as the method has."""
+    """Cut networks, and train them again, in as many rounds as the method has; or leave all to a method that trains."""
+    if isinstance(shaping.method, TrainingMethod):
+        return shaping.method.shape_together(jobs, shaping)
     networks = [job.whole for job in jobs]
     reasons: list[list[str]] = [[] for _ in jobs]
     histories: list[list[History]] = [[] for _ in jobs]

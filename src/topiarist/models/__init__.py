@@ -2,9 +2,22 @@
 
 from topiarist.models.activations import ACTIVATIONS
 from topiarist.models.card import Card, attach, card_for, card_of
+from topiarist.models.ensemble import Ensemble
 from topiarist.models.inception import inception
 from topiarist.models.mlp import mlp
 from topiarist.models.spec import build, spec_of
 from topiarist.models.vgg import vgg
 
-__all__ = ["ACTIVATIONS", "Card", "attach", "build", "card_for", "card_of", "inception", "mlp", "spec_of", "vgg"]
+__all__ = [
+    "ACTIVATIONS",
+    "Card",
+    "Ensemble",
+    "attach",
+    "build",
+    "card_for",
+    "card_of",
+    "inception",
+    "mlp",
+    "spec_of",
+    "vgg",
+]

@@ -4,7 +4,7 @@ We have no base class: the card is an attribute of any `nn.Module`. It survives 
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
@@ -18,7 +18,8 @@ class Card:
     """`spec` says how to build one of our own networks without code; it is None for a user's module.
 
     `rule` is how the data was split, so that the test part can be found again; `training` is how the network was
-    trained, the settings that are not at their default, so that it can be rewound.
+    trained, the settings that are not at their default, so that it can be rewound. `bits` are those of a weight in the
+    packed file of a network that was pruned; None where its file is a plain one.
     """
 
     spec: dict[str, Any] | None = None
@@ -27,6 +28,7 @@ class Card:
     preprocessing: Preprocessing | None = None
     rule: SplitRule | None = None
     training: dict[str, Any] | None = None
+    bits: Literal[32, 16, 8] | None = None
 
 
 def card_of(model: nn.Module) -> Card:

@@ -1,17 +1,24 @@
 """Builds our own networks from the small spec that they carry, so that they load without code."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import nn
 
 from topiarist.errors import ModelError
 from topiarist.models.card import card_of
+from topiarist.models.ensemble import Ensemble
 from topiarist.models.inception import inception
 from topiarist.models.mlp import mlp
 from topiarist.models.vgg import vgg
 
-FAMILIES: dict[str, Callable[..., nn.Module]] = {"mlp": mlp, "vgg": vgg, "inception": inception}
+
+def ensemble(members: Sequence[dict[str, Any]], weights: Sequence[float]) -> Ensemble:
+    """Make an ensemble of the networks that specs describe."""
+    return Ensemble([build(member) for member in members], weights)
+
+
+FAMILIES: dict[str, Callable[..., nn.Module]] = {"mlp": mlp, "vgg": vgg, "inception": inception, "ensemble": ensemble}
 
 
 def build(spec: dict[str, Any]) -> nn.Module:

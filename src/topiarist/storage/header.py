@@ -5,9 +5,10 @@ The metadata of the `.safetensors` file has one entry, `topiarist`: JSON with so
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, uint8
@@ -54,10 +55,13 @@ class Header(Version, extra="forbid"):
         return canonical(self.model_dump(mode="json"))
 
 
-def make_header(card: Card, plan: Plan, aliases: dict[str, str], tensors: Mapping[str, Tensor]) -> Header:
-    """Describe a network that has this card, this plan and these tensors."""
+AnyHeader = TypeVar("AnyHeader", bound=Header)
+
+
+def make_header(card: Card, plan: Plan, aliases: dict[str, str]) -> Header:
+    """Describe a network that has this card and this plan; it is not signed yet."""
     record = plan.to_record()
-    header = Header(
+    return Header(
         spec=card.spec,
         classes=card.classes,
         input_shape=card.input_shape,
@@ -68,18 +72,33 @@ def make_header(card: Card, plan: Plan, aliases: dict[str, str], tensors: Mappin
         example=record["example"],
         aliases=aliases,
     )
+
+
+def sign(header: AnyHeader, tensors: Mapping[str, Tensor]) -> AnyHeader:
+    """Give a header with the digest of itself and of the tensors that stand in its file."""
     return header.model_copy(update={"digest": digest(header, tensors)})
 
 
 def parse_header(text: str) -> Header:
     """Read what `to_text` gave; the text may come from anyone."""
-    try:
-        found = Version.model_validate_json(text)
-        if found.format > FORMAT:
-            raise ModelError(f"written by a newer version of topiarist, {found.library}: upgrade to read it")
-        if found.format < FORMAT:
-            raise ModelError(f"format {FORMAT} was asked, format {found.format} found: the file is damaged")
+    with readable():
+        check_format(Version.model_validate_json(text), FORMAT)
         return Header.model_validate_json(text)
+
+
+def check_format(found: Version, asked: int) -> None:
+    """Refuse a file of another format than its tensors say."""
+    if found.format > asked:
+        raise ModelError(f"written by a newer version of topiarist, {found.library}: upgrade to read it")
+    if found.format < asked:
+        raise ModelError(f"format {asked} was asked, format {found.format} found: the file is damaged")
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """Turn whatever is wrong with a record into one line."""
+    try:
+        yield
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,15 @@ from topiarist.errors import ModelError
 from topiarist.models import Card, attach, build
 from topiarist.storage.filling import fill
 from topiarist.storage.header import KEY, Header, card_in, digest, parse_header, plan_in
+from topiarist.storage.packed_header import PACKED, PackedHeader, parse_packed_header
+from topiarist.storage.state import named_tensors
+from topiarist.storage.unpacking import unpack
 from topiarist.surgery import Plan, plan_of
 from topiarist.surgery.applying import rebuild
 
 
 def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
-    """Give the network in a file, with its card, its weights exact to the bit and the type.
+    """Give the network in a file, with its card, its weights exact to the type and, unless packed in less, to the bit.
 
     One of ours is built from its spec, on the CPU and in evaluation mode. Any other is loaded in place into a module
     that the caller built, which keeps its device and mode: `load(path, into=model)`. That way, `.safetensors` files
@@ -33,9 +37,13 @@ def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
         if header.digest != digest(header, tensors):
             raise ModelError("the file is damaged: its content does not match its digest")
         card, plan = card_in(header), plan_in(header)
-        aliases = {name: tensors[kept] for name, kept in header.aliases.items() if kept in tensors}
         given = fresh(card, place) if into is None else into
-        model = fill(replay(plan, given), {**tensors, **aliases})
+        model = replay(plan, given)
+        if isinstance(header, PackedHeader):
+            tensors = unpack(header, tensors[PACKED], named_tensors(model))
+            card = replace(card, bits=header.bits)
+        aliases = {name: tensors[kept] for name, kept in header.aliases.items() if kept in tensors}
+        fill(model, {**tensors, **aliases})
         attach(model, card)
         vars(given).update(vars(model))  # the caller's own module becomes what was saved, or stays what it was
         return given
@@ -70,7 +78,9 @@ def read(path: Path) -> tuple[Header | None, dict[str, Tensor]]:
 def header_in(file: Any) -> Header | None:
     """Give our header, None where the file has none."""
     text = (file.metadata() or {}).get(KEY)
-    return None if text is None else parse_header(text)
+    if text is None:
+        return None
+    return parse_packed_header(text, file.get_tensor(PACKED)) if file.keys() == [PACKED] else parse_header(text)
 
 
 def fresh(card: Card, path: Path) -> nn.Module:

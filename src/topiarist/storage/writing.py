@@ -5,14 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save as pack
+from safetensors.torch import save as write
 from torch import Tensor, nn
 
 from topiarist.data import Data
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.files import write_atomically
 from topiarist.models import Card, build, card_for, card_of, spec_of
-from topiarist.storage.header import KEY, make_header
+from topiarist.storage.header import KEY, make_header, sign
+from topiarist.storage.packing import Packing, pack
 from topiarist.storage.state import named_tensors, tied_names
 from topiarist.surgery import plan_of
 from topiarist.surgery.applying import rebuild
@@ -20,10 +21,12 @@ from topiarist.surgery.applying import rebuild
 SUFFIX = ".safetensors"
 
 
-def save(model: nn.Module, path: str | Path, *, data: Data | None = None) -> Path:
+def save(model: nn.Module, path: str | Path, *, data: Data | None = None, packing: Packing | None = None) -> Path:
     """Write a network to a `.safetensors` file, in the place of one that is there, and give its path.
 
-    Classes, input shape and preprocessing are those of `data`, or of the network's card where no data are given.
+    Classes, input shape and preprocessing are those of `data`, or of the network's card where no data are given. With
+    `packing`, what is zero takes next to no room; a network that was pruned, or loaded from a packed file, is packed
+    unless told otherwise.
     """
     place = Path(path)
     if place.suffix != SUFFIX:
@@ -32,22 +35,26 @@ def save(model: nn.Module, path: str | Path, *, data: Data | None = None) -> Pat
     if card.spec is None and card_of(model).spec is not None:
         note = f"the network is no longer what its spec describes: load it with load('{place}', into=model)"
         warnings.warn(note, TopiaristWarning, stacklevel=2)
-    write_atomically(place, packed(model, card))
+    write_atomically(place, content_of(model, card, packing))
     return place
 
 
-def serialise(model: nn.Module, *, data: Data | None = None) -> bytes:
+def serialise(model: nn.Module, *, data: Data | None = None, packing: Packing | None = None) -> bytes:
     """Give the content of the file that `save` writes."""
-    return packed(model, card_to_write(model, data))
+    return content_of(model, card_to_write(model, data), packing)
 
 
-def packed(model: nn.Module, card: Card) -> bytes:
+def content_of(model: nn.Module, card: Card, packing: Packing | None) -> bytes:
     """Give weights and card in the file's format."""
     state = named_tensors(model)
     aliases = tied_names(state)
     tensors = unshared({name: tensor for name, tensor in state.items() if name not in aliases})
-    header = make_header(card, plan_of(model), aliases, tensors)
-    content: bytes = pack(tensors, metadata={KEY: header.to_text()})
+    header = make_header(card, plan_of(model), aliases)
+    if packing is None and card.bits is not None:
+        packing = Packing(bits=card.bits)
+    if packing is not None:
+        header, tensors = pack(header, tensors, packing)
+    content: bytes = write(tensors, metadata={KEY: sign(header, tensors).to_text()})
     return content
 
 

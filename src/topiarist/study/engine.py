@@ -3,7 +3,7 @@
 import os
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def run_study(
     declared: Declaration,
     out: Path,
     *,
-    data: Data | None = None,
+    data: Data | Mapping[str, Data] | None = None,
     folder: Path | None = None,
     workers: int | None = 1,
     cluster: str | None = None,
@@ -39,7 +39,8 @@ def run_study(
 ) -> None:
     """Run the cells that have no result yet; results are in the ledger of the folder `out`.
 
-    `data`, samples in memory, take the place of what the study names. Relative paths of data start from `folder`.
+    `data`, samples in memory, take the place of what the study names; where it names several locations, they are given
+    by location. Relative paths of data start from `folder`.
     Without a number of workers there are as many as pay.
     """
     if workers is not None:
@@ -111,11 +112,17 @@ def take_up(ledger: Ledger, declared: Declaration, stacks: Sequence[Stack], samp
         warnings.warn(f"the study began with {said}: results may differ", TopiaristWarning, stacklevel=3)
 
 
-def given_sources(declared: Declaration, data: Data) -> dict[str, Source]:
+def given_sources(declared: Declaration, data: Data | Mapping[str, Data]) -> dict[str, Source]:
     """Use samples that are in memory for all cells."""
-    if data.source is None:
-        raise DataError("a study needs samples in memory; these are datasets read batch by batch")
-    return {source_key(cell.settings.data): data.source for cell in declared.cells}
+    sources = {}
+    for settings in (cell.settings.data for cell in declared.cells):
+        given = data if isinstance(data, Data) else data.get(settings.location)
+        if given is None:
+            raise DataError(f"no data are given for '{settings.location}'")
+        if given.source is None:
+            raise DataError("a study needs samples in memory; these are datasets read batch by batch")
+        sources[source_key(settings)] = given.source
+    return sources
 
 
 def declared_in(folder: Path) -> tuple[dict[str, Any], Path]:

@@ -164,6 +164,12 @@ class Results:
         epochs: list[dict[str, Any]] = json.loads(place.read_text())["epochs"]
         return epochs
 
+    def model_path(self, row: dict[str, Any]) -> Path:
+        """Give the file of the network of a cell that is done."""
+        if row["model"] is None:
+            raise SettingsError("the study kept no networks: declare it with models = true")
+        return self.folder / "models" / f"{row['model']}.safetensors"
+
     def _known(self, name: str | None, scores: Scores) -> str:
         if name is not None and name not in scores:
             raise SettingsError(f"no configuration with results is called '{name}': known are {'; '.join(scores)}")

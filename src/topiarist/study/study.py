@@ -1,5 +1,6 @@
 """`Study`: declare a comparison, run it, go on with it, read what it found."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -40,7 +41,7 @@ class Study(Declaration):
         self,
         out: Path | str,
         *,
-        data: Data | None = None,
+        data: Data | Mapping[str, Data] | None = None,
         workers: int | None = 1,
         cluster: str | None = None,
         retry_failed: bool = False,
@@ -48,8 +49,9 @@ class Study(Declaration):
     ) -> Results:
         """Run what is left to do and give the results; the same call after an interruption goes on.
 
-        `data`, samples in memory, take the place of what the study names. `workers` are processes on this machine,
-        None for as many as pay; `cluster` is the address of a Dask scheduler. Neither changes a result.
+        `data`, samples in memory, take the place of what the study names; where that is more than one location, they
+        are given by location. `workers` are processes on this machine, None for as many as pay; `cluster` is the
+        address of a Dask scheduler. Neither changes a result.
         """
         place = Path(out)
         run_study(

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from topiarist.errors import SettingsError
 from topiarist.measurement import Budget
-from topiarist.methods import Distinctiveness, Genetic, GeneticFront
+from topiarist.methods import Distinctiveness, Genetic, GeneticFront, Magnitude
 from topiarist.methods.retraining import Retraining
 from topiarist.settings import Settings
 
@@ -50,8 +50,14 @@ class ByGeneticFront(GeneticFront, Treatment):
     name: Literal["genetic-front"]
 
 
+class ByMagnitude(Magnitude, Treatment):
+    """Pruning while the network is trained again."""
+
+    name: Literal["magnitude"]
+
+
 AnyTreatment = Annotated[
-    NoTreatment | Cut | ByDistinctiveness | ByGenetic | ByGeneticFront, Field(discriminator="name")
+    NoTreatment | Cut | ByDistinctiveness | ByGenetic | ByGeneticFront | ByMagnitude, Field(discriminator="name")
 ]
 KINDS: Mapping[str, type[Settings]] = {
     "none": NoTreatment,
@@ -59,6 +65,7 @@ KINDS: Mapping[str, type[Settings]] = {
     "distinctiveness": ByDistinctiveness,
     "genetic": ByGenetic,
     "genetic-front": ByGeneticFront,
+    "magnitude": ByMagnitude,
 }
 
 

@@ -25,7 +25,7 @@ from topiarist.surgery.edits import (
 from topiarist.surgery.examples import make_example, shape_of
 from topiarist.surgery.factorising import factorise_layer
 from topiarist.surgery.folding import fold_layer
-from topiarist.surgery.plan import Numbers, Plan, attach_plan, plan_of
+from topiarist.surgery.plan import Numbers, Plan, attach_plan, parted, plan_of
 from topiarist.surgery.reexpressions import free_space, reexpression, removal
 from topiarist.surgery.refit import Readers, refit
 from topiarist.surgery.width import Rows, change_widths
@@ -74,11 +74,13 @@ def rebuild(plan: Plan, model: nn.Module, *, shadow: nn.Module | None = None) ->
     The same is done in place to a `shadow`: a network of the same layers that need not be able to run.
     """
     copy = copied(model)
-    given = example_for(plan, None)
-    for edit in plan.edits:
-        found = anatomy_for(edit, copy, given)
-        for network in (copy,) if shadow is None else (copy, shadow):
-            change_structure(network, edit, found, structure_only=True)
+    for path, part in parted(plan, copy).items():
+        networks = [network.get_submodule(path) for network in (copy, shadow) if network is not None]
+        given = example_for(part, None)
+        for edit in part.edits:
+            found = anatomy_for(edit, networks[0], given)
+            for network in networks:
+                change_structure(network, edit, found, structure_only=True)
     attach_plan(copy, plan)
     return copy
 

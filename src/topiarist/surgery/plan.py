@@ -102,11 +102,22 @@ def plan_of(model: nn.Module) -> Plan:
     """
     found = getattr(model, ATTRIBUTE, None)
     plan = found if isinstance(found, Plan) else Plan()
-    if not isinstance(model, Ensemble):
-        return plan
-    own = {f"members.{number}.": plan_of(member) for number, member in enumerate(model.members)}
+    own = {prefix: plan_of(member) for prefix, member in members_of(model).items()}
     known = all(plan.renamed(within(prefix)) == edits for prefix, edits in own.items())
     return plan if known else joined([edits.renamed(held_at(prefix)) for prefix, edits in own.items()])
+
+
+def attach_plan(model: nn.Module, plan: Plan) -> None:
+    """Let a network carry its plan, in the place of the one it had, and the members of an ensemble their part of it."""
+    object.__setattr__(model, ATTRIBUTE, plan)
+    for prefix, member in members_of(model).items():
+        attach_plan(member, plan.renamed(within(prefix)))
+
+
+def members_of(model: nn.Module) -> dict[str, nn.Module]:
+    """Give the members of an ensemble by what their names begin with; none of any other network."""
+    held = model.members if isinstance(model, Ensemble) else ()
+    return {f"members.{number}.": member for number, member in enumerate(held)}
 
 
 def joined(plans: Sequence[Plan]) -> Plan:
@@ -123,8 +134,16 @@ def only_input(example: Example) -> Shape:
     return next(iter(example.values() if isinstance(example, dict) else example))
 
 
-def attach_plan(model: nn.Module, plan: Plan) -> None:
-    """Let a network carry its plan, in the place of the one it had, and the members of an ensemble their part of it."""
-    object.__setattr__(model, ATTRIBUTE, plan)
-    for number, member in enumerate(model.members if isinstance(model, Ensemble) else ()):
-        attach_plan(member, plan.renamed(within(f"members.{number}.")))
+def parted(plan: Plan, model: nn.Module) -> dict[str, Plan]:
+    """Give the networks that edits can be made in one by one, by path, with their edits.
+
+    They are the members of an ensemble, which is much quicker to follow by parts, where they share nothing and no edit
+    is of a member itself; else the network as a whole.
+    """
+    members = members_of(model)
+    parts = {prefix: plan.renamed(within(prefix)) for prefix in members}
+    modules = [module for member in members.values() for module in member.modules()]
+    inside = all(any(renamed_edit(edit, within(prefix)) for prefix in members) for edit in plan.edits)
+    if not members or not inside or len(set(modules)) < len(modules):
+        return {"": plan}
+    return {prefix.removesuffix("."): part for prefix, part in parts.items()}

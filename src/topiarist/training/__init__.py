@@ -1,5 +1,6 @@
 """Training by good practice: one loop, every practice by name."""
 
+from topiarist.training.augmentation import Augmentation
 from topiarist.training.config import TrainConfig
 from topiarist.training.distillation import Distillation
 from topiarist.training.history import Epoch, History
@@ -10,6 +11,7 @@ from topiarist.training.train import train, train_many
 from topiarist.training.transfer import Phase, reuse, train_phases
 
 __all__ = [
+    "Augmentation",
     "Distillation",
     "Epoch",
     "History",

@@ -13,6 +13,7 @@ from topiarist.data import AnyPart
 from topiarist.errors import ModelError, SettingsError
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import child_seed, isolated
+from topiarist.training.augmentation import augmented
 from topiarist.training.batching import Batch
 from topiarist.training.clipping import clip_norm, clip_value
 from topiarist.training.config import TrainConfig
@@ -60,19 +61,16 @@ class AutogradEngine:
         """Forward, backward, clip, step."""
         for group in self.optimizer.param_groups:
             group["lr"] = rates[0]
-        x, y = batch.x[0], batch.y[0]
+        y = batch.y[0]
+        x, partners, share = augmented(batch.x[0], self.config.augmentation)
         self.optimizer.zero_grad()
         logits = call(self.models[0], x)
         if not logits.requires_grad:
             raise ModelError("no parameter that is to be trained has a part in the network's output")
-        if self.teacher is not None:
-            loss, weight = self._distil(x, logits, y)
-        elif self.class_weights is None:
-            loss, weight = functional.cross_entropy(logits, y), logits.new_tensor(float(len(y)))
-        else:
-            weight = self.class_weights[y].sum()
-            losses = functional.cross_entropy(logits, y, weight=self.class_weights, reduction="sum")
-            loss = losses / weight.clamp(min=1e-30)
+        answers = self._answers(x)
+        loss, weight = self._loss(logits, y, answers)
+        if partners is not None:  # of the same weight in all: they are the same samples
+            loss = share * loss + (1 - share) * self._loss(logits, y[partners], answers)[0]
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         if self.pruner is not None:
             self.pruner.after_backward()
@@ -82,12 +80,23 @@ class AutogradEngine:
             self.pruner.after_step()
         return (loss.detach() * weight).view(1, 1), weight.view(1, 1)
 
-    def _distil(self, x: Tensor, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the mean loss against labels and teacher, and the weight of the batch."""
-        assert self.teacher is not None
-        assert self.config.distillation is not None
+    def _answers(self, x: Tensor) -> Tensor | None:
+        """Ask the teacher, where there is one."""
+        if self.teacher is None:
+            return None
         with evaluating(self.teacher):
-            answers = call(self.teacher, x)
+            return call(self.teacher, x)
+
+    def _loss(self, logits: Tensor, y: Tensor, answers: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Give the mean loss against labels and the teacher's answers, and the weight of the batch."""
+        if answers is None and self.class_weights is None:
+            return functional.cross_entropy(logits, y), logits.new_tensor(float(len(y)))
+        if answers is None:
+            assert self.class_weights is not None
+            weight = self.class_weights[y].sum()
+            total = functional.cross_entropy(logits, y, weight=self.class_weights, reduction="sum")
+            return total / weight.clamp(min=1e-30), weight
+        assert self.config.distillation is not None
         losses = distilled(logits.T, answers.T, y[None], self.config.distillation)[0]
         weights = losses.new_ones(len(y)) if self.class_weights is None else self.class_weights[y]
         return (losses * weights).sum() / weights.sum().clamp(min=1e-30), weights.sum()

@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from topiarist.settings import Settings
+from topiarist.training.augmentation import Augmentation
 from topiarist.training.distillation import Distillation
 from topiarist.training.metrics import Metric
 from topiarist.training.pruning import Pruning
@@ -21,9 +22,10 @@ class TrainConfig(Settings):
     `early_stopping` counts the epochs without improvement of `monitor` on the validation part; the best weights are
     restored. `class_weights` are "balanced" (inverse frequency) or one number a class. `distillation` says how to learn
     from the teacher that `train` is given, `pruning` which weights become zero on the way: no epoch before the last
-    pruning counts as the best. `after_epoch` and `until_epoch` run a stretch of the training, with order, noise and
-    learning rates as in the whole: to get the network of an early epoch, or to go on as from there. Unless set,
-    `threads` is 1 for networks below a million parameters, where more are slower.
+    pruning counts as the best. `augmentation` says how samples are varied in every step. `after_epoch` and
+    `until_epoch` run a stretch of the training, with order, noise and learning rates as in the whole: to get the
+    network of an early epoch, or to go on as from there. Unless set, `threads` is 1 for networks below a million
+    parameters, where more are slower.
     """
 
     epochs: int = Field(default=100, ge=0)
@@ -43,6 +45,7 @@ class TrainConfig(Settings):
     class_weights: Literal["balanced"] | tuple[float, ...] | None = None
     distillation: Distillation | None = None
     pruning: Pruning | None = None
+    augmentation: Augmentation | None = None
     after_epoch: int = Field(default=0, ge=0)
     until_epoch: int | None = Field(default=None, ge=0)
     seed: int = Field(default=0, ge=0)

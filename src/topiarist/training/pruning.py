@@ -28,8 +28,8 @@ class Pruning(Settings):
     `scope`: each layer loses the same fraction, rounded so that the whole is exact; or all kernels are ranked together.
     `score`: the weights of the least magnitude |w| go; or those of the least |w · gradient| (`taylor`), summed over the
     steps since the last pruning, or of the least −w · gradient (`movement`), summed over all steps: those that move
-    towards zero. `pattern=(2, 4)` makes 2 of every 4 weights in a row zero, as some hardware wants it. With `units`, whole units go in the place of weights, the same
-    fraction of each space (or of all together).
+    towards zero. `pattern=(2, 4)` makes 2 of every 4 weights in a row zero, as some hardware wants it. With `units`,
+    whole units go in the place of weights, the same fraction of each space, or of all together.
     """
 
     sparsity: float = Field(default=0.8, ge=0, lt=1)

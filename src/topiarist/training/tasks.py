@@ -13,6 +13,7 @@ from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.models.stacked import reads_flat, signature, stackable
+from topiarist.training.augmentation import check_masks
 from topiarist.training.batching import Batches, MemoryBatches, StreamBatches, check_labels
 from topiarist.training.config import TrainConfig
 from topiarist.training.inference import BATCH_SIZE, call, first_sample, part_batches
@@ -32,6 +33,8 @@ def check_task(model: nn.Module, data: Data, config: TrainConfig, *, scored: boo
         raise SettingsError("batch norm cannot learn from batches of one sample: use a larger batch size")
     if isinstance(data.train, Part):
         check_labels(data.train.y, len(data.classes))
+    if config.augmentation is not None:
+        check_masks(data.input_shape, config.augmentation)
     check_network(model)
     try:
         torch.zeros(1, device=config.device).item()
@@ -89,7 +92,8 @@ def stack_key(model: nn.Module, data: Data, config: TrainConfig, teacher: nn.Mod
     """Give what trainings that run as one have in common; None for one that cannot be in a stack."""
     networks = [model] if teacher is None else [model, teacher]
     in_memory = isinstance(data.train, Part) and isinstance(data.validation, Part)
-    if config.device != "cpu" or config.pruning is not None or not in_memory:
+    alone = config.pruning is not None or config.augmentation is not None
+    if config.device != "cpu" or alone or not in_memory:
         return None
     if not all(stackable(network) and reads_flat(network, data.input_shape) for network in networks):
         return None

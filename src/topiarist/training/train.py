@@ -106,7 +106,8 @@ def train_many(
             histories |= dict(zip(group, trained, strict=True))
     for number, (model, task, settings) in enumerate(zip(models, datas, configs, strict=True)):
         training = settings.model_dump(mode="json", exclude_defaults=True)
-        attach(model, replace(card_for(model, task), training=training))
+        card = replace(card_for(model, task), training=training)
+        attach(model, card if settings.pruning is None else replace(card, bits=card.bits or 32))
         if histories[number].diverged_epoch is not None:
             said = f"{histories[number].stopped}: the weights of epoch {histories[number].kept_epoch} are kept"
             warnings.warn(said, TopiaristWarning, stacklevel=2)

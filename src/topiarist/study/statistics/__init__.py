@@ -1,5 +1,6 @@
 """Statistics of runs: summaries, exact rank tests, effects, power, and proof that nothing was lost."""
 
+from topiarist.study.statistics.bootstrap import Interval, bootstrap_macro_gain
 from topiarist.study.statistics.correction import holm
 from topiarist.study.statistics.decision import Decision, smallest_not_worse
 from topiarist.study.statistics.effects import cliffs_delta, cohens_d, hedges_g, paired_d, rank_biserial
@@ -23,8 +24,10 @@ __all__ = [
     "Decision",
     "Design",
     "Finding",
+    "Interval",
     "Summary",
     "Verdict",
+    "bootstrap_macro_gain",
     "cliffs_delta",
     "cohens_d",
     "corrected_t",

@@ -1,0 +1,148 @@
+"""Whether the members of an ensemble that have one shape are better run as one computation; one core, no gradients.
+
+Five perceptrons and five small networks after VGGNet, for one sample and for 64: the plain loop of `models.Ensemble`,
+`torch.vmap` over stacked weights (convolutions become one grouped convolution), for perceptrons also one batched
+product a layer and the layers of `models/stacked.py`. Stacked weights must not go stale: "watched" adds what it costs
+to look whether the members' tensors are the same in place and version (which writes through `.data` do not change);
+"stacked anew" stacks at each call. Times are the best of several rounds, in turn.
+"""
+
+import argparse
+import copy
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state
+
+from topiarist import models
+from topiarist.models.stacked import Stack
+from topiarist.models.stacked_layers import Pass
+from topiarist.randomness import generator
+
+Job = Callable[[], Tensor]
+MEMBERS, SCENES = 5, (1, 48, 214)
+
+
+def perceptrons() -> list[nn.Sequential]:
+    """Make networks of 64 inputs, two hidden layers and ten classes."""
+    return [models.mlp([64, 128, 64, 10], generator=generator(n, "weights")).eval() for n in range(MEMBERS)]
+
+
+def scene_networks() -> list[nn.Sequential]:
+    """Make networks for five seconds of sound as 48 mel bands."""
+    made = [models.vgg(2, 2, 3, 3, input_shape=SCENES, generator=generator(n, "weights")) for n in range(MEMBERS)]
+    return [model.eval() for model in made]
+
+
+def mean(logits: Tensor, dim: int = 2) -> Tensor:
+    """Give the logarithm of the mean of the class probabilities over the members, which come first."""
+    return torch.logsumexp(torch.log_softmax(logits, dim), 0) - torch.tensor(float(len(logits))).log()
+
+
+def by_vmap(members: Sequence[nn.Module], x: Tensor) -> Job:
+    """Run the members over stacked weights."""
+    parameters, buffers = stack_module_state(list(members))
+    frame = copy.deepcopy(members[0]).to("meta")
+
+    def one(parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Any:
+        return functional_call(frame, (parameters, buffers), (x,))
+
+    together = torch.vmap(one, in_dims=(0, 0, None))
+    return lambda: mean(together(parameters, buffers, x))
+
+
+def by_products(members: Sequence[nn.Sequential], x: Tensor, *, anew: bool = False) -> Job:
+    """Run perceptrons with ReLU as one batched product a layer."""
+
+    def stacked() -> list[tuple[Tensor, Tensor]]:
+        layers = [[layer for layer in member if isinstance(layer, nn.Linear)] for member in members]
+        return [
+            (
+                torch.stack([layer.weight.T for layer in found]),
+                torch.stack([layer.bias for layer in found]).unsqueeze(1),
+            )
+            for found in zip(*layers, strict=True)
+        ]
+
+    before = stacked()
+
+    def run() -> Tensor:
+        values = x.flatten(1).expand(len(members), -1, -1)
+        *hidden, (weight, bias) = stacked() if anew else before
+        for kernel, shift in hidden:
+            values = torch.baddbmm(shift, values, kernel).relu_()
+        return mean(torch.baddbmm(bias, values, weight))
+
+    return run
+
+
+def by_stack(members: Sequence[nn.Sequential], x: Tensor) -> Job:
+    """Run perceptrons with the layers that train many as one."""
+    stack, run = Stack(members), Pass(training=False)
+    return lambda: mean(stack.forward(x.flatten(1).T.expand(len(members), -1, -1), run), 1).T
+
+
+def watched(members: Sequence[nn.Module], job: Job) -> Job:
+    """Run stacked weights only after a look at all tensors that they were made of."""
+    group = nn.ModuleList(members)
+
+    def state() -> list[tuple[int, int]]:
+        tensors = (*group.parameters(), *group.buffers())
+        return [(tensor.data_ptr(), tensor._version) for tensor in tensors]
+
+    before = state()
+
+    def run() -> Tensor:
+        assert state() == before
+        return job()
+
+    return run
+
+
+def best(jobs: dict[str, Job], seconds: float) -> dict[str, float]:
+    """Give the shortest time of each job in milliseconds; they take turns."""
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for name, job in jobs.items():
+            start = time.perf_counter()
+            job()
+            times[name].append(1000 * (time.perf_counter() - start))
+    return {name: min(found) for name, found in times.items()}
+
+
+def compare(title: str, members: Sequence[nn.Sequential], x: Tensor, seconds: float) -> None:
+    """Print the times of all ways to run an ensemble, and how much faster than the loop they are."""
+    ensemble = models.Ensemble(members)
+    ways: dict[str, Job] = {"vmap over stacked weights": by_vmap(members, x)}
+    if not any(isinstance(layer, nn.Conv2d) for layer in members[0]):
+        ways |= {"one batched product a layer": by_products(members, x), "the layers of training": by_stack(members, x)}
+    for way in ways.values():
+        torch.testing.assert_close(way(), ensemble(x), rtol=0, atol=1e-4)
+    ways |= {f"{name}, watched": watched(members, way) for name, way in ways.items()}
+    if "the layers of training" in ways:
+        ways["one batched product a layer, stacked anew"] = by_products(members, x, anew=True)
+    times = best({"loop": lambda: ensemble(x), **ways}, seconds)
+    print(f"\n{title}, {len(x)} at a time")
+    for name, milliseconds in times.items():
+        print(f"  {name:44} {milliseconds:10.3f} ms {times['loop'] / milliseconds:8.2f} times as fast as the loop")
+
+
+def main() -> None:
+    """Measure both kinds of members."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=10.0, help="for each comparison")
+    seconds = parser.parse_args().seconds
+    torch.set_num_threads(1)
+    random = generator(0, "samples")
+    with torch.no_grad():
+        for count in (1, 64):
+            compare("perceptrons", perceptrons(), torch.rand(count, 64, generator=random), seconds)
+            compare("after VGGNet", scene_networks(), torch.rand(count, *SCENES, generator=random), seconds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Pruning while training: the weights that matter least become zero, step by step, and the file shrinks with them.
+
+After Ooi, Peksi and Gan, Ensemble of pruned low-complexity models (2020), who follow Zhu and Gupta (2017). What the
+paper lacks: units that the zeros emptied are cut out, the file holds what is not zero (and, if asked, 16 or 8 bits a
+weight), and its size is what a budget limits.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from topiarist.errors import SettingsError
+from topiarist.methods.jobs import Job
+from topiarist.methods.retraining import FineTuning, Rewinding
+from topiarist.methods.shaping import Shaped, Shaping
+from topiarist.methods.sparse import Sparsifying
+from topiarist.training import TrainConfig
+from topiarist.training.pruning import Pruning
+
+EPOCHS = 20
+POLYNOMIAL = ("polynomial", "linear")
+PUBLISHED = TrainConfig(epochs=400, batch_size=128, learning_rate=0.0001, weight_decay=0.002)
+
+
+class Magnitude(Pruning):
+    """Prune a network while it is trained again; an ensemble is pruned member by member.
+
+    Without a `sparsity` or a budget, 80 % of the weights go. A budget in KB is that of the packed file, with `bits` a
+    weight: the lowest sparsity that keeps it is chosen, at most `highest_sparsity`; an ensemble that does not fit even
+    so loses its weakest members. Zeros are still parameters that are multiplied: limits on these, and on latency, need
+    `units`. Training is `FineTuning` for 20 epochs unless `shape` is given another. With `published`, it is the
+    paper's, 400 epochs from whatever weights the network has, and no unit is cut out.
+    """
+
+    published: bool = False
+    bits: Literal[32, 16, 8] = 32
+    highest_sparsity: float = Field(default=0.95, gt=0, lt=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _paper(cls, values: object) -> object:
+        """Start at the sparsity that the paper starts at."""
+        if isinstance(values, dict) and values.get("published") and values.get("schedule", "polynomial") in POLYNOMIAL:
+            return {"initial_sparsity": 0.1, **values}
+        return values
+
+    @property
+    def rounds(self) -> int:
+        """It goes its way in one training."""
+        return 1
+
+    @property
+    def stops_itself(self) -> bool:
+        """Say whether the sparsity, and not a budget, is given."""
+        return self.published or self.pattern is not None or "sparsity" in self.model_fields_set
+
+    @property
+    def pruning(self) -> Pruning:
+        """Give the settings of the pruning alone."""
+        own = {name for name in type(self).model_fields if name not in Pruning.model_fields}
+        return Pruning(**self.model_dump(exclude=own, exclude_unset=True))
+
+    def shape_together(self, jobs: Sequence[Job], shaping: Shaping) -> list[Shaped]:
+        """Train networks again, and prune them on the way."""
+        if shaping.finetune is not None:
+            raise SettingsError(
+                "magnitude prunes while it trains: give retraining, or hold surgery.Masks in your own training loop"
+            )
+        retraining = shaping.retraining or self.usual_retraining()
+        return [self._sparsifying(job, shaping, retraining).run() for job in jobs]
+
+    def usual_retraining(self) -> FineTuning | Rewinding:
+        """Give how a network is trained where nothing else is said."""
+        return Rewinding(epoch=0, training=PUBLISHED) if self.published else FineTuning(epochs=EPOCHS)
+
+    def _sparsifying(self, job: Job, shaping: Shaping, retraining: FineTuning | Rewinding) -> Sparsifying:
+        return Sparsifying(
+            job=job,
+            pruning=self.pruning,
+            budget=shaping.budget,
+            retraining=retraining,
+            bits=self.bits,
+            highest=self.highest_sparsity,
+            compacts=not self.published,
+        )

@@ -1,0 +1,155 @@
+"""Pruning while training for ensembles of small networks that tell acoustic scenes apart, as three studies.
+
+After Ooi, Peksi and Gan, Ensemble of pruned low-complexity models for acoustic scene classification (2020). Keras adds
+0.001 · Σw² to the loss, whose gradient is what torch calls a weight decay of 0.002. Where the paper mixes pieces of
+sound, pieces of spectrograms are mixed here: no window lies across a seam.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from topiarist.features.log_mel import LogMel
+from topiarist.study.study import Study
+
+Overrides = dict[str, Any]
+VGG, INCEPTION = (2, 2, 3, 3), (2, 1, 2)
+VGG_MEMBERS = 5
+DEPTHS = {"vgg": ((0, 0, 1, 1), (2, 2, 3, 3), (4, 4, 5, 5)), "inception": ((1, 0, 1), (2, 1, 2), (3, 2, 3))}
+PRUNING: Overrides = {"initial_sparsity": 0.1}  # to 0.8, from a quarter of the training to three quarters
+MIXING: Overrides = {"pieces": 10, "within": "coarse"}
+KINDS = {
+    "unpruned": {},
+    "pruned": {"training": {"pruning": PRUNING}},
+    "unpruned, mixed": {"data": {"mixing": MIXING}},
+    "pruned, mixed": {"data": {"mixing": MIXING}, "training": {"pruning": PRUNING}},
+}
+SOUND = LogMel()
+PUBLISHED: Overrides = {"epochs": 400, "batch_size": 128, "learning_rate": 0.0001, "weight_decay": 0.002}
+FASTER: Overrides = {"batch_size": 32, "learning_rate": 0.001, "weight_decay": 0.002, "schedule": "cosine"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """How much is run: so many ensembles, each of five V and one I, on one split or on every fold."""
+
+    training: Overrides
+    runs: int
+    folds: int | None = None
+    kinds: tuple[str, ...] = tuple(KINDS)
+    sound: LogMel = SOUND
+    clips: int | None = None  # of the training part, at most
+    bands: tuple[int, ...] = (32, 48, 64)
+    windows: tuple[int, ...] = (1024, 2048, 4096)
+    pieces: tuple[int, ...] = (2, 4, 5, 10)
+    depths: bool = True
+    tables_epochs: int = 200  # of Table 1
+
+    @property
+    def sounds(self) -> dict[str, LogMel]:
+        """Give all descriptions of sound that are compared, by name; the first is that of the ensembles."""
+        compared = [
+            self.sound.model_copy(update={"bands": bands, "window": window})
+            for bands in self.bands
+            for window in self.windows
+        ]
+        return {sound_name(sound): sound for sound in (self.sound, *compared)}
+
+
+FULL = Scope(training=PUBLISHED, runs=10)
+QUICK = Scope(
+    training={**FASTER, "epochs": 16},
+    runs=2,
+    sound=LogMel(seconds=2),
+    clips=240,
+    windows=(1024, 2048),
+    bands=(32, 48),
+    pieces=(2, 10),
+    tables_epochs=8,
+)
+
+
+def sound_name(sound: LogMel) -> str:
+    """Name a description of sound."""
+    return f"{sound.bands} bands, window {sound.window}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The studies: five V of each ensemble, its I, and the tables of single networks."""
+
+    scope: Scope
+    vgg: Study
+    inception: Study
+    tables: Study | None
+
+    @property
+    def studies(self) -> dict[str, Study]:
+        """Give the studies by name."""
+        found = {"vgg": self.vgg, "inception": self.inception}
+        return found if self.tables is None else {**found, "tables": self.tables}
+
+
+def plan_scenes(scope: Scope, *, seed: int) -> Plan:
+    """Declare all that is run."""
+    first, runs = seed, scope.runs
+    kinds = [{"name": kind, **KINDS[kind]} for kind in scope.kinds]
+    vgg = study(scope, "vgg", kinds, seeds=range(first, first + VGG_MEMBERS * runs), seed=seed)
+    inception = study(scope, "inception", kinds, seeds=range(first, first + runs), seed=seed)
+    rows = list(table_rows(scope))
+    tables = study(scope, "vgg", rows, seeds=range(first, first + runs), seed=seed, models=False) if rows else None
+    return Plan(scope, vgg, inception, tables)
+
+
+def study(
+    scope: Scope, family: str, variants: list[Overrides], *, seeds: range, seed: int, models: bool = True
+) -> Study:
+    """Declare one study of variants of a family."""
+    return Study(
+        name=f"scenes, {family}",
+        data={"location": sound_name(scope.sound), "validation_fraction": 0.0, "test_fraction": 0.3, "seed": seed}
+        | ({} if scope.clips is None else {"samples": scope.clips}),
+        model=network(family, VGG if family == "vgg" else INCEPTION),
+        training=scope.training,
+        variants=variants,
+        folds=scope.folds,
+        seeds=list(seeds),
+        models=models,
+    )
+
+
+def network(family: str, blocks: tuple[int, ...]) -> Overrides:
+    """Give the settings of a network."""
+    return {"family": family, "blocks": list(blocks)}
+
+
+def table_rows(scope: Scope) -> Iterator[Overrides]:
+    """Give the networks of Table 1 (bands and windows), Table 2 (mixing, pruned) and Table 4 (depths)."""
+    for bands in scope.bands:
+        for window in scope.windows:
+            sound = sound_name(scope.sound.model_copy(update={"bands": bands, "window": window}))
+            training = {"epochs": min(scope.tables_epochs, scope.training["epochs"])}
+            yield {"name": table_1_name(bands, window), "data": {"location": sound}, "training": training}
+    for pieces in scope.pieces:
+        for within in ("fine", "coarse"):
+            mixing = {"pieces": pieces, "within": within}
+            training = {"pruning": PRUNING}
+            yield {"name": table_2_name(pieces, within), "data": {"mixing": mixing}, "training": training}
+    for family, depths in DEPTHS.items() if scope.depths else ():
+        for blocks in depths:
+            yield {"name": f"table 4: {depth_name(family, blocks)}", "model": network(family, blocks)}
+
+
+def table_1_name(bands: int, window: int) -> str:
+    """Name a network of Table 1."""
+    return f"table 1: {bands} bands, window {window}"
+
+
+def table_2_name(pieces: int, within: str) -> str:
+    """Name a network of Table 2."""
+    return f"table 2: {pieces} pieces, {within} class"
+
+
+def depth_name(family: str, blocks: tuple[int, ...]) -> str:
+    """Name a network as the paper does: V(2,2,3,3)."""
+    return f"{'V' if family == 'vgg' else 'I'}({','.join(map(str, blocks))})"
