@@ -43,3 +43,8 @@ def parse_shape(text: str | None) -> tuple[int, ...] | None:
     if not shape or min(shape) < 1:
         raise SettingsError(f"a shape is written like 1x8x8; found '{text}'")
     return shape
+
+
+def given_options(context: typer.Context) -> list[str]:
+    """Name the options that stand in the call."""
+    return [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]

@@ -108,16 +108,67 @@ def faces_command(
             )
     except KeyboardInterrupt:
         raise InterruptionError("interrupted: run the same command again to go on") from None
-    emit(found, as_json=as_json, show=show_faces)
+    emit(found, as_json=as_json, show=show_found)
 
 
-def show_faces(found: Mapping[str, Any]) -> None:
+@app.command("scenes")
+def scenes_command(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, tables, figures and networks go.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            help="The challenge's folder (audio/, meta.csv, evaluation_setup/), or one with a folder a class;"
+            " synthesised scenes unless given.",
+        ),
+    ] = None,
+    target: Target = None,
+    folds: Annotated[
+        int | None,
+        typer.Option("--folds", min=2, help="Cross-validate, whole cities together, in the place of one 70/30 split."),
+    ] = None,
+    runs: Annotated[int | None, typer.Option("--runs", min=1, help="Ensembles to train.  [default: 10]")] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", min=4, help="Of every training.  [default: 400]")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Two seconds of few clips, few epochs: a first look.")] = False,
+    seed: Seed = 0,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    as_json: AsJson = False,
+) -> None:
+    """Reproduce pruning while training for small ensembles that tell acoustic scenes apart, and add ours.
+
+    Example: topiarist reproduce scenes --quick --out scenes
+    """
+    from topiarist.recipes.reproduce_scenes import reproduce_scenes
+    from topiarist.recipes.scenes import FULL, QUICK, changed
+
+    scope = changed(QUICK if quick else FULL, runs=runs, folds=folds, epochs=epochs)
+    try:
+        with ended_by_signals(), count_bar("clips") as on_clip:
+            found = reproduce_scenes(
+                out,
+                location=data,
+                target=target,
+                scope=scope,
+                seed=seed,
+                workers=workers,
+                cluster=cluster,
+                on_clip=on_clip,
+                watch=study_bar,
+            )
+    except KeyboardInterrupt:
+        raise InterruptionError("interrupted: run the same command again to go on") from None
+    emit(found, as_json=as_json, show=show_found)
+
+
+def show_found(found: Mapping[str, Any]) -> None:
     """Print what came out, and where the rest is."""
     for note in found["notes"]:
         typer.echo(note)
     typer.echo(found["summary"])
     if found["failed"]:
-        typer.echo(f"{found['failed']} cells failed: topiarist study status {Path(found['page']).parent / 'study'}")
+        place = Path(found["page"]).parent
+        typer.echo(f"{found['failed']} cells failed: topiarist study status, of the studies below {place}, says why")
     typer.echo(f"page: {found['page']}  tables: {found['tables']}  figures: {found['figures']}")
 
 

@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from topiarist.cli import shape_options as option
-from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Seed, Target
+from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Seed, Target, given_options
 from topiarist.cli.output import console, emit, print_rows, waiting
 
 if TYPE_CHECKING:
     from topiarist.measurement import Budget
-    from topiarist.methods import FineTuning, Method, Rewinding
+    from topiarist.methods import FineTuning, Method, Rewinding, TrainingMethod
 
 SEARCH = ("population", "generations", "judged_on")
 OF_METHOD = {
     "distinctiveness": ("published", "angle", "keep", "pairs", "rounds", "multiple_of"),
     "genetic": ("published", "penalty", "fitness", *SEARCH),
     "genetic-front": SEARCH,
+    "magnitude": ("published", "sparsity", "bits", "units", "schedule", "scope", "score", "pattern"),
 }
 OPTION_OF = {
     "angle_degrees": "--angle",
@@ -32,6 +33,8 @@ OPTION_OF = {
     "learning_rate": "--finetune-lr",
     "multiple_of": "--multiple-of",
     "judged_on": "--judged-on",
+    "sparsity": "--sparsity",
+    "pattern": "--pattern",
 }
 
 
@@ -53,6 +56,13 @@ def shape_command(
     judged_on: option.JudgedOn = "held-out",
     population: option.Population = 100,
     generations: option.Generations = None,
+    sparsity: option.Sparsity = None,
+    bits: option.Bits = "32",
+    units: option.Units = False,
+    schedule: option.PruningSchedule = "polynomial",
+    scope: option.Scope = "layer",
+    score: option.WeightScore = "magnitude",
+    pattern: option.Pattern = None,
     size: option.Size = None,
     max_parameters: option.MaxParameters = None,
     max_macs: option.MaxMacs = None,
@@ -74,7 +84,8 @@ def shape_command(
     Example: topiarist shape digits.safetensors digits --max-drop 0.01 --finetune 5 --out small.safetensors
 
     Without an angle, a fraction or a budget, distinctiveness removes only units that are constant or the same as
-    another, and the network computes what it did.
+    another, and the network computes what it did. Magnitude trains the network while it prunes it; its budget is that
+    of the packed file: topiarist shape scenes.safetensors clips.npz --method magnitude --budget 500kB --bits 8
     """
     from topiarist.cli.loading import load_network, task_for
     from topiarist.cli.train import check_out
@@ -121,16 +132,13 @@ def check_belonging(context: typer.Context, method: str) -> None:
         raise SettingsError("--finetune-lr belongs to --finetune: say for how many epochs")
 
 
-def given_options(context: typer.Context) -> list[str]:
-    """Name the options that stand in the call."""
-    return [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
-
-
-def make_method(given: Mapping[str, Any], named: Sequence[str]) -> "Method":
+def make_method(given: Mapping[str, Any], named: Sequence[str]) -> "Method | TrainingMethod":
     """Give the method with its settings; what was not named in the call is left to it where it decides otherwise."""
     from topiarist.methods import Distinctiveness, Genetic, GeneticFront
 
     spaces = tuple(given["space"]) if given["space"] else None
+    if given["method"] == "magnitude":
+        return make_magnitude({name: given[name] for name in OF_METHOD["magnitude"] if name in named}, spaces)
     if given["method"] == "genetic-front":
         return GeneticFront(**{name: given[name] for name in SEARCH if name in named}, spaces=spaces)
     if given["method"] == "genetic":
@@ -141,6 +149,24 @@ def make_method(given: Mapping[str, Any], named: Sequence[str]) -> "Method":
         spaces=spaces,
         **{name: given[name] for name in ("published", "pairs", "rounds", "multiple_of")},
     )
+
+
+def make_magnitude(given: Mapping[str, Any], spaces: Sequence[str] | None) -> "TrainingMethod":
+    """Give pruning while training with its settings."""
+    from topiarist.errors import SettingsError
+    from topiarist.methods import Magnitude
+
+    if spaces is not None:
+        raise SettingsError("--space belongs to the methods that cut units: magnitude prunes every kernel")
+    settings = dict(given)
+    if "bits" in settings:
+        settings["bits"] = int(settings["bits"])
+    if "pattern" in settings:
+        zeros, colon, group = settings["pattern"].partition(":")
+        if not (colon and zeros.isdecimal() and group.isdecimal()):
+            raise SettingsError(f"a pattern is written like 2:4; found '{settings['pattern']}'", setting="pattern")
+        settings["pattern"] = (int(zeros), int(group))
+    return Magnitude(**settings)
 
 
 def make_budget(given: Mapping[str, Any]) -> "Budget | None":
@@ -195,6 +221,12 @@ def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[
     return [
         ("accuracy", f"{before['accuracy']:.2%}", f"{after['accuracy']:.2%}", f"{points:+.2f} points"),
         ("parameters", f"{before['parameters']:,}", f"{after['parameters']:,}", times(before, after, "parameters")),
+        (
+            "not zero",
+            f"{before['nonzero']:,}",
+            f"{after['nonzero']:,}",
+            times(before, after, "nonzero", "fewer", "more"),
+        ),
         ("KB on disk", f"{before['file_kb']:.1f}", f"{after['file_kb']:.1f}", times(before, after, "file_kb")),
         ("MACs", f"{before['macs']:,}", f"{after['macs']:,}", times(before, after, "macs")),
         (

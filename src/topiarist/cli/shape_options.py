@@ -5,10 +5,11 @@ from typing import Annotated, Literal
 
 import typer
 
-DISTINCTIVENESS, GENETIC, BUDGET, AFTER = "Distinctiveness", "Genetic", "The budget", "After the cut"
+DISTINCTIVENESS, GENETIC, MAGNITUDE = "Distinctiveness", "Genetic", "Magnitude: pruning while training"
+BUDGET, AFTER = "The budget", "After the cut, or during it"
 
 Method = Annotated[
-    Literal["distinctiveness", "genetic", "genetic-front"], typer.Option("--method", help="What decides.")
+    Literal["distinctiveness", "genetic", "genetic-front", "magnitude"], typer.Option("--method", help="What decides.")
 ]
 Published = Annotated[bool, typer.Option("--published", help="As the method's paper has it, to the letter.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Where to save the network (.safetensors).")]
@@ -67,6 +68,34 @@ Generations = Annotated[
     ),
 ]
 
+Sparsity = Annotated[
+    float | None,
+    typer.Option("--sparsity", rich_help_panel=MAGNITUDE, help="Fraction of the weights that goes.  [default: 0.8]"),
+]
+Bits = Annotated[
+    Literal["32", "16", "8"],
+    typer.Option("--bits", rich_help_panel=MAGNITUDE, help="Of a weight in the packed file that is saved."),
+]
+Units = Annotated[
+    bool, typer.Option("--units", rich_help_panel=MAGNITUDE, help="Whole units go, in the place of single weights.")
+]
+PruningSchedule = Annotated[
+    Literal["polynomial", "linear", "constant", "one-shot"],
+    typer.Option("--schedule", rich_help_panel=MAGNITUDE, help="How weights go over the epochs."),
+]
+Scope = Annotated[
+    Literal["layer", "global"],
+    typer.Option("--scope", rich_help_panel=MAGNITUDE, help="The same fraction of each layer, or ranked together."),
+]
+WeightScore = Annotated[
+    Literal["magnitude", "taylor", "movement"],
+    typer.Option("--score", rich_help_panel=MAGNITUDE, help="By |w|, by |w · gradient|, or by how w moves."),
+]
+Pattern = Annotated[
+    str | None,
+    typer.Option("--pattern", metavar="N:M", rich_help_panel=MAGNITUDE, help="2:4 makes 2 of every 4 weights zero."),
+]
+
 Size = Annotated[
     str | None, typer.Option("--budget", metavar="SIZE", rich_help_panel=BUDGET, help="File size: 500kB, 1.5MB.")
 ]
@@ -85,7 +114,10 @@ MaxDrop = Annotated[
 ]
 
 Finetune = Annotated[
-    int | None, typer.Option("--finetune", min=1, metavar="EPOCHS", rich_help_panel=AFTER, help="Fine-tune so long.")
+    int | None,
+    typer.Option(
+        "--finetune", min=1, metavar="EPOCHS", rich_help_panel=AFTER, help="Fine-tune so long.  [default: magnitude 20]"
+    ),
 ]
 FinetuneRate = Annotated[float, typer.Option("--finetune-lr", rich_help_panel=AFTER, help="Highest rate of it.")]
 Distil = Annotated[

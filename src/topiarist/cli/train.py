@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topiarist.cli import train_options as option
-from topiarist.cli.options import AsJson, DataLocation, Group, Scaling, Seed, Target, parse_shape
+from topiarist.cli.options import AsJson, DataLocation, Group, Scaling, Seed, Target, given_options, parse_shape
 from topiarist.cli.output import emit, measurement_rows, print_rows
 from topiarist.cli.train_run import build_network, cross_validate, train_and_measure
 
@@ -30,6 +30,8 @@ def train_command(
     seed: Seed = 0,
     as_json: AsJson = False,
     hidden: option.Hidden = None,
+    vgg: option.Vgg = None,
+    inception: option.Inception = None,
     activation: option.Activation = "relu",
     batch_norm: option.BatchNorm = False,
     batch_norm_position: option.BatchNormPosition = "before",
@@ -50,6 +52,10 @@ def train_command(
     early_stopping: option.EarlyStopping = None,
     monitor: option.Monitor = "loss",
     balanced: option.Balanced = False,
+    prune: option.Prune = None,
+    mixup: option.Mixup = 0.0,
+    time_masks: option.TimeMasks = 0,
+    band_masks: option.BandMasks = 0,
     folds: option.Folds = None,
     device: option.Device = "cpu",
     threads: option.Threads = None,
@@ -63,7 +69,7 @@ def train_command(
     drop_top: option.DropTop = 0,
     phases: option.Phases = None,
 ) -> None:
-    """Train a network of fully connected layers, measure it on the test part and save it.
+    """Train a network, of fully connected layers unless --vgg or --inception is given, measure it and save it.
 
     Example: topiarist train digits --hidden 64 --epochs 60 --early-stopping 8 --out digits.safetensors
 
@@ -72,9 +78,11 @@ def train_command(
     """
     from topiarist.data import load_data
     from topiarist.errors import DataError
-    from topiarist.training import Schedule, TrainConfig
+    from topiarist.training import Augmentation, Pruning, Schedule, TrainConfig
 
+    family = option.parse_family(vgg, inception)
     with option.named():
+        varied = Augmentation(mixup=mixup, time_masks=time_masks, band_masks=band_masks)
         config = TrainConfig(
             epochs=epochs,
             until_epoch=until_epoch,
@@ -98,12 +106,15 @@ def train_command(
             early_stopping=early_stopping,
             monitor=monitor,
             class_weights="balanced" if balanced else None,
+            pruning=None if prune is None else Pruning(sparsity=prune),
+            augmentation=None if varied == Augmentation() else varied,
             seed=seed,
             device=device,
             threads=threads,
         )
     check_out(out)
     check_transfer(context, base)
+    check_family(context, family)
     declared = parse_phases(phases, base)
     task = load_data(
         data,
@@ -125,7 +136,7 @@ def train_command(
     }
 
     def build(part: "Data") -> "nn.Module":
-        return build_network(part, network, hidden, base=base, drop_top=drop_top, seed=seed)
+        return build_network(part, network, hidden, family=family, base=base, drop_top=drop_top, seed=seed)
 
     result: dict[str, Any] = {"data": task.name, "seed": seed, "config": config.model_dump(mode="json")}
     if declared:
@@ -155,11 +166,20 @@ def check_out(out: Path | None) -> None:
         raise SettingsError(f"cannot write {out}: the folder {out.parent} cannot be written to")
 
 
+def check_family(context: typer.Context, family: tuple[str, tuple[int, ...]] | None) -> None:
+    """Refuse options of fully connected layers for a convolutional network."""
+    from topiarist.errors import SettingsError
+
+    given = [name for name in option.OF_CONNECTED_LAYERS if name in given_options(context)]
+    if family is not None and given:
+        raise SettingsError(f"--{given[0].replace('_', '-')} has no effect on a network that --{family[0]} builds")
+
+
 def check_transfer(context: typer.Context, base: Path | None) -> None:
     """Refuse options that would have no effect."""
     from topiarist.errors import SettingsError
 
-    given = [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+    given = given_options(context)
     if base is None:
         if "drop_top" in given:
             raise SettingsError("--drop-top belongs to transfer: name the trained network with --base")

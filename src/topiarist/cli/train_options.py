@@ -11,12 +11,23 @@ import typer
 from topiarist.errors import SettingsError
 
 NETWORK, LEARNING, SCHEDULE, TRANSFER = "The network", "Learning", "Learning rate over time", "Transfer"
+VARIETY = "Pruning and augmentation"
 
 Hidden = Annotated[
     list[int] | None,
     typer.Option(
         "--hidden", min=1, rich_help_panel=NETWORK, help="Units of a hidden layer; once a layer.  [default: 100]"
     ),
+]
+Vgg = Annotated[
+    str | None,
+    typer.Option(
+        "--vgg", metavar="A,B,C,D", rich_help_panel=NETWORK, help="Convolutions instead: V(2,2,3,3) is 2,2,3,3."
+    ),
+]
+Inception = Annotated[
+    str | None,
+    typer.Option("--inception", metavar="P,Q,R", rich_help_panel=NETWORK, help="Inception blocks: I(2,1,2) is 2,1,2."),
 ]
 Activation = Annotated[
     Literal["selu", "elu", "leaky_relu", "relu", "gelu", "silu", "tanh", "sigmoid"],
@@ -35,6 +46,22 @@ DropoutLayers = Annotated[
 ]
 InputDropout = Annotated[
     float, typer.Option("--input-dropout", min=0, max=0.99, rich_help_panel=NETWORK, help="Dropout on the inputs.")
+]
+
+Prune = Annotated[
+    float | None,
+    typer.Option(
+        "--prune", rich_help_panel=VARIETY, help="Fraction of the weights that become zero while training: 0.8."
+    ),
+]
+Mixup = Annotated[
+    float, typer.Option("--mixup", rich_help_panel=VARIETY, help="Mix pairs of samples: α of the Beta distribution.")
+]
+TimeMasks = Annotated[
+    int, typer.Option("--time-masks", rich_help_panel=VARIETY, help="Hide so many stretches of time (SpecAugment).")
+]
+BandMasks = Annotated[
+    int, typer.Option("--band-masks", rich_help_panel=VARIETY, help="Hide so many stretches of frequency.")
 ]
 
 Epochs = Annotated[
@@ -151,14 +178,16 @@ Projection = Annotated[
     ),
 ]
 
-OF_A_FRESH_NETWORK = (
+OF_CONNECTED_LAYERS = (
     "activation",
     "batch_norm",
     "batch_norm_position",
     "dropout",
     "dropout_layers",
     "input_dropout",
+    "hidden",
 )
+OF_A_FRESH_NETWORK = (*OF_CONNECTED_LAYERS[:-1], "vgg", "inception")
 OPTION_OF = {
     "learning_rate": "--lr",
     "batch_size": "--batch",
@@ -168,6 +197,10 @@ OPTION_OF = {
     "patience": "--schedule-patience",
     "nesterov": "--nesterov",
     "momentum": "--momentum",
+    "sparsity": "--prune",
+    "mixup": "--mixup",
+    "time_masks": "--time-masks",
+    "band_masks": "--band-masks",
     "after_epoch": "--after-epoch",
     "until_epoch": "--until-epoch",
     "epochs": "--epochs",
@@ -202,3 +235,20 @@ def parse_projection(text: str | None) -> tuple[tuple[int, int], ...] | None:
     if min(min(block) for block in blocks) < 1:
         raise SettingsError(f"--projection is written COLUMNS:COMPONENTS,… like 4096:5,5456:5; found '{text}'")
     return blocks
+
+
+def parse_family(vgg: str | None, inception: str | None) -> tuple[str, tuple[int, ...]] | None:
+    """Read the blocks of a convolutional network; None where none is asked for."""
+    from topiarist.models.families import check_blocks
+
+    given = {name: text for name, text in (("vgg", vgg), ("inception", inception)) if text is not None}
+    if len(given) > 1:
+        raise SettingsError("--vgg and --inception both name the network: give one")
+    for family, text in given.items():
+        parts = text.split(",")
+        if not all(part.strip().isdecimal() for part in parts):
+            raise SettingsError(f"--{family} takes numbers of layers with commas between; found '{text}'")
+        blocks = tuple(map(int, parts))
+        check_blocks(family, blocks)
+        return family, blocks
+    return None

@@ -18,6 +18,7 @@ def build_network(
     network: Mapping[str, Any],
     hidden: Sequence[int] | None,
     *,
+    family: tuple[str, tuple[int, ...]] | None,
     base: Path | None,
     drop_top: int,
     seed: int,
@@ -26,6 +27,7 @@ def build_network(
     import math
 
     from topiarist.models import mlp
+    from topiarist.models.families import family_network
     from topiarist.randomness import generator
     from topiarist.storage import load
     from topiarist.training import reuse
@@ -33,6 +35,9 @@ def build_network(
     random = generator(seed, "initial weights")
     if base is not None:
         return reuse(load(base), classes=len(data.classes), drop=drop_top, add=hidden or (), generator=random)
+    if family is not None:
+        classes = len(data.classes)
+        return family_network(*family, input_shape=data.input_shape, classes=classes, generator=random)
     sizes = [math.prod(data.input_shape), *(hidden or [100]), len(data.classes)]
     return mlp(sizes, **network, generator=random)
 

@@ -1,5 +1,6 @@
 """One network pruned while it is trained: to a sparsity, to a budget, or as far as the loss allows."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -22,7 +23,7 @@ from topiarist.training.pruner import Pruner, prunable
 from topiarist.training.pruning import Pruning
 
 HALVINGS = 10
-TRAININGS = 4
+TRAININGS = 4  # in search of the sparsest network, beside that of the highest sparsity
 CLOSER = 0.98
 
 
@@ -117,18 +118,19 @@ class Sparsifying:
     def _least(self) -> Pruned:
         """Find the sparsest network that loses no more than is allowed."""
         lowest, members = self.job.whole_score - (self.budget.allowed_loss or 0.0), self._members()
-        best, low, high = None, 0.0, self.highest
-        for _ in range(TRAININGS):
-            tried = high if best is None and low == 0.0 else 1 - ((1 - low) * (1 - high)) ** 0.5
-            found = self._train(members, tried)
-            if scored(self.job.score, found.model) >= lowest:
-                best, low = found, tried
-                if tried == self.highest:
-                    break
-            else:
-                high = tried
-        if best is not None:
+        best = self._train(members, self.highest)
+        if scored(self.job.score, best.model) >= lowest:
             return best
+        found, low, high = None, 0.0, self.highest
+        for _ in range(TRAININGS):
+            middle = 1 - math.sqrt((1 - low) * (1 - high))
+            tried = self._train(members, middle)
+            if scored(self.job.score, tried.model) >= lowest:
+                found, low = tried, middle
+            else:
+                high = middle
+        if found is not None:
+            return found
         return Pruned(self._finished(members), 0.0, notes=("no weight can go within the loss allowed",))
 
     def _train(self, members: Sequence[nn.Module], sparsity: float) -> Pruned:
@@ -198,7 +200,9 @@ class Sparsifying:
         what = "units" if self.pruning.units else "weights of its kernels"
         kernels = list(prunable(found.model).values())
         zeros = sum(int((kernel == 0).sum()) for kernel in kernels)
-        said = [f"pruned while training: {100 * found.sparsity:.1f} % of the {what} (by {self.pruning.score})"]
+        pattern = self.pruning.pattern
+        share = f"{100 * found.sparsity:.1f} %" if pattern is None else f"{pattern[0]} of every {pattern[1]}"
+        said = [f"pruned while training: {share} of the {what}, by {self.pruning.score}"]
         before, after = (len(members_of(network)) for network in (self.job.whole, found.model))
         if after < before:
             said.append(f"{after} of {before} members fit: the others were left out, the weakest first")

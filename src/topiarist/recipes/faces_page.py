@@ -8,7 +8,7 @@ import pandas
 
 from topiarist.recipes import faces_paper as paper
 from topiarist.recipes.faces import KEPT
-from topiarist.report import Section, Table, differences, learning_curves, render_page, sweep_curves
+from topiarist.report import Section, differences, learning_curves, render_page, sweep_curves, table_of
 
 Frame = pandas.DataFrame
 ALPHA = 0.05
@@ -119,12 +119,6 @@ def forest_of(table: Frame) -> str:
     return differences(rows, title=f"From {size} units: test accuracy against unpruned", unit="points, more is better")
 
 
-def shown(table: Frame, caption: str) -> Table:
-    """Give a tidy table as the page shows it."""
-    rows = tuple(tuple(None if pandas.isna(value) else value for value in row) for row in table.to_numpy(dtype=object))
-    return Table(columns=tuple(str(name) for name in table.columns), rows=rows, caption=caption)
-
-
 def by_size(table: Frame) -> Frame:
     """Give Table 1 as the paper prints it: a row for each learning rate, ours and the paper's, a column a size."""
     rows = []
@@ -169,8 +163,8 @@ def page_of(found: Found, figures: Mapping[str, str], facts: Mapping[str, str]) 
             text="Test accuracy in per cent after 300 epochs, mean over folds, with the paper's beside it."
             + (" " + " ".join(found.notes) if found.notes else ""),
             tables=(
-                shown(by_size(tables["table1"]), "Learning rates by hidden units; Adam, batch 32."),
-                shown(tables["svm"], "A support vector machine on the same features, as the paper's reference."),
+                table_of(by_size(tables["table1"]), "Learning rates by hidden units; Adam, batch 32."),
+                table_of(tables["svm"], "A support vector machine on the same features, as the paper's reference."),
             ),
             figures=(figures["learning-curves-loss"], figures["learning-curves-accuracy"]),
         ),
@@ -179,27 +173,27 @@ def page_of(found: Found, figures: Mapping[str, str], facts: Mapping[str, str]) 
             text="The paper does not say how it scales its features, and the sizes hang on it. "
             + "; ".join(f"{name}: off by a factor of {value:.2f}" for name, value in found.distances.items())
             + f". Nearest: {found.matching}; the other parts of this page use unit-norm samples.",
-            tables=(shown(tables["table3"], "Units left of those in the first column."),),
+            tables=(table_of(tables["table3"], "Units left of those in the first column."),),
             figures=(figures["fig1-before-and-after-15"],),
         ),
         Section(
             title="The threshold angle",
             text=f"The paper: accuracy holds up to 45°, where {paper.REMOVED_AT_45_DEGREES:.0%} of 100 units are gone.",
-            tables=(shown(tables["angles"], "100 units, published distinctiveness."),),
+            tables=(table_of(tables["angles"], "100 units, published distinctiveness."),),
             figures=(figures["fig2-accuracy-by-angle"], figures["fig2-size-by-angle"]),
         ),
         Section(
             title="The penalty of genetic pruning",
             text=f"The paper: by equation 5, λ = 50 removes more than {paper.REMOVED_AT_PENALTY_50:.0%} of the units;"
             f" by equation 6 about {paper.REMOVED_BY_ABSOLUTE:.0%} go, whatever λ.",
-            tables=(shown(tables["penalties"], "Equation 5 is the relative fitness, equation 6 the absolute one."),),
+            tables=(table_of(tables["penalties"], "Equation 5 is the relative fitness, equation 6 the absolute one."),),
             figures=tuple(svg for name, svg in figures.items() if name.startswith("fig3")),
         ),
         Section(
             title="The four variants",
             text="Both angles and both penalties, over starting sizes, each tested against the unpruned network"
             " (corrected resampled t-test over folds, p corrected by Holm within a size).",
-            tables=(shown(tables["variants"], "Differences in points of test accuracy."),),
+            tables=(table_of(tables["variants"], "Differences in points of test accuracy."),),
             figures=(figures["fig4-accuracy-by-variant"], figures["fig5-size-by-variant"]),
         ),
         Section(
@@ -208,7 +202,7 @@ def page_of(found: Found, figures: Mapping[str, str], facts: Mapping[str, str]) 
             " method and by ours (group distinctiveness with a least-squares refit), without training, fine-tuned for 5"
             " epochs, with the learning rate rewound by 50 epochs, with the weights rewound to epoch 10, and in four"
             " rounds with fine-tuning between.",
-            tables=(shown(tables["ours"], "Differences in points of test accuracy."),),
+            tables=(table_of(tables["ours"], "Differences in points of test accuracy."),),
             figures=(figures["ours-against-unpruned"],),
         ),
         Section(
@@ -216,7 +210,7 @@ def page_of(found: Found, figures: Mapping[str, str], facts: Mapping[str, str]) 
             text="The paper asks for a fitness that ends at the same size whatever the start. Ours prices each unit the"
             " same, and judges a subset after a least-squares refit of the last layer to it, so that a unit counts for"
             " what it adds, not for the weight that it happens to have.",
-            tables=(shown(tables["searches"], "Mean over folds."),),
+            tables=(table_of(tables["searches"], "Mean over folds."),),
             figures=(figures["sizes-from-any-start"],),
         ),
     ]

@@ -8,7 +8,6 @@ from typing import Any
 
 from topiarist.data import Data
 from topiarist.errors import TopiaristWarning
-from topiarist.files import write_atomically
 from topiarist.recipes.faces import FULL, QUICK, Plan, plan_faces
 from topiarist.recipes.faces_data import Faces, Pictures, read_faces
 from topiarist.recipes.faces_page import Found, figures_of, page_of, summary_of
@@ -21,7 +20,7 @@ from topiarist.recipes.faces_tables import (
     table_1,
     table_3,
 )
-from topiarist.report import format_table
+from topiarist.recipes.findings import write_findings
 from topiarist.study.engine import OnProgress
 from topiarist.study.results import Results
 
@@ -95,18 +94,9 @@ def long_epochs(plan: Plan, results: Results, curves: dict[str, str]) -> dict[st
 def write_found(out: Path, found: Found, facts: dict[str, str], results: Results) -> dict[str, Any]:
     """Write what was found, and say where."""
     figures = figures_of(found)
-    for folder, content in (
-        ("tables", {f"{name}.csv": format_table(table, "csv") for name, table in found.tables.items()}),
-        ("figures", {f"{name}.svg": svg.encode() for name, svg in figures.items()}),
-    ):
-        (out / folder).mkdir(parents=True, exist_ok=True)
-        for name, text in content.items():
-            write_atomically(out / folder / name, text)
-    write_atomically(out / "index.html", page_of(found, figures, facts).encode())
+    places = write_findings(out, found.tables, figures, page_of(found, figures, facts))
     return {
-        "page": str(out / "index.html"),
-        "tables": str(out / "tables"),
-        "figures": str(out / "figures"),
+        **places,
         "stand_in": found.stand_in,
         "scaling": {"nearest": found.matching, "factors": dict(found.distances)},
         "summary": summary_of(found),

@@ -6,7 +6,7 @@ sound, pieces of spectrograms are mixed here: no window lies across a seam.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from topiarist.features.log_mel import LogMel
@@ -67,6 +67,12 @@ QUICK = Scope(
     pieces=(2, 10),
     tables_epochs=8,
 )
+
+
+def changed(scope: Scope, *, runs: int | None, folds: int | None, epochs: int | None) -> Scope:
+    """Give a scope with other numbers of runs, folds and epochs; what is None stays."""
+    training = scope.training if epochs is None else {**scope.training, "epochs": epochs}
+    return replace(scope, runs=runs or scope.runs, folds=folds or scope.folds, training=training)
 
 
 def sound_name(sound: LogMel) -> str:

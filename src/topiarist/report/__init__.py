@@ -1,7 +1,7 @@
 """Reports: figures, tables and one self-contained page, made from plain records."""
 
 from topiarist.report.figures import differences, learning_curves, pareto_figure, sweep_curves
-from topiarist.report.page import Section, Table, render_page
+from topiarist.report.page import Section, Table, render_page, table_of
 from topiarist.report.tables import TableForm, format_table
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "pareto_figure",
     "render_page",
     "sweep_curves",
+    "table_of",
 ]

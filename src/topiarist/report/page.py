@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+import pandas
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -35,6 +36,12 @@ class Table:
         beyond = self.highlight - set(range(len(self.rows)))
         if beyond:
             raise DataError(f"cannot highlight row {min(beyond)} of a table with {len(self.rows)} rows")
+
+
+def table_of(frame: pandas.DataFrame, caption: str = "") -> Table:
+    """Give a tidy table as a page shows it."""
+    rows = tuple(tuple(None if pandas.isna(value) else value for value in row) for row in frame.to_numpy(dtype=object))
+    return Table(columns=tuple(str(name) for name in frame.columns), rows=rows, caption=caption)
 
 
 @dataclass(frozen=True, kw_only=True)

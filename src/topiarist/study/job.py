@@ -5,7 +5,7 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from typing import Any
@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from topiarist.data import Data, Part
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.measurement import measure
-from topiarist.models import inception, mlp, vgg
+from topiarist.models import mlp
 from topiarist.models.code import build_by_code
 from topiarist.models.evaluation import numbers_of, placed
+from topiarist.models.families import family_network
 from topiarist.parallel import describe
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
@@ -148,12 +149,14 @@ def network_for(settings: CellSettings, data: Data, seed: int) -> nn.Module:
     if declared.family == "mlp":
         sizes = [math.prod(data.input_shape), *declared.hidden, len(data.classes)]
         return mlp(sizes, **declared.model_dump(include=OF_KIND["mlp"] - {"family", "hidden"}), generator=weights)
-    make: Callable[..., nn.Module] = vgg if declared.family == "vgg" else inception
-    shape = {"input_shape": data.input_shape, "classes": len(data.classes)}
-    try:
-        return make(*declared.blocks, **shape, **declared.options, generator=weights)
-    except TypeError as error:
-        raise SettingsError(f"model: options: {str(error).rpartition(') ')[2]}") from error
+    return family_network(
+        declared.family,
+        declared.blocks,
+        input_shape=data.input_shape,
+        classes=len(data.classes),
+        generator=weights,
+        options=declared.options,
+    )
 
 
 def train_config(cell: Cell) -> TrainConfig:

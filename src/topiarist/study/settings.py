@@ -7,6 +7,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from topiarist.data import Scaling, SplitRule
 from topiarist.data.block_mixing import BlockMixing
+from topiarist.models.families import BLOCKS, check_blocks
 from topiarist.settings import Settings
 from topiarist.study.treatments import AnyTreatment, NoTreatment, treatment
 from topiarist.training import Phase, TrainConfig
@@ -45,7 +46,6 @@ OF_KIND: Mapping[str, set[str]] = {
     "inception": {"family", "blocks", "options"},
     "code": {"code", "options"},
 }
-BLOCKS: Mapping[str, int] = {"vgg": 4, "inception": 3}
 
 
 class ModelSettings(Settings):
@@ -81,8 +81,8 @@ class ModelSettings(Settings):
         if strange:
             owners = [name for name, fields in OF_KIND.items() if strange[0] in fields]
             raise ValueError(f"{strange[0]} belongs to {' and '.join(owners)}, not to a network of the family {kind}")
-        if kind in BLOCKS and len(self.blocks) != BLOCKS[kind]:
-            raise ValueError(f"a network of the family {kind} has {BLOCKS[kind]} blocks; found {len(self.blocks)}")
+        if kind in BLOCKS:
+            check_blocks(kind, self.blocks)
         given = {"input_shape", "classes"} & set(self.options)
         if given:
             raise ValueError(f"the study itself gives {sorted(given)[0]} to the network: it is no option")

@@ -68,7 +68,8 @@ class Pruning(Settings):
             return {usual if self.begin is None else self.begin: final}
         begin = epochs // 4 if self.begin is None else self.begin
         every = max(1, epochs // 40) if self.every is None else self.every
-        times = (epochs - epochs // 4 - begin) // every if self.times is None else self.times
+        end = min(epochs - epochs // 4, epochs - 1)
+        times = (end - begin) // every if self.times is None else self.times
         initial, power = min(self.initial_sparsity, final), POWERS[self.schedule]
         if times <= 0:
             return {begin: final}

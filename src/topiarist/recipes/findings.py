@@ -1,0 +1,24 @@
+"""Writes what a reproduction found: tables, figures and a page."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas
+
+from topiarist.files import write_atomically
+from topiarist.report import format_table
+
+
+def write_findings(
+    out: Path, tables: Mapping[str, pandas.DataFrame], figures: Mapping[str, str], page: str
+) -> dict[str, str]:
+    """Write `tables/`, `figures/` and `index.html` below a folder, and say where they are."""
+    for folder, content in (
+        ("tables", {f"{name}.csv": format_table(table, "csv") for name, table in tables.items()}),
+        ("figures", {f"{name}.svg": svg.encode() for name, svg in figures.items()}),
+    ):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+        for name, text in content.items():
+            write_atomically(out / folder / name, text)
+    write_atomically(out / "index.html", page.encode())
+    return {"page": str(out / "index.html"), "tables": str(out / "tables"), "figures": str(out / "figures")}
