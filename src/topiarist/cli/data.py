@@ -1,14 +1,17 @@
-"""`topiarist data`: which data sets there are, download one, look at one."""
+"""`topiarist data`: which data sets there are, download one, look at one, describe sounds."""
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topiarist.cli.output import console
+from topiarist.cli.options import Group, Target
+from topiarist.cli.output import console, count_bar, emit
+from topiarist.cli.train_options import named
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from topiarist.data import AnyPart, Data
     from topiarist.data.download import Progress
 
-app = typer.Typer(help="Which data sets there are, download one, look at one.", no_args_is_help=True)
+app = typer.Typer(help="Which data sets there are, download one, look at one, describe sounds.", no_args_is_help=True)
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
 
@@ -88,6 +91,50 @@ def show_data(
         typer.echo(json.dumps(summary))
     else:
         print_summary(summary)
+
+
+@app.command("sounds")
+def describe_folder_of_sounds(
+    folder: Annotated[Path, typer.Argument(help="Clips with a meta.csv, the challenge's layout, or a folder a class.")],
+    out: Annotated[Path, typer.Option("--out", help="Where to write the spectrograms (.npz).")],
+    bands: Annotated[int, typer.Option("--bands", help="Mel bands.")] = 48,
+    window: Annotated[int, typer.Option("--window", help="Samples of a window; half of it is shared.")] = 2048,
+    rate: Annotated[int | None, typer.Option("--rate", help="Resample to so many Hz.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", help="Cut or pad every clip.  [default: the most common length]")
+    ] = None,
+    target: Target = None,
+    group: Group = None,
+    as_json: AsJson = False,
+) -> None:
+    """Describe a folder of sounds as log-mel spectrograms, which every other command then reads as data.
+
+    Example: topiarist data sounds clips --out clips.npz
+    """
+    from topiarist.errors import DataError
+    from topiarist.features.log_mel import LogMel
+    from topiarist.features.sound_archive import archive_of
+    from topiarist.features.sounds import describe_sounds
+    from topiarist.files import write_atomically
+
+    if out.suffix != ".npz":
+        raise DataError(f"spectrograms are written to a .npz file; found '{out.name}'")
+    with named({name: f"--{name}" for name in LogMel.model_fields}):
+        settings = LogMel(bands=bands, window=window, rate=rate, seconds=seconds)
+    with count_bar("clips") as on_clip:
+        found = describe_sounds(folder, settings, target=target, group=group, on_clip=on_clip)
+    write_atomically(out, archive_of(found))
+    clips, _, height, width = found.features.shape
+    result = {"out": str(out), "clips": clips, "bands": height, "frames": width, "rate": found.rate}
+    emit({**result, "notes": list(found.notes)}, as_json=as_json, show=show_sounds)
+
+
+def show_sounds(found: Mapping[str, Any]) -> None:
+    """Print what was described."""
+    for note in found["notes"]:
+        typer.echo(note)
+    size = f"{found['clips']} clips at {found['rate']} Hz, {found['bands']} bands × {found['frames']} frames"
+    typer.echo(f"{size}: {found['out']}")
 
 
 def bundled_rows() -> list[dict[str, Any]]:

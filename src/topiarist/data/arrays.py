@@ -1,4 +1,4 @@
-"""NumPy archives: `x` and `y`, or pairs such as `x_train` and `y_train`, `groups`, and `original`.
+"""NumPy archives: `x` and `y`, or pairs such as `x_train` and `y_train`, `groups`, `finer` classes, and `original`.
 
 `original` gives for each sample the number of the one that it is an augmented copy of, its own for an original. Beside
 pairs, `original_train` counts the samples of `x_train`; a part without is all originals.
@@ -41,12 +41,13 @@ def read_arrays(path: Path, *, labelled: bool) -> Source:
     labels = gather(path, arrays, "y", suffixes, counts)
     if labels is None and labelled:
         raise DataError(f"{path}: no labels y found, only {named(arrays)}")
-    groups = gather(path, arrays, "groups", suffixes, counts)
+    groups, finer = (gather(path, arrays, name, suffixes, counts) for name in ("groups", "finer"))
     return Source(
         name=path.resolve().name,
         features=features,
         labels=None if labels is None else as_labels(str(path), labels, training=labelled),
         groups=None if groups is None else as_labels(str(path), groups, training=False),
+        finer=None if finer is None else as_labels(str(path), finer, training=False),
         originals=gather_originals(path, arrays, suffixes, counts),
         parts=numpy.repeat(parts, counts) if len(suffixes) > 1 else None,
         scaling="minmax" if features.dtype == numpy.uint8 else "zscore",

@@ -1,0 +1,40 @@
+"""Pruned ensembles on recordings: what pruning costs, what an ensemble gains, and what its file takes on disk.
+
+Five folds, five V(2,2,3,3) and one I(2,1,2) in each, unpruned and pruned to 80 %: 60 trainings. It goes on where it was
+interrupted. `python -m benchmarks.scenes FOLDER [OUT]`, the folder as `topiarist reproduce scenes --data` takes it.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+from topiarist.recipes.reproduce_scenes import reproduce_scenes
+from topiarist.recipes.scenes import FASTER, Scope
+
+SCOPE = Scope(
+    training={**FASTER, "epochs": 50},
+    runs=1,
+    folds=5,
+    early=True,
+    kinds=("unpruned", "pruned"),
+    bands=(),
+    windows=(),
+    pieces=(),
+    depths=False,
+)
+
+
+def main() -> None:
+    """Run what is left to do, and print what came out."""
+    if len(sys.argv) < 2:
+        raise SystemExit("python -m benchmarks.scenes FOLDER [OUT]: name a folder of recordings")
+    out = Path(sys.argv[2] if len(sys.argv) > 2 else "scenes-benchmark")
+    began = time.perf_counter()
+    found = reproduce_scenes(out, location=Path(sys.argv[1]), scope=SCOPE, workers=None)
+    print(found["summary"])
+    print((out / "tables" / "table3.csv").read_text())
+    print(f"{time.perf_counter() - began:.0f} s; page: {found['page']}")
+
+
+if __name__ == "__main__":
+    main()
