@@ -104,6 +104,15 @@ def test_defaults_end_at_the_asked_sparsity_inside_the_training(epochs: int, sch
     assert in_force(config.pruning, epochs, epochs - 1) == 0.7
 
 
+@pytest.mark.parametrize("schedule", ["polynomial", "linear", "constant", "one-shot"])
+def test_of_a_training_that_begins_later_the_default_is_a_share_of_the_rest(schedule: Any) -> None:
+    pruning = Pruning(schedule=schedule, sparsity=0.7)
+    assert pruning.prunings(40, after=20) == {20 + done: value for done, value in pruning.prunings(20).items()}
+    for after in range(20):
+        found = TrainConfig(epochs=20, after_epoch=after, pruning=pruning).prunings
+        assert after <= min(found) <= max(found) < 20 and found[max(found)] == 0.7
+
+
 @given(
     st.integers(1, 500),
     st.sampled_from(["polynomial", "linear"]),
@@ -162,7 +171,7 @@ def test_what_makes_no_sense_is_refused_in_one_line(settings: Mapping[str, Any],
         ({"epochs": 10, "pruning": {"begin": 10}}, "after epoch 10, and the training has 10 epochs"),
         ({"epochs": 10, "pruning": {"times": 20}}, "after epoch 22, and the training has 10 epochs"),
         ({"epochs": 10, "pruning": {"schedule": "one-shot", "begin": 12}}, "after epoch 12"),
-        ({"epochs": 10, "after_epoch": 5, "pruning": {}}, "pruning begins before the first epoch"),
+        ({"epochs": 10, "after_epoch": 5, "pruning": {"begin": 4}}, "pruning begins before the first epoch"),
         ({"epochs": 10, "pruning": {"sparsity": 2}}, "sparsity"),
     ],
 )
@@ -330,7 +339,7 @@ def test_frozen_layers_biases_and_norms_are_left_alone(task: Data) -> None:
     model = mlp([6, 12, 8, 3], batch_norm=True)
     model.get_submodule("hidden0").requires_grad_(False)
     frozen, before = state_of(model.get_submodule("hidden0")), state_of(model)
-    pruner = Pruner(model, Pruning(schedule="constant"), epochs=4, example_input=torch.zeros(2, 6))
+    pruner = Pruner(model, Pruning(), {0: 0.8}, example_input=torch.zeros(2, 6))
     pruner.before_epoch(0)
     pruned = {name for name, value in model.state_dict().items() if not torch.equal(value, before[name])}
     assert pruned == {"hidden1.weight", "output.weight"}
@@ -408,9 +417,8 @@ def linear_pruner(score: Any, sparsity: float, weight: list[float]) -> tuple[Pru
     layer = nn.Linear(len(weight), 1, bias=False)
     with torch.no_grad():
         layer.weight.copy_(torch.tensor([weight]))
-    pruning = Pruning(sparsity=sparsity, schedule="linear", begin=1, every=1, times=1, initial_sparsity=sparsity / 2)
-    pruning = pruning.model_copy(update={"score": score})
-    return Pruner(layer, pruning, epochs=4, example_input=torch.zeros(1, len(weight))), layer.weight
+    prunings = {1: sparsity / 2, 2: sparsity}
+    return Pruner(layer, Pruning(score=score), prunings, example_input=torch.zeros(1, len(weight))), layer.weight
 
 
 @pytest.mark.parametrize(

@@ -27,15 +27,15 @@ class Magnitude(Pruning):
     """Prune a network while it is trained again; an ensemble is pruned member by member.
 
     Without a `sparsity` or a budget, 80 % of the weights go. A budget in KB is that of the packed file, with `bits` a
-    weight: the lowest sparsity that keeps it is chosen, at most `highest_sparsity`; an ensemble that does not fit even
-    so loses its weakest members. Zeros are still parameters that are multiplied: limits on these, and on latency, need
+    weight: the lowest sparsity that keeps it is chosen; an ensemble that would need more than `highest_sparsity` loses
+    its weakest members. Zeros are still parameters that are multiplied: limits on these, and on latency, need
     `units`. Training is `FineTuning` for 20 epochs unless `shape` is given another. With `published`, it is the
     paper's, 400 epochs from whatever weights the network has, and no unit is cut out.
     """
 
     published: bool = False
     bits: Literal[32, 16, 8] = 32
-    highest_sparsity: float = Field(default=0.95, gt=0, lt=1)
+    highest_sparsity: float = Field(default=0.9, gt=0, lt=1)
 
     @model_validator(mode="before")
     @classmethod

@@ -1,8 +1,9 @@
 """`shape`: from a network and a method to a smaller network, and the record of what it cost."""
 
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.data import Data
+from topiarist.errors import ModelError
 from topiarist.measurement import Budget, measure
 from topiarist.methods.jobs import make_job
 from topiarist.methods.outcome import Outcome, widths
@@ -43,22 +44,32 @@ def shape(
     shaping.check([job])
     before = measure(model, data, latency=latency)
     (found,) = cut_together([job], shaping)
-    sample = placed(first_sample(data.train), numbers_of(model))
-    anatomies = (anatomy(network, sample, partial=True) for network in (model, found.model))
     return Outcome(
         model=found.model,
         plan=new_edits(model, found.model),
         before=before,
         after=measure(found.model, data, latency=latency),
-        units=widths(*anatomies),
+        units=changed_widths(model, found.model, placed(first_sample(data.train), numbers_of(model))),
         score=found.score,
         reasons=found.reasons,
         histories=found.histories,
     )
 
 
+def changed_widths(before: nn.Module, after: nn.Module, sample: Tensor) -> dict[str, tuple[int, int]]:
+    """Give the widths of spaces before and after; none of a network that cannot be followed, and was not cut."""
+    try:
+        return widths(*(anatomy(network, sample, partial=True) for network in (before, after)))
+    except ModelError:
+        return {}
+
+
 def new_edits(before: nn.Module, after: nn.Module) -> Plan:
     """Give the part of a network's plan that was not there before."""
     old, plan = plan_of(before), plan_of(after)
-    steps = list(plan.steps())[len(old) :]
+    steps = list(plan.steps())
+    if plan.edits[: len(old)] == old.edits:
+        steps = steps[len(old) :]
+    else:  # of an ensemble, whose plan is that of one member after the other
+        steps = [step for step in steps if step[0] not in old.edits]
     return Plan(tuple(edit for edit, _ in steps), plan.example, tuple(numbers for _, numbers in steps))

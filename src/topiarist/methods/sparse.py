@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 from torch import nn
@@ -25,6 +26,8 @@ from topiarist.training.pruning import Pruning
 HALVINGS = 10
 TRAININGS = 4  # in search of the sparsest network, beside that of the highest sparsity
 CLOSER = 0.98
+SPARSEST = 0.98
+Members = tuple[nn.Module, ...]
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Sparsifying:
         elif self.budget.allowed_loss is not None:
             found = self._least()
         else:
-            found = self._train(self._members(), self.pruning.sparsity)
+            found = self._train(self._members, self.pruning.sparsity)
         scores = self.job.whole_score, scored(self.job.score, found.model)
         if self.budget.limits_size:
             self._check_loss(found, *scores)
@@ -70,34 +73,38 @@ class Sparsifying:
                 f"weights that are zero are parameters still, and are multiplied: a limit on {given[0]} needs units"
             )
 
-    def _members(self) -> list[nn.Module]:
-        """Give the networks that are pruned, the best of an ensemble first."""
+    @cached_property
+    def _members(self) -> tuple[nn.Module, ...]:
+        """The networks that are pruned: the members of an ensemble, or the network itself."""
         whole = self.job.whole
-        if not isinstance(whole, Ensemble):
-            return [whole]
-        return sorted(whole.members, key=lambda member: -scored(self.job.score, member))
+        return tuple(whole.members) if isinstance(whole, Ensemble) else (whole,)
+
+    def _without_weakest(self, members: Members) -> Members:
+        """Leave the member out that scores least alone; the others stay in order."""
+        weakest = min(members, key=lambda member: scored(self.job.score, member))
+        return tuple(member for member in members if member is not weakest)
 
     def _within(self) -> Pruned:
         """Keep the budget with as many members, and then with as little sparsity, as can be."""
-        members, budget = self._members(), self.budget
+        members, budget = self._members, self.budget
         while True:
             sparsity = self._fitting(members, budget)
-            if sparsity is not None:
-                found = self._train(members, sparsity)
-                excess = self.budget.excess(self._weigh(found.model))
-                if excess is None:
-                    return found
-                budget = closer(budget, excess)
+            if sparsity is None:
+                if len(members) == 1:
+                    raise self._refusal(members)
+                members = self._without_weakest(members)
                 continue
-            if len(members) == 1:
-                raise self._refusal(members)
-            members = members[:-1]
+            found = self._train(members, sparsity)
+            excess = self.budget.excess(self._weigh(found.model))
+            if excess is None:
+                return found
+            budget = closer(budget, excess)
 
-    def _fitting(self, members: Sequence[nn.Module], budget: Budget) -> float | None:
+    def _fitting(self, members: Members, budget: Budget) -> float | None:
         """Give the lowest sparsity at which the budget is kept, None where it is above the highest allowed."""
-        if budget.excess(self._weigh(self._at_once(members, self.highest))) is not None:
+        low, high = 0.0, self._highest(members)
+        if budget.excess(self._weigh(self._at_once(members, high))) is not None:
             return None
-        low, high = 0.0, self.highest
         if budget.excess(self._weigh(self._at_once(members, low))) is None:
             return low
         for _ in range(HALVINGS):
@@ -108,20 +115,24 @@ class Sparsifying:
                 low = middle
         return high
 
-    def _refusal(self, members: Sequence[nn.Module]) -> BudgetError:
-        nearest = self._weigh(self._at_once(members, self.highest))
-        excess = self.budget.excess(nearest)
+    def _highest(self, members: Members) -> float:
+        """Give the sparsity beyond which an ensemble does better with fewer members; a last one may go further."""
+        return self.highest if len(members) > 1 else max(self.highest, SPARSEST)
+
+    def _refusal(self, members: Members) -> BudgetError:
+        highest = self._highest(members)
+        excess = self.budget.excess(self._weigh(self._at_once(members, highest)))
         what = "its best member alone" if isinstance(self.job.whole, Ensemble) else "the network"
-        pruned = f"{what}, {self.highest:.0%} of it zero and {self.bits} bits a weight"
+        pruned = f"{what}, {highest:.0%} of it zero and {self.bits} bits a weight"
         return BudgetError(f"the budget cannot be met: {pruned}, has {excess}")
 
     def _least(self) -> Pruned:
         """Find the sparsest network that loses no more than is allowed."""
-        lowest, members = self.job.whole_score - (self.budget.allowed_loss or 0.0), self._members()
-        best = self._train(members, self.highest)
-        if scored(self.job.score, best.model) >= lowest:
-            return best
-        found, low, high = None, 0.0, self.highest
+        lowest, members = self.job.whole_score - (self.budget.allowed_loss or 0.0), self._members
+        found, low, high = None, 0.0, self._highest(members)
+        sparsest = self._train(members, high)
+        if scored(self.job.score, sparsest.model) >= lowest:
+            return sparsest
         for _ in range(TRAININGS):
             middle = 1 - math.sqrt((1 - low) * (1 - high))
             tried = self._train(members, middle)
@@ -131,43 +142,44 @@ class Sparsifying:
                 high = middle
         if found is not None:
             return found
-        return Pruned(self._finished(members), 0.0, notes=("no weight can go within the loss allowed",))
+        return Pruned(self._finished(members, members), 0.0, notes=("no weight can go within the loss allowed",))
 
-    def _train(self, members: Sequence[nn.Module], sparsity: float) -> Pruned:
+    def _train(self, members: Members, sparsity: float) -> Pruned:
         """Train members again, each by itself, and prune them on the way."""
-        own = {} if self.pruning.pattern is not None else {"sparsity": sparsity}
-        settings = self.pruning.model_dump(exclude_unset=True) | own
-        settings["initial_sparsity"] = min(self.pruning.initial_sparsity, sparsity)
-        pruning = Pruning(**{name: value for name, value in settings.items() if value or name != "initial_sparsity"})
+        pruning = self._pruned_to(sparsity)
         pupils = [
             Pupil(whole=member, cut=member, data=self.job.data, early=self.job.early, seed=self._seed(number))
             for number, member in enumerate(members)
         ]
         trained = retrain(pupils, self.retraining, pruning=pruning)
-        model = self._finished([network for network, _ in trained])
+        model = self._finished(members, [network for network, _ in trained])
         return Pruned(model, sparsity, tuple(history for _, history in trained))
 
     def _seed(self, number: int) -> int:
         return self.job.seed if number == 0 else child_seed(self.job.seed, "member", number) % 2**32
 
-    def _at_once(self, members: Sequence[nn.Module], sparsity: float) -> nn.Module:
-        """Prune members without training them, to see how large they become."""
-        copies = [copied_with_edits(member) for member in members]
-        pruning = self.pruning.model_copy(
-            update={"sparsity": sparsity, "schedule": "one-shot", "begin": 0, "score": "magnitude"}
-        )
-        for copy in copies:
-            Pruner(copy, pruning, epochs=1, example_input=self.job.sample).before_epoch(0)
-        return self._finished(copies)
+    def _pruned_to(self, sparsity: float) -> Pruning:
+        """Give the pruning that ends at a sparsity."""
+        if self.pruning.pattern is not None:
+            return self.pruning
+        initial = min(self.pruning.initial_sparsity, sparsity)
+        return self.pruning.model_copy(update={"sparsity": sparsity, "initial_sparsity": initial})
 
-    def _finished(self, members: Sequence[nn.Module]) -> nn.Module:
-        """Cut out what does nothing, round the weights, and make one network of the members."""
-        done = [rounded(self._compacted(member), self.bits) for member in members]
+    def _at_once(self, members: Members, sparsity: float) -> nn.Module:
+        """Prune members by magnitude without training them, to see how large they become."""
+        copies = [copied_with_edits(member) for member in members]
+        pruning = self._pruned_to(sparsity).model_copy(update={"score": "magnitude"})
+        for copy in copies:
+            Pruner(copy, pruning, {0: sparsity}, example_input=self.job.sample).before_epoch(0)
+        return self._finished(members, copies)
+
+    def _finished(self, members: Members, pruned: Sequence[nn.Module]) -> nn.Module:
+        """Cut out what does nothing, round the weights, and make one network of those that members became."""
+        done = [rounded(self._compacted(network), self.bits) for network in pruned]
         whole = self.job.whole
         if isinstance(whole, Ensemble):
-            order = {id(member): weight for member, weight in zip(whole.members, whole.weights.tolist(), strict=True)}
-            weights = [order.get(id(member), 1.0) for member in self._members()[: len(members)]]
-            model: nn.Module = Ensemble(done, weights)
+            weights = {id(member): weight for member, weight in zip(whole.members, whole.weights.tolist(), strict=True)}
+            model: nn.Module = Ensemble(done, [weights[id(member)] for member in members])
         else:
             (model,) = done
         attach(model, replace(card_for(model, self.job.data), bits=self.bits, training=card_of(whole).training))
@@ -203,17 +215,24 @@ class Sparsifying:
         pattern = self.pruning.pattern
         share = f"{100 * found.sparsity:.1f} %" if pattern is None else f"{pattern[0]} of every {pattern[1]}"
         said = [f"pruned while training: {share} of the {what}, by {self.pruning.score}"]
-        before, after = (len(members_of(network)) for network in (self.job.whole, found.model))
+        before, after = len(self._members), len(members_of(found.model))
         if after < before:
             said.append(f"{after} of {before} members fit: the others were left out, the weakest first")
-        gone = units_of(self.job.whole, self.job) - units_of(found.model, self.job)
-        if gone > 0 and after == before:
+        elif gone := self._cut_out(found.model):
             said.append(f"{gone} units that had nothing left to do were cut out")
         total = sum(kernel.numel() for kernel in kernels)
         return [
             *said,
             f"{zeros:,} of the {total:,} kernel weights that are left are zero: saved at {self.bits} bits a weight",
         ]
+
+    def _cut_out(self, network: nn.Module) -> int:
+        """Count the units that compaction removed."""
+        try:
+            before, after = (anatomy(each, self.job.sample, partial=True) for each in (self.job.whole, network))
+        except ModelError:  # then there was no compaction either
+            return 0
+        return sum(space.size for space in before.free.values()) - sum(space.size for space in after.free.values())
 
 
 def closer(budget: Budget, excess: Excess) -> Budget:
@@ -227,8 +246,3 @@ def closer(budget: Budget, excess: Excess) -> Budget:
 def members_of(network: nn.Module) -> list[nn.Module]:
     """Give the members of an ensemble, or the network itself."""
     return list(network.members) if isinstance(network, Ensemble) else [network]
-
-
-def units_of(network: nn.Module, job: Job) -> int:
-    """Count the units that can go."""
-    return sum(space.size for space in anatomy(network, job.sample, partial=True).free.values())

@@ -90,8 +90,7 @@ def table_1(plan: Plan, results: Results) -> Frame:
             "bands": bands,
             "window": window,
             **summary(results, table_1_name(bands, window)),
-            "paper": paper.TABLE_1[bands, window][0],
-            "paper, sd": paper.TABLE_1[bands, window][1],
+            **dict(zip(("paper", "paper, sd"), paper.TABLE_1.get((bands, window), (None, None)), strict=True)),
         }
         for bands in plan.scope.bands
         for window in plan.scope.windows

@@ -57,6 +57,11 @@ class TrainConfig(Settings):
         """Give the number of the last epoch to run."""
         return self.epochs if self.until_epoch is None else self.until_epoch
 
+    @property
+    def prunings(self) -> dict[int, float]:
+        """Give the sparsity after each pruning, by the number of epochs done before it."""
+        return {} if self.pruning is None else self.pruning.prunings(self.epochs, after=self.after_epoch)
+
     @field_validator("schedule", mode="before")
     @classmethod
     def _schedule_by_name(cls, value: Any) -> Any:
@@ -71,12 +76,13 @@ class TrainConfig(Settings):
         if not self.after_epoch <= self.last_epoch <= self.epochs:
             found = f"{self.after_epoch}, {self.until_epoch} and {self.epochs}"
             raise ValueError(f"until_epoch must lie between after_epoch and epochs; found {found}")
-        if self.pruning is not None:
-            last = max(self.pruning.prunings(self.epochs))
-            if last >= max(self.epochs, 1):
-                raise ValueError(f"the last pruning is after epoch {last}, and the training has {self.epochs} epochs")
-            if self.after_epoch > min(self.pruning.prunings(self.epochs)):
-                raise ValueError("pruning begins before the first epoch that is run")
+        prunings = self.prunings
+        if prunings and max(prunings) >= max(self.epochs, 1):
+            raise ValueError(
+                f"the last pruning is after epoch {max(prunings)}, and the training has {self.epochs} epochs"
+            )
+        if prunings and self.after_epoch > min(prunings):
+            raise ValueError("pruning begins before the first epoch that is run")
         weights = self.class_weights
         if isinstance(weights, tuple) and (min(weights, default=0) < 0 or not any(weights)):
             raise ValueError("class weights must be at least 0, and one of them above 0")

@@ -15,14 +15,15 @@ State = dict[str, Tensor]
 
 
 class Pruner:
-    """The masks of one network in training.
+    """The masks of one network in training; `prunings` are the sparsities by the number of epochs done before.
 
     Call `before_epoch` with the number of epochs done, `after_backward` and `after_step` in every step.
     """
 
-    def __init__(self, model: nn.Module, pruning: Pruning, *, epochs: int, example_input: Tensor) -> None:
-        self.model, self.pruning = model, pruning
-        self.prunings = pruning.prunings(epochs)
+    def __init__(
+        self, model: nn.Module, pruning: Pruning, prunings: Mapping[int, float], *, example_input: Tensor
+    ) -> None:
+        self.model, self.pruning, self.prunings = model, pruning, prunings
         self.kernels = prunable(model)
         self.spaces = unit_weights(model, example_input) if pruning.units else {}
         if not (self.spaces if pruning.units else self.kernels):

@@ -60,15 +60,19 @@ class Pruning(Settings):
                 raise ValueError("a pattern says itself how many weights go: leave out sparsity, units and scope")
         return self
 
-    def prunings(self, epochs: int) -> dict[int, float]:
-        """Give the sparsity after each pruning, by the number of epochs that are done before it."""
+    def prunings(self, epochs: int, *, after: int = 0) -> dict[int, float]:
+        """Give the sparsity after each pruning, by the number of epochs that are done before it.
+
+        Of a training that begins after some epochs, as a rewound one does, the default is a share of the rest.
+        """
         final = self.sparsity if self.pattern is None else self.pattern[0] / self.pattern[1]
+        rest = epochs - after
         if self.schedule in ("constant", "one-shot"):
-            usual = 0 if self.schedule == "constant" else epochs // 2
+            usual = after if self.schedule == "constant" else after + rest // 2
             return {usual if self.begin is None else self.begin: final}
-        begin = epochs // 4 if self.begin is None else self.begin
-        every = max(1, epochs // 40) if self.every is None else self.every
-        end = min(epochs - epochs // 4, epochs - 1)
+        begin = after + rest // 4 if self.begin is None else self.begin
+        every = max(1, rest // 40) if self.every is None else self.every
+        end = min(epochs - rest // 4, epochs - 1)
         times = (end - begin) // every if self.times is None else self.times
         initial, power = min(self.initial_sparsity, final), POWERS[self.schedule]
         if times <= 0:

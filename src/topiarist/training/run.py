@@ -55,8 +55,7 @@ class Run:
     @property
     def _last_pruning(self) -> int:
         """Up to this epoch the network is not yet as sparse as it will be, and no epoch is the best."""
-        pruning = self.config.pruning
-        return 0 if pruning is None else max(pruning.prunings(self.config.epochs))
+        return max(self.config.prunings, default=0)
 
     def _react(self, number: int) -> None:
         schedule, patience = self.config.schedule, self.config.early_stopping

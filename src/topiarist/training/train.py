@@ -180,7 +180,7 @@ def pruner_for(model: nn.Module, data: Data, config: TrainConfig) -> Pruner | No
     if config.pruning is None:
         return None
     example = placed(torch.cat([first_sample(data.train)] * 2), numbers_of(model))
-    return Pruner(model, config.pruning, epochs=config.epochs, example_input=example)
+    return Pruner(model, config.pruning, config.prunings, example_input=example)
 
 
 def begin(config: TrainConfig, steps_per_epoch: int) -> Run:

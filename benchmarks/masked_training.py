@@ -1,0 +1,56 @@
+"""What masks cost: a step of training with 80 % of the weights held at zero, against the same step without masks.
+
+`python -m benchmarks.masked_training`: one thread, rounds in turn, the best of each.
+"""
+
+import time
+
+import numpy
+
+from topiarist import Data, TrainConfig, models
+from topiarist.randomness import array_generator
+from topiarist.threads import torch_threads
+from topiarist.training import Pruning, train_many
+
+ROUNDS = 7
+SCORES = ("magnitude", "taylor")
+
+
+def samples(shape: tuple[int, ...], count: int, classes: int) -> Data:
+    """Give random samples: only the time counts."""
+    random = array_generator(0, "masked training", *shape)
+    x = random.normal(size=(count, *shape)).astype(numpy.float32)
+    return Data.from_arrays(x, numpy.arange(count) % classes, validation_fraction=0.0)
+
+
+def seconds(network: str, data: Data, epochs: int, pruning: Pruning | None) -> float:
+    """Train a fresh network for some epochs, and give the time of a step."""
+    shape, classes = data.input_shape, len(data.classes)
+    model = models.vgg(2, 2, 3, 3, input_shape=shape) if network == "V(2,2,3,3)" else models.mlp([64, 128, 64, classes])
+    config = TrainConfig(epochs=epochs, batch_size=32, pruning=pruning)
+    began = time.perf_counter()
+    train_many([model], data, config, stacked=False)
+    return (time.perf_counter() - began) / (epochs * -(-len(data.train) // 32))
+
+
+def main() -> None:
+    """Compare, and print ratios."""
+    tasks = {
+        "V(2,2,3,3)": (samples((1, 48, 214), 160, 3), 2),
+        "64-128-64-10": (samples((64,), 1600, 10), 20),
+    }
+    with torch_threads(1):
+        for network, (data, epochs) in tasks.items():
+            kinds = {"without": None} | {
+                f"masks, by {score}": Pruning(schedule="constant", score=score) for score in SCORES
+            }
+            rounds = [
+                {name: seconds(network, data, epochs, kind) for name, kind in kinds.items()} for _ in range(ROUNDS)
+            ]
+            best = {name: min(found[name] for found in rounds) for name in kinds}
+            for name, time_of_step in best.items():
+                print(f"{network:14} {name:20} {1e3 * time_of_step:8.3f} ms  {time_of_step / best['without']:.3f} ×")
+
+
+if __name__ == "__main__":
+    main()

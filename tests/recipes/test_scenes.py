@@ -1,0 +1,150 @@
+"""The scenes reproduced: on synthesised ones and on recordings in the forms that are read; resumable, and all shown."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pandas
+import pytest
+
+from topiarist.data.split import SplitRule
+from topiarist.features.log_mel import LogMel
+from topiarist.features.scene_stand_in import scene_waves
+from topiarist.recipes import scenes_paper as paper
+from topiarist.recipes.reproduce_scenes import reproduce_scenes
+from topiarist.recipes.scenes import FASTER, FULL, QUICK, Scope, changed, plan_scenes
+from topiarist.recipes.scenes_data import read_scenes
+from topiarist.recipes.scenes_judging import joint_score
+from topiarist.storage import load
+from topiarist.study.results import Results
+
+TINY = Scope(
+    training={**FASTER, "epochs": 2},
+    runs=1,
+    early=True,
+    sound=LogMel(bands=16, window=1024, seconds=0.5),
+    clips=24,
+    bands=(16,),
+    windows=(1024, 2048),
+    pieces=(2, 10),
+    depths=False,
+    tables_epochs=2,
+)
+ONE_KIND = replace(TINY, kinds=("pruned",), bands=(), windows=(), pieces=())
+
+
+def write_clips(folder: Path, *, layout: str, clips: int = 60) -> Path:
+    """Write synthesised scenes as recordings: as the challenge lays them out, or one folder a class."""
+    soundfile = pytest.importorskip("soundfile")
+    made = scene_waves(clips=clips, seconds=0.5, rate=16_000, seed=1)
+    rows = []
+    for number, (wave, label, finer, city) in enumerate(zip(*made, strict=True)):
+        place = folder / ("audio" if layout == "challenge" else label) / f"{finer}-{city}-{number}-0-a.wav"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(place, wave, 16_000)
+        rows.append((f"audio/{place.name}", label, f"{city}-{number}", "a"))
+    if layout == "challenge":
+        columns = ["filename", "scene_label", "identifier", "source_label"]
+        table = pandas.DataFrame(rows, columns=columns)
+        table.to_csv(folder / "meta.csv", sep="\t", index=False)
+        (folder / "evaluation_setup").mkdir()
+        for name, part in (("train", table[: 2 * clips // 3]), ("evaluate", table[2 * clips // 3 :])):
+            part[columns[:2]].to_csv(folder / "evaluation_setup" / f"fold1_{name}.csv", sep="\t", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    out = tmp_path_factory.mktemp("scenes")
+    return out, reproduce_scenes(out, scope=TINY)
+
+
+def test_the_page_says_that_scenes_are_synthesised(found: tuple[Path, dict[str, Any]]) -> None:
+    out, result = found
+    page = (out / "index.html").read_text()
+    assert result["stand_in"] and result["failed"] == 0
+    assert "synthesised" in result["summary"] and "A stand-in" in page
+    for title in ("Table 1", "Table 2", "Table 3", "Accuracy against size", "Friedman"):
+        assert title in page
+
+
+def test_every_model_is_judged_unpruned_and_pruned(found: tuple[Path, dict[str, Any]]) -> None:
+    table = pandas.read_csv(found[0] / "tables" / "table3.csv").set_index(["model", "pruned"])
+    assert len(table) == 12
+    for model in ("V(2,2,3,3)", "I(2,1,2)", "ensemble", "ensemble, mixed"):
+        whole, pruned = table.loc[(model, "no")], table.loc[(model, "yes")]
+        assert pruned["non-zero"] < 0.3 * whole["non-zero"]
+        assert pruned["KB, 8 bits"] < pruned["KB, 16 bits"] < pruned["KB, 32 bits"] < 0.35 * whole["KB, 32 bits"]
+        assert pruned["paper's KB"] == pytest.approx(pruned["non-zero"] * 4 / 1024)
+        assert 0 <= pruned["p, macro"] <= 1 and numpy.isnan(whole["p, macro"])
+        assert pruned["joint"] == pytest.approx(joint_score(pruned["macro"], pruned["KB, 32 bits"]))
+    assert table.loc[("ensemble", "yes"), "paper, macro"] == paper.TABLE_3[3, True][1]
+    rows = pandas.read_csv(found[0] / "tables" / "networks.csv")
+    assert rows.groupby("kind")["network"].value_counts().to_dict() == {
+        (kind, name): count for kind in TINY.kinds for name, count in (("V", 5), ("I", 1), ("E", 1))
+    }
+
+
+def test_an_ensemble_is_the_mean_of_the_networks_that_the_studies_kept(found: tuple[Path, dict[str, Any]]) -> None:
+    out, result = found
+    rows = pandas.read_csv(out / "tables" / "networks.csv")
+    pruned = rows[rows["kind"] == "pruned"]
+    members = pruned[pruned["network"] != "E"]
+    gain = pruned.loc[pruned["network"] == "E", "macro"].item() - members["macro"].mean()
+    assert result["gain"]["pruned"]["value"] == pytest.approx(gain)
+    kept = Results.read(out / "studies" / "vgg")
+    networks = [load(kept.model_path(row)) for row in kept.rows if row["label"] == "pruned"]
+    zeros = [sum(int((p == 0).sum()) for p in network.parameters() if p.ndim > 1) for network in networks]
+    sizes = [sum(p.numel() for p in network.parameters() if p.ndim > 1) for network in networks]
+    assert zeros == [round(0.8 * size) for size in sizes]
+
+
+def test_going_on_changes_nothing(found: tuple[Path, dict[str, Any]]) -> None:
+    out, result = found
+    before = {path: path.read_bytes() for path in (out / "tables").iterdir()}
+    assert reproduce_scenes(out, scope=TINY) == result
+    assert {path: path.read_bytes() for path in (out / "tables").iterdir()} == before
+
+
+@pytest.mark.parametrize("layout", ["challenge", "folders"])
+def test_recordings_are_read_and_described_once(tmp_path: Path, layout: str) -> None:
+    folder = write_clips(tmp_path / "clips", layout=layout)
+    seen: list[int] = []
+    scenes = read_scenes(folder, TINY.sounds, cache=tmp_path / "cache", on_clip=lambda done, _: seen.append(done))
+    source = scenes.sources["16 bands, window 1024"]
+    assert not scenes.stand_in and len(source) == 60 and len(seen) == 60 * len(TINY.sounds)
+    assert source.features.shape[1:] == (1, 16, 14)
+    if layout == "challenge":
+        assert source.parts is not None and source.finer is not None and source.groups is not None
+        assert (source.parts == "train").sum() == 40 and len(set(source.finer)) == 10 and len(set(source.groups)) == 6
+    result = reproduce_scenes(tmp_path / "out", location=folder, scope=ONE_KIND)
+    assert not result["stand_in"] and "synthesised" not in result["summary"]
+
+
+def test_folds_keep_cities_together(tmp_path: Path) -> None:
+    result = reproduce_scenes(tmp_path, scope=replace(ONE_KIND, folds=2, clips=20))
+    rows = pandas.read_csv(tmp_path / "tables" / "networks.csv")
+    assert result["failed"] == 0 and rows.groupby("fold").size().to_dict() == {0: 7, 1: 7}
+
+
+def test_the_full_scope_is_that_of_the_paper() -> None:
+    plan = plan_scenes(FULL, seed=0)
+    assert len(plan.vgg.seeds) == 50 and len(plan.inception.seeds) == 10
+    pruned = next(cell for cell in plan.vgg.cells if cell.label == "pruned").settings.training
+    assert pruned.pruning is not None
+    assert pruned.pruning.prunings(pruned.epochs) == pytest.approx(
+        {t: 0.8 + (0.1 - 0.8) * (1 - (t - 100) / 200) ** 3 for t in range(100, 301, 10)}
+    )
+    assert (pruned.epochs, pruned.batch_size, pruned.learning_rate) == (400, 128, 0.0001)
+    assert plan.tables is not None
+    assert len(plan.tables.cells) == 10 * (9 + 8 + 6)
+    assert SplitRule().seed == 0
+
+
+def test_runs_folds_and_epochs_can_be_changed() -> None:
+    scope = changed(QUICK, runs=3, folds=4, epochs=10)
+    assert (scope.runs, scope.folds, scope.training["epochs"]) == (3, 4, 10)
+    assert changed(QUICK, runs=None, folds=None, epochs=None) == QUICK
+    assert json.loads(json.dumps(scope.pruning)) == {"initial_sparsity": 0.1, "begin": 1, "every": 1, "times": 4}
