@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 import pytest
+from torch import Tensor
 
 from topiarist import load, load_data, measure
 from topiarist.models import card_of
@@ -40,6 +41,15 @@ WAYS: dict[str, str] = {
     "refitted": "--method genetic --fitness refitted --penalty 1 --population 10 --generations 3",
     "published genetic": "--method genetic --published --population 10 --generations 3",
     "front": "--method genetic-front --population 10 --generations 3 --judged-on training",
+    "sparsity": "--method magnitude --sparsity 0.5 --finetune 1",
+    "packed size": "--method magnitude --budget 2kB --finetune 2",
+    "packed size, 8 bits": "--method magnitude --budget 1500B --bits 8 --finetune 2",
+    "whole units": "--method magnitude --units --sparsity 0.5 --finetune 2 --no-distil",
+    "fewer parameters": "--method magnitude --units --max-parameters 700 --finetune 2",
+    "pattern": "--method magnitude --pattern 2:4 --finetune 2",
+    "pruning by loss": "--method magnitude --max-drop 0.2 --finetune 1",
+    "pruning and rewinding": "--method magnitude --sparsity 0.5 --rewind 1",
+    "movement": "--method magnitude --score movement --scope global --schedule linear --finetune 2",
 }
 
 
@@ -93,6 +103,25 @@ def test_budgets_are_kept(command: Run, digits_model: Path, tmp_path: Path) -> N
     assert result["score"]["after"] >= result["score"]["before"] - 0.02
 
 
+def test_magnitude_prunes_as_asked(command: Run, digits_model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "small.safetensors"
+    words = ("--method", "magnitude", "--finetune", 2, "--out", out, "--json")
+
+    def kernels(*others: object) -> list[Tensor]:
+        result = as_json(command("shape", digits_model, "digits", *words, *others))
+        assert len(result["histories"]) == 1 and len(result["histories"][0]["epochs"]) == 2
+        return [kernel.detach() for kernel in load(out).parameters() if kernel.ndim > 1]
+
+    half = kernels("--sparsity", 0.5)
+    assert sum(int((kernel == 0).sum()) for kernel in half) == (64 * 16 + 16 * 10) // 2
+    pattern = kernels("--pattern", "2:4")
+    assert all(bool(((kernel.view(-1, 4) == 0).sum(dim=1) == 2).all()) for kernel in pattern)
+    assert [kernel.shape for kernel in kernels("--units", "--sparsity", 0.5)] == [(8, 64), (10, 8)]
+    whole = out.stat().st_size
+    kernels("--budget", "1500B", "--bits", 8)
+    assert out.stat().st_size <= 1500 < whole and card_of(load(out)).bits == 8
+
+
 def test_the_seed_decides(command: Run, digits_model: Path) -> None:
     words = ("--method", "genetic", "--penalty", 50, "--population", 10, "--generations", 3, "--json")
     first, again, other = (
@@ -136,6 +165,38 @@ REFUSED: list[Case] = [
     ("{m} digits --published --keep 0.5", "one sweep"),
     ("{m} digits --max-parameters 3", "the nearest network has 85 parameters, the budget is 3"),
     ("{m} digits --budget 100B", "KB on disk, the budget is"),
+    ("{m} digits --sparsity 0.5", "--sparsity belongs to --method magnitude, not to distinctiveness"),
+    ("{m} digits --bits 8", "--bits belongs to --method magnitude"),
+    ("{m} digits --units", "--units belongs to --method magnitude"),
+    ("{m} digits --method genetic --pattern 2:4", "--pattern belongs to --method magnitude, not to genetic"),
+    ("{m} digits --method magnitude --angle 20", "--angle belongs to --method distinctiveness, not to magnitude"),
+    ("{m} digits --method magnitude --rounds 2", "--rounds belongs to --method distinctiveness"),
+    ("{m} digits --method magnitude --sparsity 1", "--sparsity must be less than 1"),
+    ("{m} digits --method magnitude --sparsity=-0.1", "--sparsity must be greater than or equal to 0"),
+    ("{m} digits --method magnitude --sparsity nan", "--sparsity must be a finite number"),
+    ("{m} digits --method magnitude --sparsity half", "'--sparsity': it must be a valid number"),
+    ("{m} digits --method magnitude --bits 4", "'4' is not one of '32', '16', '8'"),
+    ("{m} digits --method magnitude --schedule cubic", "'cubic' is not one of"),
+    ("{m} digits --method magnitude --scope all", "'all' is not one of"),
+    ("{m} digits --method magnitude --score size", "'size' is not one of"),
+    ("{m} digits --method magnitude --pattern 2", "a pattern is written like 2:4; found '2'"),
+    ("{m} digits --method magnitude --pattern=-2:4", "a pattern is written like 2:4; found '-2:4'"),
+    ("{m} digits --method magnitude --pattern 4:2", "makes 2 of 4 weights zero; found (4, 2)"),
+    ("{m} digits --method magnitude --pattern 0:4", "makes 2 of 4 weights zero; found (0, 4)"),
+    ("{m} digits --method magnitude --pattern 2:4 --sparsity 0.5", "a pattern says itself how many weights go"),
+    ("{m} digits --method magnitude --pattern 2:4 --units", "a pattern says itself how many weights go"),
+    ("{m} digits --method magnitude --pattern 2:4 --scope global", "a pattern says itself how many weights go"),
+    ("{m} digits --method magnitude --sparsity 0.5 --budget 2kB", "both say where to stop"),
+    ("{m} digits --method magnitude --published --budget 2kB", "both say where to stop"),
+    ("{m} digits --method magnitude --pattern 2:4 --max-drop 0.1", "both say where to stop"),
+    ("{m} digits --method magnitude --max-parameters 500", "a limit on parameters needs units"),
+    ("{m} digits --method magnitude --max-macs 500", "a limit on macs needs units"),
+    ("{m} digits --method magnitude --max-latency 1", "needs units"),
+    ("{m} digits --method magnitude --budget 100B --finetune 1", "32 bits a weight, has"),
+    ("{m} digits --method magnitude --units --max-parameters 20 --finetune 1", "parameters, the budget is 20"),
+    ("{m} digits --method magnitude --budget 1kB --max-drop 0 --finetune 1", "points are lost and 0 are allowed"),
+    ("{m} digits --method magnitude --rewind 3", "cannot go on from epoch 3"),
+    ("{m} digits --method magnitude --finetune 0", "greater than or equal to 1; found '0'"),
     ("{m} digits --max-macs 1", "multiply-accumulates, the budget is 1"),
     ("{m} digits --max-latency 0.000001", "ms a sample, the budget is"),
     ("{m} digits --max-parameters 100 --max-drop 0", "points are lost and 0 are allowed"),
@@ -190,7 +251,11 @@ def contents(*folders: Path) -> dict[Path, bytes]:
 
 @pytest.mark.parametrize(
     ("call", "said"),
-    REFUSED,
+    [
+        *REFUSED,
+        ("{m} digits --method magnitude --space hidden0", "--space belongs to the methods that cut units"),
+        ("{m} digits --method magnitude --finetune 1 --pattern 2:99999999999999999999", "pattern"),
+    ],
 )
 def test_wrong_input_is_one_line_and_nothing_is_written(
     command: Run,

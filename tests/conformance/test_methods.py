@@ -12,11 +12,11 @@ from tests.methods.tasks import CASES, State, answers, data_for, network_for, sa
 from topiarist import load, measure, save
 from topiarist.data import Data, Part
 from topiarist.measurement import Budget
-from topiarist.methods import Distinctiveness, Genetic, GeneticFront, Method, Outcome, shape
+from topiarist.methods import Distinctiveness, Genetic, GeneticFront, Magnitude, Method, Outcome, TrainingMethod, shape
 from topiarist.models import card_of
 from topiarist.surgery import plan_of
 
-METHODS: dict[str, tuple[Method, Budget | None]] = {
+METHODS: dict[str, tuple[Method | TrainingMethod, Budget | None]] = {
     "distinctiveness by angle": (Distinctiveness(angle_degrees=45), None),
     "distinctiveness by fraction": (Distinctiveness(keep_fraction=0.5), None),
     "distinctiveness by budget": (Distinctiveness(), Budget(parameters=200)),
@@ -25,6 +25,10 @@ METHODS: dict[str, tuple[Method, Budget | None]] = {
     "genetic by budget": (Genetic(population=10, generations=3), Budget(parameters=300)),
     "published genetic": (Genetic(published=True, population=10, generations=3), None),
     "genetic front": (GeneticFront(population=10, generations=3), None),
+    "magnitude": (Magnitude(sparsity=0.5), None),
+    "magnitude by budget": (Magnitude(bits=8), Budget(size_kb=3)),
+    "magnitude of units by budget": (Magnitude(units=True), Budget(parameters=200)),
+    "magnitude in a pattern": (Magnitude(pattern=(2, 4), score="movement"), None),
 }
 NETWORKS = ["perceptron", "residual", "inception"]
 every = pytest.mark.parametrize(("network", "method"), [(one, other) for one in NETWORKS for other in METHODS])

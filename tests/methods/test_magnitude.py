@@ -185,17 +185,16 @@ def test_a_budget_that_cannot_be_met_names_the_nearest() -> None:
     found = re.search(r"98% of it zero and 32 bits a weight, has ([\d.]+) KB on disk, the budget is 0.5$", said)
     assert said.startswith("the budget cannot be met: the network") and found is not None
     nearest = float(found[1])
-    outcome = shaped(perceptron(), Magnitude(), budget=Budget(size_kb=1.25 * nearest))
-    assert 0.5 < outcome.after.file_kb <= 1.25 * nearest
+    outcome = shaped(perceptron(), Magnitude(), budget=Budget(size_kb=1.5 * nearest))
+    assert 0.5 < outcome.after.file_kb <= 1.5 * nearest
     assert "8 bits" in refusal(perceptron(), Magnitude(bits=8), budget=Budget(size_kb=0.1))
 
 
-@pytest.mark.xfail(strict=True, reason="it says 'has None': the untrained network fits, and none that was trained does")
 @pytest.mark.filterwarnings("ignore::topiarist.errors.TopiaristWarning")
 def test_a_training_that_never_fits_is_refused_with_a_size() -> None:
     diverging = FineTuning(epochs=4, optimizer="sgd", learning_rate=1e30)
     said = refusal(perceptron(), Magnitude(), budget=Budget(size_kb=4), retraining=diverging)
-    assert re.search(r"has [\d.]+ KB on disk, the budget is 4$", said), said
+    assert re.search(r"has [\d.]+ KB on disk, the budget is 4 after training$", said), said
 
 
 def test_no_more_is_lost_than_is_allowed() -> None:
@@ -231,14 +230,18 @@ def test_a_size_and_an_allowed_loss_are_both_kept_or_refused() -> None:
     assert found is not None and float(found[1]) > 1.5
 
 
-@pytest.mark.parametrize("limit", [{"parameters": 1000}, {"macs": 900}, {"latency_ms": 0.01}])
-def test_limits_on_what_zeros_do_not_change_need_units(limit: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("limit", "what"),
+    [({"parameters": 1000}, "parameters"), ({"macs": 900}, "multiply-accumulates"), ({"latency_ms": 0.01}, "latency")],
+)
+def test_limits_on_what_zeros_do_not_change_need_units(limit: dict[str, Any], what: str) -> None:
     said = refusal(perceptron(), Magnitude(), budget=Budget(**limit))
-    assert said.endswith(f"a limit on {next(iter(limit))} needs units")
+    assert said.endswith(f"a limit on {what} needs units")
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("limit", ["parameters", "macs"])
+@pytest.mark.parametrize(
+    ("network", "limit"), [("perceptron", "parameters"), ("perceptron", "macs"), ("vgg", "parameters")]
+)
 def test_with_units_such_limits_are_kept(network: str, limit: str, tmp_path: Path) -> None:
     make, data = NETWORKS[network]
     before = measure(make(), data(), latency=False)
@@ -388,7 +391,6 @@ def test_weights_are_rewound_to_those_of_an_early_network() -> None:
     assert same_state(outcome.model, state_of(alone))
 
 
-@pytest.mark.xfail(strict=True, reason="a training with a pattern, written with all its defaults, is refused")
 def test_a_training_with_a_pattern_can_be_repeated() -> None:
     model = mlp([64, 8, 10], generator=generator(0, "weights"))
     train(model, digits(), TrainConfig(epochs=4, pruning=Pruning(pattern=(2, 4))))

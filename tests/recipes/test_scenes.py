@@ -71,16 +71,17 @@ def test_the_page_says_that_scenes_are_synthesised(found: tuple[Path, dict[str, 
 
 
 def test_every_model_is_judged_unpruned_and_pruned(found: tuple[Path, dict[str, Any]]) -> None:
-    table = pandas.read_csv(found[0] / "tables" / "table3.csv").set_index(["model", "pruned"])
+    records = pandas.read_csv(found[0] / "tables" / "table3.csv").to_dict("records")
+    table: dict[tuple[str, str], Any] = {(row["model"], row["pruned"]): row for row in records}
     assert len(table) == 12
     for model in ("V(2,2,3,3)", "I(2,1,2)", "ensemble", "ensemble, mixed"):
-        whole, pruned = table.loc[(model, "no")], table.loc[(model, "yes")]
+        whole, pruned = table[model, "no"], table[model, "yes"]
         assert pruned["non-zero"] < 0.3 * whole["non-zero"]
         assert pruned["KB, 8 bits"] < pruned["KB, 16 bits"] < pruned["KB, 32 bits"] < 0.35 * whole["KB, 32 bits"]
         assert pruned["paper's KB"] == pytest.approx(pruned["non-zero"] * 4 / 1024)
         assert 0 <= pruned["p, macro"] <= 1 and numpy.isnan(whole["p, macro"])
         assert pruned["joint"] == pytest.approx(joint_score(pruned["macro"], pruned["KB, 32 bits"]))
-    assert table.loc[("ensemble", "yes"), "paper, macro"] == paper.TABLE_3[3, True][1]
+    assert table["ensemble", "yes"]["paper, macro"] == paper.TABLE_3[3, True][1]
     rows = pandas.read_csv(found[0] / "tables" / "networks.csv")
     assert rows.groupby("kind")["network"].value_counts().to_dict() == {
         (kind, name): count for kind in TINY.kinds for name, count in (("V", 5), ("I", 1), ("E", 1))

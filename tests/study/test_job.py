@@ -14,6 +14,7 @@ from topiarist import load, load_data, measure, models, monte_carlo, reuse, trai
 from topiarist.data import Data
 from topiarist.data.selection import of_classes
 from topiarist.errors import TopiaristWarning
+from topiarist.methods import FineTuning, Magnitude, shape
 from topiarist.models.code import build_by_code
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
@@ -21,6 +22,7 @@ from topiarist.study.declaration import Cell, Declaration
 from topiarist.study.job import CellResult, Stack, StackResult, run_stack
 from topiarist.study.samples import Samples, read_sources
 from topiarist.study.stacks import stacks_of
+from topiarist.study.study import Study
 from topiarist.training import History, Phase, TrainConfig
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
 
@@ -103,6 +105,65 @@ def test_methods_share_one_training_and_a_cut_removes_units() -> None:
         for first, second in ((8, 6), (4, 3), (1, 1)):
             expected = (4 * first + first) + (first * second + second) + (second * 3 + 3)
             assert sizes[first].figures["parameters"] == expected
+
+
+def test_magnitude_in_a_study_is_shape_by_hand() -> None:
+    again = {"kind": "fine-tuning", "epochs": 4}
+    methods = [{"name": "none"}, {"name": "magnitude", "sparsity": 0.5, "bits": 8, "retraining": again}]
+    cells, (whole, pruned), (done,) = run(model={"hidden": [8]}, methods=methods)
+    data = load_data("iris")
+    model, _ = by_hand(data, cells[0], [8])
+    same_figures(whole, model, data)
+    method, step = Magnitude(sparsity=0.5, bits=8), FineTuning(epochs=4)
+    outcome = shape(model, data, method, retraining=step, seed=cells[1].training_seed, latency=False)
+    same_figures(pruned, outcome.model, data)
+    assert pruned.model == serialise(outcome.model, data=data) and not done.failures
+    assert (whole.figures["retraining_epochs"], pruned.figures["retraining_epochs"]) == (0, 4)
+    assert pruned.figures["nonzero"] < whole.figures["nonzero"]
+    assert pruned.figures["file_kb"] < whole.figures["file_kb"]
+
+
+def test_pruning_is_a_part_of_the_training_that_a_study_declares() -> None:
+    grid = {"training.pruning": [None, {"sparsity": 0.5}, {"sparsity": 0.75, "units": True, "schedule": "constant"}]}
+    cells, results, _ = run(model={"hidden": [8]}, training={"epochs": 5}, grid=grid)
+    data = load_data("iris")
+    for cell, result in zip(cells, results, strict=True):
+        model, history = by_hand(data, cell, [8], epochs=5, pruning=cell.settings.training.pruning)
+        same_figures(result, model, data)
+        assert result.model == serialise(model, data=data)
+        assert History.from_json(json.loads(result.history)) == history
+    ends = [json.loads(result.history)["epochs"][-1]["sparsity"] for result in results]
+    assert ends == [None, 0.5, 0.75]
+
+
+def test_a_study_can_declare_a_pattern() -> None:
+    _, (result,), _ = run(model={"hidden": [8]}, training={"epochs": 5, "pruning": {"pattern": [2, 4]}})
+    assert json.loads(result.history)["epochs"][-1]["sparsity"] == 0.5
+
+
+def test_a_file_declares_magnitude_and_pruning(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(
+        """
+data = "iris"
+model.hidden = [8]
+
+[training]
+epochs = 4
+pruning = { sparsity = 0.5, initial_sparsity = 0.1 }
+
+[[methods]]
+name = "none"
+
+[[methods]]
+name = "magnitude"
+budget = { size_kb = 1.1 }
+retraining = { kind = "fine-tuning", epochs = 2 }
+"""
+    )
+    results = Study.from_file(tmp_path / "study.toml").run(tmp_path / "out").cells
+    assert results["state"].tolist() == ["done", "done"]
+    kept = [path.stat().st_size for path in sorted((tmp_path / "out" / "models").iterdir())]
+    assert len(kept) == 2 and min(kept) <= 1.1 * 1024
 
 
 def test_a_cut_network_is_kept_as_it_was_measured(tmp_path: Path) -> None:

@@ -56,10 +56,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "grouped": lambda: NETWORKS["grouped"](0),
     "shared layer": lambda: NETWORKS["shared layer"](0),
 }
-PADDED = pytest.mark.xfail(
-    strict=True,
-    reason="compaction leaves all units in a network with a padded average pool, also one that does not count the pad",
-)
 
 
 def pruned(case: Case, sparsity: float = 0.5, **others: Any) -> Pruner:
@@ -75,12 +71,7 @@ ALONE = ("grouped", "global")  # one group is left there, and a convolution with
 
 @pytest.mark.parametrize(
     ("name", "scope"),
-    [
-        pytest.param(name, scope, marks=[PADDED] if name == "inception of the paper" else [])
-        for name in CASES
-        for scope in ("layer", "global")
-        if (name, scope) != ALONE
-    ],
+    [(name, scope) for name in CASES for scope in ("layer", "global") if (name, scope) != ALONE],
 )
 def test_compaction_removes_exactly_the_silenced_units_and_the_outputs_stay(name: str, scope: str) -> None:
     model, example = CASES[name]()

@@ -157,7 +157,7 @@ def make_magnitude(given: Mapping[str, Any], spaces: Sequence[str] | None) -> "T
     from topiarist.methods import Magnitude
 
     if spaces is not None:
-        raise SettingsError("--space belongs to the methods that cut units: magnitude prunes every kernel")
+        raise SettingsError("--space belongs to the methods that cut units; magnitude prunes every kernel")
     settings = dict(given)
     if "bits" in settings:
         settings["bits"] = int(settings["bits"])

@@ -42,7 +42,7 @@ class Magnitude(Pruning):
     def _paper(cls, values: object) -> object:
         """Start at the sparsity that the paper starts at."""
         if isinstance(values, dict) and values.get("published") and values.get("schedule", "polynomial") in POLYNOMIAL:
-            return {"initial_sparsity": 0.1, **values}
+            return {"initial_sparsity": min(0.1, values.get("sparsity", 0.1)), **values}
         return values
 
     @property

@@ -26,6 +26,7 @@ from topiarist.training.pruning import Pruning
 HALVINGS = 10
 TRAININGS = 4  # in search of the sparsest network, beside that of the highest sparsity
 CLOSER = 0.98
+NEED_UNITS = {"parameters": "parameters", "macs": "multiply-accumulates", "latency_ms": "latency"}
 SPARSEST = 0.98
 Members = tuple[nn.Module, ...]
 
@@ -35,9 +36,15 @@ class Pruned:
     """A network, an ensemble or not, after pruning, and how each of its members was trained."""
 
     model: nn.Module
-    sparsity: float
     histories: tuple[History, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def reached(self) -> float:
+        """The sparsity that training came to, less than asked for where it ended early."""
+        last = [history.epochs[-1].sparsity for history in self.histories if history.epochs]
+        known = [sparsity for sparsity in last if sparsity is not None]
+        return sum(known) / len(known) if known else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +74,7 @@ class Sparsifying:
         return Shaped(found.model, scores, (*self._told(found), *found.notes), found.histories)
 
     def _check(self) -> None:
-        given = [name for name in ("parameters", "macs", "latency_ms") if getattr(self.budget, name) is not None]
+        given = [words for name, words in NEED_UNITS.items() if getattr(self.budget, name) is not None]
         if given and not self.pruning.units:
             raise SettingsError(
                 f"weights that are zero are parameters still, and are multiplied: a limit on {given[0]} needs units"
@@ -86,30 +93,35 @@ class Sparsifying:
 
     def _within(self) -> Pruned:
         """Keep the budget with as many members, and then with as little sparsity, as can be."""
-        members, budget = self._members, self.budget
+        members = self._members
         while True:
-            sparsity = self._fitting(members, budget)
-            if sparsity is None:
-                if len(members) == 1:
-                    raise self._refusal(members)
-                members = self._without_weakest(members)
-                continue
-            found = self._train(members, sparsity)
-            excess = self.budget.excess(self._weigh(found.model))
-            if excess is None:
-                return found
-            budget = closer(budget, excess)
+            sparsity = self._fitting(members)
+            while sparsity is not None:
+                found = self._train(members, sparsity)
+                excess = self.budget.excess(self._weigh(found.model))
+                if excess is None:
+                    return found
+                sparsity = self._sparser(members, sparsity, excess)
+            if len(members) == 1:
+                raise self._refusal(members)
+            members = self._without_weakest(members)
 
-    def _fitting(self, members: Members, budget: Budget) -> float | None:
+    def _sparser(self, members: Members, sparsity: float, excess: Excess) -> float | None:
+        """Give a sparsity that makes up for what a trained network has too much; None where there is none."""
+        highest = self._highest(members)
+        wanted = 1 - (1 - sparsity) * CLOSER * excess.limit / excess.found
+        return None if sparsity >= highest else min(highest, wanted)
+
+    def _fitting(self, members: Members) -> float | None:
         """Give the lowest sparsity at which the budget is kept, None where it is above the highest allowed."""
         low, high = 0.0, self._highest(members)
-        if budget.excess(self._weigh(self._at_once(members, high))) is not None:
+        if self.budget.excess(self._weigh(self._at_once(members, high))) is not None:
             return None
-        if budget.excess(self._weigh(self._at_once(members, low))) is None:
+        if self.budget.excess(self._weigh(self._at_once(members, low))) is None:
             return low
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            if budget.excess(self._weigh(self._at_once(members, middle))) is None:
+            if self.budget.excess(self._weigh(self._at_once(members, middle))) is None:
                 high = middle
             else:
                 low = middle
@@ -120,11 +132,13 @@ class Sparsifying:
         return self.highest if len(members) > 1 else max(self.highest, SPARSEST)
 
     def _refusal(self, members: Members) -> BudgetError:
-        highest = self._highest(members)
+        highest, at_once = self._highest(members), True
         excess = self.budget.excess(self._weigh(self._at_once(members, highest)))
+        if excess is None:  # it was training that made it too large
+            excess, at_once = self.budget.excess(self._weigh(self._train(members, highest).model)), False
         what = "its best member alone" if isinstance(self.job.whole, Ensemble) else "the network"
         pruned = f"{what}, {highest:.0%} of it zero and {self.bits} bits a weight"
-        return BudgetError(f"the budget cannot be met: {pruned}, has {excess}")
+        return BudgetError(f"the budget cannot be met: {pruned}, has {excess}{'' if at_once else ' after training'}")
 
     def _least(self) -> Pruned:
         """Find the sparsest network that loses no more than is allowed."""
@@ -142,7 +156,7 @@ class Sparsifying:
                 high = middle
         if found is not None:
             return found
-        return Pruned(self._finished(members, members), 0.0, notes=("no weight can go within the loss allowed",))
+        return Pruned(self._finished(members, members), notes=("no weight can go within the loss allowed",))
 
     def _train(self, members: Members, sparsity: float) -> Pruned:
         """Train members again, each by itself, and prune them on the way."""
@@ -153,7 +167,7 @@ class Sparsifying:
         ]
         trained = retrain(pupils, self.retraining, pruning=pruning)
         model = self._finished(members, [network for network, _ in trained])
-        return Pruned(model, sparsity, tuple(history for _, history in trained))
+        return Pruned(model, tuple(history for _, history in trained))
 
     def _seed(self, number: int) -> int:
         return self.job.seed if number == 0 else child_seed(self.job.seed, "member", number) % 2**32
@@ -213,7 +227,7 @@ class Sparsifying:
         kernels = list(prunable(found.model).values())
         zeros = sum(int((kernel == 0).sum()) for kernel in kernels)
         pattern = self.pruning.pattern
-        share = f"{100 * found.sparsity:.1f} %" if pattern is None else f"{pattern[0]} of every {pattern[1]}"
+        share = f"{100 * found.reached:.1f} %" if pattern is None else f"{pattern[0]} of every {pattern[1]}"
         said = [f"pruned while training: {share} of the {what}, by {self.pruning.score}"]
         before, after = len(self._members), len(members_of(found.model))
         if after < before:
@@ -233,14 +247,6 @@ class Sparsifying:
         except ModelError:  # then there was no compaction either
             return 0
         return sum(space.size for space in before.free.values()) - sum(space.size for space in after.free.values())
-
-
-def closer(budget: Budget, excess: Excess) -> Budget:
-    """Give a budget that makes up for what a trained network has too much."""
-    names = {"KB on disk": "size_kb", "parameters": "parameters", "multiply-accumulates": "macs"}
-    name = names.get(excess.what, "latency_ms")
-    limit = getattr(budget, name) * CLOSER * excess.limit / excess.found
-    return budget.model_copy(update={name: limit if name in ("size_kb", "latency_ms") else max(1, int(limit))})
 
 
 def members_of(network: nn.Module) -> list[nn.Module]:

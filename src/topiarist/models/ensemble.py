@@ -31,19 +31,19 @@ class Ensemble(nn.Module):
         card = joint_card(held, shares)
         self.members = nn.ModuleList(held)
         self.training = self.members.training = any(member.training for member in held)
-        logarithms = torch.tensor([math.log(share) for share in shares], dtype=torch.float64).view(-1, 1, 1)
+        logarithms = torch.tensor([math.log(share) for share in shares], dtype=torch.float64)
         self.register_buffer("log_weights", logarithms.to(numbers_of(self.members)))
         attach(self, card)
 
     @property
     def weights(self) -> Tensor:
         """Give how much each member counts (n_members,); they sum to 1."""
-        return self.log_weights.exp().flatten()
+        return self.log_weights.exp()
 
     def forward(self, x: Tensor) -> Tensor:
         """Give the logarithm of the mean of the members' class probabilities (n_samples, n_classes)."""
         scores = torch.stack([functional.log_softmax(member(x), dim=1) for member in self.members])
-        return torch.logsumexp(scores + self.log_weights, dim=0)
+        return torch.logsumexp(scores + self.log_weights.view(-1, 1, 1), dim=0)
 
 
 def check(members: Sequence[nn.Module]) -> None:

@@ -100,6 +100,12 @@ class TrainingSettings(TrainConfig):
     def _seeds_belong_to_the_study(cls, value: Any) -> Any:
         raise ValueError("the seed of a training follows from the cell: use the study's seeds")
 
+    @model_validator(mode="after")
+    def _phases_do_not_prune(self) -> "TrainingSettings":
+        if self.phases and self.pruning is not None:
+            raise ValueError("a training in phases does not prune")
+        return self
+
     @property
     def watches(self) -> bool:
         """Whether training looks at a validation part."""

@@ -5,6 +5,8 @@ size of the picture. So nothing moves where a gate changes the unit, where zeros
 not zero, or where a position has a value of its own.
 """
 
+from typing import Any
+
 import numpy
 import torch
 from numpy.typing import NDArray
@@ -90,17 +92,20 @@ def group_inputs(module: nn.Module, place: Place) -> NDArray[numpy.int64]:
 
 
 def pads_averages(model: nn.Module, found: Anatomy) -> bool:
-    """Say whether a network averages over padded borders, which makes a constant uneven there."""
+    """Say whether a network averages zeros beyond its borders in, which makes a constant uneven there."""
     nodes = next((seen.node.graph.nodes for seen in found.calls.values()), ())
     for node in nodes:
+        padding: Any = 0
+        counted: Any = True
         if node.op == "call_module":
             module = model.get_submodule(str(node.target))
-            if isinstance(module, (nn.AvgPool1d, nn.AvgPool2d)) and module.padding not in (0, (0,), (0, 0)):
-                return True
+            if isinstance(module, (nn.AvgPool1d, nn.AvgPool2d)):
+                padding, counted = module.padding, module.count_include_pad
         elif (known_name(node) or "").startswith("avg_pool"):
             padding = node.kwargs.get("padding", node.args[3] if len(node.args) > 3 else 0)
-            if padding not in (0, (0,), (0, 0)):
-                return True
+            counted = node.kwargs.get("count_include_pad", node.args[5] if len(node.args) > 5 else True)
+        if counted and padding not in (0, (0,), (0, 0)):
+            return True
     return False
 
 

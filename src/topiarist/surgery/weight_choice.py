@@ -12,21 +12,28 @@ Chosen = dict[str, Tensor]
 
 def choose_by_layer(scores: Scores, masks: Mapping[str, Tensor], sparsity: float) -> Chosen:
     """Let every tensor lose the same fraction; True is what stays."""
-    counts = removed_counts({name: score.numel() for name, score in scores.items()}, sparsity)
+    gone = {name: int((~mask).sum()) for name, mask in masks.items()}
+    counts = removed_counts({name: score.numel() for name, score in scores.items()}, sparsity, gone)
     return {name: keep_highest(ranked(score, masks[name]), counts[name]) for name, score in scores.items()}
 
 
-def removed_counts(sizes: Mapping[str, int], sparsity: float) -> dict[str, int]:
+def removed_counts(sizes: Mapping[str, int], sparsity: float, gone: Mapping[str, int] | None = None) -> dict[str, int]:
     """Give how many of each tensor go: the same fraction of each, rounded so that the total is the rounded total.
 
-    The largest remainders are rounded up.
+    The largest remainders are rounded up; what is gone stays gone, and one of each tensor stays.
     """
     shares = {name: sparsity * size for name, size in sizes.items()}
-    counts = {name: math.floor(share) for name, share in shares.items()}
-    missing = round(sparsity * sum(sizes.values())) - sum(counts.values())
-    for name in sorted(shares, key=lambda name: counts[name] - shares[name])[:missing]:
-        counts[name] += 1
-    return {name: min(count, sizes[name] - 1) if sizes[name] else 0 for name, count in counts.items()}
+    least = {name: 0 if gone is None else gone[name] for name in sizes}
+    most = {name: max(size - 1, least[name]) for name, size in sizes.items()}
+    counts = {name: min(max(math.floor(share), least[name]), most[name]) for name, share in shares.items()}
+    total = round(sparsity * sum(sizes.values()))
+    while sum(counts.values()) != total:
+        step = 1 if sum(counts.values()) < total else -1
+        free = [name for name in counts if (counts[name] < most[name] if step > 0 else counts[name] > least[name])]
+        if not free:
+            break
+        counts[max(free, key=lambda name: step * (shares[name] - counts[name]))] += step
+    return counts
 
 
 def choose_overall(scores: Scores, masks: Mapping[str, Tensor], sparsity: float) -> Chosen:

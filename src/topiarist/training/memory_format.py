@@ -4,12 +4,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from topiarist.models.evaluation import evaluating
 
 
 @contextmanager
-def channels_last(models: Sequence[nn.Module]) -> Iterator[None]:
-    """Keep the kernels of 2-d convolutions with the channels last inside the block; their values are the same."""
+def channels_last(models: Sequence[nn.Module], example_input: Tensor) -> Iterator[None]:
+    """Keep the kernels of 2-d convolutions with the channels last inside the block; their values are the same.
+
+    A network that cannot read what such convolutions give, as one that flattens by `view`, is left as it is.
+    """
     changed = [
         module
         for model in models
@@ -17,9 +22,25 @@ def channels_last(models: Sequence[nn.Module]) -> Iterator[None]:
         if isinstance(module, nn.Conv2d) and module.weight.is_contiguous()
     ]
     try:
-        for module in changed:
-            module.weight.data = module.weight.data.contiguous(memory_format=torch.channels_last)
+        arrange(changed, torch.channels_last)
+        if changed and not all(reads(model, example_input) for model in models):
+            arrange(changed, torch.contiguous_format)
         yield
     finally:
-        for module in changed:
-            module.weight.data = module.weight.data.contiguous()
+        arrange(changed, torch.contiguous_format)
+
+
+def arrange(convolutions: Sequence[nn.Conv2d], memory_format: torch.memory_format) -> None:
+    """Lay kernels out in memory."""
+    for module in convolutions:
+        module.weight.data = module.weight.data.contiguous(memory_format=memory_format)
+
+
+def reads(model: nn.Module, x: Tensor) -> bool:
+    """Say whether a network runs as its kernels are laid out now."""
+    with evaluating(model):
+        try:
+            model(x)
+        except Exception:  # whatever a user's forward raises; what is wrong for another reason is said elsewhere
+            return False
+    return True

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
 
 from topiarist.errors import SettingsError
 from topiarist.surgery.masks import Masks
@@ -12,6 +13,7 @@ from topiarist.surgery.weight_choice import choose_by_layer, choose_overall, cho
 from topiarist.training.pruning import Pruning
 
 State = dict[str, Tensor]
+NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
 class Pruner:
@@ -28,6 +30,9 @@ class Pruner:
         self.spaces = unit_weights(model, example_input) if pruning.units else {}
         if not (self.spaces if pruning.units else self.kernels):
             raise SettingsError("there is nothing to prune: the network has no kernels that are trained")
+        group = 1 if pruning.pattern is None else pruning.pattern[1]
+        if all(kernel[0].numel() < group for kernel in self.kernels.values()):
+            raise SettingsError(f"no unit reads {group} weights, of which a pattern could make some zero")
         self.sums = {name: torch.zeros_like(kernel) for name, kernel in self.kernels.items()} if self._sums else {}
         self.unit_masks = {name: torch.ones(space.size, dtype=torch.bool) for name, space in self.spaces.items()}
         self._hold({name: torch.ones_like(kernel, dtype=torch.bool) for name, kernel in self.kernels.items()})
@@ -112,10 +117,14 @@ class Pruner:
 
 def prunable(model: nn.Module) -> dict[str, nn.Parameter]:
     """Give the kernels of a network that are trained; biases, norms and frozen layers are left alone."""
+    normed = {id(own) for module in model.modules() if isinstance(module, NORMS) for own in module.parameters()}
     return {
         name: parameter
         for name, parameter in model.named_parameters()
-        if parameter.ndim > 1 and parameter.is_floating_point() and parameter.requires_grad
+        if parameter.ndim > 1
+        and parameter.is_floating_point()
+        and parameter.requires_grad
+        and id(parameter) not in normed
     }
 
 

@@ -14,6 +14,7 @@ ScheduleName = Literal["polynomial", "linear", "constant", "one-shot"]
 Scope = Literal["layer", "global"]
 WeightScore = Literal["magnitude", "taylor", "movement"]
 POWERS = {"polynomial": 3, "linear": 1}
+LONGEST_GROUP = 1024
 
 
 class Pruning(Settings):
@@ -54,9 +55,10 @@ class Pruning(Settings):
                 raise ValueError(f"{given} has no effect on the {self.schedule} schedule, which prunes once")
         if self.pattern is not None:
             zeros, group = self.pattern
-            if not 0 < zeros < group:
-                raise ValueError(f"a pattern (2, 4) makes 2 of 4 weights zero; found {self.pattern}")
-            if self.units or self.scope == "global" or "sparsity" in self.model_fields_set:
+            if not 0 < zeros < group <= LONGEST_GROUP:
+                most = f"of {LONGEST_GROUP} at most"
+                raise ValueError(f"a pattern (2, 4) makes 2 of 4 weights zero, {most}; found {self.pattern}")
+            if self.units or self.scope == "global" or self.sparsity != type(self).model_fields["sparsity"].default:
                 raise ValueError("a pattern says itself how many weights go: leave out sparsity, units and scope")
         return self
 

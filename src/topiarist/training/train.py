@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
@@ -133,7 +133,7 @@ def train_group(
         for model, state in zip(models, snapshot.weights, strict=True):
             model.load_state_dict(state)
     threads = suited_threads(models[0]) if configs[0].threads is None else configs[0].threads
-    with torch_threads(threads), without_denormals(), channels_last(models):
+    with torch_threads(threads), without_denormals(), channels_last(models, examples_for(models[0], datas[0])):
         loop = make_loop(models, datas, configs, teachers, stacked=stacked, score=score, snapshot=snapshot)
         histories = loop.fit(checkpoint=checkpoint, on_epoch=on_epoch)
     if checkpoint is not None:
@@ -179,8 +179,12 @@ def pruner_for(model: nn.Module, data: Data, config: TrainConfig) -> Pruner | No
     """Give what prunes a network while it is trained; None where nothing does."""
     if config.pruning is None:
         return None
-    example = placed(torch.cat([first_sample(data.train)] * 2), numbers_of(model))
-    return Pruner(model, config.pruning, config.prunings, example_input=example)
+    return Pruner(model, config.pruning, config.prunings, example_input=examples_for(model, data))
+
+
+def examples_for(model: nn.Module, data: Data) -> Tensor:
+    """Give two samples as a network reads them."""
+    return placed(torch.cat([first_sample(data.train)] * 2), numbers_of(model))
 
 
 def begin(config: TrainConfig, steps_per_epoch: int) -> Run:

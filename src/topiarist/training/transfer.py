@@ -103,6 +103,10 @@ def train_phases(
     if not phases:
         raise SettingsError("there are no phases to train")
     settled = TrainConfig() if config is None else config
+    if settled.pruning is not None:
+        raise SettingsError(
+            "a training in phases does not prune: prune the network that comes of it in a training more"
+        )
     trainable = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     histories: list[History] = []
     try:
