@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test lint types contracts unit bench stress clean
+.PHONY: setup demo test lint types contracts unit bench bench-scenes stress clean
 
 setup: $(READY)
 
@@ -41,6 +41,13 @@ bench: setup
 	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m benchmarks.genetic
 	$(BIN)/python -m benchmarks.distinctiveness
+	$(BIN)/python -m benchmarks.masked_training
+	$(BIN)/python -m benchmarks.log_mel
+	$(BIN)/python -m benchmarks.ensemble
+
+# Sixty trainings on recordings, about an hour and a half: `make bench-scenes SOUNDS=folder`. It goes on where it stopped.
+bench-scenes: setup
+	$(BIN)/python -m benchmarks.scenes $(SOUNDS)
 
 # Kills drivers and workers, fills disks: minutes, not seconds.
 stress: setup
