@@ -17,9 +17,10 @@ from topiarist import load, load_data, measure, save
 from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
-from topiarist.methods import FineTuning, Magnitude, Outcome, Rewinding, shape
-from topiarist.models import Ensemble, card_of, mlp, vgg
+from topiarist.methods import FineTuning, Magnitude, Outcome, Rewinding, magnitude, shape
+from topiarist.models import Ensemble, attach, card_of, mlp, vgg
 from topiarist.randomness import generator
+from topiarist.storage import serialise
 from topiarist.training import Pruning, TrainConfig, train
 
 SHORT = FineTuning(epochs=4)
@@ -327,7 +328,7 @@ def test_members_of_an_ensemble_keep_their_places() -> None:
 
 def test_published_is_the_papers_training() -> None:
     method = Magnitude(published=True)
-    again = method.usual_retraining()
+    again = method.usual_retraining(0)
     assert isinstance(again, Rewinding) and again.epoch == 0 and not again.weights and again.distillation is None
     assert again.training == TrainConfig(epochs=400, batch_size=128, learning_rate=1e-4, weight_decay=0.002)
     assert again.training.optimizer == "adam" and again.training.weight_decay_on == "kernels"
@@ -335,7 +336,7 @@ def test_published_is_the_papers_training() -> None:
     assert method.pruning.prunings(400) == paper.prunings(400)
     assert method.pruning.scope == "layer" and method.pruning.score == "magnitude"
     assert (method.bits, method.stops_itself) == (32, True)
-    assert Magnitude().usual_retraining() == FineTuning(epochs=20)
+    assert Magnitude().usual_retraining(0) == FineTuning(epochs=20)
     assert "both say where to stop" in refusal(perceptron(), method, budget=Budget(size_kb=4))
 
 
@@ -421,3 +422,42 @@ def test_a_loss_without_a_validation_part_is_judged_on_the_training_part() -> No
     data = replace(digits(), validation=Part(whole.x[:0], whole.y[:0]))
     with pytest.warns(TopiaristWarning, match="which flatters"):
         shaped(perceptron(), Magnitude(), budget=Budget(allowed_loss=0.9), data=data)
+
+
+def test_the_published_training_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(magnitude, "PUBLISHED", magnitude.PUBLISHED.model_copy(update={"epochs": 2}))
+    first, again, other = (shaped_by_paper(seed).model for seed in (1, 1, 2))
+    assert same_state(first, state_of(again)) and not same_state(first, state_of(other))
+
+
+def shaped_by_paper(seed: int) -> Outcome:
+    return shape(perceptron(), digits(), Magnitude(published=True), seed=seed, latency=False)
+
+
+def test_an_ensemble_of_pruned_members_is_packed() -> None:
+    members = [shaped(perceptron(), Magnitude(bits=bits)).model for bits in (8, 16)]
+    ensemble = Ensemble(members)
+    assert card_of(ensemble).bits == 16
+    assert card_of(Ensemble([members[0], perceptron()])).bits is None
+    assert len(serialise(ensemble)) < 0.4 * len(serialise(Ensemble([perceptron(), perceptron()])))
+
+
+def test_a_pruned_network_that_is_pruned_again_gets_nothing_back() -> None:
+    once = shaped(perceptron(), Magnitude(sparsity=0.5)).model
+    again = deepcopy(once)
+    train(again, digits(), TrainConfig(epochs=3, pruning=Pruning(sparsity=0.7)))
+    for name, kernel in once.named_parameters():
+        if kernel.ndim > 1:
+            assert not again.get_parameter(name)[kernel == 0].any()
+
+
+def test_the_weights_of_members_are_rewound_to_those_of_an_early_ensemble() -> None:
+    members = [deepcopy(trained(12, seed=seed)) for seed in range(2)]
+    early = Ensemble([deepcopy(trained(12, seed=seed, epochs=2)) for seed in range(2)])
+    for member in early.members:
+        attach(member, replace(card_of(member), training=None))
+    rewinding = Rewinding(epoch=2, weights=True, training=ORIGINAL)
+    found = shape(
+        Ensemble(members), digits(), Magnitude(sparsity=0.5), retraining=rewinding, early=early, latency=False
+    )
+    assert [len(history) for history in found.histories] == [4, 4]

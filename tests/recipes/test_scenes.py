@@ -1,6 +1,7 @@
 """The scenes reproduced: on synthesised ones and on recordings in the forms that are read; resumable, and all shown."""
 
 import json
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from topiarist.recipes.scenes_data import read_scenes
 from topiarist.recipes.scenes_judging import joint_score
 from topiarist.storage import load
 from topiarist.study.results import Results
+from topiarist.study.statistics import bootstrap_macro_gain
 
 TINY = Scope(
     training={**FASTER, "epochs": 2},
@@ -31,7 +33,6 @@ TINY = Scope(
     windows=(1024, 2048),
     pieces=(2, 10),
     depths=False,
-    tables_epochs=2,
 )
 ONE_KIND = replace(TINY, kinds=("pruned",), bands=(), windows=(), pieces=())
 
@@ -144,6 +145,46 @@ def test_the_full_scope_is_that_of_the_paper() -> None:
     assert plan.tables is not None
     assert len(plan.tables.cells) == 10 * (9 + 8 + 6)
     assert SplitRule().seed == 0
+
+
+@pytest.mark.parametrize("epochs", [4, 8, 16, 100, 200, 400])
+def test_any_number_of_epochs_can_be_declared(epochs: int) -> None:
+    for scope in (QUICK, FULL):
+        plan = plan_scenes(changed(scope, runs=1, folds=None, epochs=epochs), seed=3)
+        assert plan.tables is not None
+        assert len(plan.tables.configurations) == len({c.label for c in plan.tables.configurations})
+
+
+def test_without_fine_classes_only_coarse_ones_are_mixed(tmp_path: Path) -> None:
+    folder = write_clips(tmp_path / "clips", layout="folders")
+    for path in folder.rglob("*.wav"):
+        path.rename(path.with_name(f"clip{path.stem.split('-')[2]}.wav"))
+    scope = replace(TINY, kinds=("pruned",), bands=(), windows=())
+    result = reproduce_scenes(tmp_path / "out", location=folder, scope=scope)
+    table = pandas.read_csv(tmp_path / "out" / "tables" / "table2.csv")
+    assert result["failed"] == 0 and set(table["class"]) == {"coarse"} and len(table) == 2
+    assert "Friedman's test with two factors" not in (tmp_path / "out" / "index.html").read_text()
+
+
+def test_a_run_without_one_of_its_networks_is_left_out_and_the_page_is_written(tmp_path: Path) -> None:
+    scope = replace(ONE_KIND, runs=1, clips=20)
+    reproduce_scenes(tmp_path, scope=scope)
+    ledger = sqlite3.connect(tmp_path / "studies" / "inception" / "ledger.sqlite")
+    with ledger:
+        ledger.execute("UPDATE cells SET state = 'failed', reason = 'as a test'")
+    ledger.close()
+    result = reproduce_scenes(tmp_path, scope=scope)
+    assert result["failed"] == 1 and result["failed_in"] == [str(tmp_path / "studies" / "inception")]
+    assert "no ensemble to judge" in result["summary"]
+    assert "no ensemble to judge" in (tmp_path / "index.html").read_text()
+
+
+def test_runs_are_no_other_clips() -> None:
+    gains, classes = numpy.array([1.0, 0.0, -1.0, 1.0] * 25), numpy.arange(100) % 2
+    once = bootstrap_macro_gain(gains, classes)
+    assert once.value == pytest.approx(0.25) and once.low < 0.25 < once.high
+    again = bootstrap_macro_gain(numpy.mean([gains] * 10, axis=0), classes)
+    assert again == once
 
 
 def test_runs_folds_and_epochs_can_be_changed() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,10 +21,11 @@ from tests.storage.test_user_modules import Holder, Tied, odd_tensors
 from tests.surgery.strategies import untouched
 from topiarist import surgery
 from topiarist.errors import ModelError, SettingsError
-from topiarist.models import card_of, inception, mlp, vgg
+from topiarist.models import attach, card_of, inception, mlp, vgg
 from topiarist.randomness import generator
 from topiarist.storage import Packing, load, read_card, save, serialise
 from topiarist.storage.header import KEY, parse_header
+from topiarist.storage.quantising import rounded
 
 SCENE = (1, 48, 467)
 MAKERS: dict[str, Callable[[], nn.Sequential]] = {
@@ -202,3 +204,36 @@ def test_older_versions_say_that_they_are_old() -> None:
 def test_other_bits_are_refused() -> None:
     with pytest.raises(SettingsError, match="bits must be 32, 16 or 8; found 4"):
         Packing(bits=4)
+
+
+def test_buffers_and_norms_of_several_dimensions_keep_their_bits(tmp_path: Path) -> None:
+    class Own(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.LayerNorm([2, 2])
+            self.linear = nn.Linear(4, 3)
+            self.register_buffer("table", torch.rand(4, 4, generator=generator(0, "table")))
+
+        def forward(self, x: Tensor) -> Tensor:
+            logits: Tensor = self.linear(self.norm(x).flatten(1))
+            return logits
+
+    model = Own()
+    nn.init.uniform_(model.norm.weight)
+    path = save(model, tmp_path / "own.safetensors", packing=Packing(bits=8))
+    again = load(path, into=Own())
+    for name, value in model.state_dict().items():
+        assert torch.equal(again.state_dict()[name], value) == (name != "linear.weight"), name
+    assert torch.equal(again.get_parameter("linear.weight"), rounded(model, 8).get_parameter("linear.weight"))
+
+
+def test_few_bits_are_kept_only_while_the_weights_are_those_that_were_rounded(tmp_path: Path) -> None:
+    model = rounded(mlp([6, 8, 3]), 8)
+    attach(model, replace(card_of(model), bits=8))
+    few = len(serialise(model))
+    assert few == len(serialise(model, packing=Packing(bits=8)))
+    with torch.no_grad():
+        model.get_parameter("output.weight").mul_(1.01)
+    again = load(save(model, tmp_path / "changed.safetensors"))
+    assert torch.equal(again.get_parameter("output.weight"), model.get_parameter("output.weight"))
+    assert card_of(again).bits == 32

@@ -515,3 +515,8 @@ def test_kernels_lie_as_they_did_also_after_a_training_that_failed() -> None:
         train(model, images(9, 1, 8, 8), TrainConfig(epochs=3, pruning=Pruning(schedule="constant")), on_epoch=stop)
     assert all(value.is_contiguous() for value in model.state_dict().values())
     assert all(one is other for one, other in zip(model.parameters(), parameters, strict=True))
+
+
+def test_a_training_without_epochs_cannot_prune() -> None:
+    with pytest.raises(SettingsError, match="the last pruning is after epoch 0, and the training has 0 epochs"):
+        TrainConfig(epochs=0, pruning=Pruning())

@@ -1,6 +1,7 @@
 """`topiarist reproduce`: the published systems as ready-made studies."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,16 @@ app = typer.Typer(help="Run a published system as a ready-made study.", no_args_
 @app.callback()
 def published_systems() -> None:
     """Run a published system as a ready-made study."""
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """End with one line on Ctrl-C and on a signal to stop, and say how to go on."""
+    with ended_by_signals():
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise InterruptionError("interrupted: run the same command again to go on") from None
 
 
 @app.command("practices")
@@ -39,21 +50,18 @@ def practices_command(
     """
     from topiarist.recipes.reproduce_practices import reproduce_practices
 
-    try:
-        with ended_by_signals(), study_bar("practices") as on_progress:
-            found = reproduce_practices(
-                out,
-                location=data,
-                target=target,
-                samples=samples,
-                quick=quick,
-                seed=seed,
-                workers=workers,
-                cluster=cluster,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        raise InterruptionError("interrupted: run the same command again to go on") from None
+    with resumable(), study_bar("practices") as on_progress:
+        found = reproduce_practices(
+            out,
+            location=data,
+            target=target,
+            samples=samples,
+            quick=quick,
+            seed=seed,
+            workers=workers,
+            cluster=cluster,
+            on_progress=on_progress,
+        )
     emit(found, as_json=as_json, show=show_findings)
 
 
@@ -92,22 +100,19 @@ def faces_command(
         raise SettingsError(
             "--align, --augment, --missing and --target belong to a folder of pictures: name it with --data"
         )
-    try:
-        with ended_by_signals(), count_bar("pictures") as on_image, study_bar("faces") as on_progress:
-            found = reproduce_faces(
-                out,
-                location=data,
-                target=target,
-                pictures=pictures,
-                quick=quick,
-                seed=seed,
-                workers=workers,
-                cluster=cluster,
-                on_image=on_image,
-                on_progress=on_progress,
-            )
-    except KeyboardInterrupt:
-        raise InterruptionError("interrupted: run the same command again to go on") from None
+    with resumable(), count_bar("pictures") as on_image, study_bar("faces") as on_progress:
+        found = reproduce_faces(
+            out,
+            location=data,
+            target=target,
+            pictures=pictures,
+            quick=quick,
+            seed=seed,
+            workers=workers,
+            cluster=cluster,
+            on_image=on_image,
+            on_progress=on_progress,
+        )
     emit(found, as_json=as_json, show=show_found)
 
 
@@ -125,7 +130,11 @@ def scenes_command(
     target: Target = None,
     folds: Annotated[
         int | None,
-        typer.Option("--folds", min=2, help="Cross-validate, whole cities together, in the place of one 70/30 split."),
+        typer.Option(
+            "--folds",
+            min=2,
+            help="Cross-validate, whole cities together; only the training part, where there is a test part.",
+        ),
     ] = None,
     runs: Annotated[int | None, typer.Option("--runs", min=1, help="Ensembles to train.  [default: 10]")] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", min=4, help="Of every training.  [default: 400]")] = None,
@@ -143,21 +152,18 @@ def scenes_command(
     from topiarist.recipes.scenes import FULL, QUICK, changed
 
     scope = changed(QUICK if quick else FULL, runs=runs, folds=folds, epochs=epochs)
-    try:
-        with ended_by_signals(), count_bar("clips") as on_clip:
-            found = reproduce_scenes(
-                out,
-                location=data,
-                target=target,
-                scope=scope,
-                seed=seed,
-                workers=workers,
-                cluster=cluster,
-                on_clip=on_clip,
-                watch=study_bar,
-            )
-    except KeyboardInterrupt:
-        raise InterruptionError("interrupted: run the same command again to go on") from None
+    with resumable(), count_bar("clips") as on_clip:
+        found = reproduce_scenes(
+            out,
+            location=data,
+            target=target,
+            scope=scope,
+            seed=seed,
+            workers=workers,
+            cluster=cluster,
+            on_clip=on_clip,
+            watch=study_bar,
+        )
     emit(found, as_json=as_json, show=show_found)
 
 
@@ -166,10 +172,14 @@ def show_found(found: Mapping[str, Any]) -> None:
     for note in found["notes"]:
         typer.echo(note)
     typer.echo(found["summary"])
-    if found["failed"]:
-        place = Path(found["page"]).parent
-        typer.echo(f"{found['failed']} cells failed: topiarist study status, of the studies below {place}, says why")
+    show_failures(found)
     typer.echo(f"page: {found['page']}  tables: {found['tables']}  figures: {found['figures']}")
+
+
+def show_failures(found: Mapping[str, Any]) -> None:
+    """Say how many cells failed, and what tells why."""
+    for folder in found["failed_in"]:
+        typer.echo(f"{found['failed']} cells failed: topiarist study status {folder}")
 
 
 def show_findings(found: Mapping[str, Any]) -> None:
@@ -189,6 +199,5 @@ def show_findings(found: Mapping[str, Any]) -> None:
             table.add_row(*(Text(cell, style=style) for cell in cells))
     screen = console()
     screen.print(table)
-    if found["failed"]:
-        screen.print(f"{found['failed']} cells failed: topiarist study status {Path(found['page']).parent / 'study'}")
+    show_failures(found)
     screen.print(Text(f"page: {found['page']}  table: {found['table']}  figures: {found['figures']}"))

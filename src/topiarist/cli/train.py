@@ -35,7 +35,7 @@ def train_command(
     activation: option.Activation = "relu",
     batch_norm: option.BatchNorm = False,
     batch_norm_position: option.BatchNormPosition = "before",
-    dropout: option.Dropout = 0.0,
+    dropout: option.Dropout = None,
     dropout_layers: option.DropoutLayers = 3,
     input_dropout: option.InputDropout = 0.0,
     epochs: option.Epochs = 100,
@@ -130,13 +130,15 @@ def train_command(
     network = {
         "activation": activation,
         "batch_norm": batch_norm_position if batch_norm else False,
-        "dropout": dropout,
+        "dropout": dropout or 0.0,
         "dropout_layers": dropout_layers,
         "input_dropout": input_dropout,
     }
 
     def build(part: "Data") -> "nn.Module":
-        return build_network(part, network, hidden, family=family, base=base, drop_top=drop_top, seed=seed)
+        options = {} if dropout is None else {"dropout": dropout}
+        convolutional = None if family is None else (*family, options)
+        return build_network(part, network, hidden, family=convolutional, base=base, drop_top=drop_top, seed=seed)
 
     result: dict[str, Any] = {"data": task.name, "seed": seed, "config": config.model_dump(mode="json")}
     if declared:
@@ -170,7 +172,7 @@ def check_family(context: typer.Context, family: tuple[str, tuple[int, ...]] | N
     """Refuse options of fully connected layers for a convolutional network."""
     from topiarist.errors import SettingsError
 
-    given = [name for name in option.OF_CONNECTED_LAYERS if name in given_options(context)]
+    given = [name for name in ("hidden", *option.OF_HIDDEN_LAYERS) if name in given_options(context)]
     if family is not None and given:
         raise SettingsError(f"--{given[0].replace('_', '-')} has no effect on a network that --{family[0]} builds")
 

@@ -39,7 +39,14 @@ BatchNormPosition = Annotated[
     typer.Option("--batch-norm-position", rich_help_panel=NETWORK, help="Before or after the activation."),
 ]
 Dropout = Annotated[
-    float, typer.Option("--dropout", min=0, max=0.99, rich_help_panel=NETWORK, help="On the last hidden layers.")
+    float | None,
+    typer.Option(
+        "--dropout",
+        min=0,
+        max=0.99,
+        rich_help_panel=NETWORK,
+        help="On the last hidden layers.  [default: 0; of --vgg and --inception 0.5]",
+    ),
 ]
 DropoutLayers = Annotated[
     int, typer.Option("--dropout-layers", min=0, rich_help_panel=NETWORK, help="How many of the last hidden layers.")
@@ -178,16 +185,8 @@ Projection = Annotated[
     ),
 ]
 
-OF_CONNECTED_LAYERS = (
-    "activation",
-    "batch_norm",
-    "batch_norm_position",
-    "dropout",
-    "dropout_layers",
-    "input_dropout",
-    "hidden",
-)
-OF_A_FRESH_NETWORK = (*OF_CONNECTED_LAYERS[:-1], "vgg", "inception")
+OF_HIDDEN_LAYERS = ("activation", "batch_norm", "batch_norm_position", "dropout_layers", "input_dropout")
+OF_A_FRESH_NETWORK = (*OF_HIDDEN_LAYERS, "dropout", "vgg", "inception")
 OPTION_OF = {
     "learning_rate": "--lr",
     "batch_size": "--batch",

@@ -18,7 +18,7 @@ def build_network(
     network: Mapping[str, Any],
     hidden: Sequence[int] | None,
     *,
-    family: tuple[str, tuple[int, ...]] | None,
+    family: tuple[str, tuple[int, ...], Mapping[str, Any]] | None,
     base: Path | None,
     drop_top: int,
     seed: int,
@@ -36,8 +36,9 @@ def build_network(
     if base is not None:
         return reuse(load(base), classes=len(data.classes), drop=drop_top, add=hidden or (), generator=random)
     if family is not None:
-        classes = len(data.classes)
-        return family_network(*family, input_shape=data.input_shape, classes=classes, generator=random)
+        name, blocks, options = family
+        shape: dict[str, Any] = {"input_shape": data.input_shape, "classes": len(data.classes)}
+        return family_network(name, blocks, **shape, generator=random, options=options)
     sizes = [math.prod(data.input_shape), *(hidden or [100]), len(data.classes)]
     return mlp(sizes, **network, generator=random)
 

@@ -44,9 +44,10 @@ def find_sounds(folder: Path, *, target: str | None, finer: str | None, group: s
     try:
         if holds_annotations(folder):
             return find_in_table(folder, target=target, finer=finer, group=group)
-        asked = next((column for column in (target, finer, group) if column is not None), None)
+        columns = {"target": target, "finer": finer, "group": group}
+        asked = next((f"{name} {column}" for name, column in columns.items() if column is not None), None)
         if asked is not None:
-            raise DataError(f"{folder} has no meta.csv or labels.csv to choose a column from: leave out {asked}")
+            raise DataError(f"{folder} has no meta.csv or labels.csv to choose a column from: leave out --{asked}")
         return find_in_folders(folder)
     except OSError as error:
         raise DataError(f"cannot read {folder}: {error.strerror or error}") from error

@@ -6,7 +6,6 @@ weight), and its size is what a budget limits.
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -15,10 +14,13 @@ from topiarist.methods.jobs import Job
 from topiarist.methods.retraining import FineTuning, Rewinding
 from topiarist.methods.shaping import Shaped, Shaping
 from topiarist.methods.sparse import Sparsifying
+from topiarist.methods.sparsity_search import SparsitySearch
+from topiarist.models.card import Bits
 from topiarist.training import TrainConfig
 from topiarist.training.pruning import Pruning
 
 EPOCHS = 20
+INITIAL = 0.1  # sparsity of the paper's first pruning
 POLYNOMIAL = ("polynomial", "linear")
 PUBLISHED = TrainConfig(epochs=400, batch_size=128, learning_rate=0.0001, weight_decay=0.002)
 
@@ -34,7 +36,7 @@ class Magnitude(Pruning):
     """
 
     published: bool = False
-    bits: Literal[32, 16, 8] = 32
+    bits: Bits = 32
     highest_sparsity: float = Field(default=0.9, gt=0, lt=1)
 
     @model_validator(mode="before")
@@ -42,7 +44,8 @@ class Magnitude(Pruning):
     def _paper(cls, values: object) -> object:
         """Start at the sparsity that the paper starts at."""
         if isinstance(values, dict) and values.get("published") and values.get("schedule", "polynomial") in POLYNOMIAL:
-            return {"initial_sparsity": min(0.1, values.get("sparsity", 0.1)), **values}
+            sparsity = values.get("sparsity", INITIAL)
+            return {"initial_sparsity": min(INITIAL, sparsity) if isinstance(sparsity, float) else INITIAL, **values}
         return values
 
     @property
@@ -67,20 +70,21 @@ class Magnitude(Pruning):
             raise SettingsError(
                 "magnitude prunes while it trains: give retraining, or hold surgery.Masks in your own training loop"
             )
-        retraining = shaping.retraining or self.usual_retraining()
-        return [self._sparsifying(job, shaping, retraining).run() for job in jobs]
+        return [SparsitySearch(self._sparsifying(job, shaping), shaping.budget).run() for job in jobs]
 
-    def usual_retraining(self) -> FineTuning | Rewinding:
+    def usual_retraining(self, seed: int) -> FineTuning | Rewinding:
         """Give how a network is trained where nothing else is said."""
-        return Rewinding(epoch=0, training=PUBLISHED) if self.published else FineTuning(epochs=EPOCHS)
+        if self.published:
+            return Rewinding(epoch=0, training=PUBLISHED.model_copy(update={"seed": seed}))
+        return FineTuning(epochs=EPOCHS)
 
-    def _sparsifying(self, job: Job, shaping: Shaping, retraining: FineTuning | Rewinding) -> Sparsifying:
+    def _sparsifying(self, job: Job, shaping: Shaping) -> Sparsifying:
+        given = shaping.retraining
         return Sparsifying(
             job=job,
             pruning=self.pruning,
-            budget=shaping.budget,
-            retraining=retraining,
+            retraining=self.usual_retraining if given is None else lambda _: given,
             bits=self.bits,
             highest=self.highest_sparsity,
-            compacts=not self.published,
+            compacts=not self.published and self.pattern is None,  # a cut would break the pattern of those that stay
         )

@@ -177,9 +177,8 @@ class Searching:
         return found
 
     def weigh(self, network: nn.Module) -> Footprint:
-        """Weigh a network, with a clock only where the budget asks for one."""
-        clock = self.shaping.budget.latency_ms is not None
-        return footprint(network, self.job.sample, data=self.job.data, latency=clock)
+        """Weigh a network."""
+        return weigh(self.job, self.shaping.budget, network)
 
     def least(self) -> Candidate | None:
         """Find the smallest network that loses no more than is allowed."""
@@ -202,9 +201,18 @@ def check_loss(job: Job, shaping: Shaping, before: float, after: float) -> None:
         return
     freer = replace(shaping, budget=Budget(allowed_loss=allowed))
     search = Searching(job, freer, job.task(job.whole, 1.0))
-    nearest = search.weigh(search.run().model)
-    raise BudgetError(
-        f"within the budget's size, {100 * (before - after):.1f} points are lost and {100 * allowed:g} are allowed:"
+    raise lost_too_much(before - after, allowed, search.weigh(search.run().model))
+
+
+def weigh(job: Job, budget: Budget, network: nn.Module) -> Footprint:
+    """Weigh a network, with a clock only where the budget asks for one."""
+    return footprint(network, job.sample, data=job.data, latency=budget.latency_ms is not None)
+
+
+def lost_too_much(lost: float, allowed: float, nearest: Footprint) -> BudgetError:
+    """Say that a network fits and is too bad, and how large the smallest is that is good enough."""
+    return BudgetError(
+        f"within the budget's size, {100 * lost:.1f} points are lost and {100 * allowed:g} are allowed:"
         f" the smallest network found that loses no more has {nearest.parameters:,} parameters and"
         f" {nearest.file_kb:.1f} KB"
     )

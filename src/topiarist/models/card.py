@@ -11,6 +11,7 @@ from torch import nn
 from topiarist.data import Data, Preprocessing, SplitRule
 
 ATTRIBUTE = "_topiarist_card"
+Bits = Literal[32, 16, 8]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +29,7 @@ class Card:
     preprocessing: Preprocessing | None = None
     rule: SplitRule | None = None
     training: dict[str, Any] | None = None
-    bits: Literal[32, 16, 8] | None = None
+    bits: Bits | None = None
 
 
 def card_of(model: nn.Module) -> Card:

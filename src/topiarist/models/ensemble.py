@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from topiarist.errors import ModelError
-from topiarist.models.card import Card, attach, card_of
+from topiarist.models.card import Bits, Card, attach, card_of
 from topiarist.models.evaluation import numbers_of
 
 
@@ -82,7 +82,19 @@ def joint_card(members: Sequence[nn.Module], weights: list[float]) -> Card:
         input_shape=joint["input shape"],
         preprocessing=joint["preprocessing"],
         rule=cards[0].rule if all(card.rule == cards[0].rule for card in cards) else None,
+        bits=joint_bits([card.bits for card in cards]),
     )
+
+
+def joint_bits(found: Sequence[Bits | None]) -> Bits | None:
+    """Give the bits of a weight in the file of pruned members; None where one of them is not pruned."""
+    known = [bits for bits in found if bits is not None]
+    return max(known) if len(known) == len(found) else None
+
+
+def members_of(network: nn.Module) -> list[nn.Module]:
+    """Give the members of an ensemble, or the network itself."""
+    return list(network.members) if isinstance(network, Ensemble) else [network]
 
 
 def facts(member: nn.Module) -> dict[str, Any]:

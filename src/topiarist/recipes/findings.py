@@ -1,12 +1,17 @@
 """Writes what a reproduction found: tables, figures and a page."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pandas
 
 from topiarist.files import write_atomically
 from topiarist.report import format_table
+from topiarist.study.results import Results
+
+PACKAGES = ("topiarist", "torch", "numpy")
 
 
 def write_findings(
@@ -22,3 +27,14 @@ def write_findings(
             write_atomically(out / folder / name, text)
     write_atomically(out / "index.html", page.encode())
     return {"page": str(out / "index.html"), "tables": str(out / "tables"), "figures": str(out / "figures")}
+
+
+def failures_of(studies: Iterable[Results]) -> dict[str, Any]:
+    """Give how many cells failed, and the folders of the studies where they did."""
+    counts = {str(study.folder): int((study.cells["state"] == "failed").sum()) for study in studies}
+    return {"failed": sum(counts.values()), "failed_in": [folder for folder, count in counts.items() if count]}
+
+
+def versions() -> str:
+    """Say with what the figures were made."""
+    return ", ".join(f"{package} {version(package)}" for package in PACKAGES)

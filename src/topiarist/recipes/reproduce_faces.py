@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from topiarist.recipes.faces_tables import (
     table_1,
     table_3,
 )
-from topiarist.recipes.findings import write_findings
+from topiarist.recipes.findings import failures_of, versions, write_findings
 from topiarist.study.engine import OnProgress
 from topiarist.study.results import Results
 
@@ -100,7 +99,7 @@ def write_found(out: Path, found: Found, facts: dict[str, str], results: Results
         "stand_in": found.stand_in,
         "scaling": {"nearest": found.matching, "factors": dict(found.distances)},
         "summary": summary_of(found),
-        "failed": int((results.cells["state"] == "failed").sum()),
+        **failures_of([results]),
         "notes": list(found.notes),
     }
 
@@ -116,5 +115,5 @@ def facts_of(plan: Plan, faces: Faces, results: Results) -> dict[str, str]:
         "Cells": str(len(plan.study.cells)),
         "Paper": "Tanovic, Comparison of distinctiveness pruning and genetic algorithms for the reduction of a fully"
         " trained neural network",
-        "Versions": ", ".join(f"{package} {version(package)}" for package in ("topiarist", "torch", "numpy")),
+        "Versions": versions(),
     }

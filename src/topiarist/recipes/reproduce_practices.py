@@ -2,13 +2,13 @@
 
 import re
 import warnings
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from topiarist.data import Data, load_data
 from topiarist.errors import TopiaristWarning
 from topiarist.files import write_atomically
+from topiarist.recipes.findings import failures_of, versions
 from topiarist.recipes.practices import Plan, plan_practices
 from topiarist.recipes.practices_page import curves_of, findings_of, page_of, summary_of, table_of
 from topiarist.report import format_table
@@ -56,7 +56,7 @@ def write_findings(out: Path, plan: Plan, results: Results, facts: dict[str, str
         "table": str(out / "table.csv"),
         "figures": str(figures),
         "summary": summary_of(findings),
-        "failed": int((results.cells["state"] == "failed").sum()),
+        **failures_of([results]),
         "findings": table.astype(object).where(table.notna(), None).to_dict("records"),
     }
 
@@ -74,5 +74,5 @@ def facts_of(plan: Plan, data: Data, results: Results) -> dict[str, str]:
         "Test": f"{test}, p corrected by Holm within a practice",
         "Cells": str(len(study.cells)),
         "Source of the practices": "Huang, Training Deep Neural Networks (2024)",
-        "Versions": ", ".join(f"{package} {version(package)}" for package in ("topiarist", "torch", "numpy")),
+        "Versions": versions(),
     }

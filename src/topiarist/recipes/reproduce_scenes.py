@@ -3,14 +3,12 @@
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from topiarist.data import Data
 from topiarist.errors import TopiaristWarning
-from topiarist.recipes.findings import write_findings
-from topiarist.recipes.scenes import FULL, QUICK, Plan, Scope, plan_scenes
+from topiarist.recipes.findings import failures_of, versions, write_findings
+from topiarist.recipes.scenes import FULL, Plan, Scope, plan_scenes
 from topiarist.recipes.scenes_data import OnClip, Scenes, read_scenes
 from topiarist.recipes.scenes_judging import judge_scenes
 from topiarist.recipes.scenes_page import Found, figures_of, page_of, summary_of
@@ -27,8 +25,7 @@ def reproduce_scenes(
     *,
     location: Path | None = None,
     target: str | None = None,
-    quick: bool = False,
-    scope: Scope | None = None,
+    scope: Scope = FULL,
     seed: int = 0,
     workers: int | None = 1,
     cluster: str | None = None,
@@ -37,21 +34,23 @@ def reproduce_scenes(
 ) -> dict[str, Any]:
     """Reproduce the paper's tables, and add ours; the same call after an interruption goes on.
 
-    `location` is a folder of recordings; without it scenes are synthesised. `scope` says how much is run, in the place
-    of the paper's ten runs or of a quick look. Writes `index.html`, `tables/`, `figures/` and, in `studies/`, ledgers
-    and networks; `watch` gives, for the name of a study, what hears of its progress.
+    `location` is a folder of recordings; without it scenes are synthesised. `scope` says how much is run. Writes
+    `index.html`, `tables/`, `figures/` and, in `studies/`, ledgers and networks; `watch` gives, for the name of a
+    study, what hears of its progress.
     """
-    chosen = scope if scope is not None else QUICK if quick else FULL
-    plan = plan_scenes(chosen, seed=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # the page says it
-        scenes = read_scenes(location, chosen.sounds, target=target, cache=out / CACHE, seed=seed, on_clip=on_clip)
-        datas = {name: Data.from_source(source, seed=seed) for name, source in scenes.sources.items()}
+        scenes = read_scenes(location, scope.sounds, target=target, cache=out / CACHE, seed=seed, on_clip=on_clip)
+        plan = plan_scenes(scope, seed=seed, finer=scenes.know_finer)
         results = {}
         for name, study in plan.studies.items():
             with nullcontext() if watch is None else watch(name) as on_progress:
                 results[name] = study.run(
-                    out / "studies" / name, data=datas, workers=workers, cluster=cluster, on_progress=on_progress
+                    out / "studies" / name,
+                    data=scenes.sources,
+                    workers=workers,
+                    cluster=cluster,
+                    on_progress=on_progress,
                 )
         found = gather(plan, results, scenes)
     return write_found(out, found, facts_of(plan, scenes), results)
@@ -75,6 +74,7 @@ def gather(plan: Plan, results: Mapping[str, Results], scenes: Scenes) -> Found:
         sparsities={
             kind: runs for kind, runs in epochs_of(results["vgg"], "sparsity").items() if runs[0][0] is not None
         },
+        pruned_when=plan.scope.pruned_when,
         stand_in=scenes.stand_in,
         notes=next(iter(scenes.sources.values())).notes,
     )
@@ -97,7 +97,7 @@ def write_found(out: Path, found: Found, facts: dict[str, str], results: Mapping
         "stand_in": found.stand_in,
         "gain": {kind: vars(gain) for kind, gain in found.gains.items()},
         "summary": summary_of(found),
-        "failed": sum(int((study.cells["state"] == "failed").sum()) for study in results.values()),
+        **failures_of(results.values()),
         "notes": list(found.notes),
     }
 
@@ -115,5 +115,5 @@ def facts_of(plan: Plan, scenes: Scenes) -> dict[str, str]:
         "Test": "Wilcoxon's two-sided rank-sum test; bootstrap over clips for the gain of ensembles",
         "Cells": str(sum(len(study.cells) for study in plan.studies.values())),
         "Paper": "Ooi, Peksi and Gan, Ensemble of pruned low-complexity models for acoustic scene classification, 2020",
-        "Versions": ", ".join(f"{package} {version(package)}" for package in ("topiarist", "torch", "numpy")),
+        "Versions": versions(),
     }

@@ -42,7 +42,13 @@ class Scope:
     windows: tuple[int, ...] = (1024, 2048, 4096)
     pieces: tuple[int, ...] = (2, 4, 5, 10)
     depths: bool = True
-    tables_epochs: int = 200  # of Table 1
+
+    @property
+    def pruned_when(self) -> str:
+        """Say from when to when networks are pruned."""
+        return (
+            "from a tenth of the training to half" if self.early else "from a quarter of the training to three quarters"
+        )
 
     @property
     def pruning(self) -> Overrides:
@@ -78,7 +84,6 @@ QUICK = Scope(
     windows=(1024, 2048),
     bands=(32, 48),
     pieces=(2, 10),
-    tables_epochs=8,
 )
 
 
@@ -95,9 +100,14 @@ def sound_name(sound: LogMel) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """The studies: five V of each ensemble, its I, and the tables of single networks."""
+    """The studies: five V of each ensemble, its I, and the tables of single networks.
+
+    `mixed_within` are the classes within which samples are mixed for Table 2.
+    """
 
     scope: Scope
+    seed: int
+    mixed_within: tuple[str, ...]
     vgg: Study
     inception: Study
     tables: Study | None
@@ -109,15 +119,16 @@ class Plan:
         return found if self.tables is None else {**found, "tables": self.tables}
 
 
-def plan_scenes(scope: Scope, *, seed: int) -> Plan:
-    """Declare all that is run."""
+def plan_scenes(scope: Scope, *, seed: int, finer: bool = True) -> Plan:
+    """Declare all that is run; samples are mixed within fine classes only where these are known."""
     first, runs = seed, scope.runs
+    mixed_within = ("fine", "coarse") if finer else ("coarse",)
     kinds = [scope.kind(name) for name in scope.kinds]
     vgg = study(scope, "vgg", kinds, seeds=range(first, first + VGG_MEMBERS * runs), seed=seed)
     inception = study(scope, "inception", kinds, seeds=range(first, first + runs), seed=seed)
-    rows = list(table_rows(scope))
+    rows = list(table_rows(scope, mixed_within))
     tables = study(scope, "vgg", rows, seeds=range(first, first + runs), seed=seed, models=False) if rows else None
-    return Plan(scope, vgg, inception, tables)
+    return Plan(scope, seed, mixed_within, vgg, inception, tables)
 
 
 def study(
@@ -142,15 +153,18 @@ def network(family: str, blocks: tuple[int, ...]) -> Overrides:
     return {"family": family, "blocks": list(blocks)}
 
 
-def table_rows(scope: Scope) -> Iterator[Overrides]:
-    """Give the networks of Table 1 (bands and windows), Table 2 (mixing, pruned) and Table 4 (depths)."""
+def table_rows(scope: Scope, mixed_within: tuple[str, ...]) -> Iterator[Overrides]:
+    """Give the networks of Table 1 (bands and windows), Table 2 (mixing, pruned) and Table 4 (depths).
+
+    Those of Table 1 are trained half as long as the others, as in the paper.
+    """
     for bands in scope.bands:
         for window in scope.windows:
             sound = sound_name(scope.sound.model_copy(update={"bands": bands, "window": window}))
-            training = {"epochs": min(scope.tables_epochs, scope.training["epochs"])}
+            training = {"epochs": max(1, scope.training["epochs"] // 2)}
             yield {"name": table_1_name(bands, window), "data": {"location": sound}, "training": training}
     for pieces in scope.pieces:
-        for within in ("fine", "coarse"):
+        for within in mixed_within:
             mixing = {"pieces": pieces, "within": within}
             training = {"pruning": scope.pruning}
             yield {"name": table_2_name(pieces, within), "data": {"mixing": mixing}, "training": training}

@@ -24,6 +24,11 @@ class Scenes:
     sources: Mapping[str, Source]
     stand_in: bool
 
+    @property
+    def know_finer(self) -> bool:
+        """Say whether the samples have finer classes."""
+        return all(source.finer is not None for source in self.sources.values())
+
 
 def read_scenes(
     location: Path | None,

@@ -40,23 +40,30 @@ class Judged:
 def judge_scenes(plan: Plan, results: Mapping[str, Results], sources: Mapping[str, Source]) -> Judged:
     """Judge every network on the test part of its fold, and the ensembles made of them."""
     rows: list[dict[str, Any]] = []
-    answers: dict[str, list[Answers]] = {kind: [] for kind in plan.scope.kinds}
-    samples = {name: samples_of(study.cells, sources) for name, study in plan.studies.items()}
+    gains: dict[str, Interval] = {}
+    samples = samples_of(plan.vgg.cells, sources)
     for kind in plan.scope.kinds:
+        answers: list[Answers] = []
         for fold in [None] if plan.scope.folds is None else range(plan.scope.folds):
-            vgg, inception = (found_networks(results[name], kind, fold) for name in ("vgg", "inception"))
             cell = next(cell for cell in plan.vgg.cells if cell.label == kind and cell.fold == fold)
-            test = samples["vgg"].of(cell).test
+            test = samples.of(cell).test
             assert isinstance(test, Part)
-            for run, members in enumerate(teams(vgg, inception)):
-                named = [*[("V", member) for member in members[:-1]], ("I", members[-1]), ("E", Ensemble(members))]
-                judged = [judge(network, test) for _, network in named]
-                place = {"kind": kind, "fold": fold, "run": run}
-                rows += [
-                    {**place, "network": name, **figures} for (name, _), (figures, _) in zip(named, judged, strict=True)
-                ]
-                answers[kind].append(gain([logits for _, logits in judged], test.y))
-    return Judged(pandas.DataFrame(rows), {kind: pooled(found) for kind, found in answers.items() if found})
+            judged = [judge_team(members, test) for members in teams(plan, results, kind, fold)]
+            for run, team in enumerate(judged):
+                rows += [{"kind": kind, "fold": fold, "run": run, **figures} for figures, _ in team]
+            if judged:  # of each clip, the mean over runs: runs are no other clips
+                better = [gain([logits for _, logits in team], test.y) for team in judged]
+                answers.append((numpy.mean(better, axis=0), test.y.numpy()))
+        if answers:
+            gains[kind] = bootstrap_macro_gain(*map(numpy.concatenate, zip(*answers, strict=True)))
+    return Judged(pandas.DataFrame(rows, columns=None if rows else ["kind", "network"]), gains)
+
+
+def judge_team(members: Sequence[nn.Module], test: Part) -> list[tuple[dict[str, Any], Tensor]]:
+    """Judge five V, one I and the ensemble of them; give figures and logits of each."""
+    networks = [*[("V", member) for member in members[:-1]], ("I", members[-1]), ("E", Ensemble(members))]
+    judged = [(name, *judge(network, test)) for name, network in networks]
+    return [({"network": name, **figures}, logits) for name, figures, logits in judged]
 
 
 def samples_of(cells: Sequence[Cell], sources: Mapping[str, Source]) -> Samples:
@@ -64,24 +71,27 @@ def samples_of(cells: Sequence[Cell], sources: Mapping[str, Source]) -> Samples:
     return Samples({source_key(cell.settings.data): sources[cell.settings.data.location] for cell in cells})
 
 
-def found_networks(results: Results, kind: str, fold: int | None) -> list[nn.Module]:
-    """Load the networks of a kind and a fold, in the order of their seeds."""
+def found_networks(results: Results, kind: str, fold: int | None) -> dict[int, nn.Module]:
+    """Load the networks of a kind and a fold, by seed."""
     rows = [row for row in results.rows if row["label"] == kind and row["fold"] == fold and row["state"] == "done"]
-    return [load(results.model_path(row)) for row in sorted(rows, key=lambda row: row["seed"])]
+    return {row["seed"]: load(results.model_path(row)) for row in rows}
 
 
-def teams(vgg: Sequence[nn.Module], inception: Sequence[nn.Module]) -> Iterator[list[nn.Module]]:
-    """Put five V and one I together, as far as there are any."""
-    for run, last in enumerate(inception):
-        members = vgg[run * VGG_MEMBERS : (run + 1) * VGG_MEMBERS]
-        if len(members) == VGG_MEMBERS:
-            yield [*members, last]
+def teams(plan: Plan, results: Mapping[str, Results], kind: str, fold: int | None) -> Iterator[list[nn.Module]]:
+    """Put the five V and the one I of each run together; a run that lacks one is left out."""
+    vgg, inception = (found_networks(results[name], kind, fold) for name in ("vgg", "inception"))
+    for run in range(plan.scope.runs):
+        seeds = range(plan.seed + run * VGG_MEMBERS, plan.seed + (run + 1) * VGG_MEMBERS)
+        members = [vgg.get(seed) for seed in seeds] + [inception.get(plan.seed + run)]
+        found = [member for member in members if member is not None]
+        if len(found) == len(members):
+            yield found
 
 
 def judge(network: nn.Module, test: Part) -> tuple[dict[str, Any], Tensor]:
     """Give the figures of a network, and its logits; KB of what is not zero at 4 bytes each, as the paper counts."""
     logits, y = part_logits(network, test)
-    coarse, _ = part_logits(rounded(network, FEW_BITS), test)
+    of_few_bits, _ = part_logits(rounded(network, FEW_BITS), test)
     nonzero = count_numbers(network)
     figures = {
         "micro": accuracy(logits, y),
@@ -93,7 +103,7 @@ def judge(network: nn.Module, test: Part) -> tuple[dict[str, Any], Tensor]:
             f"KB, {bits} bits": len(serialise(network, packing=Packing(bits=bits))) / BYTES_PER_KB
             for bits in (32, 16, FEW_BITS)
         },
-        f"macro, {FEW_BITS} bits": macro_accuracy(coarse, y),
+        f"macro, {FEW_BITS} bits": macro_accuracy(of_few_bits, y),
     }
     return figures, logits
 
@@ -107,17 +117,11 @@ def count_numbers(network: nn.Module) -> int:
 WEIGHTS = "log_weights"  # of an ensemble's members: not what the paper counts
 
 
-def gain(logits: Sequence[Tensor], y: Tensor) -> Answers:
+def gain(logits: Sequence[Tensor], y: Tensor) -> NDArray[Any]:
     """Give by how much the last, the ensemble, answers each clip better than the others do on average."""
     right = numpy.stack([(found.argmax(dim=1) == y).numpy() for found in logits]).astype(float)
-    return right[-1] - right[:-1].mean(axis=0), y.numpy()
-
-
-def pooled(answers: Sequence[Answers]) -> Interval:
-    """Give the gain in macro accuracy over all clips of all folds and runs, with its bootstrap interval."""
-    return bootstrap_macro_gain(
-        numpy.concatenate([gains for gains, _ in answers]), numpy.concatenate([classes for _, classes in answers])
-    )
+    better: NDArray[Any] = right[-1] - right[:-1].mean(axis=0)
+    return better
 
 
 def joint_score(macro: float, kilobytes: float) -> float:

@@ -8,7 +8,7 @@ import pandas
 from topiarist.recipes.scenes_judging import FEW_BITS, PRICE_POINTS
 from topiarist.recipes.scenes_paper import BUDGET_KB, TABLE_2_P
 from topiarist.recipes.scenes_tables import front_points
-from topiarist.report import Section, learning_curves, pareto_figure, render_page, table_of
+from topiarist.report import Section, Table, learning_curves, pareto_figure, render_page, table_of
 from topiarist.study.statistics import Finding, Interval
 
 Frame = pandas.DataFrame
@@ -16,33 +16,36 @@ Frame = pandas.DataFrame
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Everything that the page shows."""
+    """Everything that the page shows; `pruned_when` says from when to when networks are pruned."""
 
     tables: Mapping[str, Frame]
     mixing: tuple[Finding, Finding] | None
     gains: Mapping[str, Interval]
     losses: Mapping[str, list[list[float | None]]]
     sparsities: Mapping[str, list[list[float | None]]]
+    pruned_when: str
     stand_in: bool
     notes: tuple[str, ...]
 
 
 def figures_of(found: Found) -> dict[str, str]:
     """Draw every figure, by the name of its file."""
-    return {
-        "accuracy-against-size": pareto_figure(
+    drawn = {}
+    if len(found.tables["table3"]):
+        drawn["accuracy-against-size"] = pareto_figure(
             front_points(found.tables["table3"]),
             size_label="KB of the packed file",
             score_label="macro accuracy, %",
             title="Accuracy against size on disk",
-        ),
-        "training-loss": learning_curves(
-            found.losses, title="V(2,2,3,3): loss while training", y_label="loss on the training part"
-        ),
-        "sparsity": learning_curves(
-            found.sparsities, title="V(2,2,3,3): how sparse its kernels are", y_label="fraction of zeros"
-        ),
+        )
+    curves = {
+        "sparsity": (found.sparsities, "V(2,2,3,3): how sparse its kernels are", "fraction of zeros"),
+        "training-loss": (found.losses, "V(2,2,3,3): loss while training", "loss on the training part"),
     }
+    for name, (runs, title, y_label) in curves.items():
+        if runs:
+            drawn[name] = learning_curves(runs, title=title, y_label=y_label)
+    return drawn
 
 
 def summary_of(found: Found) -> str:
@@ -72,25 +75,23 @@ def sections_of(found: Found, figures: Mapping[str, str]) -> list[Section]:
         Section(
             title="Table 3: unpruned and pruned models",
             text="Means over runs (and folds) on the test part; p is that of Wilcoxon's two-sided rank-sum test between"
-            " pruned and unpruned. The paper counts 4 bytes for each number that is not zero; beside that stands what"
-            f" a packed file takes on disk, with 32, 16 and {FEW_BITS} bits a weight.",
-            tables=(
-                table_of(accuracies_of(tables["table3"]), "Accuracy"),
-                table_of(sizes_of(tables["table3"]), "Size"),
-            ),
+            " pruned and unpruned, which takes all of them as independent. The paper counts 4 bytes for each number"
+            " that is not zero; beside that stands what a packed file takes on disk, with 32, 16 and"
+            f" {FEW_BITS} bits a weight.",
+            tables=models_of(tables["table3"]),
         ),
         Section(
             title="Accuracy against size",
             text="The front that the paper asks for, and one measure that joins the two: points of macro accuracy, less"
             f" {PRICE_POINTS:g} for each doubling of the file beyond {BUDGET_KB:.0f} KB, and as much more for each"
             " halving below it (joint, in the table of sizes).",
-            figures=(figures["accuracy-against-size"],),
+            figures=drawn_of(figures, "accuracy-against-size"),
         ),
         Section(
             title="Pruning while training",
-            text="Sparsity follows s = s_f + (s_i − s_f)(1 − (t − t₀)/(nΔt))³ from a quarter of the training to three"
-            " quarters of it; then the masks are held.",
-            figures=(figures["sparsity"], figures["training-loss"]),
+            text="Sparsity follows s = s_f + (s_i − s_f)(1 − (t − t₀)/(nΔt))³"
+            f" {found.pruned_when}; then the masks are held.",
+            figures=drawn_of(figures, "sparsity", "training-loss"),
         ),
     ]
     captions = {
@@ -102,6 +103,18 @@ def sections_of(found: Found, figures: Mapping[str, str]) -> list[Section]:
         if name in tables and len(tables[name]):
             sections.append(Section(title=title, text=text, tables=(table_of(tables[name], "Macro accuracy"),)))
     return sections
+
+
+def drawn_of(figures: Mapping[str, str], *names: str) -> tuple[str, ...]:
+    """Give the figures of these names that could be drawn."""
+    return tuple(figures[name] for name in names if name in figures)
+
+
+def models_of(table: Frame) -> tuple[Table, ...]:
+    """Give Table 3 in two halves, how good and how large the models are; nothing where there are none."""
+    if table.empty:
+        return ()
+    return table_of(accuracies_of(table), "Accuracy"), table_of(sizes_of(table), "Size")
 
 
 def accuracies_of(table: Frame) -> Frame:

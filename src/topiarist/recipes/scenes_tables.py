@@ -101,14 +101,15 @@ def table_2(plan: Plan, results: Results) -> tuple[Frame, tuple[Finding, Finding
     """Give macro accuracies by pieces and class of mixing, and Friedman's test of each factor."""
     rows, values = [], []
     for pieces in plan.scope.pieces:
-        for within in ("fine", "coarse"):
+        for within in plan.mixed_within:
             found = macros(results, table_2_name(pieces, within))
             values.append(found)
             known = paper.TABLE_2.get((pieces, within))
             figures = summary(results, table_2_name(pieces, within))
             rows.append({"pieces": pieces, "class": within, **figures, "paper": known})
-    complete = len({len(found) for found in values}) == 1 and len(values) > 2 and bool(values[0])
-    tested = friedman_two_factors(numpy.array(values).reshape(len(plan.scope.pieces), 2, -1)) if complete else None
+    shape = len(plan.scope.pieces), len(plan.mixed_within)
+    complete = len({len(found) for found in values}) == 1 and min(shape) > 1 and bool(values[0])
+    tested = friedman_two_factors(numpy.array(values).reshape(*shape, -1)) if complete else None
     return pandas.DataFrame(rows), tested
 
 

@@ -6,7 +6,7 @@ no retraining; the weights are rounded once, channel by channel.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Literal
 
 import numpy
@@ -22,7 +22,7 @@ from topiarist.storage.streams import Bytes, planes, rows
 
 
 class Packing(Settings):
-    """How a network is packed; `bits` are those of a weight in a kernel: a tensor of two dimensions or more.
+    """How a network is packed; `bits` are those of a weight in a kernel: a parameter of two dimensions or more.
 
     With 32, all is kept to the bit. With 16 or 8, weights are rounded to float16 or to whole numbers, with a scale for
     each output channel. Zeros stay zero; a weight that is nearer to zero than to its first step becomes zero too: below
@@ -32,12 +32,14 @@ class Packing(Settings):
     bits: Literal[32, 16, 8] = 32
 
 
-def pack(header: Header, tensors: Mapping[str, Tensor], packing: Packing) -> tuple[PackedHeader, dict[str, Tensor]]:
-    """Give the header and the one tensor of a packed file."""
+def pack(
+    header: Header, tensors: Mapping[str, Tensor], kernels: Container[str], packing: Packing
+) -> tuple[PackedHeader, dict[str, Tensor]]:
+    """Give the header and the one tensor of a packed file; only those named as kernels are stored in few bits."""
     entries, masks = [], []
     groups: defaultdict[str, list[Bytes]] = defaultdict(list)
     for name, tensor in tensors.items():
-        entry, mask, numbers = pack_tensor(name, tensor, packing.bits)
+        entry, mask, numbers = pack_tensor(name, tensor, packing.bits if name in kernels else 32)
         entries.append(entry)
         masks.extend(mask)
         for (kind, _), found in zip(entry.pieces, numbers, strict=True):
@@ -51,11 +53,11 @@ def pack(header: Header, tensors: Mapping[str, Tensor], packing: Packing) -> tup
 
 def pack_tensor(name: str, tensor: Tensor, bits: int) -> tuple[Entry, list[bytes], list[Bytes]]:
     """Give the entry of a tensor, its mask where it has one, and the bytes of each of its pieces."""
-    kernel = tensor.is_floating_point() and tensor.ndim > 1
-    stored, *scales = (kernel and bits < 32 and quantise(name, tensor, bits)) or (tensor,)
+    wide = tensor.is_floating_point() and tensor.ndim > 1
+    stored, *scales = (bits < 32 and quantise(name, tensor, bits)) or (tensor,)
     entry = Entry(name, type_name(name, tensor.dtype), type_name(name, stored.dtype), tuple(tensor.shape), None)
     numbers, channels = rows(stored), [rows(scale) for scale in scales]
-    if kernel:
+    if wide:
         kept: Kept = numpy.asarray(numbers.any(axis=1))
         kind, code = write_mask(kept)
         if len(code) + numbers[kept].size < numbers.size:

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.models.copying import copied
+from topiarist.models.kernels import kernels_of
 
 CODES = {16: torch.float16, 8: torch.int8}
 SCALE = torch.bfloat16  # with its 8 bits, 127 · scale is exact, and what was quantised once is quantised to the same
@@ -36,11 +37,21 @@ def quantise(name: str, kernel: Tensor, bits: int) -> tuple[Tensor, Tensor] | No
 def rounded(model: nn.Module, bits: int) -> nn.Module:
     """Give a copy of a network with the weights that a packed file of so many bits gives back."""
     copy = copied(model)
-    for name, kernel in copy.named_parameters():
-        found = quantise(name, kernel.detach(), bits) if kernel.ndim > 1 and bits < 32 else None
-        if found is not None:
-            kernel.data = dequantise(*found, kernel.dtype).view(kernel.shape)
+    for name, kernel in kernels_of(copy).items():
+        kernel.data = rounded_kernel(name, kernel.detach(), bits)
     return copy
+
+
+def is_rounded(model: nn.Module, bits: int) -> bool:
+    """Say whether a packed file of so many bits gives back the very weights of a network."""
+    found = ((name, kernel.detach()) for name, kernel in kernels_of(model).items())
+    return bits == 32 or all(torch.equal(rounded_kernel(name, kernel, bits), kernel) for name, kernel in found)
+
+
+def rounded_kernel(name: str, kernel: Tensor, bits: int) -> Tensor:
+    """Give what a kernel is after it was stored with so many bits."""
+    found = quantise(name, kernel, bits) if bits < 32 else None
+    return kernel if found is None else dequantise(*found, kernel.dtype).view(kernel.shape)
 
 
 def dequantise(codes: Tensor, scales: Tensor, dtype: torch.dtype) -> Tensor:

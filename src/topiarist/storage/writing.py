@@ -12,8 +12,10 @@ from topiarist.data import Data
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.files import write_atomically
 from topiarist.models import Card, build, card_for, card_of, spec_of
+from topiarist.models.kernels import kernels_of
 from topiarist.storage.header import KEY, make_header, sign
 from topiarist.storage.packing import Packing, pack
+from topiarist.storage.quantising import is_rounded
 from topiarist.storage.state import named_tensors, tied_names
 from topiarist.surgery import plan_of
 from topiarist.surgery.applying import rebuild
@@ -25,8 +27,8 @@ def save(model: nn.Module, path: str | Path, *, data: Data | None = None, packin
     """Write a network to a `.safetensors` file, in the place of one that is there, and give its path.
 
     Classes, input shape and preprocessing are those of `data`, or of the network's card where no data are given. With
-    `packing`, what is zero takes next to no room; a network that was pruned, or loaded from a packed file, is packed
-    unless told otherwise.
+    `packing`, what is zero takes next to no room. A network that was pruned, or loaded from a packed file, is packed
+    unless told otherwise: with as few bits as then, or with 32 where its weights have changed since.
     """
     place = Path(path)
     if place.suffix != SUFFIX:
@@ -51,9 +53,9 @@ def content_of(model: nn.Module, card: Card, packing: Packing | None) -> bytes:
     tensors = unshared({name: tensor for name, tensor in state.items() if name not in aliases})
     header = make_header(card, plan_of(model), aliases)
     if packing is None and card.bits is not None:
-        packing = Packing(bits=card.bits)
+        packing = Packing(bits=card.bits if is_rounded(model, card.bits) else 32)
     if packing is not None:
-        header, tensors = pack(header, tensors, packing)
+        header, tensors = pack(header, tensors, kernels_of(model), packing)
     content: bytes = write(tensors, metadata={KEY: sign(header, tensors).to_text()})
     return content
 

@@ -30,7 +30,7 @@ def run_study(
     declared: Declaration,
     out: Path,
     *,
-    data: Data | Mapping[str, Data] | None = None,
+    data: Data | Mapping[str, Data | Source] | None = None,
     folder: Path | None = None,
     workers: int | None = 1,
     cluster: str | None = None,
@@ -112,16 +112,17 @@ def take_up(ledger: Ledger, declared: Declaration, stacks: Sequence[Stack], samp
         warnings.warn(f"the study began with {said}: results may differ", TopiaristWarning, stacklevel=3)
 
 
-def given_sources(declared: Declaration, data: Data | Mapping[str, Data]) -> dict[str, Source]:
+def given_sources(declared: Declaration, data: Data | Mapping[str, Data | Source]) -> dict[str, Source]:
     """Use samples that are in memory for all cells."""
     sources = {}
     for settings in (cell.settings.data for cell in declared.cells):
         given = data if isinstance(data, Data) else data.get(settings.location)
         if given is None:
             raise DataError(f"no data are given for '{settings.location}'")
-        if given.source is None:
+        source = given.source if isinstance(given, Data) else given
+        if source is None:
             raise DataError("a study needs samples in memory; these are datasets read batch by batch")
-        sources[source_key(settings)] = given.source
+        sources[source_key(settings)] = source
     return sources
 
 

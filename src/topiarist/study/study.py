@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import PrivateAttr
 
-from topiarist.data import Data
+from topiarist.data import Data, Source
 from topiarist.study.declaration import Declaration
 from topiarist.study.engine import OnProgress, declared_in, run_study
 from topiarist.study.results import Results
@@ -41,7 +41,7 @@ class Study(Declaration):
         self,
         out: Path | str,
         *,
-        data: Data | Mapping[str, Data] | None = None,
+        data: Data | Mapping[str, Data | Source] | None = None,
         workers: int | None = 1,
         cluster: str | None = None,
         retry_failed: bool = False,

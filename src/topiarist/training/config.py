@@ -23,9 +23,9 @@ class TrainConfig(Settings):
     restored. `class_weights` are "balanced" (inverse frequency) or one number a class. `distillation` says how to learn
     from the teacher that `train` is given, `pruning` which weights become zero on the way: no epoch before the last
     pruning counts as the best. `augmentation` says how samples are varied in every step. `after_epoch` and
-    `until_epoch` run a stretch of the training, with order, noise and learning rates as in the whole: to get the
-    network of an early epoch, or to go on as from there. Unless set, `threads` is 1 for networks below a million
-    parameters, where more are slower.
+    `until_epoch` run a stretch of the training, with order, noise and learning rates as in the whole (a schedule of
+    pruning is fitted to the stretch): to get the network of an early epoch, or to go on as from there. Unless set,
+    `threads` is 1 for networks below a million parameters, where more are slower.
     """
 
     epochs: int = Field(default=100, ge=0)
@@ -77,7 +77,7 @@ class TrainConfig(Settings):
             found = f"{self.after_epoch}, {self.until_epoch} and {self.epochs}"
             raise ValueError(f"until_epoch must lie between after_epoch and epochs; found {found}")
         prunings = self.prunings
-        if prunings and max(prunings) >= max(self.epochs, 1):
+        if prunings and max(prunings) >= self.epochs:
             raise ValueError(
                 f"the last pruning is after epoch {max(prunings)}, and the training has {self.epochs} epochs"
             )

@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
 
 from topiarist.errors import SettingsError
+from topiarist.models import card_of
+from topiarist.models.kernels import kernels_of
 from topiarist.surgery.masks import Masks
 from topiarist.surgery.unit_weights import UnitWeights, unit_weights
 from topiarist.surgery.weight_choice import choose_by_layer, choose_overall, choose_pattern
 from topiarist.training.pruning import Pruning
 
 State = dict[str, Tensor]
-NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
 class Pruner:
@@ -35,7 +35,8 @@ class Pruner:
             raise SettingsError(f"no unit reads {group} weights, of which a pattern could make some zero")
         self.sums = {name: torch.zeros_like(kernel) for name, kernel in self.kernels.items()} if self._sums else {}
         self.unit_masks = {name: torch.ones(space.size, dtype=torch.bool) for name, space in self.spaces.items()}
-        self._hold({name: torch.ones_like(kernel, dtype=torch.bool) for name, kernel in self.kernels.items()})
+        pruned = card_of(model).bits is not None  # before: its zeros are held from the start
+        self._hold({name: (kernel.detach() != 0) | (not pruned) for name, kernel in self.kernels.items()})
 
     @property
     def _sums(self) -> bool:
@@ -117,15 +118,7 @@ class Pruner:
 
 def prunable(model: nn.Module) -> dict[str, nn.Parameter]:
     """Give the kernels of a network that are trained; biases, norms and frozen layers are left alone."""
-    normed = {id(own) for module in model.modules() if isinstance(module, NORMS) for own in module.parameters()}
-    return {
-        name: parameter
-        for name, parameter in model.named_parameters()
-        if parameter.ndim > 1
-        and parameter.is_floating_point()
-        and parameter.requires_grad
-        and id(parameter) not in normed
-    }
+    return {name: kernel for name, kernel in kernels_of(model).items() if kernel.requires_grad}
 
 
 def masks_of_units(model: nn.Module, spaces: Mapping[str, UnitWeights], kept: Mapping[str, Tensor]) -> State:
