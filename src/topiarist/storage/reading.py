@@ -36,12 +36,11 @@ def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
             return fill(into, tensors)
         if header.digest != digest(header, tensors):
             raise ModelError("the file is damaged: its content does not match its digest")
-        card, plan = card_in(header), plan_in(header)
+        card, plan = whole_card_in(header), plan_in(header)
         given = fresh(card, place) if into is None else into
         model = replay(plan, given)
         if isinstance(header, PackedHeader):
             tensors = unpack(header, tensors[PACKED], named_tensors(model))
-            card = replace(card, bits=header.bits)
         aliases = {name: tensors[kept] for name, kept in header.aliases.items() if kept in tensors}
         fill(model, {**tensors, **aliases})
         attach(model, card)
@@ -66,7 +65,12 @@ def read_card(path: str | Path) -> Card:
         header = header_in(file)
         if header is None:
             raise ModelError("not written by topiarist: it has no card")
-        return card_in(header)
+        return whole_card_in(header)
+
+
+def whole_card_in(header: Header) -> Card:
+    """Give the card of a network, with how it was packed if it was."""
+    return replace(card_in(header), bits=header.bits if isinstance(header, PackedHeader) else None)
 
 
 def read(path: Path) -> tuple[Header | None, dict[str, Tensor]]:
