@@ -17,9 +17,9 @@ PACKAGES = ("topiarist", "torch", "numpy")
 def write_findings(
     out: Path, tables: Mapping[str, pandas.DataFrame], figures: Mapping[str, str], page: str
 ) -> dict[str, str]:
-    """Write `tables/`, `figures/` and `index.html` below a folder, and say where they are."""
+    """Write `tables/`, those that have rows, `figures/` and `index.html` below a folder, and say where they are."""
     for folder, content in (
-        ("tables", {f"{name}.csv": format_table(table, "csv") for name, table in tables.items()}),
+        ("tables", {f"{name}.csv": format_table(table, "csv") for name, table in tables.items() if len(table)}),
         ("figures", {f"{name}.svg": svg.encode() for name, svg in figures.items()}),
     ):
         (out / folder).mkdir(parents=True, exist_ok=True)
