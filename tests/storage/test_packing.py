@@ -240,3 +240,12 @@ def test_few_bits_are_kept_only_while_the_weights_are_those_that_were_rounded(tm
     again = load(save(model, tmp_path / "changed.safetensors"))
     assert torch.equal(again.get_parameter("output.weight"), model.get_parameter("output.weight"))
     assert card_of(again).bits == 32
+
+
+def test_a_packed_file_of_this_version_goes_on_loading() -> None:
+    model = load(Path(__file__).parents[1] / "golden" / "perceptron-packed.safetensors")
+    written = mlp([4, 6, 3], batch_norm=True).eval()
+    written.get_parameter("hidden0.weight").data[1::2] = 0
+    written = rounded(written, 8)
+    assert card_of(model).bits == 8
+    assert all(torch.equal(model.state_dict()[name], value) for name, value in written.state_dict().items())
