@@ -38,6 +38,12 @@ BatchNormPosition = Annotated[
     Literal["before", "after"],
     typer.Option("--batch-norm-position", rich_help_panel=NETWORK, help="Before or after the activation."),
 ]
+PreciseNorms = Annotated[
+    bool,
+    typer.Option(
+        "--precise-norms", rich_help_panel=NETWORK, help="End batch norm with the whole training part's figures."
+    ),
+]
 Dropout = Annotated[
     float | None,
     typer.Option(

@@ -20,7 +20,7 @@ MIXING: Overrides = {"pieces": 10, "within": "coarse"}
 KINDS = ("unpruned", "pruned", "unpruned, mixed", "pruned, mixed")
 SOUND = LogMel()
 PUBLISHED: Overrides = {"epochs": 400, "batch_size": 128, "learning_rate": 0.0001, "weight_decay": 0.002}
-FASTER: Overrides = {"batch_size": 16, "learning_rate": 0.001, "weight_decay": 0.002}
+FASTER: Overrides = {"batch_size": 16, "learning_rate": 0.001, "weight_decay": 0.002, "precise_norms": True}
 
 
 @dataclass(frozen=True, kw_only=True)

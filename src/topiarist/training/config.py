@@ -22,7 +22,8 @@ class TrainConfig(Settings):
     `early_stopping` counts the epochs without improvement of `monitor` on the validation part; the best weights are
     restored. `class_weights` are "balanced" (inverse frequency) or one number a class. `distillation` says how to learn
     from the teacher that `train` is given, `pruning` which weights become zero on the way: no epoch before the last
-    pruning counts as the best. `augmentation` says how samples are varied in every step. `after_epoch` and
+    pruning counts as the best. `augmentation` says how samples are varied in every step. With `precise_norms`, batch
+    norm ends with the statistics of the whole training part in the place of moving averages. `after_epoch` and
     `until_epoch` run a stretch of the training, with order, noise and learning rates as in the whole (a schedule of
     pruning is fitted to the stretch): to get the network of an early epoch, or to go on as from there. Unless set,
     `threads` is 1 for networks below a million parameters, where more are slower.
@@ -46,6 +47,7 @@ class TrainConfig(Settings):
     distillation: Distillation | None = None
     pruning: Pruning | None = None
     augmentation: Augmentation | None = None
+    precise_norms: bool = False
     after_epoch: int = Field(default=0, ge=0)
     until_epoch: int | None = Field(default=None, ge=0)
     seed: int = Field(default=0, ge=0)

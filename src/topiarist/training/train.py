@@ -23,6 +23,7 @@ from topiarist.training.history import History
 from topiarist.training.inference import first_sample, suited_threads
 from topiarist.training.loop import Loop, OnEpoch, Score
 from topiarist.training.memory_format import channels_last
+from topiarist.training.norms import settle_norms
 from topiarist.training.pruner import Pruner
 from topiarist.training.run import Run
 from topiarist.training.stacked_engine import StackedEngine
@@ -105,6 +106,8 @@ def train_many(
             )
             histories |= dict(zip(group, trained, strict=True))
     for number, (model, task, settings) in enumerate(zip(models, datas, configs, strict=True)):
+        if settings.precise_norms:
+            settle_norms(model, task.train)
         training = settings.model_dump(mode="json", exclude_defaults=True)
         card = replace(card_for(model, task), training=training)
         attach(model, card if settings.pruning is None else replace(card, bits=card.bits or 32))
