@@ -121,7 +121,7 @@ def test_one_folder_a_class(tmp_path: Path) -> None:
     assert sounds.finer is sounds.groups is sounds.parts is None
     (tmp_path / "README").touch()
     assert find(tmp_path).notes == ("1 file(s) that are no samples left out",)
-    with pytest.raises(DataError, match=r"no meta\.csv or labels\.csv to choose a column from: leave out city"):
+    with pytest.raises(DataError, match=r"no meta\.csv or labels\.csv to choose a column from: leave out --group city"):
         find(tmp_path, group="city")
 
 

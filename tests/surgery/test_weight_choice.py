@@ -36,8 +36,9 @@ def test_each_layer_loses_its_share_and_the_whole_is_exact(sizes: list[int], spa
     scores = scores_of(sizes)
     lost = gone(choose_by_layer(scores, ones(scores), sparsity))
     asked = round(sparsity * sum(sizes))
+    full = sum(lost[name] == len(score) - 1 for name, score in scores.items())  # the others make up for these
     for name, score in scores.items():
-        assert abs(lost[name] - sparsity * len(score)) < 1 + 1e-9, name
+        assert abs(lost[name] - sparsity * len(score)) < 1 + full + 1e-9, name
         assert lost[name] < len(score), "one of each stays"
     spared = sum(lost[name] == len(score) - 1 and sparsity * len(score) > lost[name] for name, score in scores.items())
     assert asked - spared <= sum(lost.values()) <= asked

@@ -7,6 +7,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from topiarist.data import Scaling, SplitRule
 from topiarist.data.block_mixing import BlockMixing
+from topiarist.errors import ModelError
 from topiarist.models.families import BLOCKS, check_blocks
 from topiarist.settings import Settings
 from topiarist.study.treatments import AnyTreatment, NoTreatment, treatment
@@ -82,7 +83,10 @@ class ModelSettings(Settings):
             owners = [name for name, fields in OF_KIND.items() if strange[0] in fields]
             raise ValueError(f"{strange[0]} belongs to {' and '.join(owners)}, not to a network of the family {kind}")
         if kind in BLOCKS:
-            check_blocks(kind, self.blocks)
+            try:
+                check_blocks(kind, self.blocks)
+            except ModelError as error:
+                raise ValueError(str(error)) from error
         given = {"input_shape", "classes"} & set(self.options)
         if given:
             raise ValueError(f"the study itself gives {sorted(given)[0]} to the network: it is no option")
