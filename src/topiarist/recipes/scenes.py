@@ -76,11 +76,11 @@ class Scope:
 
 FULL = Scope(training=PUBLISHED, runs=10)
 QUICK = Scope(
-    training={**FASTER, "epochs": 16},
+    training={**FASTER, "epochs": 8},
     runs=2,
     early=True,
     sound=LogMel(seconds=2),
-    clips=240,
+    clips=160,
     windows=(1024, 2048),
     bands=(32, 48),
     pieces=(2, 10),
