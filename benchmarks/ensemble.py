@@ -1,10 +1,10 @@
 """Whether the members of an ensemble that have one shape are better run as one computation; one core, no gradients.
 
 Five perceptrons and five small networks after VGGNet, for one sample and for 64: the plain loop of `models.Ensemble`,
-`torch.vmap` over stacked weights (convolutions become one grouped convolution), for perceptrons also one batched
-product a layer and the layers of `models/stacked.py`. Stacked weights must not go stale: "watched" adds what it costs
-to look whether the members' tensors are the same in place and version (which writes through `.data` do not change);
-"stacked anew" stacks at each call. Times are the best of several rounds, in turn.
+`torch.vmap` over stacked weights (convolutions become one grouped convolution), for perceptrons also `models.joined`,
+one batched product a layer, and the layers of `models/stacked.py`. Stacked weights must not go stale: "watched" adds
+what it costs to look whether the members' tensors are the same in place and version (which writes through `.data` do
+not change); "stacked anew" stacks at each call. Times are the best of several rounds, in turn.
 """
 
 import argparse
@@ -54,31 +54,6 @@ def by_vmap(members: Sequence[nn.Module], x: Tensor) -> Job:
     return lambda: mean(together(parameters, buffers, x))
 
 
-def by_products(members: Sequence[nn.Sequential], x: Tensor, *, anew: bool = False) -> Job:
-    """Run perceptrons with ReLU as one batched product a layer."""
-
-    def stacked() -> list[tuple[Tensor, Tensor]]:
-        layers = [[layer for layer in member if isinstance(layer, nn.Linear)] for member in members]
-        return [
-            (
-                torch.stack([layer.weight.T for layer in found]),
-                torch.stack([layer.bias for layer in found]).unsqueeze(1),
-            )
-            for found in zip(*layers, strict=True)
-        ]
-
-    before = stacked()
-
-    def run() -> Tensor:
-        values = x.flatten(1).expand(len(members), -1, -1)
-        *hidden, (weight, bias) = stacked() if anew else before
-        for kernel, shift in hidden:
-            values = torch.baddbmm(shift, values, kernel).relu_()
-        return mean(torch.baddbmm(bias, values, weight))
-
-    return run
-
-
 def by_stack(members: Sequence[nn.Sequential], x: Tensor) -> Job:
     """Run perceptrons with the layers that train many as one."""
     stack, run = Stack(members), Pass(training=False)
@@ -119,12 +94,13 @@ def compare(title: str, members: Sequence[nn.Sequential], x: Tensor, seconds: fl
     ensemble = models.Ensemble(members)
     ways: dict[str, Job] = {"vmap over stacked weights": by_vmap(members, x)}
     if not any(isinstance(layer, nn.Conv2d) for layer in members[0]):
-        ways |= {"one batched product a layer": by_products(members, x), "the layers of training": by_stack(members, x)}
+        together = models.joined(ensemble)
+        ways |= {"models.joined": lambda: together(x), "the layers of training": by_stack(members, x)}
     for way in ways.values():
         torch.testing.assert_close(way(), ensemble(x), rtol=0, atol=1e-4)
     ways |= {f"{name}, watched": watched(members, way) for name, way in ways.items()}
     if "the layers of training" in ways:
-        ways["one batched product a layer, stacked anew"] = by_products(members, x, anew=True)
+        ways["models.joined, stacked anew"] = lambda: models.joined(ensemble)(x)
     times = best({"loop": lambda: ensemble(x), **ways}, seconds)
     print(f"\n{title}, {len(x)} at a time")
     for name, milliseconds in times.items():

@@ -67,11 +67,8 @@ def open_pool(shared: Any, *, workers: int = 1, cluster: str | None = None, task
     elif workers == 1:
         yield InProcess(shared)
     else:
-        with (
-            local_cluster(workers if tasks is None else min(workers, tasks)) as client,
-            holding(client, shared) as name,
-        ):
-            yield DaskPool(client, name)
+        with local_cluster(workers if tasks is None else min(workers, tasks)) as client:
+            yield DaskPool(client, sent(client, shared))  # it is gone when the workers end
 
 
 def check_workers(count: int) -> None:
@@ -148,11 +145,17 @@ class DaskPool:
                 deserted = empty
 
 
-@contextmanager
-def holding(client: Client, shared: Any) -> Iterator[str]:
+def sent(client: Client, shared: Any) -> str:
     """Send to every worker, now and later, what all tasks read, and give the name it has there."""
     name = f"topiarist-{uuid.uuid4().hex}"
     client.register_plugin(Shared(name, shared), name=name)
+    return name
+
+
+@contextmanager
+def holding(client: Client, shared: Any) -> Iterator[str]:
+    """Let the workers of a cluster that goes on afterwards hold what all tasks read, for a while."""
+    name = sent(client, shared)
     try:
         yield name
     finally:

@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 
 from topiarist.data.annotated import LABEL_COLUMNS, TABLES, file_column, first_of, located
 from topiarist.data.delimited import read_delimited
-from topiarist.data.folder import PARTS, folders_in, ignored, media_in
+from topiarist.data.folder import find_in_classes, ignored, media_in
 from topiarist.data.images import DAMAGE, DEEP_MODES, IMAGE_ENDINGS, eight_bits, opened
 from topiarist.data.label_values import as_labels
 from topiarist.data.table import split_labels
@@ -62,20 +62,16 @@ def find_in_table(folder: Path, table: Path, *, target: str | None) -> LabelledF
 
 def find_in_folders(folder: Path) -> LabelledFiles:
     """Find the pictures in class folders; train, validation and test folders above them are taken together."""
-    inside = folders_in(folder)
-    parts = [path for path in inside if path.name.lower() in PARTS]
-    split = bool(parts) and len(parts) == len(inside) and all(folders_in(path) for path in parts)
-    categories = [category for part in parts for category in folders_in(part)] if split else inside
-    samples = [(path, category.name) for category in categories for path in media_in(category)]
-    if not samples:
+    found = find_in_classes(folder)
+    if not found.paths:
         loose = len(media_in(folder))
-        found = f"{loose} file(s) without labels" if loose else "none"
-        raise DataError(f"no labelled pictures in {folder}, found {found}: give one folder a class or a labels.csv")
-    paths = [path for path, _ in samples]
-    check_pictures(paths)
-    labels = as_labels(str(folder), numpy.asarray([label for _, label in samples]), training=True)
-    joined = (f"{', '.join(path.name for path in parts)} taken together",) if split else ()
-    return LabelledFiles(paths=tuple(paths), labels=labels, notes=(*joined, *ignored(folder, len(paths))))
+        instead = f"{loose} file(s) without labels" if loose else "none"
+        raise DataError(f"no labelled pictures in {folder}, found {instead}: give one folder a class or a labels.csv")
+    check_pictures(found.paths)
+    labels = as_labels(str(folder), found.labels, training=True)
+    parts = sorted({path.parents[1].name for path in found.paths if path.parents[1] != folder})
+    joined = (f"{', '.join(parts)} taken together",) if parts else ()
+    return LabelledFiles(paths=found.paths, labels=labels, notes=(*joined, *ignored(folder, len(found.paths))))
 
 
 def check_pictures(paths: Sequence[Path]) -> None:
