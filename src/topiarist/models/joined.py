@@ -1,6 +1,6 @@
 """An ensemble of perceptrons of one shape as one computation: a batched product a layer in the place of a loop.
 
-Two to four times as fast as the loop for small perceptrons. Convolutions are slower that way, and stay in the loop.
+About twice as fast as the loop for small perceptrons. Convolutions are slower that way, and stay in the loop.
 """
 
 import torch
