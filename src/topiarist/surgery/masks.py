@@ -35,6 +35,8 @@ class Masks:
         }
         self._owners = [(owner_of(model, name), name.rpartition(".")[2]) for name in self.masks]
         self._weights: list[Tensor] = []
+        self._factors: list[Tensor] = []
+        self._zeros: list[Tensor] = []
         self.step()
 
     @classmethod
@@ -50,9 +52,9 @@ class Masks:
         if list(map(id, current)) != list(map(id, self._weights)):  # a parameter was replaced
             self._weights = current
             self._factors = [mask.to(weight) for mask, weight in zip(self.masks.values(), current, strict=True)]
-        if current:
-            torch._foreach_mul_(current, self._factors)
-            torch._foreach_add_(current, 0.0)  # −0 becomes 0
+            self._zeros = [weight.new_zeros(()) for weight in current]
+        for zero, weight, factor in zip(self._zeros, current, self._factors, strict=True):
+            torch.addcmul(zero, weight, factor, out=weight)  # 0 + weight × factor: never −0
 
     @property
     def sparsity(self) -> float:

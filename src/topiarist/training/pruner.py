@@ -88,9 +88,12 @@ class Pruner:
         """Take the gradients of a step into the scores."""
         for name, total in self.sums.items():
             kernel = self.kernels[name]
-            if kernel.grad is not None:
-                change = kernel * kernel.grad
-                total.add_(change.abs() if self.pruning.score == "taylor" else change.neg_())
+            if kernel.grad is None:
+                continue
+            if self.pruning.score == "taylor":
+                total.add_((kernel * kernel.grad).abs_())
+            else:
+                total.addcmul_(kernel, kernel.grad, value=-1)
 
     def after_step(self) -> None:
         """Hold the masks."""
