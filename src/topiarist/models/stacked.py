@@ -96,8 +96,8 @@ class Stack:
         self.gradient = torch.zeros_like(self.flat)
         self.kernels = torch.cat([torch.full((value.numel(),), value.ndim > 2) for value in values])
         self.member_of = torch.cat([members_of(value) for value in values])
-        self.parameters = self._views(self.flat, names, values)
-        self.gradients = self._views(self.gradient, names, values)
+        self.shapes = {name: value.shape for name, value in zip(names, values, strict=True)}
+        self.parameters, self.gradients = self.views(self.flat), self.views(self.gradient)
         self.buffers = {
             name: torch.stack([dict(model.named_buffers())[name] for model in models])
             for name, _ in models[0].named_buffers()
@@ -152,10 +152,10 @@ class Stack:
                     made.append(StackedActivation(module, in_place=alone))
         return made
 
-    @staticmethod
-    def _views(flat: Tensor, names: list[str], values: list[Tensor]) -> Parameters:
-        blocks = torch.split(flat, [value.numel() for value in values])
-        return {name: block.view_as(value) for name, block, value in zip(names, blocks, values, strict=True)}
+    def views(self, flat: Tensor) -> Parameters:
+        """Give the parts of a tensor that is laid out as the parameters are, by parameter: (n_members, *shape)."""
+        blocks = torch.split(flat, [shape.numel() for shape in self.shapes.values()])
+        return {name: block.view(shape) for (name, shape), block in zip(self.shapes.items(), blocks, strict=True)}
 
 
 def under(name: str, tensors: Parameters) -> Parameters:

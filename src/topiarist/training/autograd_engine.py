@@ -18,7 +18,7 @@ from topiarist.training.batching import Batch
 from topiarist.training.clipping import clip_norm, clip_value
 from topiarist.training.config import TrainConfig
 from topiarist.training.distillation import distilled
-from topiarist.training.engine import State
+from topiarist.training.engine import Memory, State
 from topiarist.training.inference import call, part_logits
 from topiarist.training.pruner import Pruner
 
@@ -159,6 +159,21 @@ class AutogradEngine:
             number, entry = name.split("/")
             record["state"].setdefault(int(number), {})[entry] = value
         self.optimizer.load_state_dict(record)
+
+    def memory(self) -> Memory:
+        """Copy the optimizer's state."""
+        state = self.optimizer.state
+        trained = [(name, parameter) for name, parameter in self.models[0].named_parameters() if parameter in state]
+        return {
+            name: {key: value.clone() for key, value in state[parameter].items() if isinstance(value, Tensor)}
+            for name, parameter in trained
+        }
+
+    def remind(self, memory: Memory, steps: int) -> None:
+        """Fill the optimizer's state; it counts the steps of each parameter itself."""
+        parameters = dict(self.models[0].named_parameters())
+        for name, known in memory.items():
+            self.optimizer.state[parameters[name]] = {key: value.clone() for key, value in known.items()}
 
 
 def make_optimizer(parameters: Sequence[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:

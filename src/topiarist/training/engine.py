@@ -1,6 +1,6 @@
 """What the training loop asks of whatever runs the networks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from topiarist.data import AnyPart
 from topiarist.training.batching import Batch
 
 State = dict[str, Tensor]
+Memory = Mapping[str, Mapping[str, Tensor]]
 
 
 class Engine(Protocol):
@@ -59,4 +60,12 @@ class Engine(Protocol):
 
     def load_optimizer_state(self, state: State) -> None:
         """Take up what `optimizer_state` gave."""
+        ...
+
+    def memory(self) -> Memory:
+        """Give what the optimizer remembers of each parameter of the only member, by the parameter's name."""
+        ...
+
+    def remind(self, memory: Memory, steps: int) -> None:
+        """Let the optimizer go on after so many steps, with what it is to remember of parameters."""
         ...

@@ -15,7 +15,7 @@ from topiarist.training.batching import Batch
 from topiarist.training.clipping import clip_norm, clip_value
 from topiarist.training.config import TrainConfig
 from topiarist.training.distillation import distilled
-from topiarist.training.engine import State
+from topiarist.training.engine import Memory, State
 from topiarist.training.flat_optimizers import FLAT_OPTIMIZERS, PerNumber
 from topiarist.training.inference import BATCH_SIZE
 
@@ -195,6 +195,19 @@ class StackedEngine:
         """Take both up again."""
         self.steps = [int(steps) for steps in state["steps"]]
         self.optimizer.state = {name: value.clone() for name, value in state.items() if name != "steps"}
+
+    def memory(self) -> Memory:
+        """Cut the flat state into parameters."""
+        views = {key: self.stack.views(value) for key, value in self.optimizer.state.items()}
+        return {name: {key: views[key][name][0].clone() for key in views} for name in self.stack.shapes}
+
+    def remind(self, memory: Memory, steps: int) -> None:
+        """Put it back into its places."""
+        self.steps = [steps]
+        for key, value in self.optimizer.state.items():
+            views = self.stack.views(value)
+            for name, known in memory.items():
+                views[name][0] = known[key]
 
 
 def features_first(x: Tensor) -> Tensor:

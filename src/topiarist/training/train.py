@@ -155,19 +155,8 @@ def make_loop(
     snapshot: Snapshot | None,
 ) -> Loop:
     """Put engine, batches and runs together, at the beginning or where a snapshot was made."""
-    for model in (*models, *teachers):
-        model.to(configs[0].device)
-    like = numbers_of(models[0])
-    weights = class_weights(datas, configs, like)
-    engine: Engine
-    if stacked:
-        joint = None if weights is None else torch.stack(weights)
-        engine = StackedEngine(models, configs, class_weights=joint, teachers=teachers)
-    else:
-        own, teacher = None if weights is None else weights[0], next(iter(teachers), None)
-        pruner = pruner_for(models[0], datas[0], configs[0])
-        engine = AutogradEngine(models[0], configs[0], class_weights=own, teacher=teacher, pruner=pruner)
-    batches = make_batches(models[0], datas, configs, like)
+    engine = make_engine(models, datas, configs, teachers, stacked=stacked)
+    batches = make_batches(models[0], datas, configs, numbers_of(models[0]))
     if snapshot is None:
         runs = [begin(settings, batches.steps(member)) for member, settings in enumerate(configs)]
     else:
@@ -176,6 +165,26 @@ def make_loop(
     if snapshot is not None:
         loop.resume(snapshot)
     return loop
+
+
+def make_engine(
+    models: Sequence[nn.Module],
+    datas: Sequence[Data],
+    configs: Sequence[TrainConfig],
+    teachers: Sequence[nn.Module] = (),
+    *,
+    stacked: bool,
+) -> Engine:
+    """Give what runs networks in training, and put them on their device."""
+    for model in (*models, *teachers):
+        model.to(configs[0].device)
+    weights = class_weights(datas, configs, numbers_of(models[0]))
+    if stacked:
+        joint = None if weights is None else torch.stack(weights)
+        return StackedEngine(models, configs, class_weights=joint, teachers=teachers)
+    own, teacher = None if weights is None else weights[0], next(iter(teachers), None)
+    pruner = pruner_for(models[0], datas[0], configs[0])
+    return AutogradEngine(models[0], configs[0], class_weights=own, teacher=teacher, pruner=pruner)
 
 
 def pruner_for(model: nn.Module, data: Data, config: TrainConfig) -> Pruner | None:
