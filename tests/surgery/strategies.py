@@ -18,10 +18,11 @@ from topiarist.errors import ModelError
 from topiarist.models.activations import ACTIVATIONS
 from topiarist.models.mlp import BatchNorm, mlp
 from topiarist.randomness import generator
+from topiarist.surgery.projecting import obstacle
 from topiarist.tracing import Inputs, Space, anatomy
 
 SMALL = sorted(set(NETWORKS) - {"resnet18"})
-KINDS = ("remove", "merge", "widen", "grow", "deepen", "fold", "factorise", "compact")
+KINDS = ("remove", "merge", "widen", "grow", "project", "deepen", "fold", "factorise", "compact")
 SEEDS = st.integers(0, 2**16)
 
 
@@ -82,7 +83,7 @@ def draw_units(data: st.DataObject, space: Space, *, least: int = 0, stay: int =
 
 
 def draw_edit(data: st.DataObject, model: nn.Module, example: Inputs, kinds: Sequence[str] = KINDS) -> nn.Module:
-    """Give a network with a random edit; a copy of the network where a fold that was drawn is not possible."""
+    """Give a network with a random edit; a copy of the network where one that was drawn is not possible."""
     found = anatomy(model, example)
     kind = data.draw(st.sampled_from(kinds), label="edit")
     space = data.draw(st.sampled_from(list(found.free.values())), label="space")
@@ -97,9 +98,18 @@ def draw_edit(data: st.DataObject, model: nn.Module, example: Inputs, kinds: Seq
             into = data.draw(st.sampled_from(stays), label="into")
             merges = [surgery.Merge(unit=unit, into=into, scale=0.5) for unit in gone]
             return surgery.merge_units(model, example, space=space.name, merges=merges)
-        case "widen" | "grow":
-            verb = surgery.widen if kind == "widen" else surgery.grow
-            return verb(model, example, space=space.name, by=data.draw(st.integers(1, 4)), generator=random)
+        case "widen":
+            by, even = data.draw(st.integers(1, 4)), data.draw(st.booleans(), label="even")
+            return surgery.widen(model, example, space=space.name, by=by, generator=random, even=even)
+        case "grow":
+            return surgery.grow(model, example, space=space.name, by=data.draw(st.integers(1, 4)), generator=random)
+        case "project":
+            space = data.draw(st.sampled_from(projectable(model, example) or [space]), label="projected")
+            try:
+                return surgery.project(model, example, space=space.name, to=data.draw(st.integers(1, space.size)))
+            except ModelError as error:
+                assert "cannot be projected" in str(error)
+                return deepcopy(model)
         case "deepen":
             layers = [name for name, seen in found.calls.items() if seen.axis is not None]
             after = data.draw(st.sampled_from(layers), label="after")
@@ -120,6 +130,12 @@ def draw_edit(data: st.DataObject, model: nn.Module, example: Inputs, kinds: Seq
 
 
 FOLDABLE = (nn.Linear, nn.Conv1d, nn.Conv2d, _BatchNorm)
+
+
+def projectable(model: nn.Module, example: Inputs) -> list[Space]:
+    """Give the spaces that one layer writes and one reads, with nothing between that has values for each unit."""
+    found = anatomy(model, example)
+    return [space for space in found.free.values() if obstacle(model, space, found) is None]
 
 
 def factorisable(model: nn.Module) -> list[str]:

@@ -77,11 +77,13 @@ def test_each_kind_of_edit_is_one_line_of_the_plan(kind: str) -> None:
     model, example = perceptron([4, 6, 5, 3], "relu", "before")
     random = generator(0, kind)
     weight(model, "hidden1")[:, 2] = 0
+    plain, _ = perceptron([4, 6, 5, 3], "relu")
     edited: dict[str, nn.Module] = {
         "remove": surgery.remove(model, example, units={"hidden0": [1], "hidden1": [0, 2]}),
         "merge": surgery.merge_units(model, example, space="hidden0", merges=[surgery.Merge(unit=1, into=2, scale=3)]),
         "widen": surgery.widen(model, example, space="hidden0", by=2, generator=random),
         "grow": surgery.grow(model, example, space="hidden1", by=2, generator=random),
+        "project": surgery.project(plain, example, space="hidden0", to=3),
         "deepen": surgery.deepen(model, example, after="activation0", batch_norm=True),
         "fold": surgery.fold(model, example, layer="norm1"),
         "factorise": surgery.factorise(model, layer="hidden1", rank=2),
@@ -89,7 +91,8 @@ def test_each_kind_of_edit_is_one_line_of_the_plan(kind: str) -> None:
     }
     (edit,) = surgery.plan_of(edited[kind])
     assert edit.kind == ("remove" if kind == "compact" else kind)
-    assert_identical(surgery.apply(surgery.plan_of(edited[kind]), model, example), edited[kind])
+    whole = plain if kind == "project" else model
+    assert_identical(surgery.apply(surgery.plan_of(edited[kind]), whole, example), edited[kind])
 
 
 def test_a_plan_is_applied_to_other_weights() -> None:
@@ -164,6 +167,7 @@ EDITS: dict[str, surgery.Edit] = {
     "units that are not there": surgery.RemoveUnits(units={"stem": (99,)}),
     "a layer that is not there": surgery.DeepenNetwork(after="nothing"),
     "a rank that is too high": surgery.FactoriseLayer(layer="stem", rank=99),
+    "a space behind a batch norm": surgery.ProjectSpace(space="first", to=2),
     "a fixed space": surgery.GrowSpace(space="head", by=1, seed=0),
 }
 
@@ -203,7 +207,7 @@ def test_an_example_by_name_is_remembered() -> None:
 
 def with_edit(edit: str) -> str:
     """Give the JSON of a plan with one edit."""
-    return f'{{"edits": [{edit}]}}'
+    return f'{{"edits": [{edit}], "example": null}}'
 
 
 GARBAGE = {
@@ -225,6 +229,7 @@ BAD_SETTINGS = {
     "a negative unit": with_edit('{"kind": "remove", "units": {"stem": [-1]}}'),
     "half a unit": with_edit('{"kind": "remove", "units": {"stem": [0.5]}}'),
     "no units to add": with_edit('{"kind": "grow", "space": "a", "by": 0, "seed": 0}'),
+    "no units to project to": with_edit('{"kind": "project", "space": "a", "to": 0}'),
     "no number": with_edit('{"kind": "merge", "space": "a", "merges": [{"unit": 1, "into": 0, "scale": NaN}]}'),
     "an infinite number": with_edit(
         '{"kind": "merge", "space": "a", "merges": [{"unit": 1, "into": 0, "shift": 1e999}]}'

@@ -20,6 +20,7 @@ from topiarist.surgery import (
     fold,
     grow,
     merge_units,
+    project,
     remove,
     remove_units,
     transplant,
@@ -159,6 +160,18 @@ def test_after_factorising_the_bias_keeps_its_state_and_the_factors_have_none(ki
     assert thin[2].narrow.weight not in new.state and thin[2].wide.weight not in new.state
     assert names_in(new, thin) == [[name for name, _ in thin.named_parameters()]]
     train(thin, new, x)
+
+
+@pytest.mark.parametrize("kind", ["Adam", "SGD"])
+def test_after_projecting_the_writer_and_the_weights_that_read_it_have_no_state(kind: str) -> None:
+    model, x, old = ready(kind)
+    narrow: Any = project(model, x, space="0", to=3)
+    new = transplant(old, model, narrow)
+    assert names_in(new, narrow) == [[name for name, _ in narrow.named_parameters()]]
+    assert not any(parameter in new.state for parameter in (narrow[0].weight, narrow[0].bias, narrow[2].weight))
+    for path in ("2.bias", "4.weight", "4.bias"):
+        check_state(old.state[model.get_parameter(path)], new.state[narrow.get_parameter(path)])
+    train(narrow, new, x)
 
 
 @pytest.mark.parametrize("kind", ["Adam", "SGD"])

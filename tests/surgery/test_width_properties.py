@@ -273,7 +273,7 @@ def test_no_edit_touches_the_original_and_each_keeps_class_type_modes_and_frozen
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("kind", ["remove", "merge", "widen", "grow"])
+@pytest.mark.parametrize("kind", ["remove", "merge", "widen", "grow", "project"])
 @settings(max_examples=3)
 @given(case=zoo(), data=st.data())
 def test_every_type_of_number_is_kept(dtype: torch.dtype, kind: str, case: Case, data: st.DataObject) -> None:

@@ -1,6 +1,14 @@
 """Reports: figures, tables and one self-contained page, made from plain records."""
 
-from topiarist.report.figures import differences, learning_curves, pareto_figure, sweep_curves
+from topiarist.report.figures import (
+    differences,
+    learning_curves,
+    lineage_curves,
+    lineage_tree,
+    pareto_figure,
+    sweep_curves,
+    topology_over_time,
+)
 from topiarist.report.page import Section, Table, render_page, table_of
 from topiarist.report.tables import TableForm, format_table
 
@@ -11,8 +19,11 @@ __all__ = [
     "differences",
     "format_table",
     "learning_curves",
+    "lineage_curves",
+    "lineage_tree",
     "pareto_figure",
     "render_page",
     "sweep_curves",
     "table_of",
+    "topology_over_time",
 ]

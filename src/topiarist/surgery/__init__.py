@@ -1,4 +1,4 @@
-"""Surgery: cut, merge, refit, widen, deepen, fold and factorise any network, without touching the original."""
+"""Surgery: cut, merge, refit, widen, project, deepen, fold and factorise any network, without touching the original."""
 
 from topiarist.surgery.allotment import allot_widths
 from topiarist.surgery.applying import apply
@@ -12,15 +12,18 @@ from topiarist.surgery.edits import (
     GrowSpace,
     Merge,
     MergeUnits,
+    ProjectSpace,
     RemoveUnits,
     WidenSpace,
     complement,
 )
 from topiarist.surgery.masks import Masks, UnitMasks
 from topiarist.surgery.plan import Plan, plan_of
+from topiarist.surgery.recommendation import Recommendation, recommend
+from topiarist.surgery.scores import Scores, paper_scores
 from topiarist.surgery.selection import Strategy
 from topiarist.surgery.transplant import transplant
-from topiarist.surgery.verbs import deepen, factorise, fold, grow, merge_units, remove, remove_units, widen
+from topiarist.surgery.verbs import deepen, factorise, fold, grow, merge_units, project, remove, remove_units, widen
 
 __all__ = [
     "DeepenNetwork",
@@ -32,7 +35,10 @@ __all__ = [
     "Merge",
     "MergeUnits",
     "Plan",
+    "Recommendation",
+    "ProjectSpace",
     "RemoveUnits",
+    "Scores",
     "Strategy",
     "UnitMasks",
     "WidenSpace",
@@ -46,7 +52,10 @@ __all__ = [
     "fold",
     "grow",
     "merge_units",
+    "paper_scores",
     "plan_of",
+    "recommend",
+    "project",
     "remove",
     "remove_units",
     "transplant",

@@ -19,6 +19,7 @@ from topiarist.surgery.edits import (
     FoldLayer,
     GrowSpace,
     MergeUnits,
+    ProjectSpace,
     RemoveUnits,
     WidenSpace,
 )
@@ -26,6 +27,7 @@ from topiarist.surgery.examples import make_example, shape_of
 from topiarist.surgery.factorising import factorise_layer
 from topiarist.surgery.folding import fold_layer
 from topiarist.surgery.plan import Numbers, Plan, attach_plan, parted, plan_of
+from topiarist.surgery.projecting import project_space
 from topiarist.surgery.reexpressions import free_space, reexpression, removal
 from topiarist.surgery.refit import Readers, refit
 from topiarist.surgery.width import Rows, change_widths
@@ -145,6 +147,8 @@ def change_structure(model: nn.Module, edit: Edit, found: Anatomy, *, structure_
         case MergeUnits() | WidenSpace() | GrowSpace():
             change = reexpression(free_space(found, edit.space), edit, structure_only)
             change_widths(model, found.spaces, {edit.space: change}, structure_only=structure_only)
+        case ProjectSpace():
+            project_space(model, edit, found, structure_only)
         case DeepenNetwork():
             deepen_network(model, edit, found, structure_only)
         case FoldLayer():

@@ -1,8 +1,8 @@
 """Edits as data: what changes in a network's structure, printable and JSON-able."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt, SerializerFunctionWrapHandler, model_serializer
 
 from topiarist.settings import Settings
 
@@ -47,15 +47,25 @@ class MergeUnits(Settings):
 
 
 class WidenSpace(Settings):
-    """Copies of units, whose outgoing weights are split unevenly; the seed decides which units and which shares."""
+    """Copies of units, whose outgoing weights are split unevenly; the seed decides which units and which shares.
+
+    `even`: split into equal shares, as published; the copies then get equal gradients, and stay equal in training.
+    """
 
     kind: Literal["widen"] = "widen"
     space: str
     by: Count
     seed: NonNegativeInt
+    even: bool = False
 
     def __str__(self) -> str:
-        return f"widen '{self.space}' by {self.by}"
+        return f"widen '{self.space}' by {self.by}{' in equal shares' if self.even else ''}"
+
+    @model_serializer(mode="wrap")
+    def dump(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Give the edit as it was before shares could be equal, unless they are: other versions can read it."""
+        record: dict[str, Any] = write(self)
+        return record if self.even else {name: value for name, value in record.items() if name != "even"}
 
 
 class GrowSpace(Settings):
@@ -68,6 +78,17 @@ class GrowSpace(Settings):
 
     def __str__(self) -> str:
         return f"grow '{self.space}' by {self.by}"
+
+
+class ProjectSpace(Settings):
+    """Fewer units: the first singular directions of the layer that writes a space, whatever its activation."""
+
+    kind: Literal["project"] = "project"
+    space: str
+    to: PositiveInt
+
+    def __str__(self) -> str:
+        return f"project '{self.space}' to {self.to}"
 
 
 class DeepenNetwork(Settings):
@@ -105,7 +126,7 @@ class FactoriseLayer(Settings):
 
 
 Edit = Annotated[
-    RemoveUnits | MergeUnits | WidenSpace | GrowSpace | DeepenNetwork | FoldLayer | FactoriseLayer,
+    RemoveUnits | MergeUnits | WidenSpace | GrowSpace | ProjectSpace | DeepenNetwork | FoldLayer | FactoriseLayer,
     Field(discriminator="kind"),
 ]
 

@@ -75,7 +75,10 @@ def check_merge(space: Space, merge: Merge, gone: Sequence[int]) -> None:
 
 
 def widening(space: Space, edit: WidenSpace, structure_only: bool) -> Reexpression:
-    """Some units are copied; what they sent out is split between the copies, unevenly so that they can diverge."""
+    """Some units are copied; what they sent out is split between the copies, unevenly so that they can diverge.
+
+    Or evenly, as in the paper's text, where the edit asks for it.
+    """
     random = generator(edit.seed, "widen")
     copies = numpy.full(space.size, 1 + edit.by // space.size, dtype=numpy.int64)
     copies[torch.randperm(space.size, generator=random)[: edit.by % space.size].numpy()] += 1
@@ -84,7 +87,8 @@ def widening(space: Space, edit: WidenSpace, structure_only: bool) -> Reexpressi
     mix = torch.zeros(space.size, int(copies.sum()), dtype=torch.float64)
     ends = numpy.cumsum(copies)
     for unit, (start, end) in enumerate(zip(ends - copies, ends, strict=True)):
-        shares = 0.5 + torch.rand(int(end - start), generator=random, dtype=torch.float64)
+        drawn = 0.5 + torch.rand(int(end - start), generator=random, dtype=torch.float64)
+        shares = torch.ones_like(drawn) if edit.even else drawn
         mix[unit, start:end] = shares / shares.sum()
     return Reexpression(copies=copies, mix=mix)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from topiarist.surgery.edits import DeepenNetwork, Edit, GrowSpace, MergeUnits, RemoveUnits, WidenSpace
+from topiarist.surgery.edits import DeepenNetwork, Edit, GrowSpace, MergeUnits, ProjectSpace, RemoveUnits, WidenSpace
 
 Value = TypeVar("Value")
 Rename = Callable[[str], str | None]
@@ -32,7 +32,7 @@ def renamed_edit(edit: Edit, rename: Rename) -> Edit | None:
             units = renamed(edit.units, rename)
             biased = tuple(renamed(dict.fromkeys(edit.biased), rename))
             return edit.model_copy(update={"units": units, "biased": biased}) if units else None
-        case MergeUnits() | WidenSpace() | GrowSpace():
+        case MergeUnits() | WidenSpace() | GrowSpace() | ProjectSpace():
             space = rename(edit.space)
             return None if space is None else edit.model_copy(update={"space": space})
         case DeepenNetwork():

@@ -15,6 +15,7 @@ from topiarist.surgery.edits import (
     GrowSpace,
     Merge,
     MergeUnits,
+    ProjectSpace,
     RemoveUnits,
     WidenSpace,
 )
@@ -63,11 +64,21 @@ def merge_units(model: nn.Module, example_input: Inputs, *, space: str, merges: 
 
 
 def widen(
-    model: nn.Module, example_input: Inputs, *, space: str, by: int, generator: torch.Generator, multiple_of: int = 1
+    model: nn.Module,
+    example_input: Inputs,
+    *,
+    space: str,
+    by: int,
+    generator: torch.Generator,
+    multiple_of: int = 1,
+    even: bool = False,
 ) -> nn.Module:
-    """Copy units of a space; the network computes the same, and the copies can diverge in training."""
+    """Copy units of a space; the network computes the same, and the copies can diverge in training.
+
+    With `even`, what a unit sent out is split into equal shares, and its copies stay equal in training.
+    """
     wanted = rounded(model, example_input, space, by, multiple_of)
-    return perform(model, WidenSpace(space=space, by=wanted, seed=drawn(generator)), example_input)
+    return perform(model, WidenSpace(space=space, by=wanted, seed=drawn(generator), even=even), example_input)
 
 
 def grow(
@@ -76,6 +87,14 @@ def grow(
     """Add fresh units to a space, with zero outgoing weights; the network computes the same."""
     wanted = rounded(model, example_input, space, by, multiple_of)
     return perform(model, GrowSpace(space=space, by=wanted, seed=drawn(generator)), example_input)
+
+
+def project(model: nn.Module, example_input: Inputs, *, space: str, to: int) -> nn.Module:
+    """Reduce a space to the first singular directions of the layer that writes it, and let its reader read those.
+
+    The activation between the two is ignored: without one, and with all directions that the layer has, it is exact.
+    """
+    return perform(model, ProjectSpace(space=space, to=to), example_input)
 
 
 def deepen(model: nn.Module, example_input: Inputs, *, after: str, batch_norm: bool = False) -> nn.Module:
