@@ -1,8 +1,9 @@
 import torch
 from torch import nn
 
-from topiarist.measurement.size import count_nonzero, count_parameters, size_kb
+from topiarist.measurement.size import count_nonzero, size_kb
 from topiarist.models import mlp
+from topiarist.models.evaluation import count_parameters
 
 
 def test_a_small_network_by_hand() -> None:

@@ -22,10 +22,10 @@ from tests.methods.tasks import (
 )
 from topiarist.data import Data, Part
 from topiarist.errors import DataError, ModelError, SettingsError
-from topiarist.measurement.size import count_parameters
 from topiarist.methods import Genetic, Proposal, Task, shape
 from topiarist.methods.genetic import Search
 from topiarist.methods.judging import evaluator_for, subject_of
+from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator, generator
 from topiarist.surgery import RemoveUnits, remove
 from topiarist.tracing import anatomy

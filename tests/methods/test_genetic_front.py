@@ -13,8 +13,8 @@ from topiarist.data import Part
 from topiarist.errors import ModelError, SettingsError
 from topiarist.evolution import knee
 from topiarist.measurement import Budget
-from topiarist.measurement.size import count_parameters
 from topiarist.methods import FrontPoint, GeneticFront, Task, shape
+from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import generator
 from topiarist.surgery import RemoveUnits, remove
 from topiarist.tracing import anatomy

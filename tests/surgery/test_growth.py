@@ -8,9 +8,10 @@ from torch.nn import functional
 from tests.surgery.labelled import labelled, loss_by_hand
 from tests.surgery.samples import made
 from topiarist.errors import ModelError
+from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import GrowSpace, Plan, apply
 from topiarist.surgery.growth import expected_growth
-from topiarist.surgery.trials import Samples, count_parameters
+from topiarist.surgery.trials import Samples
 from topiarist.tracing import anatomy
 
 NAMES = ("mlp", "vgg", "inception family", "residual", "inception", "cascade", "gated", "grouped", "normed")

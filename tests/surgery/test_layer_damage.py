@@ -10,12 +10,13 @@ from torch import nn
 
 from tests.surgery.labelled import labelled, loss_by_hand
 from tests.surgery.samples import made
+from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import factorise, fold
 from topiarist.surgery.layer_damage import can_factorise, predicted_factorisings, predicted_folding
 from topiarist.surgery.layers import weight_of
 from topiarist.surgery.scores import weighted_layers
 from topiarist.surgery.spectra import weight_spectrum
-from topiarist.surgery.trials import Samples, count_parameters, loss_with
+from topiarist.surgery.trials import Samples, loss_with
 from topiarist.surgery.watching import watch
 from topiarist.tracing import anatomy
 

@@ -13,12 +13,13 @@ from tests.surgery.labelled import labelled, loss_by_hand
 from tests.surgery.samples import made
 from topiarist import models
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
+from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import recommendation as module
 from topiarist.surgery import remove
 from topiarist.surgery.calibration import Batches
 from topiarist.surgery.readings import Readings, read_spaces
 from topiarist.surgery.recommendation import Recommendation, recommend
-from topiarist.surgery.trials import Samples, count_parameters
+from topiarist.surgery.trials import Samples
 from topiarist.tracing import Anatomy, anatomy
 
 

@@ -7,12 +7,13 @@ from torch import nn
 from tests.surgery.labelled import labelled, loss_by_hand
 from tests.surgery.samples import made
 from topiarist.errors import ModelError, SettingsError
+from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import remove
 from topiarist.surgery.allotment import lost_shares
 from topiarist.surgery.moments import RIDGE
 from topiarist.surgery.readings import read_spaces
 from topiarist.surgery.sensitivity import Removal, predicted_removals
-from topiarist.surgery.trials import Samples, count_parameters, loss_with
+from topiarist.surgery.trials import Samples, loss_with
 from topiarist.tracing import Anatomy, anatomy
 
 

@@ -12,7 +12,8 @@ from topiarist.errors import ModelError, SettingsError
 from topiarist.measurement.cost import count_macs
 from topiarist.measurement.latency import time_sample
 from topiarist.measurement.measurement import Measurement
-from topiarist.measurement.size import BYTES_PER_KB, count_parameters
+from topiarist.measurement.size import BYTES_PER_KB
+from topiarist.models.evaluation import count_parameters
 from topiarist.settings import Settings
 from topiarist.storage import serialise
 

@@ -11,7 +11,8 @@ from topiarist.data import AnyPart, Data
 from topiarist.errors import DataError, ModelError
 from topiarist.measurement.cost import count_macs
 from topiarist.measurement.latency import REPEATS, time_sample
-from topiarist.measurement.size import BYTES_PER_KB, count_nonzero, count_parameters, size_kb
+from topiarist.measurement.size import BYTES_PER_KB, count_nonzero, size_kb
+from topiarist.models.evaluation import count_parameters
 from topiarist.storage import serialise
 from topiarist.training.inference import BATCH_SIZE, first_sample, part_logits
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy

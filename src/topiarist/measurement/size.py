@@ -7,11 +7,6 @@ from torch import nn
 BYTES_PER_KB = 1024
 
 
-def count_parameters(model: nn.Module) -> int:
-    """Count the trainable and frozen numbers of a network."""
-    return sum(parameter.numel() for parameter in model.parameters())
-
-
 def count_nonzero(model: nn.Module) -> int:
     """Count the parameters that are not zero."""
     return sum(int(parameter.detach().count_nonzero()) for parameter in model.parameters())

@@ -21,6 +21,11 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = training
 
 
+def count_parameters(model: nn.Module) -> int:
+    """Count the trainable and frozen numbers of a network; what is tied is counted once."""
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
 def numbers_of(model: nn.Module) -> Tensor:
     """Give an empty tensor of the floating-point type and on the device that a network computes with."""
     tensors = chain(model.parameters(), model.buffers())

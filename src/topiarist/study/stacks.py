@@ -13,7 +13,7 @@ from torch import nn
 from topiarist.data import Data
 from topiarist.errors import DataError, TopiaristError
 from topiarist.measurement.cost import count_macs
-from topiarist.measurement.size import count_parameters
+from topiarist.models.evaluation import count_parameters
 from topiarist.models.stacked import stackable
 from topiarist.study.declaration import Cell, Declaration, canonical
 from topiarist.study.job import Stack, first_of_each_training, network_for, train_config

@@ -9,6 +9,7 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
+from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import layers
 from topiarist.tracing import Anatomy, Place
 
@@ -70,7 +71,7 @@ class Costs:
             if path not in self.layers and isinstance(module, (nn.Linear, _ConvNd)):
                 self.layers[path] = weighted_cost(module, found, path)
         counted = sum(layer.parameters(self.widths) for layer in self.layers.values())
-        self.others = sum(parameter.numel() for parameter in model.parameters()) - counted
+        self.others = count_parameters(model) - counted
 
     def parameters(self, widths: Mapping[str, int]) -> int:
         """Give the parameters of the network; spaces that are not named keep their width."""

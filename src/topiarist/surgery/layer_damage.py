@@ -7,13 +7,14 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.errors import ModelError
+from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import layers
 from topiarist.surgery.edits import FactoriseLayer, FoldLayer
 from topiarist.surgery.folding import LINEAR, chain_from
 from topiarist.surgery.moments import Spread
 from topiarist.surgery.refit import Pair
 from topiarist.surgery.spectra import Spectrum, lost_share, smallest_rank
-from topiarist.surgery.trials import Samples, count_parameters, mean_loss, trial
+from topiarist.surgery.trials import Samples, mean_loss, trial
 from topiarist.tracing import Anatomy
 
 KEPT_SHARES = (0.99, 0.95, 0.9)

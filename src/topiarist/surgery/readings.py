@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
-from topiarist.errors import ModelError
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 from topiarist.surgery import layers
@@ -20,7 +19,7 @@ from topiarist.surgery.calibration import Batches
 from topiarist.surgery.evidence import activations, metric_root, same_readings, stacked
 from topiarist.surgery.moments import Moments
 from topiarist.surgery.selection import Evidence, damped
-from topiarist.surgery.watching import EnoughError, first_of
+from topiarist.surgery.watching import EnoughError, first_of, run_until_enough
 from topiarist.tracing import Anatomy, Place
 
 Hook = Callable[[nn.Module, tuple[Any, ...], dict[str, Any]], None]
@@ -100,13 +99,7 @@ def watch_readers(
         stack.enter_context(isolated(0))
         for args, kwargs in batches:
             left[:] = [path for path, count in calls.items() for _ in range(count)]
-            try:
-                model(*args, **kwargs)
-            except EnoughError:
-                pass
-            except (RuntimeError, ValueError, TypeError) as error:
-                reason = str(error).split("\n")[0]
-                raise ModelError(f"the network cannot read the calibration data: {reason}") from error
+            run_until_enough(model, args, kwargs)
 
 
 def activity_from(model: nn.Module, found: Anatomy, readings: Readings) -> Activity | None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.models.copying import copied
+from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import layers
 from topiarist.surgery.growth import Growth, expected_growth
 from topiarist.surgery.layer_damage import (
@@ -33,7 +34,7 @@ from topiarist.surgery.sensitivity import (
     predicted_removals,
 )
 from topiarist.surgery.spectra import Spectrum, activity_spectrum, weight_spectrum
-from topiarist.surgery.trials import Samples, count_parameters, is_finite, loss_with, mean_loss
+from topiarist.surgery.trials import Samples, is_finite, loss_with, mean_loss
 from topiarist.surgery.unit_health import Health, health_from
 from topiarist.tracing import Anatomy, Inputs, anatomy
 

@@ -101,8 +101,3 @@ def trial(model: nn.Module, edit: Edit, found: Anatomy, batches: Batches) -> nn.
 def loss_with(model: nn.Module, edit: Edit, found: Anatomy, samples: Samples) -> float:
     """Give the mean cross-entropy that a network would have with one edit."""
     return mean_loss(trial(model, edit, found, samples.batches(model)), samples)
-
-
-def count_parameters(model: nn.Module) -> int:
-    """Give how many parameters a network has."""
-    return sum(parameter.numel() for parameter in model.parameters())

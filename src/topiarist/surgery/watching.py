@@ -28,15 +28,21 @@ def watch(model: nn.Module, path: str, calls: int, args: tuple[Any, ...], kwargs
     handle = module.register_forward_hook(remember, with_kwargs=True)
     try:
         with evaluating(model), isolated(0):
-            model(*args, **kwargs)
+            run_until_enough(model, args, kwargs)
+    finally:
+        handle.remove()
+    return seen
+
+
+def run_until_enough(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Run a network until a hook has seen enough."""
+    try:
+        model(*args, **kwargs)
     except EnoughError:
         pass
     except (RuntimeError, ValueError, TypeError) as error:
         reason = str(error).split("\n")[0]
         raise ModelError(f"the network cannot read the calibration data: {reason}") from error
-    finally:
-        handle.remove()
-    return seen
 
 
 def first_of(taken: tuple[Any, ...], named: dict[str, Any]) -> Tensor:

@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader
 
 from topiarist.data import AnyPart, Part
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
-from topiarist.models.evaluation import evaluating, numbers_of, placed
+from topiarist.models.evaluation import count_parameters, evaluating, numbers_of, placed
 from topiarist.randomness import generator
 from topiarist.threads import torch_threads
 
@@ -18,7 +18,7 @@ SMALL_NETWORK = 1_000_000
 
 def suited_threads(model: nn.Module) -> int | None:
     """One thread for a network below a million parameters, where more are slower; None leaves torch alone."""
-    return 1 if sum(parameter.numel() for parameter in model.parameters()) < SMALL_NETWORK else None
+    return 1 if count_parameters(model) < SMALL_NETWORK else None
 
 
 def call(model: nn.Module, x: Tensor) -> Tensor:
