@@ -160,24 +160,34 @@ def test_what_was_decided_is_noted_on_standard_error(command: Run, tmp_path: Pat
     assert set(json.loads(out)) >= MEASURED
 
 
+def interrupted(running: subprocess.Popen[str]) -> tuple[str, str]:
+    """Press Ctrl-C, as a person does: again where nothing comes of it, as within a callback of C code."""
+    while True:
+        running.send_signal(signal.SIGINT)
+        try:
+            return running.communicate(timeout=3)
+        except subprocess.TimeoutExpired:
+            continue
+
+
 def test_an_interrupted_training_goes_on_to_the_same_bytes(command: Run, tmp_path: Path) -> None:
     """A checkpoint is written every few seconds; here after every epoch, so that the test need not wait."""
     often = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"  # tests may run in the background
         "from topiarist.training.checkpoint import Checkpoint; Checkpoint.due = property(lambda self: True);"
         "from topiarist.cli import main; main()"
     )
     (tmp_path / "broken").mkdir()
     (tmp_path / "whole").mkdir()
     out = tmp_path / "broken" / "m.safetensors"
-    words = ["train", "iris", "--hidden", "8", "--dropout", "0.1", "--epochs", "600", "--early-stopping", "600"]
+    words = ["train", "iris", "--hidden", "8", "--dropout", "0.1", "--epochs", "1500", "--early-stopping", "1500"]
     running = subprocess.Popen(
         [sys.executable, "-c", often, *words, "--out", out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     checkpoint = out.with_name("m.safetensors.checkpoint")
     while not checkpoint.exists() and running.poll() is None:
         time.sleep(0.01)
-    running.send_signal(signal.SIGINT)
-    printed, said = running.communicate()
+    printed, said = interrupted(running)
     assert (running.returncode, printed) == (130, "")
     assert said == "topiarist: interrupted: run the same command again to go on\n"
     assert names(out.parent) == ["m.safetensors.checkpoint"]
