@@ -2,9 +2,9 @@
 
 import hashlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from topiarist.errors import TopiaristError
@@ -13,20 +13,16 @@ from topiarist.errors import TopiaristError
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary path that takes the place of `path` when the block ends well and is removed otherwise."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")  # known before it is there: Ctrl-C any time
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    temporary = Path(name)
-    try:
-        os.fchmod(handle, 0o666 & ~umask())
-        os.close(handle)
+        temporary.touch(exist_ok=False)
         yield temporary
         temporary.replace(path)
     except OSError as error:
         raise cannot_write(path, error) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -35,13 +31,6 @@ def write_atomically(path: Path, content: bytes) -> None:
         stream.write(content)
         stream.flush()
         os.fsync(stream.fileno())
-
-
-def umask() -> int:
-    """Give the permissions that new files of this process are denied; the system tells only by a change."""
-    found = os.umask(0)
-    os.umask(found)
-    return found
 
 
 def cannot_write(path: Path, error: OSError) -> TopiaristError:

@@ -226,10 +226,16 @@ def local_cluster(workers: int) -> Iterator[Client]:
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
-            opened.callback(cluster.close, timeout=5)
+            opened.callback(end, cluster)
             client = Client(cluster)
             opened.callback(client.close)
         yield client
+
+
+def end(cluster: LocalCluster) -> None:
+    """End the workers of a cluster; those of a busy machine that do not end in time end with this process."""
+    with suppress(TimeoutError):
+        cluster.close(timeout=5)
 
 
 @contextmanager
