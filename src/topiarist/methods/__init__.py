@@ -8,6 +8,7 @@ from topiarist.methods.outcome import Outcome
 from topiarist.methods.retraining import FineTuning, Rewinding
 from topiarist.methods.shape import shape
 from topiarist.methods.shaping import TrainingMethod
+from topiarist.methods.surgeon import Surgeon
 from topiarist.methods.task import Method, Proposal, Task
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Outcome",
     "Proposal",
     "Rewinding",
+    "Surgeon",
     "Task",
     "TrainingMethod",
     "shape",

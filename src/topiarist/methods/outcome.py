@@ -17,7 +17,8 @@ class Outcome:
     """The new network, the edits that made it, what it was and is worth, and what was decided and why.
 
     `units` has, for each space that could be cut, its width before and after. Measurements are on the test part, which
-    no decision ever saw; `score` is what decisions went by. `histories` has one training for each round.
+    no decision ever saw; `score` is what decisions went by. `histories` has one training for each round; `lineage` is
+    the record of an evolution, where there was one.
     """
 
     model: nn.Module
@@ -28,6 +29,7 @@ class Outcome:
     score: tuple[float, float]
     reasons: tuple[str, ...]
     histories: tuple[History, ...] = ()
+    lineage: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Give plain lists and numbers."""
@@ -39,6 +41,7 @@ class Outcome:
             "plan": self.plan.to_record(),
             "reasons": list(self.reasons),
             "histories": [history.to_json() for history in self.histories],
+            **({} if self.lineage is None else {"lineage": dict(self.lineage)}),
         }
 
 

@@ -1,5 +1,7 @@
 """`shape`: from a network and a method to a smaller network, and the record of what it cost."""
 
+from pathlib import Path
+
 from torch import Tensor, nn
 
 from topiarist.data import Data
@@ -8,7 +10,7 @@ from topiarist.measurement import Budget, measure
 from topiarist.methods.jobs import make_job
 from topiarist.methods.outcome import Outcome, widths
 from topiarist.methods.retraining import FineTuning, Rewinding
-from topiarist.methods.shaping import AnyMethod, Finetune, Shaping, cut_together
+from topiarist.methods.shaping import AnyMethod, Finetune, OnProgress, Shaping, cut_together
 from topiarist.methods.task import Score
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.surgery import Plan, plan_of
@@ -30,6 +32,8 @@ def shape(
     calibration: Calibration | None = None,
     seed: int = 0,
     latency: bool = True,
+    checkpoint: Path | str | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Outcome:
     """Give a network the shape that a method decides; the argument is left as it is.
 
@@ -38,8 +42,17 @@ def shape(
     epoch. The user's own pieces take the place of ours: `finetune(model)` trains in place, `score(model)`, larger is
     better, is what the allowed loss is judged by (unless given, accuracy on the validation part; genetic searches have
     their own fitness), `calibration` are inputs that show what units do (unless given, those of the training part).
+    The surgeon writes its `checkpoint` after every decision, and the same call goes on from there when interrupted;
+    `on_progress` is told which share of its training is done.
     """
-    shaping = Shaping(method=method, budget=budget or Budget(), retraining=retraining, finetune=finetune)
+    shaping = Shaping(
+        method=method,
+        budget=budget or Budget(),
+        retraining=retraining,
+        finetune=finetune,
+        checkpoint=None if checkpoint is None else Path(checkpoint),
+        on_progress=on_progress or (lambda share: None),
+    )
     job = make_job(model, data, method, early=early, score=score, calibration=calibration, seed=seed)
     shaping.check([job])
     before = measure(model, data, latency=latency)
@@ -53,6 +66,7 @@ def shape(
         score=found.score,
         reasons=found.reasons,
         histories=found.histories,
+        lineage=found.lineage,
     )
 
 

@@ -4,8 +4,9 @@ Networks of one shape, such as those of folds, are searched and trained again as
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
@@ -26,16 +27,21 @@ from topiarist.training import History
 
 NO_BUDGET = Budget()
 Finetune = Callable[[nn.Module], Any]
+OnProgress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
 class Shaped:
-    """A network that was cut, its score before and after, why it is as it is, and how it was trained again."""
+    """A network that was cut, its score before and after, why it is as it is, and how it was trained again.
+
+    `lineage` is the record of an evolution, where there was one.
+    """
 
     model: nn.Module
     score: tuple[float, float]
     reasons: tuple[str, ...]
     histories: tuple[History, ...]
+    lineage: Mapping[str, Any] | None = None
 
 
 @runtime_checkable
@@ -62,12 +68,17 @@ AnyMethod = Method | TrainingMethod
 
 @dataclass(frozen=True, kw_only=True)
 class Shaping:
-    """What is done to networks: a method, where it stops, and what follows each cut."""
+    """What is done to networks: a method, where it stops, and what follows each cut.
+
+    `checkpoint` is a file for methods that can go on after an interruption; `on_progress` is told how far they are.
+    """
 
     method: AnyMethod
     budget: Budget = NO_BUDGET
     retraining: FineTuning | Rewinding | None = None
     finetune: Finetune | None = None
+    checkpoint: Path | None = None
+    on_progress: OnProgress = lambda share: None
 
     def check(self, jobs: Sequence[Job]) -> None:
         """Refuse what does not go together."""

@@ -1,6 +1,7 @@
 """Optimizer transplant: after an edit, what the optimizer knows of a parameter follows it into the new network."""
 
 import inspect
+from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -38,6 +39,23 @@ def transplant(optimizer: Optimizer, model: nn.Module, new_model: nn.Module) -> 
             state = follow(optimizer.state[old[source]], old[source], positions)
             if state is not None:
                 given.state[new[name]] = state
+    return given
+
+
+def carried(
+    memory: Mapping[str, Mapping[str, Tensor]], model: nn.Module, new_model: nn.Module
+) -> dict[str, dict[str, Tensor]]:
+    """Give what an optimizer remembers of each parameter, by name, for a network that edits made of another."""
+    if not memory:
+        return {}
+    shapes = dict(model.named_parameters())
+    given = {}
+    for name, (source, positions) in find_origins(model, new_model).items():
+        if source is None or source not in memory:
+            continue
+        state = follow(dict(memory[source]), shapes[source], positions)
+        if state is not None:
+            given[name] = state
     return given
 
 

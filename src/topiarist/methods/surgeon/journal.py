@@ -1,0 +1,128 @@
+"""The journal of an evolution: all that it takes to go on after a crash, in one file that is whole or not there.
+
+It is written after every decision. Random choices follow from names, so no generator is stored; a network is rebuilt
+from the one at the start and its edits.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from topiarist.errors import ModelError
+from topiarist.files import write_atomically
+from topiarist.methods.surgeon.branches import Branch
+from topiarist.methods.surgeon.lineage import Lineage
+from topiarist.surgery.applying import rebuild
+from topiarist.surgery.plan import Plan, attach_plan, plan_of
+from topiarist.training.checkpoint import under
+
+KEY = "surgeon"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An evolution after a decision: its branches, its lineage, and what the way that it goes remembers."""
+
+    number: int
+    branches: Sequence[Branch]
+    lineage: Lineage
+    state: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Journal:
+    """A file for entries, of which it holds the last; that of another evolution is never taken up."""
+
+    path: Path
+    fingerprint: str
+
+    def write(self, entry: Entry) -> None:
+        """Replace the last entry."""
+        tensors: dict[str, Tensor] = {}
+        for number, branch in enumerate(entry.branches):
+            tensors |= {f"{number}/{name}": value for name, value in tensors_of(branch)}
+        header = {
+            "fingerprint": self.fingerprint,
+            "number": entry.number,
+            "branches": [record_of(branch) for branch in entry.branches],
+            "lineage": entry.lineage.to_record(),
+            "state": entry.state,
+        }
+        copied = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+        write_atomically(self.path, save(copied, {KEY: json.dumps(header)}))
+
+    def read(self, whole: nn.Module) -> Entry | None:
+        """Give the last entry of this very evolution, which began with a network; None where there is none."""
+        if not self.path.exists():
+            return None
+        try:
+            with safe_open(self.path, "pt") as file:
+                header = json.loads((file.metadata() or {}).get(KEY, "{}"))
+                if header.get("fingerprint") != self.fingerprint:
+                    return None
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+        except (SafetensorError, OSError, ValueError) as error:
+            raise ModelError(f"the journal {self.path} cannot be read ({error}): remove it to start over") from error
+        branches = [
+            branch_from(record, under(f"{number}/", tensors), whole) for number, record in enumerate(header["branches"])
+        ]
+        return Entry(header["number"], branches, Lineage.from_record(header["lineage"]), header["state"])
+
+    def remove(self) -> None:
+        """Remove the file, when all is done."""
+        self.path.unlink(missing_ok=True)
+
+
+def tensors_of(branch: Branch) -> Iterator[tuple[str, Tensor]]:
+    """Give the tensors of a branch by name: weights, what its optimizer remembers, chances, numbers of refits."""
+    yield "chances", branch.chances
+    yield from ((f"weights/{name}", value) for name, value in branch.model.state_dict().items())
+    for name, known in branch.memory.items():
+        yield from ((f"memory/{name}/{key}", value) for key, value in known.items())
+    for number, (_, numbers) in enumerate(plan_of(branch.model).steps()):
+        yield from ((f"numbers/{number}/{name}", value) for name, value in numbers.items())
+
+
+def record_of(branch: Branch) -> dict[str, Any]:
+    """Give the rest of a branch as what JSON is made of."""
+    return {
+        "plan": plan_of(branch.model).to_record(),
+        "node": branch.node,
+        "steps": branch.steps,
+        "loss": branch.loss,
+        "accuracy": branch.accuracy,
+    }
+
+
+def branch_from(record: Mapping[str, Any], tensors: dict[str, Tensor], whole: nn.Module) -> Branch:
+    """Rebuild a branch."""
+    known, plan = plan_of(whole), Plan.from_record(record["plan"])
+    model = rebuild(Plan(plan.edits[len(known) :], plan.example), whole)
+    model.load_state_dict(under("weights/", tensors))
+    numbers = tuple(under(f"numbers/{number}/", tensors) for number in range(len(plan)))
+    attach_plan(model, Plan(plan.edits, plan.example, numbers))
+    memory: dict[str, dict[str, Tensor]] = {}
+    for name, value in under("memory/", tensors).items():
+        parameter, _, key = name.rpartition("/")
+        memory.setdefault(parameter, {})[key] = value
+    return Branch(
+        model=model.eval(),
+        node=record["node"],
+        steps=record["steps"],
+        memory=memory,
+        loss=record["loss"],
+        accuracy=record["accuracy"],
+        chances=tensors["chances"],
+    )
+
+
+def named_by(*parts: str) -> str:
+    """Give one name for what an evolution depends on."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

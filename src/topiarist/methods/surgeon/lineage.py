@@ -1,0 +1,102 @@
+"""The record of an evolution: every network that was tried, where it came from, what it was worth, and its fate."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Self
+
+Fate = Literal["running", "kept", "dropped", "best"]
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """One network from the decision that made it to the one that ended it; `points` are epochs and accuracies."""
+
+    number: int
+    parent: int | None
+    kind: str
+    edit: str
+    decision: int
+    begins: float
+    ends: float
+    parameters: int
+    widths: tuple[tuple[str, int], ...]
+    accuracy: float | None = None
+    score: float | None = None
+    fate: Fate = "running"
+    reason: str = ""
+    points: tuple[Point, ...] = ()
+
+    def grown(self, *, epoch: float, accuracy: float, score: float) -> Self:
+        """Give the node after more training."""
+        known = () if math.isnan(accuracy) else ((epoch, accuracy),)
+        return replace(self, ends=epoch, accuracy=number(accuracy), score=number(score), points=(*self.points, *known))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What was chosen among which networks, at which epoch, and why; `draw` counts tries from 0."""
+
+    number: int
+    epoch: float
+    draw: int
+    candidates: tuple[int, ...]
+    kept: tuple[int, ...]
+    reason: str
+
+
+@dataclass
+class Lineage:
+    """All networks and decisions so far, in the order in which they came."""
+
+    epochs: int
+    nodes: list[Node] = field(default_factory=list)
+    decisions: list[Decision] = field(default_factory=list)
+
+    def add(self, **known: Any) -> Node:
+        """Record a new network."""
+        self.nodes.append(Node(number=len(self.nodes), **known))
+        return self.nodes[-1]
+
+    def update(self, node: int, **known: Any) -> None:
+        """Record what became of a network."""
+        self.nodes[node] = replace(self.nodes[node], **known)
+
+    def line(self, node: int) -> list[Node]:
+        """Give a network and all that it comes from, the oldest first."""
+        found = [self.nodes[node]]
+        while (parent := found[0].parent) is not None:
+            found.insert(0, self.nodes[parent])
+        return found
+
+    def to_record(self) -> dict[str, Any]:
+        """Give plain lists and numbers."""
+        return {
+            "epochs": self.epochs,
+            "nodes": [asdict(node) for node in self.nodes],
+            "decisions": [asdict(decision) for decision in self.decisions],
+        }
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Self:
+        """Read what `to_record` gave, or what JSON made of it."""
+        nodes = [
+            Node(**{**node, "widths": pairs(node["widths"]), "points": pairs(node["points"])})
+            for node in record["nodes"]
+        ]
+        decisions = [
+            Decision(**{**each, "candidates": tuple(each["candidates"]), "kept": tuple(each["kept"])})
+            for each in record["decisions"]
+        ]
+        return cls(record["epochs"], nodes, decisions)
+
+
+def number(value: float) -> float | None:
+    """Give a number that JSON knows; None where it is none."""
+    return value if math.isfinite(value) else None
+
+
+def pairs(values: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+    """Give lists of two as tuples."""
+    return tuple((first, second) for first, second in values)

@@ -1,0 +1,44 @@
+"""How competing networks are compared: the paper's composite score, and ours, with a price for size."""
+
+import math
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+Aim = Literal["better", "balanced", "smaller"]
+PRICES: dict[Aim, float] = {"better": 0.0005, "balanced": 0.003, "smaller": 0.015}
+CLEAR = 2.0  # standard errors
+AIMS = get_args(Aim)
+
+
+def composite_score(accuracy: float, gain: float, fraction: float) -> float:
+    """Give a + exp(Δa) / exp(Δf), equation 16 of the paper; Δf is the size as a fraction of the parent's."""
+    if math.isnan(accuracy):
+        return -math.inf
+    return accuracy + math.exp(gain - fraction)
+
+
+def price_of(aim: Aim | float) -> float:
+    """Give the accuracy that a network must gain for twice the parameters to be worth it."""
+    return PRICES[aim] if isinstance(aim, str) else float(aim)
+
+
+def priced_score(value: float, parameters: int, *, start: int, price: float) -> float:
+    """Give what a network is worth less what its size costs, in doublings of the size at the start."""
+    if math.isnan(value):
+        return -math.inf
+    return value - price * math.log2(parameters / start)
+
+
+def clearly_worse(chances: Tensor, leading: Tensor, handicap: float) -> bool:
+    """Say whether a network is worse than the leading one beyond the doubt that its held-out samples leave.
+
+    `chances` are those that each network gives to the true class of each sample; `handicap` is what the size of the
+    leading one costs more. The samples are the same, so their differences count.
+    """
+    differences = (leading - chances).double() - handicap
+    if len(differences) < 2:
+        return False
+    error = float(differences.std()) / math.sqrt(len(differences))
+    return float(differences.mean()) > CLEAR * error and bool(torch.isfinite(differences).all())

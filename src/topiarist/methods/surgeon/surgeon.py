@@ -1,0 +1,155 @@
+"""The Surgeon: training and topology optimisation in one process, as published or as we do it."""
+
+from collections.abc import Sequence
+
+import torch
+from pydantic import Field, model_validator
+
+from topiarist.data import Data, Part
+from topiarist.errors import DataError, SettingsError
+from topiarist.measurement import Budget
+from topiarist.methods.jobs import Job, scored
+from topiarist.methods.shaping import Shaped, Shaping, lost_too_much, weigh
+from topiarist.methods.surgeon.branches import Branch, Course
+from topiarist.methods.surgeon.evolving import Way, evolve
+from topiarist.methods.surgeon.journal import Journal, named_by
+from topiarist.methods.surgeon.lineage import Lineage
+from topiarist.methods.surgeon.narrowing import fitted
+from topiarist.methods.surgeon.proposals import Kind
+from topiarist.methods.surgeon.published import Published
+from topiarist.methods.surgeon.racing import Racing
+from topiarist.methods.surgeon.scoring import Aim, price_of
+from topiarist.methods.surgeon.theatre import Theatre
+from topiarist.models import attach, card_for
+from topiarist.models.evaluation import numbers_of, placed
+from topiarist.parallel import open_pool
+from topiarist.randomness import generator
+from topiarist.settings import Settings
+from topiarist.surgery.trials import Samples
+from topiarist.training import TrainConfig
+from topiarist.training.tasks import check_task, fingerprint
+
+PAPER = TrainConfig(epochs=100, batch_size=16, learning_rate=0.005, optimizer="sgd")
+OURS = TrainConfig(epochs=50, batch_size=16, schedule="cosine")
+PAPER_INTERVAL, DECISIONS = 10, 20  # epochs between decisions of the paper; decisions in a training of ours
+LOOKED_AT = 512  # labelled samples, to see what an edit promises
+USUAL: tuple[Kind, ...] = ("renew", "grow", "deepen", "remove", "fold", "factorise")
+
+
+class Surgeon(Settings):
+    """Train a network, and change its topology on the way.
+
+    `aim` is "better", "balanced", "smaller", or the accuracy that twice the parameters must bring to be worth it.
+    `kinds` are the changes to try; with none, the network is only trained. `interval` is how many epochs lie between
+    decisions, `patience` after how many without a change no more are made, `search` which share of the training those
+    that lose may take. `workers` train side by side and change no result. With `published`, it is the paper's
+    algorithm, whose training `training` may shorten; a budget has no say in it.
+    """
+
+    published: bool = False
+    training: TrainConfig | None = None
+    aim: Aim | float = "balanced"
+    kinds: tuple[Kind, ...] = USUAL
+    interval: int | None = Field(default=None, ge=1)
+    patience: int = Field(default=2, ge=1)
+    search: float = Field(default=0.2, ge=0, le=10)
+    workers: int = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _what_goes_together(self) -> "Surgeon":
+        known = self.course
+        refused = {
+            "early stopping": known.early_stopping is not None,
+            "performance scheduling": known.schedule.name == "performance",
+            "pruning": known.pruning is not None,
+            "distillation": known.distillation is not None,
+            "a stretch of a training": bool(known.after_epoch) or known.until_epoch is not None,
+        }
+        for what, asked in refused.items():
+            if asked:
+                raise ValueError(f"{what} cannot be combined with the surgeon, which trains in stretches of its own")
+        return self
+
+    @property
+    def rounds(self) -> int:
+        """It goes its way in one training."""
+        return 1
+
+    @property
+    def stops_itself(self) -> bool:
+        """Say whether a budget has no say."""
+        return self.published
+
+    @property
+    def course(self) -> TrainConfig:
+        """How networks are trained."""
+        return self.training or (PAPER if self.published else OURS)
+
+    def shape_together(self, jobs: Sequence[Job], shaping: Shaping) -> list[Shaped]:
+        """Train networks, and change them on the way, one after the other."""
+        if shaping.finetune is not None or shaping.retraining is not None:
+            raise SettingsError("the surgeon trains by its own settings: give them as Surgeon(training=…)")
+        return [self._shape(job, shaping) for job in jobs]
+
+    def _shape(self, given: Job, shaping: Shaping) -> Shaped:
+        check_parts(given.data)
+        job = fitted(given, shaping.budget)
+        course = Course(job.data, self.course.model_copy(update={"seed": job.seed}))
+        check_task(job.whole, job.data, course.config)
+        journal = self._journal(job, course, shaping)
+        entry = None if journal is None else journal.read(job.whole)
+        lineage = Lineage(course.config.epochs) if entry is None else entry.lineage
+        with open_pool(course, workers=self.workers) as pool:
+            theatre = Theatre(job=job, course=course, pool=pool, lineage=lineage, on_progress=shaping.on_progress)
+            best = evolve(self._way(theatre, shaping.budget), theatre, journal, entry)
+        if journal is not None:
+            journal.remove()
+        return self._settled(given, best, theatre, shaping.budget)
+
+    def _way(self, theatre: Theatre, budget: Budget) -> Way:
+        if self.published:
+            interval = self.interval or PAPER_INTERVAL
+            return Published(theatre=theatre, initial=interval, interval=interval)
+        return Racing(
+            theatre=theatre,
+            samples=looked_at(theatre.job),
+            price=price_of(self.aim),
+            kinds=self.kinds,
+            budget=budget,
+            interval=self.interval or max(1, round(theatre.course.config.epochs / DECISIONS)),
+            patience=self.patience,
+            allowance=round(self.search * theatre.last_step),
+        )
+
+    def _journal(self, job: Job, course: Course, shaping: Shaping) -> Journal | None:
+        if shaping.checkpoint is None:
+            return None
+        settings = self.model_dump_json(exclude={"workers"})
+        training = fingerprint([job.whole], [job.data], [course.config], [], stacked=False)
+        return Journal(shaping.checkpoint, named_by(settings, shaping.budget.model_dump_json(), training))
+
+    def _settled(self, job: Job, best: Branch, theatre: Theatre, budget: Budget) -> Shaped:
+        attach(best.model, card_for(best.model, job.data))
+        scores = job.whole_score, scored(job.score, best.model)
+        lost, allowed = scores[0] - scores[1], budget.allowed_loss
+        if allowed is not None and lost > allowed:
+            raise lost_too_much(lost, allowed, weigh(job, budget, job.whole))
+        said = [f"after epoch {each.epoch:g}: {each.reason}" for each in theatre.lineage.decisions]
+        reasons = (*said, *(() if theatre.diverged is None else (theatre.diverged,)))
+        return Shaped(best.model, scores, reasons, (), theatre.lineage.to_record())
+
+
+def check_parts(data: Data) -> None:
+    """Refuse data without samples to choose by, or that are not in memory."""
+    if not len(data.validation):
+        raise DataError("the surgeon chooses by a validation part: give it a fraction of the data above 0")
+    if not isinstance(data.train, Part) or not isinstance(data.validation, Part):
+        raise DataError("the surgeon needs its samples in memory")
+
+
+def looked_at(job: Job) -> Samples:
+    """Give labelled training samples, by which edits are judged before they are tried."""
+    part = job.data.train
+    assert isinstance(part, Part)
+    chosen = torch.randperm(len(part), generator=generator(job.seed, "looked at"))[:LOOKED_AT]
+    return Samples(placed(part.x[chosen], numbers_of(job.whole)), part.y[chosen])
