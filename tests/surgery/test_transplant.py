@@ -26,6 +26,7 @@ from topiarist.surgery import (
     transplant,
     widen,
 )
+from topiarist.surgery.transplant import FRESH
 
 OPTIMIZERS: dict[str, Any] = {
     "Adam": lambda parameters: torch.optim.Adam(parameters, lr=0.02, weight_decay=0.01),
@@ -109,11 +110,15 @@ def test_after_widening_copies_have_the_state_of_their_unit(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)
-def test_after_growing_fresh_units_begin_at_zero(kind: str) -> None:
+def test_after_growing_fresh_units_begin_without_momentum_and_with_a_share_of_the_usual_squares(kind: str) -> None:
     model, x, old = ready(kind)
     grown: Any = grow(model, x, space="2", by=2, generator=generator(0))
     new = transplant(old, model, grown)
-    rows = lambda values: torch.cat([values, torch.zeros_like(values[:2])])  # noqa: E731
+
+    def rows(values: torch.Tensor) -> torch.Tensor:
+        usual = FRESH * values.mean() if bool((values >= 0).all()) else torch.tensor(0.0)
+        return torch.cat([values, usual.expand_as(values[:2])])
+
     check_state(old.state[model[2].weight], new.state[grown[2].weight], rows)
     check_state(old.state[model[2].bias], new.state[grown[2].bias], rows)
     check_state(old.state[model[0].weight], new.state[grown[0].weight])
@@ -129,12 +134,13 @@ def test_after_growing_old_columns_keep_their_state() -> None:
         assert torch.equal(state[name][:, :6], old.state[model[4].weight][name])
 
 
-def test_columns_that_read_fresh_units_begin_at_zero() -> None:
+def test_columns_that_read_fresh_units_begin_without_momentum_and_with_a_share_of_the_usual_squares() -> None:
     model, x, old = ready("Adam")
     grown: Any = grow(model, x, space="2", by=2, generator=generator(0))
     state = transplant(old, model, grown).state[grown[4].weight]
     assert not state["exp_avg"][:, 6:].any()
-    assert not state["exp_avg_sq"][:, 6:].any()
+    usual = FRESH * old.state[model[4].weight]["exp_avg_sq"].mean()
+    assert usual > 0 and torch.equal(state["exp_avg_sq"][:, 6:], usual.expand(3, 2))
 
 
 @pytest.mark.parametrize("kind", OPTIMIZERS)

@@ -14,12 +14,14 @@ from topiarist.models.copying import copied
 from topiarist.surgery.applying import rebuild
 from topiarist.surgery.plan import Plan, plan_of
 
+FRESH = 0.01  # of the usual mean of squares: what fresh units get in gradients before they are read with large weights
+
 
 def transplant(optimizer: Optimizer, model: nn.Module, new_model: nn.Module) -> Optimizer:
     """Give an optimizer for a network that edits made of another, with the state and the settings of the old one.
 
-    Parameters that survive keep their state, cut and copied as they are; new ones begin without. Both networks and the
-    old optimizer are left as they are.
+    Parameters that survive keep their state, cut and copied as they are, and new ones begin without; new values within
+    one that survives get a share of what is usual there. Both networks and the old optimizer are left as they are.
     """
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ModelError("the state of LBFGS belongs to no single parameter and cannot be carried over")
@@ -51,12 +53,22 @@ def carried(
     shapes = dict(model.named_parameters())
     given = {}
     for name, (source, positions) in find_origins(model, new_model).items():
-        if source is None or source not in memory:
-            continue
-        state = follow(dict(memory[source]), shapes[source], positions)
+        if source is None:
+            state: dict[str, Tensor] | None = begun(memory, positions.shape)
+        else:
+            state = follow(dict(memory[source]), shapes[source], positions) if source in memory else None
         if state is not None:
             given[name] = state
     return given
+
+
+def begun(memory: Mapping[str, Mapping[str, Tensor]], shape: torch.Size) -> dict[str, Tensor] | None:
+    """Give what to remember of a parameter that is new; nothing where the optimizer counts the steps of each."""
+    kept = next(iter(memory.values()))
+    if "step" in kept:
+        return None
+    every = {key: torch.cat([state[key].flatten() for state in memory.values()]) for key in kept}
+    return {key: unknown(values).expand(shape).clone() for key, values in every.items()}
 
 
 def group_like(group: dict[str, Any], names: list[str], parameters: dict[str, nn.Parameter]) -> dict[str, Any]:
@@ -141,7 +153,8 @@ def kinship(name: str, other: str, distance: int) -> tuple[int, bool, int]:
 def follow(state: dict[str, Any], parameter: Tensor, positions: Tensor) -> dict[str, Any] | None:
     """Give an optimizer's state for a parameter whose values come from positions of another.
 
-    None where the state has a shape of its own, and the parameter is no longer what it was.
+    None where the state has a shape of its own, and the parameter is no longer what it was. New values get what
+    `unknown` says: steps divided by a running mean of squares that begins at zero are so long that ReLU units die.
     """
     given = {}
     same = positions.shape == parameter.shape and bool((positions.flatten() == torch.arange(positions.numel())).all())
@@ -151,7 +164,12 @@ def follow(state: dict[str, Any], parameter: Tensor, positions: Tensor) -> dict[
         elif value.shape == parameter.shape:
             places = positions.to(value.device)
             taken = value.reshape(-1)[places.clamp_min(0)]
-            given[name] = torch.where(places >= 0, taken, torch.zeros_like(taken))
+            given[name] = torch.where(places >= 0, taken, unknown(taken[places >= 0]))
         else:
             return None
     return given
+
+
+def unknown(known: Tensor) -> Tensor:
+    """Give what to remember of a new value: a share of the usual where it is never negative, as squares are, else 0."""
+    return FRESH * known.mean() if bool((known >= 0).all()) else known.new_zeros(())

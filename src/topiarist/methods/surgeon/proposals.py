@@ -21,6 +21,8 @@ Kind = Literal["renew", "grow", "widen", "deepen", "remove", "fold", "factorise"
 KINDS: tuple[Kind, ...] = get_args(Kind)
 REDUCING: tuple[Kind, ...] = ("remove", "fold", "factorise")
 FULL = 0.5  # of its directions: a space that uses more has no room left
+MANY = 0.1  # of the units of a space: so many dead ones are worth a renewal
+TIMES = (4, 2)  # as many units as before, that growth gives
 SHARES = (0.5, 0.75)  # of the parameters, that a removal leaves
 HOPELESS = 0.5  # of what readers need: an edit that loses more is not tried
 
@@ -54,44 +56,45 @@ class Proposals:
         yield from made[kind]()
 
     def grown(self) -> Iterator[Candidate]:
-        """Double the spaces that are full, by fresh units."""
-        if full := self.full():
-            edits = tuple(
-                GrowSpace(space=name, by=self.advice.spaces[name], seed=self._seed("grow", name)) for name in full
-            )
-            yield self._candidate("grow", edits, said_of(full))
+        """Multiply the spaces that are full, by fresh units, also in the place of dead ones."""
+        full = self.full()
+        dead = {name: units for name in full if (units := self.advice.health(name).dead)}
+        for times in TIMES if full else ():
+            more = {name: (times - 1) * self.advice.spaces[name] + len(dead.get(name, ())) for name in full}
+            yield self._candidate("grow", (*self._fresh("grow", more), *without(dead)), said_of(full))
 
     def widened(self) -> Iterator[Candidate]:
-        """Double the spaces that are full, by copies that can diverge."""
-        if full := self.full():
-            edits = tuple(
-                WidenSpace(space=name, by=self.advice.spaces[name], seed=self._seed("widen", name)) for name in full
-            )
+        """Multiply the spaces that are full, by copies that can diverge."""
+        full = self.full()
+        for times in TIMES if full else ():
+            more = {name: (times - 1) * self.advice.spaces[name] for name in full}
+            edits = tuple(WidenSpace(space=name, by=by, seed=self._seed("widen", name)) for name, by in more.items())
             yield self._candidate("widen", edits, said_of(full))
 
     def full(self) -> dict[str, float]:
-        """Give the spaces whose activations use most of their directions, with the share that they use."""
+        """Give the spaces whose activations use most of the directions that their living units have, and what share."""
         self.advice.read(self.advice.spaces)
-        used = {
-            name: self.advice.activations(name).effective_rank / width for name, width in self.advice.spaces.items()
-        }
+        used = {name: self.used(name) for name in self.advice.spaces}
         return {name: share for name, share in used.items() if share >= FULL}
+
+    def used(self, space: str) -> float:
+        """Give the share of its directions that a space uses, 0 where no unit lives."""
+        living = self.advice.spaces[space] - len(self.advice.health(space).dead)
+        return self.advice.activations(space).effective_rank / living if living else 0.0
 
     def renewed(self) -> Iterator[Candidate]:
         """Put fresh units in the place of dead ones."""
         dead = {name: self.advice.health(name).dead for name in self.advice.spaces}
-        some = {name: units for name, units in dead.items() if units}
-        if some:
-            grown = [
-                GrowSpace(space=name, by=len(units), seed=self._seed("renew", name)) for name, units in some.items()
-            ]
-            reason = f"{sum(map(len, some.values()))} units are dead"
-            yield self._candidate("renew", (*grown, RemoveUnits(units=some)), reason)
+        if any(len(units) >= MANY * self.advice.spaces[name] for name, units in dead.items()):
+            dead = {name: units for name, units in dead.items() if units}
+            edits = self._fresh("renew", {name: len(units) for name, units in dead.items()})
+            count = sum(map(len, dead.values()))
+            yield self._candidate("renew", (*edits, *without(dead)), f"{count} dead")
 
     def deepened(self) -> Iterator[Candidate]:
-        """Add a layer after the last of the hidden layers, where more width did not help."""
-        for name in list(self.advice.scores)[-1:] if self.narrow else ():
-            yield self._candidate("deepen", (DeepenNetwork(after=name),), "more width did not help")
+        """Add a layer after the last of the hidden layers, where width is not what is missing."""
+        for name in list(self.advice.scores)[-1:] if self.narrow and not self.full() else ():
+            yield self._candidate("deepen", (DeepenNetwork(after=name),), "no space is full")
 
     def removed(self) -> Iterator[Candidate]:
         """Remove units where least is lost for each parameter, to fixed shares of the parameters."""
@@ -137,11 +140,19 @@ class Proposals:
                 reason = f"{100 * each.lost:.0f} % of the squared singular values are lost"
                 yield self._candidate("factorise", (each.edit,), reason)
 
+    def _fresh(self, kind: Kind, units: Mapping[str, int]) -> tuple[Edit, ...]:
+        return tuple(GrowSpace(space=name, by=by, seed=self._seed(kind, name)) for name, by in units.items())
+
     def _candidate(self, kind: Kind, edits: tuple[Edit, ...], reason: str) -> Candidate:
         return Candidate(branch=self.branch, kind=kind, edits=edits, reason=reason)
 
     def _seed(self, *names: str) -> int:
         return self.theatre.seed(*names, self.decision)
+
+
+def without(units: Mapping[str, tuple[int, ...]]) -> tuple[Edit, ...]:
+    """Give the edits that remove units, if there are any."""
+    return (RemoveUnits(units=dict(units)),) if units else ()
 
 
 def said_of(full: Mapping[str, float]) -> str:

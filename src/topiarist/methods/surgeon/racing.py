@@ -18,8 +18,12 @@ from topiarist.methods.surgeon.theatre import Candidate, Theatre
 from topiarist.surgery.recommendation import recommend
 from topiarist.surgery.trials import Samples
 
-RUNGS = (1 / 3, 2 / 3)  # of an epoch, after each of which some leave the race
-FINALISTS = 2  # that go on after the first
+RUNGS: dict["Phase", tuple[float, ...]] = {  # parts of a race, after each of which some leave it
+    "growth": (1.0,),  # fresh units need time to show
+    "reduction": (1 / 3, 2 / 3),
+}
+LEAST, MOST = 100, 0.1  # steps of a race where an epoch has fewer, as long as they are this share of the training
+FINALISTS = 2  # that go on after the first rung
 GROWTH_ENDS, REDUCTION_ENDS = 0.3, 0.6  # of the training
 
 Phase = Literal["growth", "reduction"]
@@ -51,7 +55,12 @@ class Racing:
         """Train the network as it is."""
         start = self.theatre.begin()
         self.seen.append(self._topology(start))
-        return [self._trained_until(start, self.interval * self.theatre.per_epoch)]
+        return [self._trained_until(start, self.length)]
+
+    @property
+    def length(self) -> int:
+        """The steps of a race: an epoch, or more where epochs are short."""
+        return max(self.theatre.per_epoch, min(LEAST, round(MOST * self.theatre.last_step)))
 
     def cycle(self, branches: Sequence[Branch], number: int) -> list[Branch]:
         """Decide once, and train the winner up to the next decision; to the end of a phase with nothing to decide."""
@@ -65,7 +74,7 @@ class Racing:
             self.quiet = 0
             return [self._trained_until(branch, self.end_of(phase))]
         winner = self.race(branch, number, phase)
-        next_decision = branch.steps + self.interval * self.theatre.per_epoch
+        next_decision = branch.steps + max(self.interval * self.theatre.per_epoch, 2 * self.length)
         return [self._trained_until(winner, next_decision)]
 
     def phase(self, branch: Branch) -> Phase | None:
@@ -87,13 +96,13 @@ class Racing:
         operated = [theatre.operate(candidate, number) for candidate in self.candidates(branch, number, phase)]
         runners = [each for each in operated if each is not None and fits(each, theatre, self.budget)]
         tried = runners
-        for rung, share in enumerate(RUNGS):
-            steps = max(1, round(share * theatre.per_epoch))
-            runners = theatre.train(runners, min(steps, theatre.last_step - runners[0].steps))
+        for rung, share in enumerate(RUNGS[phase]):
+            steps = min(max(1, round(share * self.length)), theatre.last_step - runners[0].steps)
+            runners = theatre.train(runners, steps)
             for each in runners:
                 theatre.note(each, self.score(each))
             self.spent += (len(runners) - 1) * steps
-            runners = self.left(runners, FINALISTS if rung == 0 else 1)
+            runners = self.left(runners, 1 if rung == len(RUNGS[phase]) - 1 else FINALISTS)
             if len(runners) == 1:
                 break
         (winner,) = runners
@@ -136,7 +145,7 @@ class Racing:
         proposals = Proposals(theatre, branch, advice, number, narrow=self.quiet > 0)
         for kind in self.due(phase):
             for candidate in proposals.of(kind):
-                room -= round(sum(RUNGS) * theatre.per_epoch)
+                room -= self.length
                 if room < 0:
                     return
                 yield candidate
@@ -167,18 +176,19 @@ class Racing:
         self.theatre.settle([branch], "dropped", f"{known}; {reason}")
 
     def _remember(self, winner: Branch, phase: Phase) -> None:
-        """See whether the topology changes, oscillates, or stays as it is, and whether that ends a phase."""
-        topology = self._topology(winner)
-        self.quiet = self.quiet + 1 if topology == self.seen[-1] else 0
+        """See whether the network changes, or its topology oscillates, and whether that ends a phase."""
+        node = self.theatre.lineage.nodes[winner.node]
+        changed = node.widths != self.seen[-1]
+        self.quiet = self.quiet + 1 if node.kind == "identity" else 0
         if self.quiet >= self.patience:
             self.closed[phase] = f"nothing changed in {self.quiet} decisions"
-        elif self.quiet == 0 and topology in self.seen:
+        elif changed and node.widths in self.seen:
             self.closed[phase] = "the topology oscillates"
         elif self.spent >= self.allowance:
             self.closed = dict.fromkeys(("growth", "reduction"), "the allowance for trials is used up")
-        if self.quiet == 0 and phase == "growth":
+        if changed and phase == "growth":
             self.closed["reduction"] = "the network grew: what was added is not taken away"
-        self.seen.append(topology)
+        self.seen.append(node.widths)
 
     def _topology(self, branch: Branch) -> Topology:
         return self.theatre.lineage.nodes[branch.node].widths

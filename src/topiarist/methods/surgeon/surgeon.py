@@ -33,7 +33,7 @@ PAPER = TrainConfig(epochs=100, batch_size=16, learning_rate=0.005, optimizer="s
 OURS = TrainConfig(epochs=50, batch_size=16, schedule="cosine")
 PAPER_INTERVAL, DECISIONS = 10, 20  # epochs between decisions of the paper; decisions in a training of ours
 LOOKED_AT = 512  # labelled samples, to see what an edit promises
-USUAL: tuple[Kind, ...] = ("renew", "grow", "deepen", "remove", "fold", "factorise")
+USUAL: tuple[Kind, ...] = ("renew", "grow", "remove", "fold", "factorise")
 
 
 class Surgeon(Settings):
