@@ -3,13 +3,16 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
 from topiarist.cli.output import InterruptionError, console, count_bar, emit
 from topiarist.cli.study_output import ended_by_signals, study_bar
+
+if TYPE_CHECKING:
+    from topiarist.recipes.surgeon_data import Asked
 
 app = typer.Typer(help="Run a published system as a ready-made study.", no_args_is_help=True)
 
@@ -165,6 +168,83 @@ def scenes_command(
             watch=study_bar,
         )
     emit(found, as_json=as_json, show=show_found)
+
+
+@app.command("surgeon")
+def surgeon_command(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, tables, figures and records go.")],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            metavar="[NAME=]DATA",
+            help="Repeatable; digits as a stand-in unless given. What is called SVHN, CIFAR-10, CIFAR-100, EuroSAT,"
+            f" EMNIST or Fashion-MNIST is compared with the paper's row. {DATA_FORMS}",
+        ),
+    ] = None,
+    topology: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topology",
+            metavar="[small|medium|large]",
+            help="Repeatable; 10, 10-10-10 or 300-100-100 hidden units.  [default: all]",
+        ),
+    ] = None,
+    setting: Annotated[
+        Literal["published", "ours", "both"],
+        typer.Option("--setting", help="The Surgeon of the paper, or ours, each with its own training."),
+    ] = "both",
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Runs of each network.  [default: 5]")] = None,
+    epochs: Annotated[
+        int | None, typer.Option("--epochs", min=1, help="Of every training.  [default: those of each setting]")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option("--samples", min=2, help="Training samples at most; all unless given.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few epochs, samples and seeds: a first look.")] = False,
+    seed: Seed = 0,
+    workers: Workers = None,
+    cluster: Cluster = None,
+    as_json: AsJson = False,
+) -> None:
+    """Reproduce training with topology optimisation, the Surgeon, against plain training, and add ours.
+
+    Example: topiarist reproduce surgeon --quick --out surgeon
+    """
+    from dataclasses import replace
+
+    from topiarist.recipes.reproduce_surgeon import reproduce_surgeon
+    from topiarist.recipes.surgeon import FULL, QUICK, SETTINGS, changed, topologies_named
+
+    scope = replace(
+        changed(QUICK if quick else FULL, seeds=seeds, epochs=epochs, samples=samples),
+        topologies=topologies_named(topology or ()),
+        settings=SETTINGS if setting == "both" else (setting,),
+    )
+    with resumable(), count_bar("networks") as on_run:
+        found = reproduce_surgeon(
+            out,
+            data=[parse_named(text) for text in data or ()],
+            scope=scope,
+            seed=seed,
+            workers=workers,
+            cluster=cluster,
+            on_run=on_run,
+        )
+    emit(found, as_json=as_json, show=show_found)
+
+
+def parse_named(text: str) -> "Asked":
+    """Read NAME=DATA, or DATA alone; a file that is there is taken as it is, whatever its name."""
+    from topiarist.errors import SettingsError
+    from topiarist.recipes.surgeon_data import Asked
+
+    name, equals, location = text.partition("=")
+    if not equals or Path(text).exists():
+        return Asked(location=text)
+    if not name or not location:
+        raise SettingsError(f"data are written as NAME=DATA, or DATA alone; found '{text}'")
+    return Asked(location=location, name=name)
 
 
 def show_found(found: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`topiarist shape`: cut a saved network by a method, to a budget, and say what it cost."""
+"""`topiarist shape`: give a saved network another shape by a method, to a budget, and say what it cost."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from topiarist.cli import shape_options as option
+from topiarist.cli import shape_surgeon
 from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Seed, Target, given_options
 from topiarist.cli.output import console, emit, print_rows, waiting
 
@@ -19,6 +20,7 @@ OF_METHOD = {
     "genetic": ("published", "penalty", "fitness", *SEARCH),
     "genetic-front": SEARCH,
     "magnitude": ("published", "sparsity", "bits", "units", "schedule", "scope", "score", "pattern"),
+    "surgeon": shape_surgeon.OPTIONS,
 }
 OPTION_OF = {
     "angle_degrees": "--angle",
@@ -63,6 +65,14 @@ def shape_command(
     scope: option.Scope = "layer",
     score: option.WeightScore = "magnitude",
     pattern: option.Pattern = None,
+    aim: option.Aim = None,
+    kind: option.Kind = None,
+    interval: option.Interval = None,
+    epochs: option.Epochs = None,
+    batch_size: option.BatchSize = None,
+    learning_rate: option.LearningRate = None,
+    workers: option.SideBySide = None,
+    recommend_only: option.RecommendOnly = False,
     size: option.Size = None,
     max_parameters: option.MaxParameters = None,
     max_macs: option.MaxMacs = None,
@@ -79,35 +89,50 @@ def shape_command(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Cut a trained network to the shape it needs, and save what comes out.
+    """Give a trained network the shape it needs, and save what comes out.
 
     Example: topiarist shape digits.safetensors digits --max-drop 0.01 --finetune 5 --out small.safetensors
 
     Without an angle, a fraction or a budget, distinctiveness removes only units that are constant or the same as
     another, and the network computes what it did. Magnitude trains the network while it prunes it; its budget is that
     of the packed file: topiarist shape scenes.safetensors clips.npz --method magnitude --budget 500kB --bits 8
+
+    The surgeon trains the network and makes it larger or smaller on the way. Beside the network it writes its record,
+    as .lineage.json and as figures, .tree.svg, .topology.svg and .curves.svg; after an interruption, the same command
+    with the same --out goes on: topiarist shape digits.safetensors digits --method surgeon --out grown.safetensors
     """
     from topiarist.cli.loading import load_network, task_for
     from topiarist.cli.train import check_out
     from topiarist.cli.train_options import named
-    from topiarist.methods import shape
+    from topiarist.methods import Surgeon, shape
     from topiarist.storage import save
 
     check_out(out)
     check_belonging(context, method)
-    with named(OPTION_OF):
+    if method == "surgeon":
+        shape_surgeon.check_surgeon(given_options(context), out)
+    with named(OPTION_OF | (shape_surgeon.OPTION_OF if method == "surgeon" else {})):
         chosen = make_method(context.params, given_options(context))
         budget = make_budget(context.params)
         retraining = make_retraining(context.params)
     network = load_network(model, into)
     start = None if early is None else load_network(early, into)
     samples = task_for(network, data, target=target, group=group)
-    with waiting(f"{method} on {model.name}"):
-        outcome = shape(network, samples, chosen, budget=budget, retraining=retraining, early=start, seed=seed)
+    if recommend_only:
+        shape_surgeon.show_recommendation(network, samples, model, seed=seed, as_json=as_json)
+        return
+    if isinstance(chosen, Surgeon):
+        outcome = shape_surgeon.operate(network, samples, chosen, budget=budget, seed=seed, out=out)
+    else:
+        with waiting(f"{method} on {model.name}"):
+            outcome = shape(network, samples, chosen, budget=budget, retraining=retraining, early=start, seed=seed)
+    result = {"model": str(model), "data": samples.name, "method": method, "seed": seed, **outcome.to_json()}
+    result["out"] = None if out is None else str(out)
     if out is not None:
         save(outcome.model, out, data=samples)
-    result = {"model": str(model), "data": samples.name, "method": method, "seed": seed, **outcome.to_json()}
-    emit({**result, "out": None if out is None else str(out)}, as_json=as_json, show=show_outcome)
+        if outcome.lineage is not None:
+            result["lineage_files"] = shape_surgeon.write_lineage(outcome.lineage, out)
+    emit(result, as_json=as_json, show=show_outcome)
 
 
 def check_belonging(context: typer.Context, method: str) -> None:
@@ -136,6 +161,8 @@ def make_method(given: Mapping[str, Any], named: Sequence[str]) -> "Method | Tra
     """Give the method with its settings; what was not named in the call is left to it where it decides otherwise."""
     from topiarist.methods import Distinctiveness, Genetic, GeneticFront
 
+    if given["method"] == "surgeon":
+        return shape_surgeon.make_surgeon(given, named)
     spaces = tuple(given["space"]) if given["space"] else None
     if given["method"] == "magnitude":
         return make_magnitude({name: given[name] for name in OF_METHOD["magnitude"] if name in named}, spaces)
@@ -212,7 +239,10 @@ def show_outcome(result: Mapping[str, Any]) -> None:
     for name, units in result["units"].items():
         table.add_row(f"units of {name}", str(units["before"]), str(units["after"]), "")
     console().print(table)
-    print_rows({"why": "\n".join(result["reasons"])} | ({"saved": result["out"]} if result["out"] else {}))
+    rows = {"why": "\n".join(result["reasons"])}
+    rows |= {"saved": result["out"]} if result["out"] else {}
+    rows |= {"lineage": "\n".join(result["lineage_files"].values())} if "lineage_files" in result else {}
+    print_rows(rows)
 
 
 def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:

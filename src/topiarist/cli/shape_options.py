@@ -1,4 +1,4 @@
-"""The options of `topiarist shape`, in panels: the method, the budget, training after the cut."""
+"""The options of `topiarist shape`, in panels: the methods, the budget, training after the cut."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -6,10 +6,12 @@ from typing import Annotated, Literal
 import typer
 
 DISTINCTIVENESS, GENETIC, MAGNITUDE = "Distinctiveness", "Genetic", "Magnitude: pruning while training"
+SURGEON = "Surgeon: training and changing on the way"
 BUDGET, AFTER = "The budget", "After the cut, or during it"
 
 Method = Annotated[
-    Literal["distinctiveness", "genetic", "genetic-front", "magnitude"], typer.Option("--method", help="What decides.")
+    Literal["distinctiveness", "genetic", "genetic-front", "magnitude", "surgeon"],
+    typer.Option("--method", help="What decides."),
 ]
 Published = Annotated[bool, typer.Option("--published", help="As the method's paper has it, to the letter.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Where to save the network (.safetensors).")]
@@ -94,6 +96,78 @@ WeightScore = Annotated[
 Pattern = Annotated[
     str | None,
     typer.Option("--pattern", metavar="N:M", rich_help_panel=MAGNITUDE, help="2:4 makes 2 of every 4 weights zero."),
+]
+
+Aim = Annotated[
+    str | None,
+    typer.Option(
+        "--aim",
+        metavar="AIM",
+        rich_help_panel=SURGEON,
+        help="better, balanced or smaller; or the accuracy that twice the parameters must bring, such as 0.003."
+        "  [default: balanced]",
+    ),
+]
+Kind = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        rich_help_panel=SURGEON,
+        help="A change to try, once a kind: renew, grow, widen, deepen, remove, fold, factorise."
+        "  [default: all but widen and deepen]",
+    ),
+]
+Interval = Annotated[
+    int | None,
+    typer.Option(
+        "--interval",
+        min=1,
+        metavar="EPOCHS",
+        rich_help_panel=SURGEON,
+        help="Between decisions.  [default: a 20th of the epochs; published 10]",
+    ),
+]
+Epochs = Annotated[
+    int | None,
+    typer.Option(
+        "--epochs",
+        min=1,
+        rich_help_panel=SURGEON,
+        help="Of the whole training.  [default: 50; published 100]",
+    ),
+]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        "--batch", "--batch-size", min=1, rich_help_panel=SURGEON, help="Samples a step of it.  [default: 16]"
+    ),
+]
+LearningRate = Annotated[
+    float | None,
+    typer.Option(
+        "--lr",
+        "--learning-rate",
+        rich_help_panel=SURGEON,
+        help="Initial rate of it.  [default: 0.001, falling by a cosine; published 0.005]",
+    ),
+]
+SideBySide = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=1,
+        rich_help_panel=SURGEON,
+        help="Processes that train what competes side by side; they change no result.  [default: 1]",
+    ),
+]
+RecommendOnly = Annotated[
+    bool,
+    typer.Option(
+        "--recommend-only",
+        rich_help_panel=SURGEON,
+        help="Print what the network and training samples say of its widths and its depth; change and write nothing.",
+    ),
 ]
 
 Size = Annotated[

@@ -1,6 +1,7 @@
 """What `topiarist train` does once its options are understood."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,10 +106,21 @@ def run_training(
     if phases:
         with epoch_bar(sum(phase.epochs for phase in phases), "training in phases") as on_epoch:
             return train_phases(model, data, phases, config, on_epoch=on_epoch)[-1]
-    checkpoint = None if out is None else out.with_name(f"{out.name}.checkpoint")
+    checkpoint = checkpoint_beside(out)
+    with going_on_from(checkpoint), epoch_bar(config.last_epoch, "training") as on_epoch:
+        return train(model, data, config, checkpoint=checkpoint, on_epoch=on_epoch)
+
+
+def checkpoint_beside(out: Path | None) -> Path | None:
+    """Name the checkpoint of what will be written; nothing is kept of what will not."""
+    return None if out is None else out.with_name(f"{out.name}.checkpoint")
+
+
+@contextmanager
+def going_on_from(checkpoint: Path | None) -> Iterator[None]:
+    """Say how to go on where Ctrl-C ends the block."""
     try:
-        with epoch_bar(config.last_epoch, "training") as on_epoch:
-            return train(model, data, config, checkpoint=checkpoint, on_epoch=on_epoch)
+        yield
     except KeyboardInterrupt:
         saved = checkpoint is not None and checkpoint.exists()
         hint = "run the same command again to go on" if saved else "nothing was written"

@@ -1,5 +1,6 @@
 """Writes what a reproduction found: tables, figures and a page."""
 
+import re
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -33,6 +34,16 @@ def failures_of(studies: Iterable[Results]) -> dict[str, Any]:
     """Give how many cells failed, and the folders of the studies where they did."""
     counts = {str(study.folder): int((study.cells["state"] == "failed").sum()) for study in studies}
     return {"failed": sum(counts.values()), "failed_in": [folder for folder, count in counts.items() if count]}
+
+
+def drawn_of(figures: Mapping[str, str], *names: str) -> tuple[str, ...]:
+    """Give the figures of these names that could be drawn."""
+    return tuple(figures[name] for name in names if name in figures)
+
+
+def file_stem(name: str) -> str:
+    """Give the name of a file for what has a name in words."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
 def versions() -> str:

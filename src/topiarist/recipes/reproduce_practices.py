@@ -1,6 +1,5 @@
 """Runs the study of the practices and writes its table, figures and page."""
 
-import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from topiarist.data import Data, load_data
 from topiarist.errors import TopiaristWarning
 from topiarist.files import write_atomically
-from topiarist.recipes.findings import failures_of, versions
+from topiarist.recipes.findings import failures_of, file_stem, versions
 from topiarist.recipes.practices import Plan, plan_practices
 from topiarist.recipes.practices_page import curves_of, findings_of, page_of, summary_of, table_of
 from topiarist.report import format_table
@@ -48,7 +47,7 @@ def write_findings(out: Path, plan: Plan, results: Results, facts: dict[str, str
     figures = out / "figures"
     figures.mkdir(exist_ok=True)
     for name, svg in curves.items():
-        write_atomically(figures / f"{re.sub(r'[^a-z0-9]+', '-', name.lower())}.svg", svg.encode())
+        write_atomically(figures / f"{file_stem(name)}.svg", svg.encode())
     write_atomically(out / "table.csv", format_table(table, "csv"))
     write_atomically(out / "index.html", page_of(findings, curves, facts).encode())
     return {

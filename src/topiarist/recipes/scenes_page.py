@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pandas
 
+from topiarist.recipes.findings import drawn_of
 from topiarist.recipes.scenes_judging import FEW_BITS, PRICE_POINTS
 from topiarist.recipes.scenes_paper import BUDGET_KB, TABLE_2_P
 from topiarist.recipes.scenes_tables import front_points
@@ -103,11 +104,6 @@ def sections_of(found: Found, figures: Mapping[str, str]) -> list[Section]:
         if name in tables and len(tables[name]):
             sections.append(Section(title=title, text=text, tables=(table_of(tables[name], "Macro accuracy"),)))
     return sections
-
-
-def drawn_of(figures: Mapping[str, str], *names: str) -> tuple[str, ...]:
-    """Give the figures of these names that could be drawn."""
-    return tuple(figures[name] for name in names if name in figures)
 
 
 def models_of(table: Frame) -> tuple[Table, ...]:

@@ -8,7 +8,7 @@ from topiarist.data import Data
 from topiarist.measurement import Budget
 from topiarist.methods import Distinctiveness, Rewinding
 from topiarist.methods.jobs import make_job
-from topiarist.methods.shaping import Shaping, cut_together
+from topiarist.methods.shaping import Shaped, Shaping, cut_together
 from topiarist.study.declaration import Cell
 from topiarist.study.treatments import Cut, NoTreatment, Treatment
 from topiarist.training import History
@@ -56,7 +56,13 @@ def treat(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -
         for cell, (model, data, _) in zip(cells, networks, strict=True)
     ]
     shaping.check(jobs)
-    return [(shaped.model, sum(map(len, shaped.histories))) for shaped in cut_together(jobs, shaping)]
+    return [(shaped.model, epochs_of(shaped)) for shaped in cut_together(jobs, shaping)]
+
+
+def epochs_of(shaped: Shaped) -> int:
+    """Count the epochs for which a network was trained again, those of an evolution included."""
+    evolution = 0 if shaped.lineage is None else shaped.lineage["epochs"]
+    return sum(map(len, shaped.histories), evolution)
 
 
 def shaping_of(cell: Cell) -> Shaping:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from topiarist.errors import SettingsError
 from topiarist.measurement import Budget
-from topiarist.methods import Distinctiveness, Genetic, GeneticFront, Magnitude
+from topiarist.methods import Distinctiveness, Genetic, GeneticFront, Magnitude, Surgeon
 from topiarist.methods.retraining import Retraining
 from topiarist.settings import Settings
 
@@ -56,8 +56,32 @@ class ByMagnitude(Magnitude, Treatment):
     name: Literal["magnitude"]
 
 
+class BySurgeon(Surgeon, Treatment):
+    """The surgeon with all its settings; a table of its `training` changes what it names, and the rest stays."""
+
+    name: Literal["surgeon"]
+
+    @field_validator("training", mode="before")
+    @classmethod
+    def _the_rest_stays(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        if "seed" in value:
+            raise ValueError("the seed of a training follows from the cell: use the study's seeds")
+        return {**Surgeon(published=info.data.get("published", False)).course.model_dump(), **value}
+
+    @model_validator(mode="after")
+    def _what_belongs_to_the_study(self) -> "BySurgeon":
+        if self.retraining is not None:
+            raise ValueError("the surgeon trains by its own settings: give training in the place of retraining")
+        if self.workers > 1:
+            raise ValueError("workers belong to the run of a study, not to the surgeon in it")
+        return self
+
+
 AnyTreatment = Annotated[
-    NoTreatment | Cut | ByDistinctiveness | ByGenetic | ByGeneticFront | ByMagnitude, Field(discriminator="name")
+    NoTreatment | Cut | ByDistinctiveness | ByGenetic | ByGeneticFront | ByMagnitude | BySurgeon,
+    Field(discriminator="name"),
 ]
 KINDS: Mapping[str, type[Settings]] = {
     "none": NoTreatment,
@@ -66,6 +90,7 @@ KINDS: Mapping[str, type[Settings]] = {
     "genetic": ByGenetic,
     "genetic-front": ByGeneticFront,
     "magnitude": ByMagnitude,
+    "surgeon": BySurgeon,
 }
 
 

@@ -1,7 +1,6 @@
 """Edits worth trying, from what a network's activations, gradients and weights tell."""
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
@@ -10,7 +9,6 @@ from topiarist.measurement import Budget
 from topiarist.measurement.budget import footprint
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.theatre import Candidate, Theatre
-from topiarist.surgery.allotment import Losses
 from topiarist.surgery.costs import Costs
 from topiarist.surgery.edits import DeepenNetwork, Edit, GrowSpace, RemoveUnits, WidenSpace
 from topiarist.surgery.readings import evidence_from
@@ -19,12 +17,13 @@ from topiarist.surgery.selection import eliminate
 
 Kind = Literal["renew", "grow", "widen", "deepen", "remove", "fold", "factorise"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-REDUCING: tuple[Kind, ...] = ("remove", "fold", "factorise")
+GROWING: tuple[Kind, ...] = ("grow", "widen", "deepen")
+LATE: tuple[Kind, ...] = ("remove", "factorise")
 FULL = 0.5  # of its directions: a space that uses more has no room left
-MANY = 0.1  # of the units of a space: so many dead ones are worth a renewal
-TIMES = (4, 2)  # as many units as before, that growth gives
-SHARES = (0.5, 0.75)  # of the parameters, that a removal leaves
-HOPELESS = 0.5  # of what readers need: an edit that loses more is not tried
+MANY = 0.25  # of the units of a space: so many dead ones are worth a renewal
+ROOM = 4  # times as many units as directions that are used, after growth; trained wide layers have three
+WORTH = 0.1  # of the parameters: an edit that saves less is not tried
+LITTLE = 0.01  # of the variance or of the squared singular values: an edit that loses more is not tried
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,8 @@ class Proposals:
     branch: Branch
     advice: Recommendation
     decision: int
+    kinds: Sequence[Kind]
+    tolerance: float
     narrow: bool
 
     @cached_property
@@ -56,18 +57,16 @@ class Proposals:
         yield from made[kind]()
 
     def grown(self) -> Iterator[Candidate]:
-        """Multiply the spaces that are full, by fresh units, also in the place of dead ones."""
-        full = self.full()
-        dead = {name: units for name in full if (units := self.advice.health(name).dead)}
-        for times in TIMES if full else ():
-            more = {name: (times - 1) * self.advice.spaces[name] + len(dead.get(name, ())) for name in full}
+        """Give the spaces that are full more room, by fresh units, also in the place of dead ones."""
+        if full := self.full():
+            dead, more = self.dead(), self.more(full)
+            more |= {name: more.get(name, 0) + len(units) for name, units in dead.items()}
             yield self._candidate("grow", (*self._fresh("grow", more), *without(dead)), said_of(full))
 
     def widened(self) -> Iterator[Candidate]:
-        """Multiply the spaces that are full, by copies that can diverge."""
-        full = self.full()
-        for times in TIMES if full else ():
-            more = {name: (times - 1) * self.advice.spaces[name] for name in full}
+        """Give the spaces that are full more room, by copies that can diverge."""
+        if full := self.full():
+            more = self.more(full)
             edits = tuple(WidenSpace(space=name, by=by, seed=self._seed("widen", name)) for name, by in more.items())
             yield self._candidate("widen", edits, said_of(full))
 
@@ -77,19 +76,29 @@ class Proposals:
         used = {name: self.used(name) for name in self.advice.spaces}
         return {name: share for name, share in used.items() if share >= FULL}
 
+    def more(self, full: Iterable[str]) -> dict[str, int]:
+        """Give how many units full spaces are to have on top: some times as many in all as directions are used."""
+        spaces = self.advice.spaces
+        return {
+            name: max(1, round(ROOM * self.advice.activations(name).effective_rank) - spaces[name]) for name in full
+        }
+
     def used(self, space: str) -> float:
         """Give the share of its directions that a space uses, 0 where no unit lives."""
         living = self.advice.spaces[space] - len(self.advice.health(space).dead)
         return self.advice.activations(space).effective_rank / living if living else 0.0
 
+    def dead(self) -> dict[str, tuple[int, ...]]:
+        """Give the dead units of the spaces that have some."""
+        return {name: units for name in self.advice.spaces if (units := self.advice.health(name).dead)}
+
     def renewed(self) -> Iterator[Candidate]:
-        """Put fresh units in the place of dead ones."""
-        dead = {name: self.advice.health(name).dead for name in self.advice.spaces}
-        if any(len(units) >= MANY * self.advice.spaces[name] for name, units in dead.items()):
-            dead = {name: units for name, units in dead.items() if units}
+        """Put fresh units in the place of dead ones, where there are many; where a space is full, growth does it."""
+        dead = self.dead()
+        many = any(len(units) >= MANY * self.advice.spaces[name] for name, units in dead.items())
+        if many and not ("grow" in self.kinds and self.full()):
             edits = self._fresh("renew", {name: len(units) for name, units in dead.items()})
-            count = sum(map(len, dead.values()))
-            yield self._candidate("renew", (*edits, *without(dead)), f"{count} dead")
+            yield self._candidate("renew", (*edits, *without(dead)), f"{sum(map(len, dead.values()))} dead")
 
     def deepened(self) -> Iterator[Candidate]:
         """Add a layer after the last of the hidden layers, where width is not what is missing."""
@@ -97,48 +106,48 @@ class Proposals:
             yield self._candidate("deepen", (DeepenNetwork(after=name),), "no space is full")
 
     def removed(self) -> Iterator[Candidate]:
-        """Remove units where least is lost for each parameter, to fixed shares of the parameters."""
-        advice = self.advice
+        """Remove the units without which the readers of a space, refitted, miss next to nothing."""
+        kept = {name: self.needed(name) for name in self.advice.spaces}
+        narrower = {name: units for name, units in kept.items() if len(units) < self.advice.spaces[name]}
+        parameters = self.costs.parameters({name: len(units) for name, units in kept.items()})
+        if narrower and parameters <= (1 - WORTH) * self.advice.parameters:
+            removed = {
+                name: tuple(sorted(set(range(self.advice.spaces[name])) - units)) for name, units in narrower.items()
+            }
+            reason = f"readers lose at most {100 * self.tolerance:g} % of what they need"
+            yield self._candidate("remove", (RemoveUnits(units=removed, refit=True),), reason)
+
+    def needed(self, space: str) -> set[int]:
+        """Give the fewest units of a space whose readers lose no more than is tolerated."""
+        advice, width = self.advice, self.advice.spaces[space]
         advice.read(advice.spaces)
-        evidence = {name: evidence_from(advice.model, advice.found, advice.readings(name)) for name in advice.spaces}
-        lost = {
-            name: [0.0] * (width + 1)
-            if (known := evidence[name]) is None or known.total <= 0
-            else (eliminate(known, 0)[1] / known.total).tolist()
-            for name, width in advice.spaces.items()
-        }
-        losses = Losses(self.costs, lost)
-        for share in SHARES:
-            limit = max(math.ceil(share * advice.parameters), losses.fewest("parameters"))
-            widths = losses.within(parameters=limit)
-            narrower = {name: width for name, width in widths.items() if width < advice.spaces[name]}
-            if not narrower:
-                continue
-            units = {}
-            for name, width in narrower.items():
-                known = evidence[name]
-                kept = range(width) if known is None else eliminate(known, width)[0]
-                units[name] = tuple(sorted(set(range(advice.spaces[name])) - set(kept)))
-            worst = max(lost[name][width] for name, width in narrower.items())
-            if worst < HOPELESS:
-                reason = f"at most {100 * worst:.1f} % of what readers need is lost"
-                yield self._candidate("remove", (RemoveUnits(units=units, refit=True),), reason)
+        known = evidence_from(advice.model, advice.found, advice.readings(space))
+        if known is None or known.total <= 0:
+            return {0}
+        lost = (eliminate(known, 0)[1] / known.total).tolist()
+        fewest = next(units for units in range(1, width + 1) if units == width or lost[units] <= self.tolerance)
+        return set(eliminate(known, fewest)[0])
 
     def folded(self) -> Iterator[Candidate]:
-        """Fold the hidden layer into the next where least is lost."""
-        found = [folding for name in self.advice.scores if (folding := self.advice.folding(name)) is not None]
+        """Fold the hidden layer into the next where least is lost, where width is not what is missing; one stays."""
+        hidden = self.advice.scores if len(self.advice.scores) > 1 and not self.full() else ()
+        found = [folding for name in hidden if (folding := self.advice.folding(name)) is not None]
         for folding in sorted(found, key=lambda each: each.lost)[:1]:
-            if folding.lost < HOPELESS and folding.parameters < self.advice.parameters:
-                reason = f"{100 * folding.lost:.0f} % of the variance of '{folding.into}' is lost"
+            if folding.lost < LITTLE and folding.parameters < self.advice.parameters:
+                reason = f"{100 * folding.lost:.1f} % of the variance of '{folding.into}' is lost"
                 yield self._candidate("fold", (folding.edit,), reason)
 
     def factorised(self) -> Iterator[Candidate]:
         """Factorise the layer where most parameters are saved."""
-        found = [each for name in self.advice.layers for each in self.advice.factorisings(name)]
+        found = [
+            each
+            for name in self.advice.layers
+            for each in self.advice.factorisings(name)
+            if each.lost < LITTLE and each.parameters <= (1 - WORTH) * self.advice.parameters
+        ]
         for each in sorted(found, key=lambda each: each.parameters)[:1]:
-            if each.parameters < 0.9 * self.advice.parameters:
-                reason = f"{100 * each.lost:.0f} % of the squared singular values are lost"
-                yield self._candidate("factorise", (each.edit,), reason)
+            reason = f"{100 * each.lost:.1f} % of the squared singular values are lost"
+            yield self._candidate("factorise", (each.edit,), reason)
 
     def _fresh(self, kind: Kind, units: Mapping[str, int]) -> tuple[Edit, ...]:
         return tuple(GrowSpace(space=name, by=by, seed=self._seed(kind, name)) for name, by in units.items())

@@ -8,33 +8,33 @@ its training; what the others cost is kept within a share of the whole.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from topiarist.measurement import Budget
 from topiarist.methods.surgeon.branches import Branch
-from topiarist.methods.surgeon.proposals import REDUCING, Kind, Proposals, fits
+from topiarist.methods.surgeon.proposals import GROWING, LATE, Kind, Proposals, fits
 from topiarist.methods.surgeon.scoring import clearly_worse, priced_score
 from topiarist.methods.surgeon.theatre import Candidate, Theatre
 from topiarist.surgery.recommendation import recommend
 from topiarist.surgery.trials import Samples
 
-RUNGS: dict["Phase", tuple[float, ...]] = {  # parts of a race, after each of which some leave it
-    "growth": (1.0,),  # fresh units need time to show
-    "reduction": (1 / 3, 2 / 3),
+LOOKS: dict["Phase", tuple[float, ...]] = {  # how much of a race is run when those that are clearly worse leave it
+    "early": (1 / 3, 1.0),
+    "late": (0.0,),  # what no one needs is not missed: nothing has to recover
 }
 LEAST, MOST = 100, 0.1  # steps of a race where an epoch has fewer, as long as they are this share of the training
-FINALISTS = 2  # that go on after the first rung
-GROWTH_ENDS, REDUCTION_ENDS = 0.3, 0.6  # of the training
+SPANS: dict["Phase", tuple[float, float]] = {"early": (0.0, 0.3), "late": (0.5, 0.7)}  # of the training
 
-Phase = Literal["growth", "reduction"]
+Phase = Literal["early", "late"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
 Topology = tuple[tuple[str, int], ...]
 
 
 @dataclass(kw_only=True)
 class Racing:
-    """The way of one network: first it may grow, then it may become smaller, and at last it is only trained.
+    """The way of one network: early it may grow or lose layers, late it may lose what no one needs, then it is trained.
 
-    `allowance` is how many steps those that lose may take in all; a phase ends early after `patience` decisions that
+    `allowance` is how many steps those that lose may take in all; a phase is closed after `patience` decisions that
     changed nothing, or where the topology oscillates. A network that grew is not made smaller again.
     """
 
@@ -68,67 +68,75 @@ class Racing:
         phase = self.phase(branch)
         if phase is None:
             return [self._trained_until(branch, self.theatre.last_step)]
+        begin, end = self.span(phase)
         if not self.due(phase):
             self.closed.setdefault(phase, "no kind of change is asked for")
-        if phase in self.closed:
+        if branch.steps < begin or phase in self.closed:
             self.quiet = 0
-            return [self._trained_until(branch, self.end_of(phase))]
+            return [self._trained_until(branch, end if phase in self.closed else begin)]
         winner = self.race(branch, number, phase)
         next_decision = branch.steps + max(self.interval * self.theatre.per_epoch, 2 * self.length)
         return [self._trained_until(winner, next_decision)]
 
     def phase(self, branch: Branch) -> Phase | None:
-        """Say what may happen to a branch now."""
-        return next((phase for phase in ("growth", "reduction") if branch.steps < self.end_of(phase)), None)
+        """Say what may happen to a branch now or next."""
+        return next((phase for phase in PHASES if branch.steps < self.span(phase)[1]), None)
 
-    def end_of(self, phase: Phase) -> int:
-        """Give the step at which a phase ends, at the end of an epoch."""
-        share = GROWTH_ENDS if phase == "growth" else REDUCTION_ENDS
-        return round(share * self.theatre.course.config.epochs) * self.theatre.per_epoch
+    def span(self, phase: Phase) -> tuple[int, int]:
+        """Give the steps at which a phase begins and ends, each at the end of an epoch."""
+        begin, end = (round(share * self.theatre.course.config.epochs) for share in SPANS[phase])
+        return begin * self.theatre.per_epoch, end * self.theatre.per_epoch
 
     def due(self, phase: Phase) -> list[Kind]:
         """Give the kinds of change of a phase that are asked for."""
-        return [kind for kind in self.kinds if (kind in REDUCING) == (phase == "reduction")]
+        return [kind for kind in self.kinds if (kind in LATE) == (phase == "late")]
 
     def race(self, branch: Branch, number: int, phase: Phase) -> Branch:
         """Train a branch and edits of it side by side, and give the one that is worth most."""
         theatre = self.theatre
-        operated = [theatre.operate(candidate, number) for candidate in self.candidates(branch, number, phase)]
-        runners = [each for each in operated if each is not None and fits(each, theatre, self.budget)]
-        tried = runners
-        for rung, share in enumerate(RUNGS[phase]):
-            steps = min(max(1, round(share * self.length)), theatre.last_step - runners[0].steps)
-            runners = theatre.train(runners, steps)
+        tried = runners = self.entered(branch, number, phase)
+        for look in LOOKS[phase]:
+            target = min(branch.steps + round(look * self.length), theatre.last_step)
+            self.spent += (len(runners) - 1) * (target - runners[0].steps)
+            runners = theatre.train(runners, target - runners[0].steps)
             for each in runners:
                 theatre.note(each, self.score(each))
-            self.spent += (len(runners) - 1) * steps
-            runners = self.left(runners, 1 if rung == len(RUNGS[phase]) - 1 else FINALISTS)
-            if len(runners) == 1:
-                break
-        (winner,) = runners
+            runners = self.unbeaten(runners, look or 1.0)
+        winner = self.winner(runners)
         theatre.settle([branch], "kept")
         node = theatre.lineage.nodes[winner.node]
-        theatre.decide(number=number, draw=0, tried=tried, kept=runners, reason=f"{node.edit} ({node.reason})")
+        theatre.decide(number=number, draw=0, tried=tried, kept=[winner], reason=f"{node.edit} ({node.reason})")
         self._remember(winner, phase)
         return winner
 
-    def left(self, runners: Sequence[Branch], most: int) -> list[Branch]:
-        """Give those that stay in the race: not clearly worse than the leading one, and at most so many."""
-        ranked = sorted(runners, key=self.score, reverse=True)
-        leader = ranked[0]
-        staying = []
-        for place, each in enumerate(ranked):
+    def entered(self, branch: Branch, number: int, phase: Phase) -> list[Branch]:
+        """Give a branch as it is and those that edits make of it, as far as the network and the budget allow them."""
+        same, *edited = self.candidates(branch, number, phase)
+        operated = [self.theatre.operate(candidate, number) for candidate in (same, *edited)]
+        first, *others = [each for each in operated if each is not None]
+        return [first, *(each for each in others if fits(each, self.theatre, self.budget))]
+
+    def unbeaten(self, runners: Sequence[Branch], look: float) -> list[Branch]:
+        """Give those that are not clearly worse than the leading one, which comes first; early looks take more."""
+        leader, *others = sorted(runners, key=self.score, reverse=True)
+        left = [leader]
+        for each in others:
             handicap = self.score(each) - each.value - (self.score(leader) - leader.value)
-            behind = f"{100 * (self.score(leader) - self.score(each)):.2f} points behind"
-            if math.isnan(each.value) and each is not leader:
+            if math.isnan(each.value):
                 self._leave(each, "it diverged")
-            elif each is not leader and clearly_worse(each.chances, leader.chances, handicap):
-                self._leave(each, f"clearly worse: {behind}")
-            elif place >= most:
-                self._leave(each, behind)
+            elif clearly_worse(each.chances, leader.chances, handicap, look):
+                self._leave(each, f"clearly worse: {self._behind(each, leader)}")
             else:
-                staying.append(each)
-        return staying
+                left.append(each)
+        return left
+
+    def winner(self, runners: Sequence[Branch]) -> Branch:
+        """Give the smallest of those that are not clearly worse: the benefit of the doubt is its."""
+        chosen = min(runners, key=lambda each: each.parameters)
+        for each in runners:
+            if each is not chosen:
+                self._leave(each, "not smaller, and not clearly better")
+        return chosen
 
     def candidates(self, branch: Branch, number: int, phase: Phase) -> Iterator[Candidate]:
         """Give the branch as it is, and the best edit of each kind, as far as the allowance goes."""
@@ -142,7 +150,9 @@ class Racing:
             seed=theatre.seed("fresh units", number),
             found=theatre.anatomy_of(branch),
         )
-        proposals = Proposals(theatre, branch, advice, number, narrow=self.quiet > 0)
+        proposals = Proposals(
+            theatre, branch, advice, number, self.kinds, tolerance=self.price / 4, narrow=self.quiet > 0
+        )
         for kind in self.due(phase):
             for candidate in proposals.of(kind):
                 room -= self.length
@@ -171,6 +181,9 @@ class Racing:
         self.theatre.note(trained, self.score(trained))
         return trained
 
+    def _behind(self, branch: Branch, leader: Branch) -> str:
+        return f"{100 * (self.score(leader) - self.score(branch)):.2f} points behind"
+
     def _leave(self, branch: Branch, reason: str) -> None:
         known = self.theatre.lineage.nodes[branch.node].reason
         self.theatre.settle([branch], "dropped", f"{known}; {reason}")
@@ -185,9 +198,9 @@ class Racing:
         elif changed and node.widths in self.seen:
             self.closed[phase] = "the topology oscillates"
         elif self.spent >= self.allowance:
-            self.closed = dict.fromkeys(("growth", "reduction"), "the allowance for trials is used up")
-        if changed and phase == "growth":
-            self.closed["reduction"] = "the network grew: what was added is not taken away"
+            self.closed = dict.fromkeys(PHASES, "the allowance for trials is used up")
+        if node.kind in GROWING:
+            self.closed["late"] = "the network grew: what was added is not taken away"
         self.seen.append(node.widths)
 
     def _topology(self, branch: Branch) -> Topology:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 Aim = Literal["better", "balanced", "smaller"]
-PRICES: dict[Aim, float] = {"better": 0.0005, "balanced": 0.003, "smaller": 0.015}
+PRICES: dict[Aim, float] = {"better": 0.0002, "balanced": 0.001, "smaller": 0.01}
 CLEAR = 2.0  # standard errors
 AIMS = get_args(Aim)
 
@@ -31,14 +31,15 @@ def priced_score(value: float, parameters: int, *, start: int, price: float) -> 
     return value - price * math.log2(parameters / start)
 
 
-def clearly_worse(chances: Tensor, leading: Tensor, handicap: float) -> bool:
+def clearly_worse(chances: Tensor, leading: Tensor, handicap: float, look: float = 1.0) -> bool:
     """Say whether a network is worse than the leading one beyond the doubt that its held-out samples leave.
 
     `chances` are those that each network gives to the true class of each sample; `handicap` is what the size of the
-    leading one costs more. The samples are the same, so their differences count.
+    leading one costs more. The samples are the same, so their differences count. At a look after a share of the race,
+    it takes more to be clear, by the root of that share (O'Brien and Fleming, 1979).
     """
     differences = (leading - chances).double() - handicap
     if len(differences) < 2:
         return False
-    error = float(differences.std()) / math.sqrt(len(differences))
+    error = float(differences.std()) / math.sqrt(len(differences) * look)
     return float(differences.mean()) > CLEAR * error and bool(torch.isfinite(differences).all())

@@ -32,7 +32,7 @@ from topiarist.training.tasks import check_task, fingerprint
 PAPER = TrainConfig(epochs=100, batch_size=16, learning_rate=0.005, optimizer="sgd")
 OURS = TrainConfig(epochs=50, batch_size=16, schedule="cosine")
 PAPER_INTERVAL, DECISIONS = 10, 20  # epochs between decisions of the paper; decisions in a training of ours
-LOOKED_AT = 512  # labelled samples, to see what an edit promises
+LOOKED_AT = 2048  # labelled samples, to see what an edit promises
 USUAL: tuple[Kind, ...] = ("renew", "grow", "remove", "fold", "factorise")
 
 

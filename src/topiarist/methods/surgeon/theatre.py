@@ -9,7 +9,7 @@ from torch import Tensor
 
 from topiarist.errors import ModelError, TopiaristError
 from topiarist.methods.jobs import Job
-from topiarist.methods.surgeon.branches import Branch, Course, Practice, operated, practise
+from topiarist.methods.surgeon.branches import Branch, Course, Practice, judged, operated, practise
 from topiarist.methods.surgeon.lineage import Decision, Fate, Lineage
 from topiarist.models.evaluation import count_parameters
 from topiarist.parallel import Pool
@@ -112,7 +112,9 @@ class Theatre:
         )
 
     def train(self, branches: Sequence[Branch], steps: int, *, counted: bool = True) -> list[Branch]:
-        """Train branches side by side, each by the same batches."""
+        """Train branches side by side, each by the same batches; without steps, they are only judged."""
+        if not steps:
+            return [judged(branch, self.course.data) for branch in branches]
         return self.practise([Practice(branch=branch, steps=steps, counted=counted) for branch in branches])
 
     def practise(self, tasks: Sequence[Practice]) -> list[Branch]:

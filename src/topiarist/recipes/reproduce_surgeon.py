@@ -1,0 +1,114 @@
+"""Runs the comparison of the Surgeon with plain training and writes its tables, figures and page."""
+
+import os
+import warnings
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from topiarist.errors import TopiaristWarning
+from topiarist.parallel import check_workers
+from topiarist.recipes.findings import versions, write_findings
+from topiarist.recipes.surgeon import FULL, Run, Scope, runs_of
+from topiarist.recipes.surgeon_data import Asked, DataSet, read_data_sets
+from topiarist.recipes.surgeon_page import Found, figures_of, page_of, summary_of
+from topiarist.recipes.surgeon_runs import OnRun, Ran, Samples, run_all
+from topiarist.recipes.surgeon_tables import runs_table, table_3, typical
+
+RUNS = "runs"
+
+
+def reproduce_surgeon(
+    out: Path,
+    *,
+    data: Sequence[Asked] = (),
+    scope: Scope = FULL,
+    seed: int = 0,
+    workers: int | None = 1,
+    cluster: str | None = None,
+    on_run: OnRun | None = None,
+) -> dict[str, Any]:
+    """Reproduce the paper's Table 3, and add ours; the same call after an interruption goes on.
+
+    Without `data`, digits stand in for them. `scope` says how much is run; a larger one, in the same folder, uses what
+    is there. Writes `index.html`, `tables/`, `figures/` and, in `runs/`, a record of each run. `on_run` hears how much
+    is done of how much. Without a number of workers there is one a core.
+    """
+    count = len(os.sched_getaffinity(0)) if workers is None else workers
+    check_workers(count)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TopiaristWarning)  # the page says it
+        data_sets = read_data_sets(data)
+        runs = runs_of(scope, [each.name for each in data_sets], seed=seed)
+        samples = Samples({each.name: each.source for each in data_sets})
+        check_data(runs, samples)
+        ran = run_all(runs, samples, out / RUNS, workers=count, cluster=cluster, on_run=on_run)
+    found = gather(ran, scope, data_sets, stand_in=not data)
+    return write_found(out, found, facts_of(runs, scope, ran), failed=len(ran.failures))
+
+
+def check_data(runs: Sequence[Run], samples: Samples) -> None:
+    """Refuse data that no run could work with, before the first."""
+    for run in {run.data: run for run in runs}.values():
+        samples.of(run)
+
+
+def gather(ran: Ran, scope: Scope, data_sets: Sequence[DataSet], *, stand_in: bool) -> Found:
+    """Bring what was found into tables; of each topology and setting, one evolution on the first data set is shown."""
+    chosen = (typical(ran.records, data_sets[0].name, *each) for each in product(scope.topologies, scope.settings))
+    return Found(
+        table=table_3(ran.records, scope, data_sets),
+        runs=runs_table(ran.records),
+        evolutions=[record for record in chosen if record is not None],
+        stand_in=stand_in,
+        notes=(*(note for each in data_sets for note in each.notes), *failure_notes(ran)),
+    )
+
+
+def failure_notes(ran: Ran) -> tuple[str, ...]:
+    """Say how many runs failed, and why."""
+    if not ran.failures:
+        return ()
+    total = len(ran.records) + len(ran.failures)
+    reasons = "; ".join(dict.fromkeys(ran.failures.values()))
+    return (f"{len(ran.failures)} of {total} runs failed, and the same command tries them again: {reasons}",)
+
+
+def write_found(out: Path, found: Found, facts: dict[str, str], *, failed: int) -> dict[str, Any]:
+    """Write what was found, and say where."""
+    figures, table = figures_of(found), found.table
+    return {
+        **write_findings(out, {"table3": table, "runs": found.runs}, figures, page_of(found, figures, facts)),
+        "stand_in": found.stand_in,
+        "summary": summary_of(found),
+        "failed": failed,
+        "failed_in": [],
+        "notes": list(found.notes),
+        "rows": table.astype(object).where(table.notna(), None).to_dict("records"),
+    }
+
+
+def facts_of(runs: Sequence[Run], scope: Scope, ran: Ran) -> dict[str, str]:
+    """Say how the figures came about, so that they can be made again."""
+    sizes = {
+        record["data"]: f"{record['data']}: {record['train_samples']:,} to train on, {record['validation_samples']:,}"
+        f" to choose by, {record['test_samples']:,} to test"
+        for record in ran.records
+    }
+    trainings = {}
+    for run in runs:
+        course = run.method.course
+        trainings[run.setting] = (
+            f"{run.setting}: {course.epochs} epochs, batch {course.batch_size}, {course.optimizer}"
+            f" {course.learning_rate:g}, {course.schedule.name} rate"
+        )
+    return {
+        "Data": "; ".join(sizes.values()),
+        "Repeats": f"{scope.seeds} seed(s), from {min(run.seed for run in runs)}",
+        "Training": "; ".join(trainings.values()),
+        "Runs": str(len(runs)),
+        "Paper": "Schiessler, Aydin, Linka and Cyron, Neural network surgery: Combining training with topology"
+        " optimization, 2021",
+        "Versions": versions(),
+    }

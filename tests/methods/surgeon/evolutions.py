@@ -1,0 +1,129 @@
+"""Tiny evolutions: some handwritten digits, networks that learn them, and what happened to all branches."""
+
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from topiarist import Data, TrainConfig, load_data, models
+from topiarist.data import AnyPart, Part
+from topiarist.methods import Outcome
+from topiarist.methods.jobs import make_job
+from topiarist.methods.surgeon import Surgeon
+from topiarist.methods.surgeon.branches import Course, Practice
+from topiarist.methods.surgeon.lineage import Decision, Lineage, Node
+from topiarist.methods.surgeon.theatre import Theatre
+from topiarist.parallel import Finished, InProcess
+from topiarist.randomness import generator
+
+State = dict[str, Tensor]
+
+
+@cache
+def digits(train: int = 240, validation: int = 60, test: int = 100, *, images: bool = False) -> Data:
+    """Give some of the digits, as rows of 64 numbers or as images."""
+    data = load_data("digits")
+    shape = (1, 8, 8) if images else (64,)
+    parts: dict[str, Any] = {
+        "train": first(data.train, train, shape),
+        "validation": first(data.validation, validation, shape),
+        "test": first(data.test, test, shape),
+    }
+    return replace(data, input_shape=shape, **parts)
+
+
+def first(part: AnyPart, count: int, shape: tuple[int, ...]) -> Part:
+    """Give the first samples of a part."""
+    assert isinstance(part, Part)
+    return Part(part.x[:count].reshape(-1, *shape), part.y[:count])
+
+
+def network(*hidden: int, seed: int = 0, activation: str = "relu") -> Any:
+    """Give a multilayer perceptron for digits; its type is that of no module, so that its layers can be named."""
+    return models.mlp([64, *hidden, 10], activation, generator=generator(seed, "weights"))
+
+
+def unstackable(*hidden: int, seed: int = 0) -> Any:
+    """Give one with activations that networks of a stack do not have."""
+    layers = OrderedDict(network(*hidden, seed=seed).named_children())
+    return nn.Sequential(OrderedDict((name, replaced(layer)) for name, layer in layers.items()))
+
+
+def replaced(layer: nn.Module) -> nn.Module:
+    """Give another activation for a ReLU."""
+    return nn.Hardswish() if isinstance(layer, nn.ReLU) else layer
+
+
+def as_published(epochs: int = 4, *, interval: int = 1, **training: Any) -> Surgeon:
+    """Give the paper's algorithm with a short training."""
+    settings = {"epochs": epochs, "batch_size": 16, "learning_rate": 0.05, "optimizer": "sgd", **training}
+    return Surgeon(published=True, training=TrainConfig(**settings), interval=interval)
+
+
+def as_ours(epochs: int = 10, *, batch_size: int = 16, learning_rate: float = 0.003, **settings: Any) -> Surgeon:
+    """Give the default way with a short training."""
+    training = TrainConfig(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, schedule="cosine")
+    return Surgeon(training=training, **settings)
+
+
+class Watched(InProcess):
+    """Runs tasks here, and keeps them in mind."""
+
+    def __init__(self, shared: Any) -> None:
+        super().__init__(shared)
+        self.tasks: list[Practice] = []
+
+    def run(self, function: Any, tasks: Sequence[Any]) -> Iterator[Finished]:
+        self.tasks += tasks
+        yield from super().run(function, tasks)
+
+
+def theatre_for(model: nn.Module, data: Data, config: TrainConfig, *, seed: int = 0) -> tuple[Theatre, Watched]:
+    """Give a theatre as the surgeon has it, and the pool that trains its branches."""
+    course = Course(data, config.model_copy(update={"seed": seed}))
+    pool = Watched(course)
+    job = make_job(model, data, Surgeon(published=True), seed=seed)
+    return Theatre(job=job, course=course, pool=pool, lineage=Lineage(config.epochs)), pool
+
+
+def lineage_of(outcome: Outcome) -> Lineage:
+    """Read the record of an evolution."""
+    assert outcome.lineage is not None
+    return Lineage.from_record(dict(outcome.lineage))
+
+
+def best_of(lineage: Lineage) -> Node:
+    """Give the only network that came out best."""
+    (best,) = [node for node in lineage.nodes if node.fate == "best"]
+    return best
+
+
+def cycles(lineage: Lineage) -> list[list[Decision]]:
+    """Give the decisions of each cycle, one a draw."""
+    numbers = sorted({decision.number for decision in lineage.decisions})
+    return [[decision for decision in lineage.decisions if decision.number == number] for number in numbers]
+
+
+def part_of(data: Data, name: str) -> Part:
+    """Give a part in memory."""
+    part = getattr(data, name)
+    assert isinstance(part, Part)
+    return part
+
+
+def same_weights(one: nn.Module, other: nn.Module) -> bool:
+    """Say whether two networks have the same tensors to the bit."""
+    mine, theirs = one.state_dict(), other.state_dict()
+    return list(mine) == list(theirs) and all(torch.equal(value, theirs[name]) for name, value in mine.items())
+
+
+def assert_same_outcome(one: Outcome, other: Outcome) -> None:
+    """Assert that two evolutions went the same way to the bit."""
+    assert same_weights(one.model, other.model)
+    assert one.plan == other.plan
+    assert one.lineage == other.lineage
+    assert one.score == other.score and one.reasons == other.reasons

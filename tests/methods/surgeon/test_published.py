@@ -1,0 +1,411 @@
+"""The paper's algorithm (Algorithm 1 and the appendix), step by step, in real trainings."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy
+import pytest
+import torch
+from torch import nn
+
+from tests.methods.surgeon.evolutions import (
+    Watched,
+    as_published,
+    assert_same_outcome,
+    best_of,
+    cycles,
+    digits,
+    lineage_of,
+    network,
+    part_of,
+    same_weights,
+    theatre_for,
+)
+from tests.methods.tasks import CASES, answers, data_for, network_for, percentage
+from topiarist import TrainConfig, measure, train
+from topiarist.data import Part
+from topiarist.errors import SettingsError
+from topiarist.measurement import Budget
+from topiarist.methods import Outcome, shape
+from topiarist.methods.surgeon import Surgeon
+from topiarist.methods.surgeon.branches import Branch
+from topiarist.methods.surgeon.evolving import evolve
+from topiarist.methods.surgeon.lineage import Decision, Lineage
+from topiarist.methods.surgeon.published import Published, candidates_of
+from topiarist.methods.surgeon.theatre import Candidate
+from topiarist.models.copying import copied
+from topiarist.models.evaluation import count_parameters
+from topiarist.surgery.edits import DeepenNetwork, FoldLayer, ProjectSpace, WidenSpace
+
+KINDS = ["widen", "deepen", "project", "fold"]
+TIMES = {"identity": 1, "widen": 1, "deepen": 10, "project": 10, "fold": 10}  # of the appendix
+SGD = TrainConfig(epochs=4, batch_size=16, learning_rate=0.05, optimizer="sgd")
+
+# by how wild the training is: the learning rate and the seed
+RUNS = {"calm": (0.05, 0), "wild": (1.0, 0), "wilder": (1.0, 2)}
+
+
+@cache
+def evolution(name: str) -> Outcome:
+    rate, seed = RUNS[name]
+    return shape(network(10, 10), digits(), as_published(4, learning_rate=rate), seed=seed, latency=False)
+
+
+@pytest.fixture(params=RUNS)
+def outcome(request: pytest.FixtureRequest) -> Outcome:
+    return evolution(request.param)
+
+
+@pytest.fixture
+def lineage(outcome: Outcome) -> Lineage:
+    return lineage_of(outcome)
+
+
+def published(model: nn.Module, *, seed: int = 0, config: TrainConfig = SGD) -> tuple[Published, Watched]:
+    theatre, pool = theatre_for(model, digits(), config, seed=seed)
+    return Published(theatre=theatre, initial=1, interval=1), pool
+
+
+def grown(model: nn.Module) -> tuple[Published, Watched, list[Branch]]:
+    """Give an evolution after its first decision, with two branches."""
+    way, pool = published(model)
+    branches = way.cycle(way.first(), 1)
+    assert len(branches) == 2
+    return way, pool, branches
+
+
+def weights(branch: Branch) -> list[numpy.ndarray[Any, Any]]:
+    """Give the weights of the linear layers in order, without those that give the output."""
+    linear = [module for module in branch.model.modules() if isinstance(module, nn.Linear)]
+    return [layer.weight.detach().double().numpy() for layer in linear[:-1]]
+
+
+def test_the_settings_are_those_of_the_appendix() -> None:
+    course = Surgeon(published=True).course
+    assert (course.optimizer, course.learning_rate, course.batch_size, course.epochs) == ("sgd", 0.005, 16, 100)
+    assert (course.momentum, course.weight_decay, course.schedule.name) == (0.0, 0.0, "constant")
+    theatre, _ = theatre_for(network(4), digits(), course)
+    way = Published(theatre=theatre)
+    assert (way.initial, way.interval, way.branches, way.redraws, way.batches) == (10, 10, 2, 2, 25)
+    made: Any = Surgeon(published=True)._way(theatre, Budget())
+    assert isinstance(made, Published)
+    assert (made.initial, made.interval, made.branches, made.redraws, made.batches) == (10, 10, 2, 2, 25)
+
+
+def test_a_training_shorter_than_the_first_decision_is_plain_training() -> None:
+    model, config = network(10), TrainConfig(epochs=3, batch_size=16, learning_rate=0.05, optimizer="sgd", seed=7)
+    found = shape(model, digits(), Surgeon(published=True, training=config), seed=7, latency=False)
+    plain = copied(model)
+    train(plain, digits(), config)
+    assert same_weights(found.model, plain)
+    assert not found.plan and not lineage_of(found).decisions
+
+
+def test_every_branch_as_it_is_the_best_edit_of_each_kind_and_one_at_random_compete() -> None:
+    way, _, branches = grown(network(10, 30, 10))
+    drawn = list(way.choose(branches, 2, 0))
+    assert [each.kind for each in drawn] == ["identity", "identity", *KINDS, drawn[-1].kind]
+    assert len(drawn) == 7  # as in Algorithm 1
+    assert [each.branch for each in drawn[:2]] == branches
+    known = [each for branch in branches for each in candidates_of(branch, way.theatre, 2)]
+    for kind, each in zip(KINDS, drawn[2:6], strict=True):
+        rivals = [other for other in known if other.kind == kind]
+        assert each.merit == max(other.merit for other in rivals)
+        alike = [other for other in rivals if other.merit == each.merit]
+        assert each.parameters == min(other.parameters for other in alike)
+    assert drawn[-1] in known and drawn[-1] not in drawn[2:6]
+
+
+def test_the_random_draw_is_any_of_the_others() -> None:
+    way, _, branches = grown(network(10, 30, 10))
+    drawn: Counter[tuple[int, str]] = Counter()
+    for number in range(2, 40):
+        way.tried.clear()
+        last = list(way.choose(branches, number, 0))[-1]
+        drawn[last.branch.node, f"{last.kind} {str(last.edits[0]).split('by')[0]}"] += 1
+    others = len([each for branch in branches for each in candidates_of(branch, way.theatre, 2)]) - len(KINDS)
+    assert len(drawn) > others // 2
+    assert {kind.split()[0] for _, kind in drawn} == set(KINDS)
+
+
+def test_candidates_have_the_scores_of_section_3_2() -> None:
+    way, _, branches = grown(network(20, 30, 10))
+    for branch in branches:
+        found: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        expected: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        hidden = weights(branch)
+        for number, weight in enumerate(hidden, 1):
+            values = numpy.zeros(len(weight))
+            known = numpy.linalg.svd(weight, compute_uv=False)[: len(weight)]
+            values[: len(known)] = known
+            share = float(((values < 0.005 * values[0]) | (values < 0.3)).sum()) / len(weight)
+            depth = number / len(hidden)
+            expected["widen"] += [1 - share] * 2
+            expected["deepen"].append((1 - share) * depth)
+            expected["project"] += [share] if share else []
+            expected["fold"].append(1.0 if share == 1 else share * depth)
+        for each in candidates_of(branch, way.theatre, 2):
+            found[each.kind].append(each.merit)
+        assert found == {kind: pytest.approx(values) for kind, values in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("units", "amounts"), [(5, (2, 20)), (10, (2, 20)), (29, (2, 20)), (30, (3, 30)), (57, (5, 50))]
+)
+def test_a_layer_is_widened_by_a_tenth_or_by_ten_times_that(units: int, amounts: tuple[int, int]) -> None:
+    way, _ = published(network(units))
+    (branch,) = way.first()
+    edits = [each.edits for each in candidates_of(branch, way.theatre, 1) if each.kind == "widen"]
+    assert all(isinstance(edit, WidenSpace) and edit.even for (edit,) in edits), "in equal shares, as in the text"
+    assert tuple(edit.by for (edit,) in edits if isinstance(edit, WidenSpace)) == amounts
+
+
+@pytest.mark.parametrize("negligible", [0, 1, 7, 12])
+def test_as_many_neurons_go_as_singular_values_are_negligible_and_one_stays(negligible: int) -> None:
+    model = network(12, 10)
+    with torch.no_grad():
+        left, _, right = torch.linalg.svd(model.hidden0.weight, full_matrices=False)
+        values = torch.where(torch.arange(12) < 12 - negligible, 2.0, 0.1)
+        model.hidden0.weight.copy_(left @ torch.diag(values) @ right)
+        model.hidden1.weight.copy_(5 * torch.linalg.qr(model.hidden1.weight.T)[0].T)
+    theatre, _ = theatre_for(model, digits(), SGD)
+    found = list(candidates_of(theatre.begin(), theatre, 1))
+    projections = [each.edits[0] for each in found if each.kind == "project"]
+    expected = [ProjectSpace(space="hidden0", to=max(1, 12 - negligible))] if negligible else []
+    assert projections == expected
+    merits = {(each.kind, str(each.edits[0])): each.merit for each in found}
+    assert merits["fold", "fold 'hidden0'"] == pytest.approx(1.0 if negligible == 12 else negligible / 12 / 2)
+    assert merits["deepen", "deepen after 'hidden1'"] == 1.0
+
+
+def test_layers_are_added_as_identities_and_removed_by_multiplication() -> None:
+    way, _ = published(network(10, 8))
+    (branch,) = way.first()
+    found = [each.edits[0] for each in candidates_of(branch, way.theatre, 1)]
+    assert [edit for edit in found if isinstance(edit, DeepenNetwork)] == [
+        DeepenNetwork(after="hidden0"),
+        DeepenNetwork(after="hidden1"),
+    ]
+    assert [edit for edit in found if isinstance(edit, FoldLayer)] == [
+        FoldLayer(layer="hidden0", linearise=True),
+        FoldLayer(layer="hidden1", linearise=True),
+    ]
+
+
+def test_adding_neurons_or_a_layer_keeps_what_the_network_computes() -> None:
+    way, _ = published(network(10, 8))
+    (branch,) = way.first()
+    x = part_of(digits(), "validation").x
+    for each in candidates_of(branch, way.theatre, 1):
+        if each.kind in ("widen", "deepen"):
+            changed = way.theatre.operate(each, 1)
+            assert changed is not None
+            torch.testing.assert_close(answers(changed.model, x), answers(branch.model, x), rtol=0, atol=1e-4)
+
+
+def predicted_sizes(model: nn.Module, way: Published) -> list[tuple[str, int, int]]:
+    """Give, for each candidate that can be made, its edit, the size that it announces, and that which it has."""
+    start = way.theatre.begin()
+    found = []
+    for each in candidates_of(start, way.theatre, 1):
+        branch = way.theatre.operate(each, 1)
+        if branch is not None:
+            found.append((str(each.edits[0]), each.parameters, count_parameters(branch.model)))
+    return found
+
+
+@pytest.mark.parametrize("hidden", [(10,), (4, 9), (30, 5, 12)])
+def test_the_second_key_is_the_size_that_the_network_will_have(hidden: tuple[int, ...]) -> None:
+    model = network(*hidden)
+    found = predicted_sizes(model, published(model)[0])
+    assert len(found) >= 4 * len(hidden)
+    for edit, announced, real in found:
+        assert announced == real, edit
+
+
+@pytest.mark.xfail(reason="kernels, missing biases, normalisations and readers of several spaces are not counted")
+@pytest.mark.parametrize("name", ["convolutions", "residual", "inception"])
+def test_the_second_key_is_the_size_of_convolutions_too(name: str) -> None:
+    model = network_for(name)
+    theatre, _ = theatre_for(model, data_for(model, *CASES[name][1]), SGD)
+    found = predicted_sizes(model, Published(theatre=theatre))
+    assert found
+    assert [edit for edit, announced, real in found if announced != real] == []
+
+
+def test_edits_recuperate_for_25_batches_or_ten_times_as_many() -> None:
+    way, pool = published(network(10, 10))
+    branches = way.first()
+    pool.tasks.clear()
+    way.attempt(branches, 1, 0)
+    recuperating = [task for task in pool.tasks if not task.counted]
+    nodes = way.theatre.lineage.nodes
+    assert {nodes[task.branch.node].kind for task in recuperating} == {"identity", *KINDS}
+    for task in recuperating:
+        assert task.steps == 25 * TIMES[nodes[task.branch.node].kind]
+    trained = [task for task in pool.tasks if task.counted]
+    assert len(trained) == 2
+    assert all(task.steps == way.theatre.per_epoch for task in trained)
+
+
+def test_recuperation_comes_on_top_of_the_epochs() -> None:
+    model = network(10, 10)
+    config = TrainConfig(epochs=5, batch_size=16, learning_rate=0.05, optimizer="sgd")
+    theatre, pool = theatre_for(model, digits(), config)
+    best = evolve(Published(theatre=theatre, initial=2, interval=2), theatre, None, None)
+    assert best.steps == theatre.last_step == 5 * theatre.per_epoch
+    line = theatre.lineage.line(best.node)
+    counted = [task for task in pool.tasks if task.counted and task.branch.node in {node.number for node in line}]
+    assert sum(task.steps for task in counted) == theatre.last_step
+    assert [node.ends for node in line] == [2, 4, 5], "the last stretch is what is left"
+
+
+def test_the_score_is_against_the_parent(lineage: Lineage) -> None:
+    for node in lineage.nodes:
+        if node.parent is None:
+            assert node.accuracy is not None and node.score == pytest.approx(node.accuracy + math.exp(-1.0))
+            continue
+        parent = lineage.nodes[node.parent]
+        assert node.accuracy is not None and parent.accuracy is not None
+        gain, fraction = node.accuracy - parent.accuracy, node.parameters / parent.parameters
+        assert node.score == pytest.approx(node.accuracy + math.exp(gain) / math.exp(fraction))
+
+
+def recuperated_score(lineage: Lineage, number: int) -> float:
+    """Give the score of a candidate as it was when branches were chosen."""
+    node = lineage.nodes[number]
+    assert node.parent is not None
+    parent = lineage.nodes[node.parent]
+    accuracy = node.points[0][1]
+    gain = accuracy - parent.points[-1][1]
+    return accuracy + math.exp(gain) / math.exp(node.parameters / parent.parameters)
+
+
+def test_the_two_of_the_best_scores_are_kept(lineage: Lineage) -> None:
+    for decision in lineage.decisions:
+        scores = {number: recuperated_score(lineage, number) for number in decision.candidates}
+        assert len(decision.kept) == min(2, len(decision.candidates))
+        worst = min(scores[number] for number in decision.kept)
+        assert all(scores[number] <= worst + 1e-12 for number in scores if number not in decision.kept)
+        for number in decision.candidates:
+            assert len(lineage.nodes[number].points) == (2 if number in decision.kept else 1)
+
+
+def parents(lineage: Lineage, draws: Sequence[Decision]) -> set[int]:
+    """Give the branches that a cycle began with."""
+    return {parent for number in draws[0].candidates if (parent := lineage.nodes[number].parent) is not None}
+
+
+def reached(lineage: Lineage, draws: Sequence[Decision], decision: Decision) -> bool:
+    """Say whether a draw came to the accuracy that there was before."""
+    before = max(lineage.nodes[number].points[-1][1] for number in parents(lineage, draws))
+    return any(lineage.nodes[number].points[-1][1] >= before for number in decision.kept)
+
+
+def test_edits_are_drawn_again_where_the_accuracy_falls_and_at_most_twice(lineage: Lineage) -> None:
+    for draws in cycles(lineage):
+        assert [decision.draw for decision in draws] == list(range(len(draws)))
+        assert len(draws) <= 3
+        assert not any(reached(lineage, draws, decision) for decision in draws[:-1])
+
+
+def test_these_evolutions_do_draw_again() -> None:
+    """Or the test above would say nothing."""
+    counts = {len(draws) for name in RUNS for draws in cycles(lineage_of(evolution(name)))}
+    assert counts >= {1, 2} and max(counts) <= 3
+
+
+def test_no_edit_is_tried_twice_in_one_cycle(lineage: Lineage) -> None:
+    for draws in cycles(lineage):
+        tried = [lineage.nodes[number] for decision in draws for number in decision.candidates]
+        edits = Counter((node.parent, node.edit) for node in tried)
+        assert max(edits.values()) == 1
+        first = {node.number for node in tried if node.kind == "identity"}
+        assert first <= set(draws[0].candidates), "branches are compared as they are once"
+        assert len(first) == len(parents(lineage, draws)) <= 2
+
+
+def test_a_draw_has_each_kind_at_most_twice(lineage: Lineage) -> None:
+    for decision in lineage.decisions:
+        kinds = Counter(lineage.nodes[number].kind for number in decision.candidates)
+        del kinds["identity"]
+        assert max(kinds.values(), default=0) <= 2
+        assert sum(count == 2 for count in kinds.values()) <= 1, "the random draw alone doubles a kind"
+        assert len(decision.candidates) <= 7
+
+
+@pytest.mark.xfail(reason="the best of all draws go on, also of those that did not reach what there was")
+def test_branches_that_did_not_reach_what_there_was_are_discarded_by_a_draw_that_did() -> None:
+    for name in RUNS:
+        lineage = lineage_of(evolution(name))
+        for draws, following in pairwise(cycles(lineage)):
+            if reached(lineage, draws, draws[-1]):
+                assert parents(lineage, following) <= set(draws[-1].kept)
+
+
+def test_the_best_branch_of_the_last_two_comes_out(lineage: Lineage) -> None:
+    last = [node for node in lineage.nodes if node.ends == lineage.epochs]
+    best = best_of(lineage)
+    rivals = [node for node in last if node.number in cycles(lineage)[-1][-1].kept]
+    assert best in last
+    assert best.score == max(node.score for node in rivals if node.score is not None)
+
+
+def test_choices_go_by_the_validation_part_alone() -> None:
+    data, method = digits(), as_published(2)
+    test = part_of(data, "test")
+    other = replace(data, test=Part(test.x.flip(0), (test.y + 1) % 10))
+    one = shape(network(10, 10), data, method, seed=1, latency=False)
+    two = shape(network(10, 10), other, method, seed=1, latency=False)
+    assert_same_outcome(one, two)
+    assert one.after.accuracy != two.after.accuracy
+    validation = part_of(data, "validation")
+    wrong = replace(data, validation=Part(validation.x, (validation.y + 1) % 10))
+    three = shape(network(10, 10), wrong, method, seed=1, latency=False)
+    assert lineage_of(three).nodes[0].accuracy != lineage_of(one).nodes[0].accuracy
+
+
+def test_the_final_figures_are_those_of_the_network_that_comes_out(outcome: Outcome) -> None:
+    data = digits()
+    assert outcome.after == measure(outcome.model, data, latency=False)
+    assert outcome.before == measure(network(10, 10), data, latency=False)
+    expected = [percentage(model, part_of(data, "validation")) / 100 for model in (network(10, 10), outcome.model)]
+    assert list(outcome.score) == pytest.approx(expected)
+    assert outcome.after.accuracy == pytest.approx(percentage(outcome.model, part_of(data, "test")) / 100)
+    assert len(outcome.reasons) == len(lineage_of(outcome).decisions)
+
+
+def test_the_seed_decides() -> None:
+    one, again, other = (
+        shape(network(10, 10), digits(), as_published(2), seed=seed, latency=False) for seed in (3, 3, 4)
+    )
+    assert_same_outcome(one, again)
+    assert one.lineage != other.lineage
+
+
+def test_a_budget_has_no_say() -> None:
+    with pytest.raises(SettingsError, match="the method's own settings and the budget both say where to stop"):
+        shape(network(10), digits(), as_published(2), budget=Budget(parameters=100), latency=False)
+
+
+def test_the_argument_is_left_as_it_is() -> None:
+    model = network(10, 10)
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    outcome = shape(model, digits(), as_published(2), latency=False)
+    assert outcome.model is not model
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+
+
+def test_candidates_that_the_network_does_not_allow_are_left_out() -> None:
+    model = network_for("inception")
+    data = data_for(model, *CASES["inception"][1], counts=(32, 20, 20))
+    theatre, _ = theatre_for(model, data, SGD)
+    made = [(each, theatre.operate(each, 1)) for each in candidates_of(theatre.begin(), theatre, 1)]
+    refused: list[Candidate] = [each for each, branch in made if branch is None]
+    assert refused and len(refused) < len(made)
+    assert len(theatre.lineage.nodes) == 1 + len(made) - len(refused)

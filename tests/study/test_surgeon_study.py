@@ -1,0 +1,145 @@
+"""The surgeon as a method of a study: as `shape` by hand, from a file, after an interruption, by several workers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.study.studies import begun, check_whole, outcome
+from tests.study.test_job import by_hand, run, same_figures
+from tests.study.test_toml_file import read, refusal
+from topiarist import Budget, load_data
+from topiarist.errors import TopiaristError
+from topiarist.methods import Surgeon, shape
+from topiarist.storage import serialise
+from topiarist.study.ledger import Progress
+from topiarist.study.study import Study
+from topiarist.study.treatments import BySurgeon
+
+METHODS = """
+[[methods]]
+name = "none"
+
+[[methods]]
+name = "surgeon"
+aim = "better"
+kinds = ["grow", "remove"]
+interval = 1
+
+[methods.training]
+epochs = 4
+schedule = { name = "cosine", warmup = 5 }
+
+[[methods]]
+name = "surgeon"
+aim = 0.01
+patience = 1
+search = 0.5
+budget = { parameters = 60 }
+training = { epochs = 2, batch_size = 8 }
+"""
+STUDY = f"""
+folds = 2
+stack = 1
+training.epochs = 2
+model.hidden = [8]
+
+[data]
+location = "iris"
+validation_fraction = 0.2
+{METHODS}"""  # 6 cells of 2 trainings in 2 stacks
+
+
+def test_a_surgeon_in_a_study_is_shape_by_hand() -> None:
+    training = {"epochs": 4, "learning_rate": 0.01}
+    methods = [{"name": "none"}, {"name": "surgeon", "aim": "better", "training": training}]
+    cells, (whole, shaped), (done,) = run(model={"hidden": [8]}, methods=methods)
+    data = load_data("iris")
+    model, _ = by_hand(data, cells[0], [8])
+    same_figures(whole, model, data)
+    method = Surgeon(aim="better", training=Surgeon().course.model_copy(update=training))
+    expected = shape(model, data, method, seed=cells[1].training_seed, latency=False)
+    same_figures(shaped, expected.model, data)
+    assert shaped.model == serialise(expected.model, data=data) and not done.failures
+    assert (whole.figures["retraining_epochs"], shaped.figures["retraining_epochs"]) == (0, 4)
+
+
+def test_a_file_declares_the_surgeon(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY)
+    none, first, second = (configuration.settings.method for configuration in study.configurations)
+    assert none.name == "none" and isinstance(first, BySurgeon) and isinstance(second, BySurgeon)
+    plain = Surgeon().course
+    assert (first.aim, first.kinds, first.interval) == ("better", ("grow", "remove"), 1)
+    assert (first.course.epochs, first.course.batch_size, first.course.schedule.warmup) == (4, plain.batch_size, 5)
+    assert (second.aim, second.patience, second.search, second.budget) == (0.01, 1, 0.5, Budget(parameters=60))
+    assert second.course == plain.model_copy(update={"epochs": 2, "batch_size": 8})
+    called = Study(**json.loads(json.dumps(study.to_json())))
+    assert [cell.hash for cell in called.cells] == [cell.hash for cell in study.cells]
+
+
+def test_what_training_does_not_name_stays_as_it_is() -> None:
+    for published in (False, True):
+        plain = Surgeon(published=published)
+        shorter = BySurgeon(name="surgeon", published=published, training={"epochs": 3})
+        assert shorter.course == plain.course.model_copy(update={"epochs": 3})
+        assert BySurgeon(name="surgeon", published=published).course == plain.course
+    whole = plain.course.model_copy(update={"epochs": 3})
+    assert BySurgeon(name="surgeon", training=whole).training == whole
+
+
+def test_it_goes_on_and_workers_change_nothing(tmp_path: Path) -> None:
+    study = read(tmp_path, STUDY)
+    cells = study.run(tmp_path / "whole").cells
+    assert set(cells["state"]) == {"done"} and len(cells) == 6
+    expected = outcome(tmp_path / "whole")
+
+    def stop(progress: Progress) -> None:
+        if progress.done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        study.run(tmp_path / "out", on_progress=stop)
+    kept = begun(tmp_path / "out")
+    assert 0 < len(kept) < 6
+    Study.in_folder(tmp_path / "out").run(tmp_path / "out")
+    check_whole(tmp_path / "out")
+    assert outcome(tmp_path / "out") == expected
+    assert {key: begun(tmp_path / "out")[key] for key in kept} == kept
+    study.run(tmp_path / "two", workers=2)
+    assert outcome(tmp_path / "two") == expected
+
+
+def test_the_published_way(tmp_path: Path) -> None:
+    method = {"name": "surgeon", "published": True, "interval": 1, "training": {"epochs": 2}}
+    cells = Study(data="iris", training={"epochs": 1}, model={"hidden": [4]}, methods=[method]).run(tmp_path).cells
+    assert cells["state"].tolist() == ["done"] and cells["retraining_epochs"].tolist() == [2]
+
+
+def test_folds_without_a_validation_part_are_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    study = Study(data="iris", folds=2, training={"epochs": 1}, methods=[{"name": "none"}, {"name": "surgeon"}])
+    with pytest.raises(TopiaristError, match="configuration 'surgeon': the surgeon chooses by a validation part"):
+        study.run(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+Case = tuple[str, int, str]
+REFUSED: list[Case] = [
+    ("kinds = ['shrink']", 4, "methods.0.kinds.0: must be 'renew'"),
+    ("aim = 'x'", 4, "methods.0.aim"),
+    ("interval = 0", 4, "methods.0.interval: must be greater than or equal to 1; found 0"),
+    ("aims = 'better'", 4, "methods.0.aims: there is no such setting"),
+    ("training = { epochs = -1 }", 4, "methods.0.training.epochs: must be greater than or equal to 0; found -1"),
+    ("training = { seed = 1 }", 4, "methods.0.training: the seed of a training follows from the cell"),
+    ("training = 3", 4, "methods.0.training"),
+    ("training = { early_stopping = 3 }", 2, "methods.0: early stopping cannot be combined with the surgeon"),
+    ("workers = 2", 2, "methods.0: workers belong to the run of a study"),
+    ("retraining = { kind = 'fine-tuning' }", 2, "methods.0: the surgeon trains by its own settings"),
+    ("budget = { parameters = 0 }", 4, "methods.0.budget.parameters"),
+]
+
+
+@pytest.mark.parametrize(("setting", "line", "said"), REFUSED)
+def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, setting: str, line: int, said: str) -> None:
+    found: Any = refusal(tmp_path, f'data = "iris"\n[[methods]]\nname = "surgeon"\n{setting}\n')
+    assert found.startswith(f", line {line}: {said}"), found
