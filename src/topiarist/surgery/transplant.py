@@ -62,12 +62,9 @@ def carried(
     return given
 
 
-def begun(memory: Mapping[str, Mapping[str, Tensor]], shape: torch.Size) -> dict[str, Tensor] | None:
-    """Give what to remember of a parameter that is new; nothing where the optimizer counts the steps of each."""
-    kept = next(iter(memory.values()))
-    if "step" in kept:
-        return None
-    every = {key: torch.cat([state[key].flatten() for state in memory.values()]) for key in kept}
+def begun(memory: Mapping[str, Mapping[str, Tensor]], shape: torch.Size) -> dict[str, Tensor]:
+    """Give what to remember of a parameter that is new."""
+    every = {key: torch.cat([state[key].flatten() for state in memory.values()]) for key in next(iter(memory.values()))}
     return {key: unknown(values).expand(shape).clone() for key, values in every.items()}
 
 
@@ -159,7 +156,7 @@ def follow(state: dict[str, Any], parameter: Tensor, positions: Tensor) -> dict[
     given = {}
     same = positions.shape == parameter.shape and bool((positions.flatten() == torch.arange(positions.numel())).all())
     for name, value in state.items():
-        if not isinstance(value, Tensor) or value.numel() == 1 or same:
+        if not isinstance(value, Tensor) or value.ndim == 0 or same:
             given[name] = value.clone() if isinstance(value, Tensor) else value
         elif value.shape == parameter.shape:
             places = positions.to(value.device)

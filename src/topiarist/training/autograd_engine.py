@@ -1,7 +1,7 @@
 """Trains any `nn.Module` by autograd and `torch.optim`."""
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -23,6 +23,13 @@ from topiarist.training.inference import call, part_logits
 from topiarist.training.pruner import Pruner
 
 PRUNER = "pruner/"
+ADAM = {"mean": "exp_avg", "square": "exp_avg_sq"}
+TORCH_NAMES: Mapping[str, Mapping[str, str]] = {  # what a stack's optimizers remember, as torch's call it
+    "sgd": {"velocity": "momentum_buffer"},
+    "adam": ADAM,
+    "adamw": ADAM,
+    "rmsprop": {"square": "square_avg", "velocity": "momentum_buffer"},
+}
 
 
 class AutogradEngine:
@@ -161,19 +168,24 @@ class AutogradEngine:
         self.optimizer.load_state_dict(record)
 
     def memory(self) -> Memory:
-        """Copy the optimizer's state."""
-        state = self.optimizer.state
-        trained = [(name, parameter) for name, parameter in self.models[0].named_parameters() if parameter in state]
+        """Copy the optimizer's state, under the names that a stack has for it."""
+        words, states = TORCH_NAMES[self.config.optimizer], self.optimizer.state
+        named = {
+            name: states[parameter] for name, parameter in self.models[0].named_parameters() if parameter in states
+        }
         return {
-            name: {key: value.clone() for key, value in state[parameter].items() if isinstance(value, Tensor)}
-            for name, parameter in trained
+            name: {ours: value.clone() for ours, theirs in words.items() if (value := state.get(theirs)) is not None}
+            for name, state in named.items()
         }
 
     def remind(self, memory: Memory, steps: int) -> None:
-        """Fill the optimizer's state; it counts the steps of each parameter itself."""
-        parameters = dict(self.models[0].named_parameters())
-        for name, known in memory.items():
-            self.optimizer.state[parameters[name]] = {key: value.clone() for key, value in known.items()}
+        """Fill the optimizer's state; torch counts the steps of each parameter, but with SGD."""
+        words = TORCH_NAMES[self.config.optimizer]
+        counted = {} if self.config.optimizer == "sgd" else {"step": torch.tensor(float(steps))}
+        for name, parameter in self.models[0].named_parameters():
+            state = {words[key]: value.clone() for key, value in memory.get(name, {}).items()}
+            if state:
+                self.optimizer.state[parameter] = state | {key: value.clone() for key, value in counted.items()}
 
 
 def make_optimizer(parameters: Sequence[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:

@@ -33,7 +33,7 @@ def channels_last(models: Sequence[nn.Module], example_input: Tensor) -> Iterato
 def arrange(convolutions: Sequence[nn.Conv2d], memory_format: torch.memory_format) -> None:
     """Lay kernels out in memory."""
     for module in convolutions:
-        module.weight.data = module.weight.data.contiguous(memory_format=memory_format)
+        module.weight.data = module.weight.data.clone(memory_format=memory_format)
 
 
 def reads(model: nn.Module, x: Tensor) -> bool:

@@ -68,9 +68,6 @@ CASES: dict[str, Case] = {
 }
 
 
-ORDER = "what the optimizer remembers comes back in another order, and new layers begin with its mean"
-
-
 class InterruptionError(Exception):
     """Somebody wants it to end."""
 
@@ -127,7 +124,7 @@ def test_an_evolution_that_was_killed_ends_where_it_would_have_ended(name: str, 
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("ours, smaller", marks=pytest.mark.xfail(reason=ORDER, strict=False)),
+        "ours, smaller",
         "ours, to a budget",
         "ours, convolutions",
     ],
@@ -216,9 +213,9 @@ def test_an_entry_has_all_that_came_before(tmp_path: Path) -> None:
     with safe_open(journal, "pt") as file:
         header = json.loads(file.metadata()["surgeon"])
         names = set(file.keys())
-    assert header["number"] >= 1 and len(header["branches"]) == 2
-    assert {branch["steps"] for branch in header["branches"]} == {(1 + header["number"]) * 15}
-    assert len(header["lineage"]["decisions"]) >= header["number"]
+    decisions = header["lineage"]["decisions"]
+    assert decisions and len(header["branches"]) == 2
+    assert {branch["steps"] for branch in header["branches"]} == {(1 + decisions[-1]["number"]) * 15}
     for number, branch in enumerate(header["branches"]):
         assert f"{number}/weights/output.weight" in names and f"{number}/chances" in names
         assert header["lineage"]["nodes"][branch["node"]]["accuracy"] == branch["accuracy"]
@@ -238,10 +235,10 @@ def written_and_read(make: Callable[[], nn.Module], path: Path) -> tuple[Branch,
     )
     branch = practise(Practice(branch=operated(branch, edits, part.x[:2], part.x), steps=20), Course(data, config))
     journal = Journal(path, "this one")
-    journal.write(Entry(4, [branch, branch], Lineage(6), {"spent": 3}))
+    journal.write(Entry([branch, branch], Lineage(6), {"spent": 3}))
     entry = journal.read(whole)
     assert entry is not None
-    assert (entry.number, entry.lineage, entry.state, len(entry.branches)) == (4, Lineage(6), {"spent": 3}, 2)
+    assert (entry.lineage, entry.state, len(entry.branches)) == (Lineage(6), {"spent": 3}, 2)
     assert Journal(path, "another").read(whole) is None
     return branch, entry.branches[1]
 
@@ -269,7 +266,6 @@ def test_a_branch_that_was_read_is_the_one_that_was_written(make: Callable[..., 
     assert not read.model.training
 
 
-@pytest.mark.xfail(reason=ORDER)
 def test_a_branch_that_was_read_goes_on_as_the_one_that_was_written(tmp_path: Path) -> None:
     branch, read = written_and_read(lambda: network(12, 8), tmp_path / "journal")
     assert list(read.memory) == list(branch.memory)

@@ -1,7 +1,6 @@
 """The lineage: it survives JSON, and its nodes and decisions say what really happened."""
 
 import json
-import math
 
 import pytest
 
@@ -66,13 +65,6 @@ def test_a_node_grows_with_its_training() -> None:
     grown = node(0, None).grown(epoch=2.0, accuracy=0.5, score=0.6).grown(epoch=3.0, accuracy=0.75, score=0.7)
     assert (grown.begins, grown.ends, grown.accuracy, grown.score) == (1.0, 3.0, 0.75, 0.7)
     assert grown.points == ((2.0, 0.5), (3.0, 0.75))
-
-
-@pytest.mark.parametrize("score", [math.nan, -math.inf])
-def test_what_is_no_number_is_none_and_no_point(score: float) -> None:
-    grown = node(0, None).grown(epoch=2.0, accuracy=math.nan, score=score)
-    assert (grown.ends, grown.accuracy, grown.score, grown.points) == (2.0, None, None, ())
-    json.dumps(Lineage(3, [grown]).to_record(), allow_nan=False)
 
 
 def test_a_record_goes_through_json_and_back() -> None:

@@ -74,7 +74,7 @@ def published(model: nn.Module, *, seed: int = 0, config: TrainConfig = SGD) -> 
 def grown(model: nn.Module) -> tuple[Published, Watched, list[Branch]]:
     """Give an evolution after its first decision, with two branches."""
     way, pool = published(model)
-    branches = way.cycle(way.first(), 1)
+    branches = way.cycle(way.first())
     assert len(branches) == 2
     return way, pool, branches
 
@@ -228,7 +228,6 @@ def test_the_second_key_is_the_size_that_the_network_will_have(hidden: tuple[int
         assert announced == real, edit
 
 
-@pytest.mark.xfail(reason="kernels, missing biases, normalisations and readers of several spaces are not counted")
 @pytest.mark.parametrize("name", ["convolutions", "residual", "inception"])
 def test_the_second_key_is_the_size_of_convolutions_too(name: str) -> None:
     model = network_for(name)
@@ -339,7 +338,6 @@ def test_a_draw_has_each_kind_at_most_twice(lineage: Lineage) -> None:
         assert len(decision.candidates) <= 7
 
 
-@pytest.mark.xfail(reason="the best of all draws go on, also of those that did not reach what there was")
 def test_branches_that_did_not_reach_what_there_was_are_discarded_by_a_draw_that_did() -> None:
     for name in RUNS:
         lineage = lineage_of(evolution(name))

@@ -31,7 +31,7 @@ class Branch:
     node: int = 0
     steps: int = 0
     memory: Memory = field(default_factory=dict, repr=False)
-    loss: float = math.nan
+    loss: float = 0.0
     accuracy: float = math.nan
     chances: Tensor = field(default_factory=lambda: torch.zeros(0), repr=False)
 

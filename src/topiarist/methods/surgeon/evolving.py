@@ -10,6 +10,7 @@ from topiarist.errors import TopiaristWarning
 from topiarist.methods.surgeon.branches import Branch, judged
 from topiarist.methods.surgeon.journal import Entry, Journal
 from topiarist.methods.surgeon.theatre import Theatre
+from topiarist.surgery.applying import copied_with_plan
 
 
 class Way(Protocol):
@@ -19,8 +20,8 @@ class Way(Protocol):
         """Train the network as it is up to the first decision."""
         ...
 
-    def cycle(self, branches: Sequence[Branch], number: int) -> list[Branch]:
-        """Decide once, and train what is left up to the next decision."""
+    def cycle(self, branches: Sequence[Branch]) -> list[Branch]:
+        """Decide, where a decision is due, and train what is left for a while."""
         ...
 
     def score(self, branch: Branch) -> float:
@@ -38,17 +39,15 @@ class Way(Protocol):
 
 def evolve(way: Way, theatre: Theatre, journal: Journal | None, entry: Entry | None) -> Branch:
     """Go on until the training is over, and give the best branch; a training that diverges ends with what was good."""
-    number, branches = 0, [] if entry is None else list(entry.branches)
     if entry is None:
         branches = alive(way.first()) or [as_it_was(theatre)]
     else:
-        number = entry.number
+        branches = list(entry.branches)
         way.load(dict(entry.state))
     while branches[0].steps < theatre.last_step and theatre.diverged is None:
-        number += 1
-        branches = alive(way.cycle(branches, number)) or stopped(theatre, branches)
-        if journal is not None:
-            journal.write(Entry(number, branches, theatre.lineage, way.state()))
+        branches = alive(way.cycle(branches)) or stopped(theatre, branches)
+        if journal is not None and theatre.diverged is None:
+            journal.write(Entry(branches, theatre.lineage, way.state()))
     best = max(branches, key=way.score)
     theatre.settle([branch for branch in branches if branch is not best], "dropped")
     theatre.settle([best], "best")
@@ -62,7 +61,7 @@ def alive(branches: Sequence[Branch]) -> list[Branch]:
 
 def as_it_was(theatre: Theatre) -> Branch:
     """Give the network as it was given, where its training diverged at once."""
-    (branch,) = stopped(theatre, [Branch(model=theatre.job.whole, loss=0.0)])
+    (branch,) = stopped(theatre, [Branch(model=copied_with_plan(theatre.job.whole))])
     return replace(judged(branch, theatre.course.data), node=0)
 
 

@@ -30,7 +30,6 @@ KEY = "surgeon"
 class Entry:
     """An evolution after a decision: its branches, its lineage, and what the way that it goes remembers."""
 
-    number: int
     branches: Sequence[Branch]
     lineage: Lineage
     state: Mapping[str, Any]
@@ -50,7 +49,6 @@ class Journal:
             tensors |= {f"{number}/{name}": value for name, value in tensors_of(branch)}
         header = {
             "fingerprint": self.fingerprint,
-            "number": entry.number,
             "branches": [record_of(branch) for branch in entry.branches],
             "lineage": entry.lineage.to_record(),
             "state": entry.state,
@@ -73,7 +71,7 @@ class Journal:
         branches = [
             branch_from(record, under(f"{number}/", tensors), whole) for number, record in enumerate(header["branches"])
         ]
-        return Entry(header["number"], branches, Lineage.from_record(header["lineage"]), header["state"])
+        return Entry(branches, Lineage.from_record(header["lineage"]), header["state"])
 
     def remove(self) -> None:
         """Remove the file, when all is done."""
@@ -116,7 +114,7 @@ def branch_from(record: Mapping[str, Any], tensors: dict[str, Tensor], whole: nn
         model=model.eval(),
         node=record["node"],
         steps=record["steps"],
-        memory=memory,
+        memory={name: memory[name] for name, _ in model.named_parameters() if name in memory},
         loss=record["loss"],
         accuracy=record["accuracy"],
         chances=tensors["chances"],

@@ -1,6 +1,5 @@
 """The record of an evolution: every network that was tried, where it came from, what it was worth, and its fate."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
@@ -30,8 +29,7 @@ class Node:
 
     def grown(self, *, epoch: float, accuracy: float, score: float) -> Self:
         """Give the node after more training."""
-        known = () if math.isnan(accuracy) else ((epoch, accuracy),)
-        return replace(self, ends=epoch, accuracy=number(accuracy), score=number(score), points=(*self.points, *known))
+        return replace(self, ends=epoch, accuracy=accuracy, score=score, points=(*self.points, (epoch, accuracy)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +61,11 @@ class Lineage:
         """Record what became of a network."""
         self.nodes[node] = replace(self.nodes[node], **known)
 
+    @property
+    def next_decision(self) -> int:
+        """The number of the decision that comes next, from 1."""
+        return self.decisions[-1].number + 1 if self.decisions else 1
+
     def line(self, node: int) -> list[Node]:
         """Give a network and all that it comes from, the oldest first."""
         found = [self.nodes[node]]
@@ -90,11 +93,6 @@ class Lineage:
             for each in record["decisions"]
         ]
         return cls(record["epochs"], nodes, decisions)
-
-
-def number(value: float) -> float | None:
-    """Give a number that JSON knows; None where it is none."""
-    return value if math.isfinite(value) else None
 
 
 def pairs(values: Sequence[Sequence[Any]]) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 Two branches compete. At each decision point every hidden layer of every branch is looked at: the best edit of each
 kind and one drawn at random recuperate for some batches; the two of the best composite score are trained on. Where
-neither reaches the accuracy of before, others are drawn, twice at most.
+neither reaches the accuracy of before, others are drawn, twice at most; where none of those does, the best of all stay.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +17,7 @@ from topiarist.methods.surgeon.scoring import composite_score
 from topiarist.methods.surgeon.theatre import Candidate, Theatre
 from topiarist.randomness import generator
 from topiarist.surgery import layers
+from topiarist.surgery.costs import Costs
 from topiarist.surgery.edits import DeepenNetwork, Edit, FoldLayer, ProjectSpace, WidenSpace
 from topiarist.surgery.scores import Scores, paper_scores
 from topiarist.tracing import Space
@@ -44,15 +45,19 @@ class Published:
         self.theatre.note(branch, composite_score(branch.accuracy, 0.0, 1.0))
         return [branch]
 
-    def cycle(self, branches: Sequence[Branch], number: int) -> list[Branch]:
+    def cycle(self, branches: Sequence[Branch]) -> list[Branch]:
         """Draw edits, let them recuperate, train the best; draw again where they do not reach what there was."""
-        before = max(branch.accuracy for branch in branches)
+        number, before = self.theatre.lineage.next_decision, max(branch.accuracy for branch in branches)
         self.tried.clear()
         drawn: list[Branch] = []
         for draw in range(1 + self.redraws):
             kept = self.attempt(branches, number, draw)
+            reached = any(branch.accuracy >= before for branch in kept)
+            if reached:
+                self.theatre.settle(drawn, "dropped")
+                drawn.clear()
             drawn += kept
-            if any(branch.accuracy >= before for branch in kept):
+            if reached or not kept:
                 break
         best = sorted(drawn, key=self.score, reverse=True)[: self.branches]
         self.theatre.settle([branch for branch in drawn if branch not in best], "dropped")
@@ -60,7 +65,7 @@ class Published:
         return best
 
     def attempt(self, branches: Sequence[Branch], number: int, draw: int) -> list[Branch]:
-        """Try some edits, and train the best of them for an interval."""
+        """Try some edits, and train the best of them for an interval; none where all were tried."""
         theatre = self.theatre
         candidates = list(self.choose(branches, number, draw))
         operated = [(each, theatre.operate(each, number)) for each in candidates]
@@ -69,6 +74,8 @@ class Published:
             for each, branch in operated
             if branch is not None
         ]
+        if not tasks:
+            return []
         tried = theatre.practise(tasks)
         for branch in tried:
             theatre.note(branch, self.score(branch))
@@ -129,36 +136,32 @@ def rank(candidate: Candidate) -> tuple[float, int]:
 def candidates_of(branch: Branch, theatre: Theatre, decision: int) -> Iterator[Candidate]:
     """Give all edits that the paper knows, scored by the singular values of each hidden layer."""
     found = theatre.anatomy_of(branch)
+    costs = Costs(branch.model, found)
     hidden = [(name, space) for name, space in found.free.items() if len(space.producers) == len(space.consumers) == 1]
     weights = [layers.weight_of(branch.model.get_submodule(space.producers[0].module)) for _, space in hidden]
+    seed = theatre.seed("widen", decision)
     for (name, space), scores in zip(hidden, paper_scores(weights), strict=True):
         reason = f"{scores.negligible} of {space.size} singular values are negligible"
-        for kind, edit, merit, change in edits_of(branch.model, name, space, scores, theatre.seed("widen", decision)):
-            yield Candidate(
-                branch=branch,
-                kind=kind,
-                edits=(edit,),
-                reason=f"score {merit:.3f}: {reason}",
-                merit=merit,
-                parameters=branch.parameters + change,
-            )
+        for kind, edit, merit, size in edits_of(branch.model, name, space, scores, costs, seed):
+            said = f"score {merit:.3f}: {reason}"
+            yield Candidate(branch=branch, kind=kind, edits=(edit,), reason=said, merit=merit, parameters=size)
 
 
 def edits_of(
-    model: nn.Module, name: str, space: Space, scores: Scores, seed: int
+    model: nn.Module, name: str, space: Space, scores: Scores, costs: Costs, seed: int
 ) -> Iterator[tuple[str, Edit, float, int]]:
-    """Give the edits of one hidden layer with their scores, and by how many parameters they change the network."""
+    """Give the edits of one hidden layer with their scores, and how many parameters the network would have."""
     layer, reader = space.producers[0].module, space.consumers[0].module
-    inputs = layers.weight_of(model.get_submodule(layer))[0].numel()
-    read = layers.weight_of(model.get_submodule(reader))
-    outputs, units = read.numel() // space.size, space.size
-    each = inputs + 1 + outputs
+    weight, read = (layers.weight_of(model.get_submodule(path)) for path in (layer, reader))
+    units, whole = space.size, costs.parameters({})
     few = max(2, units // 10)
     for by in (few, 10 * few):
-        yield "widen", WidenSpace(space=name, by=by, seed=seed, even=True), scores.add_neurons, by * each
-    yield "deepen", DeepenNetwork(after=layer), scores.add_layer, units * (units + 1)
+        wider = costs.parameters({name: units + by})
+        yield "widen", WidenSpace(space=name, by=by, seed=seed, even=True), scores.add_neurons, wider
+    deeper = whole + units * (units * weight[0, 0].numel() + 1)
+    yield "deepen", DeepenNetwork(after=layer), scores.add_layer, deeper
     left = max(1, units - scores.negligible)
     if left < units:
-        yield "project", ProjectSpace(space=name, to=left), scores.remove_neurons, (left - units) * each
-    folded = inputs * outputs - units * each
+        yield "project", ProjectSpace(space=name, to=left), scores.remove_neurons, costs.parameters({name: left})
+    folded = costs.parameters({name: 0}) + weight[0].numel() * (read.numel() // units)
     yield "fold", FoldLayer(layer=layer, linearise=True), scores.remove_layer, folded

@@ -22,8 +22,11 @@ LOOKS: dict["Phase", tuple[float, ...]] = {  # how much of a race is run when th
     "early": (1 / 3, 1.0),
     "late": (0.0,),  # what no one needs is not missed: nothing has to recover
 }
+FAR = 0.01  # behind the leading one, and beyond doubt: then a network leaves the race before its end
 LEAST, MOST = 100, 0.1  # steps of a race where an epoch has fewer, as long as they are this share of the training
 SPANS: dict["Phase", tuple[float, float]] = {"early": (0.0, 0.3), "late": (0.5, 0.7)}  # of the training
+
+STRETCH = 0.1  # of the training: what a crash or a divergence costs at most
 
 Phase = Literal["early", "late"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -62,8 +65,13 @@ class Racing:
         """The steps of a race: an epoch, or more where epochs are short."""
         return max(self.theatre.per_epoch, min(LEAST, round(MOST * self.theatre.last_step)))
 
-    def cycle(self, branches: Sequence[Branch], number: int) -> list[Branch]:
-        """Decide once, and train the winner up to the next decision; to the end of a phase with nothing to decide."""
+    @property
+    def stretch(self) -> int:
+        """The most steps that are made before what came of them is written down."""
+        return max(1, round(STRETCH * self.theatre.course.config.epochs)) * self.theatre.per_epoch
+
+    def cycle(self, branches: Sequence[Branch]) -> list[Branch]:
+        """Decide, and train the winner up to the next decision; with nothing to decide, train for a while."""
         (branch,) = branches
         phase = self.phase(branch)
         if phase is None:
@@ -74,7 +82,7 @@ class Racing:
         if branch.steps < begin or phase in self.closed:
             self.quiet = 0
             return [self._trained_until(branch, end if phase in self.closed else begin)]
-        winner = self.race(branch, number, phase)
+        winner = self.race(branch, self.theatre.lineage.next_decision, phase)
         next_decision = branch.steps + max(self.interval * self.theatre.per_epoch, 2 * self.length)
         return [self._trained_until(winner, next_decision)]
 
@@ -101,11 +109,12 @@ class Racing:
             runners = theatre.train(runners, target - runners[0].steps)
             for each in runners:
                 theatre.note(each, self.score(each))
-            runners = self.unbeaten(runners, look or 1.0)
+            runners = self.unbeaten(runners, least=0.0 if look == LOOKS[phase][-1] else FAR)
         winner = self.winner(runners)
         theatre.settle([branch], "kept")
         node = theatre.lineage.nodes[winner.node]
-        theatre.decide(number=number, draw=0, tried=tried, kept=[winner], reason=f"{node.edit} ({node.reason})")
+        reason = f"{node.edit} ({node.reason})" if node.kind != "identity" else self.unchanged(tried)
+        theatre.decide(number=number, draw=0, tried=tried, kept=[winner], reason=reason)
         self._remember(winner, phase)
         return winner
 
@@ -116,15 +125,15 @@ class Racing:
         first, *others = [each for each in operated if each is not None]
         return [first, *(each for each in others if fits(each, self.theatre, self.budget))]
 
-    def unbeaten(self, runners: Sequence[Branch], look: float) -> list[Branch]:
-        """Give those that are not clearly worse than the leading one, which comes first; early looks take more."""
+    def unbeaten(self, runners: Sequence[Branch], *, least: float) -> list[Branch]:
+        """Give those that are not clearly worse than the leading one, by a least distance; that one comes first."""
         leader, *others = sorted(runners, key=self.score, reverse=True)
         left = [leader]
         for each in others:
             handicap = self.score(each) - each.value - (self.score(leader) - leader.value)
             if math.isnan(each.value):
                 self._leave(each, "it diverged")
-            elif clearly_worse(each.chances, leader.chances, handicap, look):
+            elif clearly_worse(each.chances, leader.chances, handicap, least):
                 self._leave(each, f"clearly worse: {self._behind(each, leader)}")
             else:
                 left.append(each)
@@ -137,6 +146,12 @@ class Racing:
             if each is not chosen:
                 self._leave(each, "not smaller, and not clearly better")
         return chosen
+
+    def unchanged(self, tried: Sequence[Branch]) -> str:
+        """Say why a network stays as it is."""
+        others = [self.theatre.lineage.nodes[each.node].kind for each in tried[1:]]
+        said = f"not better: {', '.join(others)}" if others else "there is nothing to try"
+        return f"leave as it is ({said})"
 
     def candidates(self, branch: Branch, number: int, phase: Phase) -> Iterator[Candidate]:
         """Give the branch as it is, and the best edit of each kind, as far as the allowance goes."""
@@ -175,9 +190,10 @@ class Racing:
         self.seen = [tuple((name, width) for name, width in topology) for topology in state["seen"]]
 
     def _trained_until(self, branch: Branch, step: int) -> Branch:
+        step = min(step, branch.steps + self.stretch, self.theatre.last_step)
         if step <= branch.steps:
             return branch
-        (trained,) = self.theatre.train([branch], min(step, self.theatre.last_step) - branch.steps)
+        (trained,) = self.theatre.train([branch], step - branch.steps)
         self.theatre.note(trained, self.score(trained))
         return trained
 

@@ -31,15 +31,14 @@ def priced_score(value: float, parameters: int, *, start: int, price: float) -> 
     return value - price * math.log2(parameters / start)
 
 
-def clearly_worse(chances: Tensor, leading: Tensor, handicap: float, look: float = 1.0) -> bool:
+def clearly_worse(chances: Tensor, leading: Tensor, handicap: float, least: float = 0.0) -> bool:
     """Say whether a network is worse than the leading one beyond the doubt that its held-out samples leave.
 
     `chances` are those that each network gives to the true class of each sample; `handicap` is what the size of the
-    leading one costs more. The samples are the same, so their differences count. At a look after a share of the race,
-    it takes more to be clear, by the root of that share (O'Brien and Fleming, 1979).
+    leading one costs more. The samples are the same, so their differences count. Less than `least` is never clear.
     """
     differences = (leading - chances).double() - handicap
-    if len(differences) < 2:
+    if len(differences) < 2 or not bool(torch.isfinite(differences).all()):
         return False
-    error = float(differences.std()) / math.sqrt(len(differences) * look)
-    return float(differences.mean()) > CLEAR * error and bool(torch.isfinite(differences).all())
+    error = float(differences.std()) / math.sqrt(len(differences))
+    return float(differences.mean()) > max(CLEAR * error, least)

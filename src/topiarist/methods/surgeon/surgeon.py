@@ -1,9 +1,10 @@
 """The Surgeon: training and topology optimisation in one process, as published or as we do it."""
 
+import math
 from collections.abc import Sequence
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from topiarist.data import Data, Part
 from topiarist.errors import DataError, SettingsError
@@ -18,7 +19,7 @@ from topiarist.methods.surgeon.narrowing import fitted
 from topiarist.methods.surgeon.proposals import Kind
 from topiarist.methods.surgeon.published import Published
 from topiarist.methods.surgeon.racing import Racing
-from topiarist.methods.surgeon.scoring import Aim, price_of
+from topiarist.methods.surgeon.scoring import AIMS, Aim, price_of
 from topiarist.methods.surgeon.theatre import Theatre
 from topiarist.models import attach, card_for
 from topiarist.models.evaluation import numbers_of, placed
@@ -55,8 +56,19 @@ class Surgeon(Settings):
     search: float = Field(default=0.2, ge=0, le=10)
     workers: int = Field(default=1, ge=1)
 
+    @field_validator("aim", mode="before")
+    @classmethod
+    def _known_aim(cls, value: object) -> object:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if value in AIMS or (number and 0 <= float(str(value)) < math.inf):
+            return value
+        raise ValueError(f"must be {', '.join(AIMS)} or a number from 0 on")
+
     @model_validator(mode="after")
     def _what_goes_together(self) -> "Surgeon":
+        idle = [name for name in ("aim", "kinds", "patience", "search") if name in self.model_fields_set]
+        if self.published and idle:
+            raise ValueError(f"{idle[0]} has no effect with published: the paper's algorithm has its own")
         known = self.course
         refused = {
             "early stopping": known.early_stopping is not None,

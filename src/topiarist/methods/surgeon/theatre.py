@@ -1,5 +1,6 @@
 """Where branches are operated on, trained and judged; all of it is written down in the lineage."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -80,7 +81,7 @@ class Theatre:
 
     def begin(self) -> Branch:
         """Give the branch that everything comes from."""
-        branch = Branch(model=copied_with_plan(self.job.whole))
+        branch = judged(Branch(model=copied_with_plan(self.job.whole)), self.course.data)
         self._enter(branch, parent=None, kind="start", edit="start", decision=0)
         return branch
 
@@ -127,10 +128,12 @@ class Theatre:
         return [branch for branch in found if branch is not None]
 
     def note(self, branch: Branch, score: float) -> None:
-        """Record what a branch is worth now."""
+        """Record what a branch is worth now; one that diverged is worth what it was before."""
+        self.on_progress(branch.steps / max(self.last_step, 1))
+        if math.isnan(branch.accuracy):
+            return
         node = self.lineage.nodes[branch.node]
         self.lineage.nodes[branch.node] = node.grown(epoch=self.epoch(branch), accuracy=branch.accuracy, score=score)
-        self.on_progress(branch.steps / max(self.last_step, 1))
 
     def settle(self, branches: Sequence[Branch], fate: Fate, reason: str | None = None) -> None:
         """Record what becomes of branches."""
