@@ -17,6 +17,7 @@ GROUPS = {
     "identity": "identity",
     "widen": "grow",
     "grow": "grow",
+    "renew": "grow",
     "deepen": "grow",
     "remove": "shrink",
     "merge": "shrink",
