@@ -19,10 +19,10 @@ from topiarist import TrainConfig, load_data, measure, models, shape, train
 from topiarist.data import Data, Part
 from topiarist.methods import Surgeon
 from topiarist.randomness import generator
+from topiarist.recipes.surgeon import TOPOLOGIES
 
-TOPOLOGIES = {"small": (10,), "medium": (10, 10, 10), "large": (300, 100, 100)}
-OURS = TrainConfig(epochs=50, batch_size=16, schedule="cosine")
-PAPER = TrainConfig(epochs=50, batch_size=16, learning_rate=0.005, optimizer="sgd")
+OURS = Surgeon().course
+PAPER = Surgeon(published=True).course.model_copy(update={"epochs": OURS.epochs})
 SEEDS, RESCUED = 3, 10
 IMAGES, HELD_OUT = 6000, 900
 

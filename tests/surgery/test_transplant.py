@@ -26,7 +26,7 @@ from topiarist.surgery import (
     transplant,
     widen,
 )
-from topiarist.surgery.transplant import FRESH
+from topiarist.surgery.transplant import FRESH, SQUARES
 
 OPTIMIZERS: dict[str, Any] = {
     "Adam": lambda parameters: torch.optim.Adam(parameters, lr=0.02, weight_decay=0.01),
@@ -64,6 +64,15 @@ def ready(kind: str) -> tuple[Any, Tensor, Optimizer]:
     optimizer: Optimizer = OPTIMIZERS[kind](model.parameters())
     train(model, optimizer, x)
     return model, x, optimizer
+
+
+def check_grown(before: Any, after: Any) -> None:
+    """Compare the states of a parameter before and after it got two rows."""
+    for name, values in before.items():
+        if isinstance(values, Tensor) and values.ndim:
+            assert torch.equal(after[name][:-2], values), name
+            usual = FRESH * values.mean() if name in SQUARES else torch.zeros(())
+            assert torch.equal(after[name][-2:], usual.expand_as(values[:2])), name
 
 
 def check_state(before: Any, after: Any, take: Callable[[Tensor], Tensor] = lambda values: values) -> None:
@@ -114,13 +123,8 @@ def test_after_growing_fresh_units_begin_without_momentum_and_with_a_share_of_th
     model, x, old = ready(kind)
     grown: Any = grow(model, x, space="2", by=2, generator=generator(0))
     new = transplant(old, model, grown)
-
-    def rows(values: torch.Tensor) -> torch.Tensor:
-        usual = FRESH * values.mean() if bool((values >= 0).all()) else torch.tensor(0.0)
-        return torch.cat([values, usual.expand_as(values[:2])])
-
-    check_state(old.state[model[2].weight], new.state[grown[2].weight], rows)
-    check_state(old.state[model[2].bias], new.state[grown[2].bias], rows)
+    check_grown(old.state[model[2].weight], new.state[grown[2].weight])
+    check_grown(old.state[model[2].bias], new.state[grown[2].bias])
     check_state(old.state[model[0].weight], new.state[grown[0].weight])
     check_state(old.state[model[4].bias], new.state[grown[4].bias])
     train(grown, new, x)

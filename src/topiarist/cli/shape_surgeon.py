@@ -1,7 +1,6 @@
 """`topiarist shape --method surgeon`: its options, its bar and checkpoint, and the record of what it did in files."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,6 @@ OPTION_OF = {"epochs": "--epochs", "batch_size": "--batch-size", "learning_rate"
 TRAINING_AFTERWARDS = ("finetune", "finetune_lr", "distil", "rewind", "early")
 OF_A_LOOK = ("model", "data", "method", "recommend_only", "target", "group", "into", "seed", "as_json")
 SPELT = {"size": "budget"}  # options that have another name than what they are kept as
-LOOKED_AT = 1024  # labelled samples, for a recommendation
 ENDINGS = {"lineage": ".lineage.json", "tree": ".tree.svg", "topology": ".topology.svg", "curves": ".curves.svg"}
 
 
@@ -65,27 +63,20 @@ def make_surgeon(given: Mapping[str, Any], named: Sequence[str]) -> "Surgeon":
 
 def parse_aim(text: str) -> str | float:
     """Read an aim: a word, or the accuracy that twice the parameters must bring."""
-    from topiarist.methods.surgeon.scoring import AIMS
-
-    if text in AIMS:
-        return text
     try:
-        price = float(text)
+        return float(text)
     except ValueError:
-        price = math.nan
-    if not 0 <= price < math.inf:
-        raise SettingsError(f"--aim must be {', '.join(AIMS)} or a number from 0 on; found '{text}'")
-    return price
+        return text
 
 
 def parse_kinds(texts: Sequence[str]) -> tuple[str, ...]:
-    """Read kinds of change, each of which counts once."""
+    """Read kinds of change."""
     from topiarist.methods.surgeon.proposals import KINDS
 
     strange = [text for text in texts if text not in KINDS]
     if strange:
         raise SettingsError(f"--kind must be one of {', '.join(KINDS)}; found '{strange[0]}'")
-    return tuple(dict.fromkeys(texts))
+    return tuple(texts)
 
 
 def operate(
@@ -140,15 +131,11 @@ def look_at(network: "nn.Module", data: "Data", seed: int) -> "Recommendation":
     """Ask for a recommendation by labelled training samples."""
     import torch
 
-    from topiarist.data import Part
+    from topiarist.methods.surgeon.surgeon import looked_at
     from topiarist.models.evaluation import numbers_of, placed
-    from topiarist.randomness import generator
     from topiarist.surgery import recommend
     from topiarist.training.inference import first_sample
 
-    part = data.train
-    assert isinstance(part, Part)
-    chosen = torch.randperm(len(part), generator=generator(seed, "recommendation"))[:LOOKED_AT]
-    sample = placed(torch.cat([first_sample(part)] * 2), numbers_of(network))
-    calibration = placed(part.x[chosen], numbers_of(network))
-    return recommend(network, sample, calibration=calibration, labels=part.y[chosen], seed=seed)
+    sample = placed(torch.cat([first_sample(data.train)] * 2), numbers_of(network))
+    samples = looked_at(network, data, seed)
+    return recommend(network, sample, calibration=samples.calibration, labels=samples.labels, seed=seed)

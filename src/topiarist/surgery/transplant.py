@@ -16,6 +16,8 @@ from topiarist.surgery.plan import Plan, plan_of
 
 FRESH = 0.01  # of the usual mean of squares: what fresh units get in gradients before they are read with large weights
 
+SQUARES = ("square", "exp_avg_sq", "max_exp_avg_sq", "square_avg", "sum")  # as our and torch's optimizers call them
+
 
 def transplant(optimizer: Optimizer, model: nn.Module, new_model: nn.Module) -> Optimizer:
     """Give an optimizer for a network that edits made of another, with the state and the settings of the old one.
@@ -65,7 +67,7 @@ def carried(
 def begun(memory: Mapping[str, Mapping[str, Tensor]], shape: torch.Size) -> dict[str, Tensor]:
     """Give what to remember of a parameter that is new."""
     every = {key: torch.cat([state[key].flatten() for state in memory.values()]) for key in next(iter(memory.values()))}
-    return {key: unknown(values).expand(shape).clone() for key, values in every.items()}
+    return {key: unknown(key, values).expand(shape).clone() for key, values in every.items()}
 
 
 def group_like(group: dict[str, Any], names: list[str], parameters: dict[str, nn.Parameter]) -> dict[str, Any]:
@@ -161,12 +163,12 @@ def follow(state: dict[str, Any], parameter: Tensor, positions: Tensor) -> dict[
         elif value.shape == parameter.shape:
             places = positions.to(value.device)
             taken = value.reshape(-1)[places.clamp_min(0)]
-            given[name] = torch.where(places >= 0, taken, unknown(taken[places >= 0]))
+            given[name] = torch.where(places >= 0, taken, unknown(name, taken[places >= 0]))
         else:
             return None
     return given
 
 
-def unknown(known: Tensor) -> Tensor:
-    """Give what to remember of a new value: a share of the usual where it is never negative, as squares are, else 0."""
-    return FRESH * known.mean() if bool((known >= 0).all()) else known.new_zeros(())
+def unknown(name: str, known: Tensor) -> Tensor:
+    """Give what to remember of a new value: a share of the usual mean where it is one of squares, else 0."""
+    return FRESH * known.mean() if name in SQUARES else known.new_zeros(())

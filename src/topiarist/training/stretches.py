@@ -40,6 +40,7 @@ def train_stretch(
 ) -> Stretch:
     """Make some steps in place after those that are `done`; without a memory, the optimizer begins anew."""
     threads = suited_threads(model) if config.threads is None else config.threads
+    modes = {module: module.training for module in model.modules()}
     with torch_threads(threads), without_denormals(), channels_last([model], examples_for(model, data)):
         engine = make_engine([model], [data], [config], stacked=stack_key(model, data, config, None) is not None)
         batches = make_batches(model, [data], [config], numbers_of(model))
@@ -53,7 +54,8 @@ def train_stretch(
                 some = islice(batches.epoch(epoch + 1), first, last)
                 sums += [engine.step(batch, [rate]) for batch, rate in zip(some, rates, strict=True)]
         engine.write_back()
-        model.eval()
+        for module, mode in modes.items():
+            module.training = mode
         return Stretch(mean_loss(sums) if engine.finite()[0] else math.nan, engine.memory())
 
 

@@ -102,6 +102,14 @@ def best_of(lineage: Lineage) -> Node:
     return best
 
 
+def line_of(lineage: Lineage, node: int) -> list[Node]:
+    """Give a network and all that it comes from, the oldest first."""
+    found = [lineage.nodes[node]]
+    while (parent := found[0].parent) is not None:
+        found.insert(0, lineage.nodes[parent])
+    return found
+
+
 def cycles(lineage: Lineage) -> list[list[Decision]]:
     """Give the decisions of each cycle, one a draw."""
     numbers = sorted({decision.number for decision in lineage.decisions})

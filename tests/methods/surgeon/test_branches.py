@@ -289,7 +289,7 @@ def test_a_judgement_is_of_the_held_out_part() -> None:
     with torch.no_grad():
         chances = branch.model(part.x).softmax(1)
     assert branch.accuracy == pytest.approx(float((chances.argmax(1) == part.y).double().mean()))
-    torch.testing.assert_close(branch.chances, chances[torch.arange(len(part)), part.y])
+    torch.testing.assert_close(branch.chances[0], chances[torch.arange(len(part)), part.y])
     assert branch.value == pytest.approx(float(branch.chances.double().mean()))
 
 
@@ -300,7 +300,7 @@ def test_the_numbers_of_one_that_diverged_are_none() -> None:
         model.output.weight[0, 0] = torch.nan
     found = judged(Branch(model=model, loss=0.0), data)
     assert found.accuracy != found.accuracy and bool(found.chances.isnan().all())
-    assert len(found.chances) == len(data.validation)
+    assert found.chances.shape == (1, len(data.validation))
 
 
 def test_practice_leaves_the_branch_that_it_began_with_alone() -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.methods.surgeon.evolutions import as_ours, as_published, best_of, digits, lineage_of, network
+from tests.methods.surgeon.evolutions import as_ours, as_published, best_of, digits, line_of, lineage_of, network
 from tests.methods.tasks import percentage, widths_of
 from topiarist.methods import Outcome, shape
 from topiarist.methods.surgeon import Surgeon
@@ -48,9 +48,9 @@ def family(*parents: int | None) -> Lineage:
 
 def test_a_line_goes_back_to_the_start() -> None:
     found = family(None, 0, 0, 1, 3, 2)
-    assert [each.number for each in found.line(4)] == [0, 1, 3, 4]
-    assert [each.number for each in found.line(5)] == [0, 2, 5]
-    assert [each.number for each in found.line(0)] == [0]
+    assert [each.number for each in line_of(found, 4)] == [0, 1, 3, 4]
+    assert [each.number for each in line_of(found, 5)] == [0, 2, 5]
+    assert [each.number for each in line_of(found, 0)] == [0]
 
 
 def test_networks_are_numbered_as_they_come() -> None:
@@ -131,7 +131,7 @@ def test_the_best_node_is_the_network_that_comes_out(outcome: Outcome, lineage: 
 
 
 def test_the_edits_of_the_line_are_the_plan(outcome: Outcome, lineage: Lineage) -> None:
-    made = [each.edit for each in lineage.line(best_of(lineage).number) if each.kind not in ("start", "identity")]
+    made = [each.edit for each in line_of(lineage, best_of(lineage).number) if each.kind not in ("start", "identity")]
     assert "; ".join(made) == "; ".join(str(edit) for edit in outcome.plan)
 
 

@@ -20,6 +20,7 @@ from tests.methods.surgeon.evolutions import (
     best_of,
     cycles,
     digits,
+    line_of,
     lineage_of,
     network,
     part_of,
@@ -258,7 +259,7 @@ def test_recuperation_comes_on_top_of_the_epochs() -> None:
     theatre, pool = theatre_for(model, digits(), config)
     best = evolve(Published(theatre=theatre, initial=2, interval=2), theatre, None, None)
     assert best.steps == theatre.last_step == 5 * theatre.per_epoch
-    line = theatre.lineage.line(best.node)
+    line = line_of(theatre.lineage, best.node)
     counted = [task for task in pool.tasks if task.counted and task.branch.node in {node.number for node in line}]
     assert sum(task.steps for task in counted) == theatre.last_step
     assert [node.ends for node in line] == [2, 4, 5], "the last stretch is what is left"

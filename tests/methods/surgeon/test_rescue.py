@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.methods.surgeon.evolutions import best_of, digits, lineage_of, network, part_of
+from tests.methods.surgeon.evolutions import best_of, digits, line_of, lineage_of, network, part_of
 from tests.methods.tasks import percentage
 from topiarist import TrainConfig, train
 from topiarist.methods import shape
@@ -47,7 +47,7 @@ def test_dead_networks_are_rescued_where_training_alone_is_stuck(alive: int, see
     assert rescued >= stuck + 5
     assert rescued > 70
     assert dead(plain) >= 2 * (HIDDEN - alive) > dead(outcome.model) + HIDDEN
-    kinds = {node.kind for node in lineage_of(outcome).line(best_of(lineage_of(outcome)).number)}
+    kinds = {node.kind for node in line_of(lineage_of(outcome), best_of(lineage_of(outcome)).number)}
     assert kinds & {"renew", "grow"}
 
 

@@ -85,7 +85,7 @@ def test_aims_have_prices_and_a_number_is_a_price() -> None:
 
 def tensors(chances: list[tuple[float, float]]) -> tuple[Tensor, Tensor]:
     found = torch.tensor(chances, dtype=torch.float64)
-    return found[:, 0], found[:, 1]
+    return found[None, :, 0], found[None, :, 1]
 
 
 @given(CHANCES, st.floats(-0.5, 0.5))
@@ -93,7 +93,7 @@ def test_clearly_worse_is_a_paired_test(chances: list[tuple[float, float]], hand
     one, leading = tensors(chances)
     differences = leading - one - handicap
     assume(float(differences.std()) > 1e-6)
-    statistic = float(stats.ttest_rel(leading.numpy() - handicap, one.numpy()).statistic)
+    statistic = float(stats.ttest_rel(leading[0].numpy() - handicap, one[0].numpy()).statistic)
     assume(abs(statistic - CLEAR) > 1e-6)
     assert clearly_worse(one, leading, handicap) == (statistic > CLEAR)
 
@@ -119,19 +119,19 @@ def test_only_differences_on_the_same_samples_count(chances: list[tuple[float, f
 def test_the_order_of_samples_does_not_count(chances: list[tuple[float, float]]) -> None:
     one, leading = tensors(chances)
     differences = leading - one
-    error = float(differences.std()) / math.sqrt(len(differences))
+    error = float(differences.std()) / math.sqrt(differences.numel())
     assume(abs(float(differences.mean()) - CLEAR * error) > 1e-9)
-    order = torch.arange(len(one)).flip(0)
-    assert clearly_worse(one, leading, 0.0) == clearly_worse(one[order], leading[order], 0.0)
+    assert clearly_worse(one, leading, 0.0) == clearly_worse(one.flip(1), leading.flip(1), 0.0)
 
 
 def test_nothing_is_clear_of_one_sample_or_of_none() -> None:
-    assert not clearly_worse(torch.zeros(1), torch.ones(1), 0.0)
-    assert not clearly_worse(torch.zeros(0), torch.zeros(0), 0.0)
+    assert not clearly_worse(torch.zeros(1, 1), torch.ones(1, 1), 0.0)
+    assert not clearly_worse(torch.zeros(1, 0), torch.zeros(1, 0), 0.0)
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
 def test_nothing_is_clear_where_numbers_are_none(wrong: float) -> None:
-    leading = torch.ones(50)
-    assert not clearly_worse(torch.zeros(50).index_fill(0, torch.tensor([3]), wrong), leading, 0.0)
-    assert not clearly_worse(torch.zeros(50), leading.index_fill(0, torch.tensor([3]), wrong), 0.0)
+    leading, strange = torch.ones(1, 50), torch.zeros(1, 50)
+    strange[0, 3] = wrong
+    assert not clearly_worse(strange, leading, 0.0)
+    assert not clearly_worse(torch.zeros(1, 50), leading + strange, 0.0)

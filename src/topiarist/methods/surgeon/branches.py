@@ -24,7 +24,7 @@ from topiarist.training.stretches import train_stretch
 class Branch:
     """A network after some steps, and what its optimizer remembers; `node` is its number in the lineage.
 
-    `chances` are those that it gives to the true class of each held-out sample.
+    `chances` are those that it gives to the true class of each held-out sample, a row for each look at it.
     """
 
     model: nn.Module
@@ -33,7 +33,7 @@ class Branch:
     memory: Memory = field(default_factory=dict, repr=False)
     loss: float = 0.0
     accuracy: float = math.nan
-    chances: Tensor = field(default_factory=lambda: torch.zeros(0), repr=False)
+    chances: Tensor = field(default_factory=lambda: torch.zeros(0, 0), repr=False)
 
     @property
     def parameters(self) -> int:
@@ -43,7 +43,7 @@ class Branch:
     @property
     def value(self) -> float:
         """The mean chance that it gives to the true class: accuracy without the noise of what lies at a border."""
-        return float(self.chances.double().mean()) if len(self.chances) else math.nan
+        return float(self.chances.double().mean()) if self.chances.numel() else math.nan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +75,8 @@ def judged(branch: Branch, data: Data) -> Branch:
     """Give a branch with its chances and its accuracy on the held-out part; those of one that diverged are unknown."""
     logits, labels = part_logits(branch.model, data.validation)
     if math.isnan(branch.loss) or not bool(logits.isfinite().all()):
-        return replace(branch, accuracy=math.nan, chances=torch.full((len(labels),), math.nan))
-    chances = logits.softmax(dim=1).gather(1, labels[:, None])[:, 0]
+        return replace(branch, accuracy=math.nan, chances=torch.full((1, len(labels)), math.nan))
+    chances = logits.softmax(dim=1).gather(1, labels[:, None]).T
     return replace(branch, accuracy=float((logits.argmax(dim=1) == labels).double().mean()), chances=chances)
 
 

@@ -45,7 +45,9 @@ def evolve(way: Way, theatre: Theatre, journal: Journal | None, entry: Entry | N
         branches = list(entry.branches)
         way.load(dict(entry.state))
     while branches[0].steps < theatre.last_step and theatre.diverged is None:
-        branches = alive(way.cycle(branches)) or stopped(theatre, branches)
+        after = way.cycle(branches)
+        theatre.settle([branch for branch in after if branch not in alive(after)], "dropped", "it diverged")
+        branches = alive(after) or stopped(theatre, branches)
         if journal is not None and theatre.diverged is None:
             journal.write(Entry(branches, theatre.lineage, way.state()))
     best = max(branches, key=way.score)

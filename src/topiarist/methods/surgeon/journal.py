@@ -4,7 +4,6 @@ It is written after every decision. Random choices follow from names, so no gene
 from the one at the start and its edits.
 """
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -119,8 +118,3 @@ def branch_from(record: Mapping[str, Any], tensors: dict[str, Tensor], whole: nn
         accuracy=record["accuracy"],
         chances=tensors["chances"],
     )
-
-
-def named_by(*parts: str) -> str:
-    """Give one name for what an evolution depends on."""
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -66,13 +66,6 @@ class Lineage:
         """The number of the decision that comes next, from 1."""
         return self.decisions[-1].number + 1 if self.decisions else 1
 
-    def line(self, node: int) -> list[Node]:
-        """Give a network and all that it comes from, the oldest first."""
-        found = [self.nodes[node]]
-        while (parent := found[0].parent) is not None:
-            found.insert(0, self.nodes[parent])
-        return found
-
     def to_record(self) -> dict[str, Any]:
         """Give plain lists and numbers."""
         return {

@@ -5,21 +5,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
-from topiarist.measurement import Budget
-from topiarist.measurement.budget import footprint
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.theatre import Candidate, Theatre
 from topiarist.surgery.costs import Costs
 from topiarist.surgery.edits import DeepenNetwork, Edit, GrowSpace, RemoveUnits, WidenSpace
 from topiarist.surgery.readings import evidence_from
 from topiarist.surgery.recommendation import Recommendation
+from topiarist.surgery.scores import hidden_layers
 from topiarist.surgery.selection import eliminate
 
 Kind = Literal["renew", "grow", "widen", "deepen", "remove", "fold", "factorise"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 GROWING: tuple[Kind, ...] = ("grow", "widen", "deepen")
 LATE: tuple[Kind, ...] = ("remove", "factorise")
-FULL = 0.5  # of its directions: a space that uses more has no room left
+FULL = 0.6  # of its directions: a space that uses more has no room left
 MANY = 0.25  # of the units of a space: so many dead ones are worth a renewal
 ROOM = 5  # times as many units as directions that are used, after growth; trained wide layers have three
 WORTH = 0.1  # of the parameters: an edit that saves less is not tried
@@ -36,12 +35,17 @@ class Proposals:
     decision: int
     kinds: Sequence[Kind]
     tolerance: float
-    narrow: bool
+    stuck: bool
 
     @cached_property
     def costs(self) -> Costs:
         """What the network would cost with other widths."""
         return Costs(self.advice.model, self.advice.found)
+
+    @cached_property
+    def hidden(self) -> tuple[str, ...]:
+        """The hidden layers."""
+        return hidden_layers(self.advice.model, self.advice.found)
 
     def of(self, kind: Kind) -> Iterator[Candidate]:
         """Give what is worth trying of one kind, the most promising first."""
@@ -73,8 +77,13 @@ class Proposals:
     def full(self) -> dict[str, float]:
         """Give the spaces whose activations use most of the directions that their living units have, and what share."""
         self.advice.read(self.advice.spaces)
-        used = {name: self.used(name) for name in self.advice.spaces}
+        used = {name: self.used(name) for name in self.advice.spaces if self.learns(name)}
         return {name: share for name, share in used.items() if share >= FULL}
+
+    def learns(self, space: str) -> bool:
+        """Say whether the layers that write a space are trained: fresh units of others would stay as they are drawn."""
+        writers = (self.advice.model.get_submodule(each.module) for each in self.advice.found.spaces[space].producers)
+        return all(parameter.requires_grad for writer in writers for parameter in writer.parameters())
 
     def more(self, full: Iterable[str]) -> dict[str, int]:
         """Give how many units full spaces are to have on top: some times as many in all as directions are used."""
@@ -89,8 +98,9 @@ class Proposals:
         return self.advice.activations(space).effective_rank / living if living else 0.0
 
     def dead(self) -> dict[str, tuple[int, ...]]:
-        """Give the dead units of the spaces that have some."""
-        return {name: units for name in self.advice.spaces if (units := self.advice.health(name).dead)}
+        """Give the dead units of the spaces that have some and could have better ones."""
+        learning = [name for name in self.advice.spaces if self.learns(name)]
+        return {name: units for name in learning if (units := self.advice.health(name).dead)}
 
     def renewed(self) -> Iterator[Candidate]:
         """Put fresh units in the place of dead ones, where there are many; where a space is full, growth does it."""
@@ -102,7 +112,7 @@ class Proposals:
 
     def deepened(self) -> Iterator[Candidate]:
         """Add a layer after the last of the hidden layers, where width is not what is missing."""
-        for name in list(self.advice.scores)[-1:] if self.narrow and not self.full() else ():
+        for name in self.hidden[-1:] if self.stuck and not self.full() else ():
             yield self._candidate("deepen", (DeepenNetwork(after=name),), "no space is full")
 
     def removed(self) -> Iterator[Candidate]:
@@ -130,7 +140,7 @@ class Proposals:
 
     def folded(self) -> Iterator[Candidate]:
         """Fold the hidden layer into the next where least is lost, where width is not what is missing; one stays."""
-        hidden = self.advice.scores if len(self.advice.scores) > 1 and not self.full() else ()
+        hidden = self.hidden if len(self.hidden) > 1 and not self.full() else ()
         found = [folding for name in hidden if (folding := self.advice.folding(name)) is not None]
         for folding in sorted(found, key=lambda each: each.lost)[:1]:
             if folding.lost < LITTLE and folding.parameters < self.advice.parameters:
@@ -167,12 +177,3 @@ def without(units: Mapping[str, tuple[int, ...]]) -> tuple[Edit, ...]:
 def said_of(full: Mapping[str, float]) -> str:
     """Say how full spaces are."""
     return ", ".join(f"'{name}' uses {100 * share:.0f} % of its directions" for name, share in full.items())
-
-
-def fits(branch: Branch, theatre: Theatre, budget: Budget) -> bool:
-    """Say whether the network of a branch keeps within a budget."""
-    if not budget.limits_size:
-        return True
-    timed = budget.latency_ms is not None
-    measured = footprint(branch.model, theatre.job.sample, data=theatre.job.data, latency=timed)
-    return budget.excess(measured) is None

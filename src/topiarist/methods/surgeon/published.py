@@ -1,8 +1,9 @@
 """The Surgeon as published (Schiessler, Aydin, Linka and Cyron, Neural network surgery, 2021), Algorithm 1.
 
 Two branches compete. At each decision point every hidden layer of every branch is looked at: the best edit of each
-kind and one drawn at random recuperate for some batches; the two of the best composite score are trained on. Where
-neither reaches the accuracy of before, others are drawn, twice at most; where none of those does, the best of all stay.
+kind and one drawn at random recuperate for some batches; the two of the best composite score are trained on, and stay
+if they reach the accuracy of before. Where neither does, others are drawn, twice at most; where none of those does, the
+best of all stay. What has a score of 0 is recommended by nothing, and can only be drawn at random.
 """
 
 from collections.abc import Iterator, Sequence
@@ -52,14 +53,11 @@ class Published:
         drawn: list[Branch] = []
         for draw in range(1 + self.redraws):
             kept = self.attempt(branches, number, draw)
-            reached = any(branch.accuracy >= before for branch in kept)
-            if reached:
-                self.theatre.settle(drawn, "dropped")
-                drawn.clear()
+            reached = [branch for branch in kept if branch.accuracy >= before]
             drawn += kept
             if reached or not kept:
                 break
-        best = sorted(drawn, key=self.score, reverse=True)[: self.branches]
+        best = sorted(reached or drawn, key=self.score, reverse=True)[: self.branches]
         self.theatre.settle([branch for branch in drawn if branch not in best], "dropped")
         self.theatre.settle(branches, "kept")
         return best
@@ -95,7 +93,7 @@ class Published:
         known = [each for branch in branches for each in candidates_of(branch, self.theatre, number)]
         left = [each for each in known if (each.branch.node, each.edits) not in self.tried]
         best = [
-            min((each for each in left if each.kind == kind), key=rank, default=None)
+            min((each for each in left if each.kind == kind and each.merit > 0), key=rank, default=None)
             for kind in ("widen", "deepen", "project", "fold")
         ]
         chosen = [each for each in best if each is not None]
@@ -136,6 +134,8 @@ def rank(candidate: Candidate) -> tuple[float, int]:
 def candidates_of(branch: Branch, theatre: Theatre, decision: int) -> Iterator[Candidate]:
     """Give all edits that the paper knows, scored by the singular values of each hidden layer."""
     found = theatre.anatomy_of(branch)
+    if found is None:
+        return
     costs = Costs(branch.model, found)
     hidden = [(name, space) for name, space in found.free.items() if len(space.producers) == len(space.consumers) == 1]
     weights = [layers.weight_of(branch.model.get_submodule(space.producers[0].module)) for _, space in hidden]

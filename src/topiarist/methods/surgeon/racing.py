@@ -7,28 +7,35 @@ its training; what the others cost is kept within a share of the whole.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+import torch
+
+from topiarist.errors import ModelError
 from topiarist.measurement import Budget
+from topiarist.methods.shaping import weigh
 from topiarist.methods.surgeon.branches import Branch
-from topiarist.methods.surgeon.proposals import GROWING, LATE, Kind, Proposals, fits
+from topiarist.methods.surgeon.lineage import Node
+from topiarist.methods.surgeon.proposals import GROWING, LATE, Kind, Proposals
 from topiarist.methods.surgeon.scoring import clearly_worse, priced_score
 from topiarist.methods.surgeon.theatre import Candidate, Theatre
 from topiarist.surgery.recommendation import recommend
 from topiarist.surgery.trials import Samples
+from topiarist.tracing import anatomy
 
 LOOKS: dict["Phase", tuple[float, ...]] = {  # how much of a race is run when those that are clearly worse leave it
-    "early": (1 / 3, 1.0),
+    "early": (0.25, 0.5, 0.75, 1.0),
     "late": (0.0,),  # what no one needs is not missed: nothing has to recover
 }
 FAR = 0.01  # behind the leading one, and beyond doubt: then a network leaves the race before its end
-LEAST, MOST = 100, 0.1  # steps of a race where an epoch has fewer, as long as they are this share of the training
+TOLERATED = 0.1  # of the price of size: what removals may lose of what readers need
+LEAST, MOST = 100, 0.1  # steps of a race where an epoch has fewer, as long as that is this share of the training
 SPANS: dict["Phase", tuple[float, float]] = {"early": (0.0, 0.3), "late": (0.5, 0.7)}  # of the training
-
 STRETCH = 0.1  # of the training: what a crash or a divergence costs at most
 
 Phase = Literal["early", "late"]
+COUNTS = ("spent", "quiet", "next_decision")
 PHASES: tuple[Phase, ...] = get_args(Phase)
 Topology = tuple[tuple[str, int], ...]
 
@@ -37,8 +44,9 @@ Topology = tuple[tuple[str, int], ...]
 class Racing:
     """The way of one network: early it may grow or lose layers, late it may lose what no one needs, then it is trained.
 
-    `allowance` is how many steps those that lose may take in all; a phase is closed after `patience` decisions that
-    changed nothing, or where the topology oscillates. A network that grew is not made smaller again.
+    `allowance` is how many steps those that lose may take in all, and `spent` what they took; a phase is closed after
+    `patience` decisions that changed nothing (`quiet` counts them), or where a topology that was `seen` comes back. A
+    network that grew is not made smaller again.
     """
 
     theatre: Theatre
@@ -50,20 +58,22 @@ class Racing:
     patience: int
     allowance: int
     spent: int = 0
-    quiet: int = 0
-    closed: dict[Phase, str] = field(default_factory=dict)
+    quiet: dict[Phase, int] = field(default_factory=dict)
+    next_decision: int = 0
+    closed: set[Phase] = field(default_factory=set)
     seen: list[Topology] = field(default_factory=list)
 
     def first(self) -> list[Branch]:
         """Train the network as it is."""
         start = self.theatre.begin()
-        self.seen.append(self._topology(start))
+        self.seen.append(self.theatre.lineage.nodes[start.node].widths)
         return [self._trained_until(start, self.length)]
 
     @property
     def length(self) -> int:
-        """The steps of a race: an epoch, or more where epochs are short."""
-        return max(self.theatre.per_epoch, min(LEAST, round(MOST * self.theatre.last_step)))
+        """The steps of a race: an epoch, or more of them where they are short."""
+        per_epoch = self.theatre.per_epoch
+        return max(1, min(math.ceil(LEAST / per_epoch), round(MOST * self.theatre.course.config.epochs))) * per_epoch
 
     @property
     def stretch(self) -> int:
@@ -77,14 +87,13 @@ class Racing:
         if phase is None:
             return [self._trained_until(branch, self.theatre.last_step)]
         begin, end = self.span(phase)
-        if not self.due(phase):
-            self.closed.setdefault(phase, "no kind of change is asked for")
-        if branch.steps < begin or phase in self.closed:
-            self.quiet = 0
-            return [self._trained_until(branch, end if phase in self.closed else begin)]
+        if phase in self.closed or not self.due(phase):
+            return [self._trained_until(branch, end)]
+        if branch.steps < max(begin, self.next_decision):
+            return [self._trained_until(branch, max(begin, self.next_decision))]
         winner = self.race(branch, self.theatre.lineage.next_decision, phase)
-        next_decision = branch.steps + max(self.interval * self.theatre.per_epoch, 2 * self.length)
-        return [self._trained_until(winner, next_decision)]
+        self.next_decision = branch.steps + max(self.interval * self.theatre.per_epoch, 2 * self.length)
+        return [self._trained_until(winner, self.next_decision)]
 
     def phase(self, branch: Branch) -> Phase | None:
         """Say what may happen to a branch now or next."""
@@ -106,24 +115,39 @@ class Racing:
         for look in LOOKS[phase]:
             target = min(branch.steps + round(look * self.length), theatre.last_step)
             self.spent += (len(runners) - 1) * (target - runners[0].steps)
-            runners = theatre.train(runners, target - runners[0].steps)
-            for each in runners:
-                theatre.note(each, self.score(each))
-            runners = self.unbeaten(runners, least=0.0 if look == LOOKS[phase][-1] else FAR)
+            runners = self.looked_at_again(runners, theatre.train(runners, target - runners[0].steps))
+            last = look == LOOKS[phase][-1]
+            if last or len(runners[0].chances) > 1:
+                runners = self.unbeaten(runners, least=0.0 if last else FAR)
         winner = self.winner(runners)
         theatre.settle([branch], "kept")
         node = theatre.lineage.nodes[winner.node]
         reason = f"{node.edit} ({node.reason})" if node.kind != "identity" else self.unchanged(tried)
+        reason += "".join(f"; {ending}" for ending in self.endings(node, phase))
         theatre.decide(number=number, draw=0, tried=tried, kept=[winner], reason=reason)
-        self._remember(winner, phase)
         return winner
+
+    def looked_at_again(self, before: Sequence[Branch], after: Sequence[Branch]) -> list[Branch]:
+        """Give branches after some steps of a race, with what was seen of them at all looks of it."""
+        found = [
+            replace(new, chances=torch.cat([old.chances, new.chances])) for old, new in zip(before, after, strict=True)
+        ]
+        for each in found:
+            self.theatre.note(each, self.score(each))
+        return found
 
     def entered(self, branch: Branch, number: int, phase: Phase) -> list[Branch]:
         """Give a branch as it is and those that edits make of it, as far as the network and the budget allow them."""
         same, *edited = self.candidates(branch, number, phase)
         operated = [self.theatre.operate(candidate, number) for candidate in (same, *edited)]
         first, *others = [each for each in operated if each is not None]
-        return [first, *(each for each in others if fits(each, self.theatre, self.budget))]
+        entered = [first]
+        for each in others:
+            if self.budget.excess(weigh(self.theatre.job, self.budget, each.model)) is None:
+                entered.append(each)
+            else:
+                self._leave(each, "above the budget")
+        return [replace(each, chances=each.chances[:0]) for each in entered]
 
     def unbeaten(self, runners: Sequence[Branch], *, least: float) -> list[Branch]:
         """Give those that are not clearly worse than the leading one, by a least distance; that one comes first."""
@@ -139,41 +163,54 @@ class Racing:
                 left.append(each)
         return left
 
+    def endings(self, winner: Node, phase: Phase) -> Iterator[str]:
+        """Say what comes to an end with a decision: it changes nothing again, or the topology oscillates."""
+        quiet = self.quiet[phase] = self.quiet.get(phase, 0) + 1 if winner.kind == "identity" else 0
+        if quiet >= self.patience:
+            yield self._close(phase, f"{quiet} in a row changed nothing: this was the last {phase} decision")
+        elif winner.widths != self.seen[-1] and winner.widths in self.seen:
+            yield self._close(phase, f"this topology was there before: this was the last {phase} decision")
+        if winner.kind in GROWING:
+            yield self._close("late", "what was added will not be taken away")
+        self.seen.append(winner.widths)
+
     def winner(self, runners: Sequence[Branch]) -> Branch:
-        """Give the smallest of those that are not clearly worse: the benefit of the doubt is its."""
-        chosen = min(runners, key=lambda each: each.parameters)
+        """Give the best of those that are changed: something was seen that speaks for them, so the doubt is theirs."""
+        nodes = self.theatre.lineage.nodes
+        chosen = next((each for each in runners if nodes[each.node].kind != "identity"), runners[0])
         for each in runners:
             if each is not chosen:
-                self._leave(each, "not smaller, and not clearly better")
+                self._leave(each, "not clearly better than what is changed")
         return chosen
 
     def unchanged(self, tried: Sequence[Branch]) -> str:
         """Say why a network stays as it is."""
-        others = [self.theatre.lineage.nodes[each.node].kind for each in tried[1:]]
-        said = f"not better: {', '.join(others)}" if others else "there is nothing to try"
+        same, *others = self.theatre.lineage.nodes[tried[0].node :]
+        said = ", ".join(f"{node.kind}: {node.reason}" for node in others) or same.reason
         return f"leave as it is ({said})"
 
-    def candidates(self, branch: Branch, number: int, phase: Phase) -> Iterator[Candidate]:
+    def candidates(self, branch: Branch, number: int, phase: Phase) -> list[Candidate]:
         """Give the branch as it is, and the best edit of each kind, as far as the allowance goes."""
-        yield Candidate(branch=branch, kind="identity", edits=(), reason="to compare with")
-        theatre, room = self.theatre, self.allowance - self.spent
-        advice = recommend(
-            branch.model,
-            theatre.sample,
-            calibration=self.samples.calibration,
-            labels=self.samples.labels,
-            seed=theatre.seed("fresh units", number),
-            found=theatre.anatomy_of(branch),
-        )
-        proposals = Proposals(
-            theatre, branch, advice, number, self.kinds, tolerance=self.price / 4, narrow=self.quiet > 0
-        )
-        for kind in self.due(phase):
-            for candidate in proposals.of(kind):
-                room -= self.length
-                if room < 0:
-                    return
-                yield candidate
+        try:
+            found, obstacle = self.proposed(branch, number, phase), "nothing is worth a try"
+        except ModelError as error:
+            found, obstacle = [], str(error)
+        cost = round(LOOKS[phase][-1] * self.length)
+        room = len(found) if not cost else (self.allowance - self.spent) // cost
+        if found and not room:
+            obstacle = "the allowance for trials is used up"
+        reason = "to compare with" if found and room else obstacle
+        return [Candidate(branch=branch, kind="identity", edits=(), reason=reason), *found[:room]]
+
+    def proposed(self, branch: Branch, number: int, phase: Phase) -> list[Candidate]:
+        """Give what is worth trying; a network that cannot be looked into is an error."""
+        theatre = self.theatre
+        found = anatomy(branch.model, theatre.sample, partial=True)
+        calibration, labels = self.samples.calibration, self.samples.labels
+        advice = recommend(branch.model, theatre.sample, calibration=calibration, labels=labels, found=found)
+        tolerance, stuck = TOLERATED * self.price, self.quiet.get(phase, 0) > 0
+        proposals = Proposals(theatre, branch, advice, number, self.kinds, tolerance, stuck)
+        return [candidate for kind in self.due(phase) for candidate in proposals.of(kind)]
 
     def score(self, branch: Branch) -> float:
         """Give what a branch is worth less the price of its size."""
@@ -182,20 +219,27 @@ class Racing:
 
     def state(self) -> dict[str, Any]:
         """Give what a journal keeps, as what JSON is made of."""
-        return {"spent": self.spent, "quiet": self.quiet, "closed": self.closed, "seen": self.seen}
+        counts = {name: getattr(self, name) for name in COUNTS}
+        return {**counts, "closed": sorted(self.closed), "seen": self.seen}
 
     def load(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
-        self.spent, self.quiet, self.closed = state["spent"], state["quiet"], state["closed"]
+        for name in COUNTS:
+            setattr(self, name, state[name])
+        self.closed = set(state["closed"])
         self.seen = [tuple((name, width) for name, width in topology) for topology in state["seen"]]
 
     def _trained_until(self, branch: Branch, step: int) -> Branch:
         step = min(step, branch.steps + self.stretch, self.theatre.last_step)
-        if step <= branch.steps:
+        if step <= branch.steps or math.isnan(branch.accuracy):
             return branch
         (trained,) = self.theatre.train([branch], step - branch.steps)
         self.theatre.note(trained, self.score(trained))
         return trained
+
+    def _close(self, phase: Phase, reason: str) -> str:
+        self.closed.add(phase)
+        return reason
 
     def _behind(self, branch: Branch, leader: Branch) -> str:
         return f"{100 * (self.score(leader) - self.score(branch)):.2f} points behind"
@@ -203,21 +247,3 @@ class Racing:
     def _leave(self, branch: Branch, reason: str) -> None:
         known = self.theatre.lineage.nodes[branch.node].reason
         self.theatre.settle([branch], "dropped", f"{known}; {reason}")
-
-    def _remember(self, winner: Branch, phase: Phase) -> None:
-        """See whether the network changes, or its topology oscillates, and whether that ends a phase."""
-        node = self.theatre.lineage.nodes[winner.node]
-        changed = node.widths != self.seen[-1]
-        self.quiet = self.quiet + 1 if node.kind == "identity" else 0
-        if self.quiet >= self.patience:
-            self.closed[phase] = f"nothing changed in {self.quiet} decisions"
-        elif changed and node.widths in self.seen:
-            self.closed[phase] = "the topology oscillates"
-        elif self.spent >= self.allowance:
-            self.closed = dict.fromkeys(PHASES, "the allowance for trials is used up")
-        if node.kind in GROWING:
-            self.closed["late"] = "the network grew: what was added is not taken away"
-        self.seen.append(node.widths)
-
-    def _topology(self, branch: Branch) -> Topology:
-        return self.theatre.lineage.nodes[branch.node].widths

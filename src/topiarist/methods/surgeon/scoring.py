@@ -32,13 +32,16 @@ def priced_score(value: float, parameters: int, *, start: int, price: float) -> 
 
 
 def clearly_worse(chances: Tensor, leading: Tensor, handicap: float, least: float = 0.0) -> bool:
-    """Say whether a network is worse than the leading one beyond the doubt that its held-out samples leave.
+    """Say whether a network is worse than the leading one beyond the doubt that samples and training leave.
 
-    `chances` are those that each network gives to the true class of each sample; `handicap` is what the size of the
-    leading one costs more. The samples are the same, so their differences count. Less than `least` is never clear.
+    `chances` (n_looks, n_samples) are those that each network gives to the true class of held-out samples; `handicap`
+    is what the size of the leading one costs more. Both are trained on the same batches and judged by the same samples,
+    so their differences count: how they spread over samples and over looks. Less than `least` is never clear.
     """
     differences = (leading - chances).double() - handicap
-    if len(differences) < 2 or not bool(torch.isfinite(differences).all()):
+    looks, samples = differences.shape
+    if samples < 2 or not bool(torch.isfinite(differences).all()):
         return False
-    error = float(differences.std()) / math.sqrt(len(differences))
-    return float(differences.mean()) > max(CLEAR * error, least)
+    error = float(differences.mean(0).var()) / samples
+    error += float(differences.mean(1).var()) / looks if looks > 1 else 0.0
+    return float(differences.mean()) > max(CLEAR * math.sqrt(error), least)

@@ -2,18 +2,21 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from pydantic import Field, field_validator, model_validator
+from torch import nn
 
 from topiarist.data import Data, Part
 from topiarist.errors import DataError, SettingsError
-from topiarist.measurement import Budget
+from topiarist.files import sha256
+from topiarist.measurement import Budget, BudgetError
 from topiarist.methods.jobs import Job, scored
-from topiarist.methods.shaping import Shaped, Shaping, lost_too_much, weigh
+from topiarist.methods.shaping import Shaped, Shaping
 from topiarist.methods.surgeon.branches import Branch, Course
 from topiarist.methods.surgeon.evolving import Way, evolve
-from topiarist.methods.surgeon.journal import Journal, named_by
+from topiarist.methods.surgeon.journal import Journal
 from topiarist.methods.surgeon.lineage import Lineage
 from topiarist.methods.surgeon.narrowing import fitted
 from topiarist.methods.surgeon.proposals import Kind
@@ -26,13 +29,15 @@ from topiarist.models.evaluation import numbers_of, placed
 from topiarist.parallel import open_pool
 from topiarist.randomness import generator
 from topiarist.settings import Settings
+from topiarist.surgery import plan_of
 from topiarist.surgery.trials import Samples
 from topiarist.training import TrainConfig
+from topiarist.training.norms import settle_norms
 from topiarist.training.tasks import check_task, fingerprint
 
 PAPER = TrainConfig(epochs=100, batch_size=16, learning_rate=0.005, optimizer="sgd")
 OURS = TrainConfig(epochs=50, batch_size=16, schedule="cosine")
-PAPER_INTERVAL, DECISIONS = 10, 20  # epochs between decisions of the paper; decisions in a training of ours
+PAPER_INTERVAL, INTERVAL = 10, 0.05  # between decisions: epochs in the paper; of the training with ours
 LOOKED_AT = 2048  # labelled samples, to see what an edit promises
 USUAL: tuple[Kind, ...] = ("renew", "grow", "remove", "fold", "factorise")
 
@@ -64,6 +69,11 @@ class Surgeon(Settings):
             return value
         raise ValueError(f"must be {', '.join(AIMS)} or a number from 0 on")
 
+    @field_validator("kinds")
+    @classmethod
+    def _each_once(cls, value: tuple[Kind, ...]) -> tuple[Kind, ...]:
+        return tuple(dict.fromkeys(value))
+
     @model_validator(mode="after")
     def _what_goes_together(self) -> "Surgeon":
         idle = [name for name in ("aim", "kinds", "patience", "search") if name in self.model_fields_set]
@@ -76,6 +86,7 @@ class Surgeon(Settings):
             "pruning": known.pruning is not None,
             "distillation": known.distillation is not None,
             "a stretch of a training": bool(known.after_epoch) or known.until_epoch is not None,
+            "another device than the CPU": known.device != "cpu",
         }
         for what, asked in refused.items():
             if asked:
@@ -114,9 +125,10 @@ class Surgeon(Settings):
         with open_pool(course, workers=self.workers) as pool:
             theatre = Theatre(job=job, course=course, pool=pool, lineage=lineage, on_progress=shaping.on_progress)
             best = evolve(self._way(theatre, shaping.budget), theatre, journal, entry)
+        shaped = self._settled(given, best, theatre, shaping.budget)
         if journal is not None:
             journal.remove()
-        return self._settled(given, best, theatre, shaping.budget)
+        return shaped
 
     def _way(self, theatre: Theatre, budget: Budget) -> Way:
         if self.published:
@@ -124,11 +136,11 @@ class Surgeon(Settings):
             return Published(theatre=theatre, initial=interval, interval=interval)
         return Racing(
             theatre=theatre,
-            samples=looked_at(theatre.job),
+            samples=looked_at(theatre.job.whole, theatre.job.data, theatre.job.seed),
             price=price_of(self.aim),
             kinds=self.kinds,
             budget=budget,
-            interval=self.interval or max(1, round(theatre.course.config.epochs / DECISIONS)),
+            interval=self.interval or max(1, round(INTERVAL * theatre.course.config.epochs)),
             patience=self.patience,
             allowance=round(self.search * theatre.last_step),
         )
@@ -136,19 +148,19 @@ class Surgeon(Settings):
     def _journal(self, job: Job, course: Course, shaping: Shaping) -> Journal | None:
         if shaping.checkpoint is None:
             return None
-        settings = self.model_dump_json(exclude={"workers"})
+        settings = self.model_dump_json(exclude={"workers"}), shaping.budget.model_dump_json(exclude={"allowed_loss"})
         training = fingerprint([job.whole], [job.data], [course.config], [], stacked=False)
-        return Journal(shaping.checkpoint, named_by(settings, shaping.budget.model_dump_json(), training))
+        return Journal(shaping.checkpoint, sha256("\n".join([*settings, training]).encode()))
 
     def _settled(self, job: Job, best: Branch, theatre: Theatre, budget: Budget) -> Shaped:
-        attach(best.model, card_for(best.model, job.data))
-        scores = job.whole_score, scored(job.score, best.model)
-        lost, allowed = scores[0] - scores[1], budget.allowed_loss
-        if allowed is not None and lost > allowed:
-            raise lost_too_much(lost, allowed, weigh(job, budget, job.whole))
-        said = [f"after epoch {each.epoch:g}: {each.reason}" for each in theatre.lineage.decisions]
-        reasons = (*said, *(() if theatre.diverged is None else (theatre.diverged,)))
-        return Shaped(best.model, scores, reasons, (), theatre.lineage.to_record())
+        model, config = best.model.eval(), theatre.course.config
+        if config.precise_norms:
+            settle_norms(model, job.data.train)
+        training = config.model_dump(mode="json", exclude_defaults=True)
+        attach(model, replace(card_for(model, job.data), training=training))
+        scores = job.whole_score, scored(job.score, model)
+        check_loss(scores[0] - scores[1], budget.allowed_loss)
+        return Shaped(model, scores, reasons_of(job, theatre), (), theatre.lineage.to_record())
 
 
 def check_parts(data: Data) -> None:
@@ -159,9 +171,22 @@ def check_parts(data: Data) -> None:
         raise DataError("the surgeon needs its samples in memory")
 
 
-def looked_at(job: Job) -> Samples:
+def check_loss(lost: float, allowed: float | None) -> None:
+    """Refuse a network that lost more than is allowed."""
+    if allowed is not None and lost > allowed:
+        raise BudgetError(f"{100 * lost:.1f} points are lost on the validation part and {100 * allowed:g} are allowed")
+
+
+def reasons_of(job: Job, theatre: Theatre) -> tuple[str, ...]:
+    """Say what was decided, and why."""
+    narrowed = plan_of(theatre.job.whole).edits[len(plan_of(job.whole)) :]
+    cut = [f"to keep the budget: {'; '.join(map(str, narrowed))}"] if narrowed else []
+    decided = [f"after epoch {each.epoch:g}: {each.reason}" for each in theatre.lineage.decisions]
+    return (*cut, *decided, *([] if theatre.diverged is None else [theatre.diverged]))
+
+
+def looked_at(model: nn.Module, data: Data, seed: int) -> Samples:
     """Give labelled training samples, by which edits are judged before they are tried."""
-    part = job.data.train
-    assert isinstance(part, Part)
-    chosen = torch.randperm(len(part), generator=generator(job.seed, "looked at"))[:LOOKED_AT]
-    return Samples(placed(part.x[chosen], numbers_of(job.whole)), part.y[chosen])
+    assert isinstance(data.train, Part)
+    chosen = torch.randperm(len(data.train), generator=generator(seed, "looked at"))[:LOOKED_AT]
+    return Samples(placed(data.train.x[chosen], numbers_of(model)), data.train.y[chosen])

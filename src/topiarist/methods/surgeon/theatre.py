@@ -75,9 +75,12 @@ class Theatre:
         """Give the seed of a random choice by its name."""
         return child_seed(self.job.seed, "surgeon", *names)
 
-    def anatomy_of(self, branch: Branch) -> Anatomy:
-        """Look at the network of a branch."""
-        return anatomy(branch.model, self.sample, partial=True)
+    def anatomy_of(self, branch: Branch) -> Anatomy | None:
+        """Look into the network of a branch; None where its code cannot be followed."""
+        try:
+            return anatomy(branch.model, self.sample, partial=True)
+        except ModelError:
+            return None
 
     def begin(self) -> Branch:
         """Give the branch that everything comes from."""
@@ -100,7 +103,8 @@ class Theatre:
 
     def _enter(self, branch: Branch, *, parent: int | None, kind: str, edit: str, decision: int) -> None:
         begins = self.epoch(branch)
-        widths = tuple((name, space.size) for name, space in self.anatomy_of(branch).free.items())
+        found = self.anatomy_of(branch)
+        widths = () if found is None else tuple((name, space.size) for name, space in found.free.items())
         self.lineage.add(
             parent=parent,
             kind=kind,
