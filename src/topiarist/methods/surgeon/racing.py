@@ -113,6 +113,8 @@ class Racing:
         theatre = self.theatre
         tried = runners = self.entered(branch, number, phase)
         for look in LOOKS[phase]:
+            if len(runners) == 1:
+                break
             target = min(branch.steps + round(look * self.length), theatre.last_step)
             self.spent += (len(runners) - 1) * (target - runners[0].steps)
             runners = self.looked_at_again(runners, theatre.train(runners, target - runners[0].steps))
@@ -196,7 +198,7 @@ class Racing:
         except ModelError as error:
             found, obstacle = [], str(error)
         cost = round(LOOKS[phase][-1] * self.length)
-        room = len(found) if not cost else (self.allowance - self.spent) // cost
+        room = max(0, self.allowance - self.spent) // cost if cost else len(found)
         if found and not room:
             obstacle = "the allowance for trials is used up"
         reason = "to compare with" if found and room else obstacle
