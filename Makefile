@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: setup demo test lint types contracts unit bench bench-scenes stress clean
+.PHONY: setup demo test lint types contracts unit bench bench-surgeon bench-scenes stress clean
 
 setup: $(READY)
 
@@ -44,6 +44,11 @@ bench: setup
 	$(BIN)/python -m benchmarks.masked_training
 	$(BIN)/python -m benchmarks.log_mel
 	$(BIN)/python -m benchmarks.ensemble
+	$(BIN)/python -m benchmarks.surgeon rescue
+
+# The Surgeon on Fashion-MNIST, about 15 minutes: `make bench-surgeon IMAGES=folder`.
+bench-surgeon: setup
+	$(BIN)/python -m benchmarks.surgeon $(IMAGES)
 
 # Sixty trainings on recordings, about an hour and a half: `make bench-scenes SOUNDS=folder`. It goes on where it stopped.
 bench-scenes: setup

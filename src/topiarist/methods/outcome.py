@@ -41,7 +41,7 @@ class Outcome:
             "plan": self.plan.to_record(),
             "reasons": list(self.reasons),
             "histories": [history.to_json() for history in self.histories],
-            **({} if self.lineage is None else {"lineage": dict(self.lineage)}),
+            "lineage": None if self.lineage is None else dict(self.lineage),
         }
 
 

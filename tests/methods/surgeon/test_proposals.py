@@ -42,13 +42,13 @@ def trained(model: Any, epochs: int = 15) -> Any:
     return model
 
 
-def test_a_full_space_gets_five_times_the_units_of_its_effective_rank() -> None:
+def test_a_full_space_gets_four_times_the_units_of_its_effective_rank() -> None:
     found = proposals(network(4))
     rank = found.advice.activations("hidden0").effective_rank
     assert rank / 4 >= 0.6
     (edit,) = only(found, "grow").edits
     assert isinstance(edit, GrowSpace)
-    assert (edit.space, edit.by) == ("hidden0", round(5 * rank) - 4)
+    assert (edit.space, edit.by) == ("hidden0", round(4 * rank) - 4)
 
 
 def test_growth_replaces_the_dead_units_of_all_spaces() -> None:

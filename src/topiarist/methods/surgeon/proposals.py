@@ -20,7 +20,7 @@ GROWING: tuple[Kind, ...] = ("grow", "widen", "deepen")
 LATE: tuple[Kind, ...] = ("remove", "factorise")
 FULL = 0.6  # of its directions: a space that uses more has no room left
 MANY = 0.25  # of the units of a space: so many dead ones are worth a renewal
-ROOM = 5  # times as many units as directions that are used, after growth; trained wide layers have three
+ROOM = 4  # times as many units as directions that are used, after growth; trained wide layers have three
 WORTH = 0.1  # of the parameters: an edit that saves less is not tried
 LITTLE = 0.01  # of the variance or of the squared singular values: an edit that loses more is not tried
 
