@@ -104,7 +104,8 @@ Aim = Annotated[
         "--aim",
         metavar="AIM",
         rich_help_panel=SURGEON,
-        help="better, balanced or smaller; or the accuracy that twice the parameters must bring, such as 0.003."
+        help="better, balanced or smaller; or what the mean chance of the true class must gain for twice the"
+        " parameters, such as 0.003."
         "  [default: balanced]",
     ),
 ]

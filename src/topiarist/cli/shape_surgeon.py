@@ -62,7 +62,7 @@ def make_surgeon(given: Mapping[str, Any], named: Sequence[str]) -> "Surgeon":
 
 
 def parse_aim(text: str) -> str | float:
-    """Read an aim: a word, or the accuracy that twice the parameters must bring."""
+    """Read an aim: a word, or what twice the parameters must bring."""
     try:
         return float(text)
     except ValueError:

@@ -42,7 +42,7 @@ def shape(
     epoch. The user's own pieces take the place of ours: `finetune(model)` trains in place, `score(model)`, larger is
     better, is what the allowed loss is judged by (unless given, accuracy on the validation part; genetic searches have
     their own fitness), `calibration` are inputs that show what units do (unless given, those of the training part).
-    The surgeon writes its `checkpoint` after every decision, and the same call goes on from there when interrupted;
+    The surgeon writes its `checkpoint` as it goes, and the same call goes on from there when interrupted;
     `on_progress` is told which share of its training is done.
     """
     shaping = Shaping(

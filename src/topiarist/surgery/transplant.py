@@ -15,7 +15,6 @@ from topiarist.surgery.applying import rebuild
 from topiarist.surgery.plan import Plan, plan_of
 
 FRESH = 0.01  # of the usual mean of squares: what fresh units get in gradients before they are read with large weights
-
 SQUARES = ("square", "exp_avg_sq", "max_exp_avg_sq", "square_avg", "sum")  # as our and torch's optimizers call them
 
 

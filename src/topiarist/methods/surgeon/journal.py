@@ -1,7 +1,7 @@
 """The journal of an evolution: all that it takes to go on after a crash, in one file that is whole or not there.
 
-It is written after every decision. Random choices follow from names, so no generator is stored; a network is rebuilt
-from the one at the start and its edits.
+It is written after every decision, and between those that are far apart. Random choices follow from names, so no
+generator is stored; a network is rebuilt from the one at the start and its edits.
 """
 
 import json

@@ -24,20 +24,20 @@ from topiarist.surgery.recommendation import recommend
 from topiarist.surgery.trials import Samples
 from topiarist.tracing import anatomy
 
-LOOKS: dict["Phase", tuple[float, ...]] = {  # how much of a race is run when those that are clearly worse leave it
+Phase = Literal["early", "late"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
+Topology = tuple[tuple[str, int], ...]
+
+LOOKS: dict[Phase, tuple[float, ...]] = {  # how much of a race is run when those that are clearly worse leave it
     "early": (0.25, 0.5, 0.75, 1.0),
     "late": (0.0,),  # what no one needs is not missed: nothing has to recover
 }
 FAR = 0.01  # behind the leading one, and beyond doubt: then a network leaves the race before its end
 TOLERATED = 0.1  # of the price of size: what removals may lose of what readers need
 LEAST, MOST = 100, 0.1  # steps of a race where an epoch has fewer, as long as that is this share of the training
-SPANS: dict["Phase", tuple[float, float]] = {"early": (0.0, 0.3), "late": (0.5, 0.7)}  # of the training
+SPANS: dict[Phase, tuple[float, float]] = {"early": (0.0, 0.3), "late": (0.5, 0.7)}  # of the training
 STRETCH = 0.1  # of the training: what a crash or a divergence costs at most
-
-Phase = Literal["early", "late"]
 COUNTS = ("spent", "quiet", "next_decision")
-PHASES: tuple[Phase, ...] = get_args(Phase)
-Topology = tuple[tuple[str, int], ...]
 
 
 @dataclass(kw_only=True)

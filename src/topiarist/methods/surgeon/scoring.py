@@ -20,7 +20,7 @@ def composite_score(accuracy: float, gain: float, fraction: float) -> float:
 
 
 def price_of(aim: Aim | float) -> float:
-    """Give the accuracy that a network must gain for twice the parameters to be worth it."""
+    """Give what the mean chance of the true class must gain for twice the parameters to be worth it."""
     return PRICES[aim] if isinstance(aim, str) else float(aim)
 
 

@@ -45,11 +45,11 @@ USUAL: tuple[Kind, ...] = ("renew", "grow", "remove", "fold", "factorise")
 class Surgeon(Settings):
     """Train a network, and change its topology on the way.
 
-    `aim` is "better", "balanced", "smaller", or the accuracy that twice the parameters must bring to be worth it.
-    `kinds` are the changes to try; with none, the network is only trained. `interval` is how many epochs lie between
-    decisions, `patience` after how many without a change no more are made, `search` which share of the training those
-    that lose may take. `workers` train side by side and change no result. With `published`, it is the paper's
-    algorithm, whose training `training` may shorten; a budget has no say in it.
+    `aim` is "better", "balanced", "smaller", or what the mean chance of the true class must gain for twice the
+    parameters to be worth it. `kinds` are the changes to try; with none, the network is only trained. `interval` is how
+    many epochs lie between decisions, `patience` after how many without a change no more are made, `search` which share
+    of the training those that lose may take. `workers` train side by side and change no result. With `published`, it is
+    the paper's algorithm, whose training `training` may shorten; a budget is refused.
     """
 
     published: bool = False
