@@ -11,7 +11,7 @@ setup: $(READY)
 $(READY): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[sound,faces,tables,onnx,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[sound,faces,tables,onnx,docs,dev]'
 	touch $(READY)
 
 demo: setup

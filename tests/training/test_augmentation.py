@@ -210,8 +210,8 @@ def test_a_network_is_trained_alone_and_with_every_other_practice(task: Data) ->
         pruning=Pruning(sparsity=0.5, begin=1),
         class_weights="balanced",
     )
-    assert stack_key(mlp([6, 8, 3]), task, TrainConfig(augmentation=Augmentation(mixup=0.2)), None) is None
-    assert stack_key(mlp([6, 8, 3]), task, TrainConfig(), None) is not None
+    assert stack_key(mlp([6, 8, 3]), task, TrainConfig(augmentation=Augmentation(mixup=0.2))) is None
+    assert stack_key(mlp([6, 8, 3]), task, TrainConfig()) is not None
     models, teachers = [mlp([6, 8, 3]) for _ in range(2)], [mlp([6, 9, 3]) for _ in range(2)]
     histories = train_many(models, task, [config, config], teachers=teachers)
     assert [len(history) for history in histories] == [4, 4]

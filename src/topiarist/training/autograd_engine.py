@@ -74,7 +74,7 @@ class AutogradEngine:
         logits = call(self.models[0], x)
         if not logits.requires_grad:
             raise ModelError("no parameter that is to be trained has a part in the network's output")
-        answers = self._answers(x)
+        answers = self._answers(x) if batch.answers is None else batch.answers[0]
         loss, weight = self._loss(logits, y, answers)
         if partners is not None:  # of the same weight in all: they are the same samples
             loss = share * loss + (1 - share) * self._loss(logits, y[partners], answers)[0]

@@ -22,12 +22,21 @@ GATHERED_BYTES = 2**25
 class Batch:
     """Samples of every member: x (n_members, n_samples, *input_shape), y (n_members, n_samples).
 
-    Only the first `rows[i]` samples of member i are real.
+    Only the first `rows[i]` samples of member i are real. `answers` (n_members, n_samples, n_classes) are those of
+    teachers, where they are known beforehand.
     """
 
     x: Tensor
     y: Tensor
     rows: tuple[int, ...]
+    answers: Tensor | None = None
+
+    def first(self, count: int) -> "Batch":
+        """Give the first samples of every member."""
+        if count == self.x.shape[1]:
+            return self
+        answers = None if self.answers is None else self.answers[:, :count]
+        return Batch(self.x[:, :count], self.y[:, :count], self.rows, answers)
 
 
 class Batches(Protocol):
@@ -47,13 +56,20 @@ class Batches(Protocol):
 
 
 class MemoryBatches:
-    """Batches of parts in memory, one part a member.
+    """Batches of parts in memory, one part a member, with the answers (n_samples, n_classes) of its teacher, if any.
 
     Networks with batch norm cannot learn from a batch of one sample: `smallest=2` leaves such a last batch out.
     """
 
     def __init__(
-        self, parts: Sequence[Part], seeds: Sequence[int], *, batch_size: int, smallest: int, like: Tensor
+        self,
+        parts: Sequence[Part],
+        seeds: Sequence[int],
+        *,
+        batch_size: int,
+        smallest: int,
+        like: Tensor,
+        answers: Sequence[Tensor] = (),
     ) -> None:
         different = {(id(part.x), id(part.y)): part for part in parts}
         starts = dict(zip(different, accumulate(map(len, different.values()), initial=0), strict=False))
@@ -62,6 +78,7 @@ class MemoryBatches:
         self.members = [
             (starts[id(part.x), id(part.y)], len(part), seed) for part, seed in zip(parts, seeds, strict=True)
         ]
+        self.answers = [placed(given, like) for given in answers]
         self.batch_size, self.smallest = min(batch_size, max(len(part) for part in parts)), smallest
         self.rows = self._plan()
 
@@ -75,11 +92,19 @@ class MemoryBatches:
             rows = chunk.flatten().to(self.x.device)
             x = self.x.index_select(0, rows).view(*chunk.shape, *self.x.shape[1:])
             y = self.y.index_select(0, rows).view(chunk.shape)
-            pieces = zip(torch.split(x, self.batch_size, dim=1), torch.split(y, self.batch_size, dim=1), strict=True)
-            for (piece, labels), counts in zip(pieces, self.rows[first : first + together], strict=True):
-                used = max(counts)
-                whole = used == self.batch_size
-                yield Batch(piece, labels, counts) if whole else Batch(piece[:, :used], labels[:, :used], counts)
+            answers = self._answers_to(chunk)
+            pieces = [torch.split(each, self.batch_size, dim=1) for each in (x, y)]
+            known = [None] * len(pieces[0]) if answers is None else torch.split(answers, self.batch_size, dim=1)
+            for samples, labels, given, counts in zip(*pieces, known, self.rows[first : first + together], strict=True):
+                yield Batch(samples, labels, counts, given).first(max(counts))
+
+    def _answers_to(self, rows: Tensor) -> Tensor | None:
+        """Give what the teacher of each member answers to its rows (n_members, n) of x."""
+        if not self.answers:
+            return None
+        starts = (start for start, _, _ in self.members)
+        asked = zip(self.answers, rows, starts, strict=True)
+        return torch.stack([given[(row - start).clamp(min=0).to(given.device)] for given, row, start in asked])
 
     def _orders(self, number: int) -> Tensor:
         """Give the rows of x in the order of this epoch (n_members, n_steps · batch_size), padded with row 0."""
@@ -97,6 +122,7 @@ class MemoryBatches:
     def keep(self, members: Sequence[int]) -> None:
         """Forget the others."""
         self.members = [self.members[member] for member in members]
+        self.answers = [self.answers[member] for member in members] if self.answers else []
         self.rows = self._plan()
 
     def _plan(self) -> list[tuple[int, ...]]:

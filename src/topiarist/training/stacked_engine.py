@@ -23,7 +23,7 @@ from topiarist.training.inference import BATCH_SIZE
 class StackedEngine:
     """The engine for `stackable` networks; members may differ in seed and learning rate.
 
-    `class_weights` is (n_members, n_classes) where samples are weighted; `teachers`, where given, has one a member.
+    `class_weights` is (n_members, n_classes) where samples are weighted.
     """
 
     def __init__(
@@ -32,10 +32,8 @@ class StackedEngine:
         configs: Sequence[TrainConfig],
         *,
         class_weights: Tensor | None = None,
-        teachers: Sequence[nn.Module] = (),
     ) -> None:
         self.configs, self.class_weights = list(configs), class_weights
-        self.teachers = Stack(teachers) if teachers else None
         self.config = configs[0]
         self.steps = [0] * len(models)
         self.passes: dict[tuple[int, ...], tuple[Pass, Tensor]] = {}
@@ -61,7 +59,7 @@ class StackedEngine:
         """Forward, slope of the loss, backward, clip, step."""
         x, y = features_first(batch.x), batch.y.unsqueeze(1)
         run, total = self._pass(batch.rows, x)
-        losses, slope = self._losses(x, y, run)
+        losses, slope = self._losses(x, y, run, batch.answers)
         weights = self._weights(y, run.mask)
         if weights is None:
             slope.mul_(1 / batch.rows[0])
@@ -74,12 +72,11 @@ class StackedEngine:
         self._update(batch.rows, rates)
         return losses, total
 
-    def _losses(self, x: Tensor, y: Tensor, run: Pass) -> tuple[Tensor, Tensor]:
+    def _losses(self, x: Tensor, y: Tensor, run: Pass, answers: Tensor | None) -> tuple[Tensor, Tensor]:
         """Give the loss of each sample (n_members, n_samples) and its slope in the logits."""
         logits = self.stack.forward(x, run)
-        if self.teachers is not None and self.config.distillation is not None:
-            answers = self.teachers.forward(x, Pass(training=False))
-            return distilled(logits, answers, y, self.config.distillation)
+        if answers is not None and self.config.distillation is not None:
+            return distilled(logits, answers.mT, y, self.config.distillation)
         log_probabilities = logits.log_softmax(dim=1)
         losses = log_probabilities.gather(1, y).neg_().squeeze(1)
         return losses, log_probabilities.exp_().scatter_(1, y, -1.0, reduce="add")
@@ -181,8 +178,6 @@ class StackedEngine:
         self.steps = [self.steps[member] for member in members]
         if self.class_weights is not None:
             self.class_weights = self.class_weights[list(members)]
-        if self.teachers is not None:
-            self.teachers = Stack([self.teachers.models[member] for member in members])
         self._build([self.models[member] for member in members])
         self.optimizer.state = state
         self.remember()

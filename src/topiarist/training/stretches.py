@@ -42,7 +42,7 @@ def train_stretch(
     threads = suited_threads(model) if config.threads is None else config.threads
     modes = {module: module.training for module in model.modules()}
     with torch_threads(threads), without_denormals(), channels_last([model], examples_for(model, data)):
-        engine = make_engine([model], [data], [config], stacked=stack_key(model, data, config, None) is not None)
+        engine = make_engine([model], [data], [config], stacked=stack_key(model, data, config) is not None)
         batches = make_batches(model, [data], [config], numbers_of(model))
         engine.remind(memory or {}, done)
         run = Run(config, batches.steps(0))

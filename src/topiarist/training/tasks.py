@@ -16,7 +16,7 @@ from topiarist.models.stacked import reads_flat, signature, stackable
 from topiarist.training.augmentation import check_masks
 from topiarist.training.batching import Batches, MemoryBatches, StreamBatches, check_labels
 from topiarist.training.config import TrainConfig
-from topiarist.training.inference import BATCH_SIZE, call, first_sample, part_batches
+from topiarist.training.inference import BATCH_SIZE, call, first_sample, part_batches, part_logits
 
 
 def check_task(model: nn.Module, data: Data, config: TrainConfig, *, scored: bool = False) -> None:
@@ -74,41 +74,51 @@ def check_shapes(model: nn.Module, data: Data) -> None:
 
 
 def stacks(
-    models: Sequence[nn.Module],
-    datas: Sequence[Data],
-    configs: Sequence[TrainConfig],
-    teachers: Sequence[nn.Module | None] | None = None,
+    models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]
 ) -> list[tuple[list[int], bool]]:
     """Say which trainings run as one computation, in the order of their first, and whether each is such a stack."""
     groups: dict[Hashable, list[int]] = {}
-    taught = [None] * len(models) if teachers is None else teachers
-    for number, (model, data, config, teacher) in enumerate(zip(models, datas, configs, taught, strict=True)):
-        key = stack_key(model, data, config, teacher)
+    for number, (model, data, config) in enumerate(zip(models, datas, configs, strict=True)):
+        key = stack_key(model, data, config)
         groups.setdefault(number if key is None else key, []).append(number)
     return [(group, not isinstance(key, int)) for key, group in groups.items()]
 
 
-def stack_key(model: nn.Module, data: Data, config: TrainConfig, teacher: nn.Module | None) -> Hashable | None:
+def stack_key(model: nn.Module, data: Data, config: TrainConfig) -> Hashable | None:
     """Give what trainings that run as one have in common; None for one that cannot be in a stack."""
-    networks = [model] if teacher is None else [model, teacher]
     in_memory = isinstance(data.train, Part) and isinstance(data.validation, Part)
     alone = config.pruning is not None or config.augmentation is not None
     if config.device != "cpu" or alone or not in_memory:
         return None
-    if not all(stackable(network) and reads_flat(network, data.input_shape) for network in networks):
+    if not (stackable(model) and reads_flat(model, data.input_shape)):
         return None
     settings = config.model_dump_json(exclude={"seed", "learning_rate"})
-    described = tuple(signature(network) for network in networks)
-    return described, settings, data.input_shape, len(data.classes), len(data.validation) > 0
+    return signature(model), settings, data.input_shape, len(data.classes), len(data.validation) > 0
 
 
-def make_batches(model: nn.Module, datas: Sequence[Data], configs: Sequence[TrainConfig], like: Tensor) -> Batches:
-    """Give the batches of the training parts."""
+def answers_beforehand(
+    teachers: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]
+) -> list[Tensor]:
+    """Ask teachers once about all samples, where these are in memory and stay as they are; give none otherwise."""
+    parts = [data.train for data in datas if isinstance(data.train, Part)]
+    if len(parts) < len(datas) or configs[0].augmentation is not None:
+        return []
+    return [part_logits(teacher, part)[0] for teacher, part in zip(teachers, parts, strict=False)]
+
+
+def make_batches(
+    model: nn.Module,
+    datas: Sequence[Data],
+    configs: Sequence[TrainConfig],
+    like: Tensor,
+    answers: Sequence[Tensor] = (),
+) -> Batches:
+    """Give the batches of the training parts, with what teachers answer where that is known."""
     batch_size, smallest = configs[0].batch_size, 2 if has_batch_norm(model) else 1
     parts = [data.train for data in datas if isinstance(data.train, Part)]
     if len(parts) == len(datas):
         seeds = [config.seed for config in configs]
-        return MemoryBatches(parts, seeds, batch_size=batch_size, smallest=smallest, like=like)
+        return MemoryBatches(parts, seeds, batch_size=batch_size, smallest=smallest, like=like, answers=answers)
     stream = datas[0].train
     if isinstance(stream, Part):
         raise DataError("networks that are trained together must all have their samples in memory")

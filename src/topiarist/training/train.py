@@ -28,6 +28,7 @@ from topiarist.training.pruner import Pruner
 from topiarist.training.run import Run
 from topiarist.training.stacked_engine import StackedEngine
 from topiarist.training.tasks import (
+    answers_beforehand,
     check_task,
     check_teacher,
     class_weights,
@@ -90,7 +91,7 @@ def train_many(
         check_task(model, task, settings, scored=score is not None)
         check_teacher(model, teacher, task, settings)
     check_apart(models)
-    groups = stacks(models, datas, configs, taught) if stacked else [([number], False) for number in range(len(models))]
+    groups = stacks(models, datas, configs) if stacked else [([number], False) for number in range(len(models))]
     histories: dict[int, History] = {}
     checkpoints: list[Checkpoint] = []
     with untouched_if_interrupted(models if checkpoint is not None else ()):
@@ -155,8 +156,9 @@ def make_loop(
     snapshot: Snapshot | None,
 ) -> Loop:
     """Put engine, batches and runs together, at the beginning or where a snapshot was made."""
-    engine = make_engine(models, datas, configs, teachers, stacked=stacked)
-    batches = make_batches(models[0], datas, configs, numbers_of(models[0]))
+    answers = answers_beforehand(teachers, datas, configs)
+    engine = make_engine(models, datas, configs, () if answers else teachers, stacked=stacked)
+    batches = make_batches(models[0], datas, configs, numbers_of(models[0]), answers)
     if snapshot is None:
         runs = [begin(settings, batches.steps(member)) for member, settings in enumerate(configs)]
     else:
@@ -181,7 +183,7 @@ def make_engine(
     weights = class_weights(datas, configs, numbers_of(models[0]))
     if stacked:
         joint = None if weights is None else torch.stack(weights)
-        return StackedEngine(models, configs, class_weights=joint, teachers=teachers)
+        return StackedEngine(models, configs, class_weights=joint)
     own, teacher = None if weights is None else weights[0], next(iter(teachers), None)
     pruner = pruner_for(models[0], datas[0], configs[0])
     return AutogradEngine(models[0], configs[0], class_weights=own, teacher=teacher, pruner=pruner)

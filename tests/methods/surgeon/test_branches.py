@@ -79,7 +79,7 @@ def memory_of(branch: Branch) -> Memory:
 
 
 def test_these_networks_are_trained_by_both_engines() -> None:
-    stacked = {name: stack_key(*case_of(name)[:2], settings("adam"), None) is not None for name in ENGINES}
+    stacked = {name: stack_key(*case_of(name)[:2], settings("adam")) is not None for name in ENGINES}
     assert stacked == {"stacked": True, "autograd": False, "convolutions": False}
 
 
@@ -237,8 +237,8 @@ def test_training_goes_on_where_an_edit_changes_what_trains_the_network(optimize
     model.activation0 = nn.Hardswish()
     branch, course = trained(model, data, config)
     folded = edited(branch, data, FoldLayer(layer="hidden0", linearise=True))
-    assert stack_key(branch.model, data, config, None) is None
-    assert stack_key(folded.model, data, config, None) is not None
+    assert stack_key(branch.model, data, config) is None
+    assert stack_key(folded.model, data, config) is not None
     assert practise(Practice(branch=folded, steps=10), course).accuracy > 0
 
 
