@@ -22,6 +22,7 @@ PUBLIC = [
     "TopiaristWarning",
     "TrainConfig",
     "anatomy",
+    "export_onnx",
     "load",
     "load_data",
     "measure",

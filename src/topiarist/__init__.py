@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from topiarist.errors import TopiaristError, TopiaristWarning
     from topiarist.measurement import Budget, Measurement, measure
     from topiarist.methods import Outcome, shape
-    from topiarist.storage import load, save
+    from topiarist.storage import export_onnx, load, save
     from topiarist.study.results import Results
     from topiarist.study.study import Study
     from topiarist.tracing import Anatomy, anatomy
@@ -46,6 +46,7 @@ _HOMES = {
     "TopiaristWarning": "errors",
     "TrainConfig": "training",
     "anatomy": "tracing",
+    "export_onnx": "storage",
     "load": "storage",
     "load_data": "data",
     "measure": "measurement",
@@ -73,6 +74,7 @@ __all__ = [
     "TopiaristWarning",
     "TrainConfig",
     "anatomy",
+    "export_onnx",
     "load",
     "load_data",
     "measure",

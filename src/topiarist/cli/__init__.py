@@ -6,7 +6,7 @@ from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
-from topiarist.cli import data, measure, predict, reproduce, shape, study, train
+from topiarist.cli import data, export, measure, predict, reproduce, shape, study, train
 from topiarist.cli.output import InterruptionError
 from topiarist.errors import TopiaristError, TopiaristWarning
 
@@ -25,6 +25,7 @@ app.command("train")(train.train_command)
 app.command("shape")(shape.shape_command)
 app.command("measure")(measure.measure_command)
 app.command("predict")(predict.predict_command)
+app.command("export")(export.export_command)
 app.add_typer(study.app, name="study")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(data.app, name="data")

@@ -1,5 +1,6 @@
 """How long a network takes for one sample, on a given number of threads."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -29,34 +30,44 @@ class Latency:
 
 
 def time_sample(model: nn.Module, sample: Tensor, *, repeats: int = REPEATS, threads: int = 1) -> Latency:
-    """Time one sample, given as a batch (1, *input_shape).
+    """Time one sample, given as a batch (1, *input_shape), as `time_calls` does."""
+    with torch_threads(threads), evaluating(model):
+        x = placed(sample, numbers_of(model))
+        return time_calls(lambda: answer(model, x), repeats=repeats)
 
-    Ends after `repeats`, when the median is known to half a percent, or after 0.3 s; a slow network is timed five times
+
+def answer(model: nn.Module, x: Tensor) -> None:
+    """Call a network, and wait for a device that works on its own."""
+    call(model, x)
+    if x.device.type != "cpu":
+        torch.accelerator.synchronize(x.device)
+
+
+def time_calls(run: Callable[[], object], *, repeats: int = REPEATS) -> Latency:
+    """Time something that is called again and again, after a moment to warm up.
+
+    Ends after `repeats`, when the median is known to half a percent, or after 0.3 s; what is slow is timed five times
     all the same, unless fewer repeats were asked.
     """
     if repeats < 1:
         raise SettingsError(f"repeats must be at least 1; found {repeats}")
-    with torch_threads(threads), evaluating(model):
-        x = placed(sample, numbers_of(model))
-        warm_up_end = perf_counter() + WARM_UP_SECONDS
-        while time_once(model, x) and perf_counter() < warm_up_end:
-            pass
-        end = perf_counter() + MOST_SECONDS
-        seconds: list[float] = []
-        while len(seconds) < repeats and not (len(seconds) >= FEWEST_REPEATS and perf_counter() > end):
-            seconds.append(time_once(model, x))
-            if len(seconds) % REPEATS_PER_LOOK == 0 and is_stable(seconds):
-                break
+    warm_up_end = perf_counter() + WARM_UP_SECONDS
+    while time_once(run) and perf_counter() < warm_up_end:
+        pass
+    end = perf_counter() + MOST_SECONDS
+    seconds: list[float] = []
+    while len(seconds) < repeats and not (len(seconds) >= FEWEST_REPEATS and perf_counter() > end):
+        seconds.append(time_once(run))
+        if len(seconds) % REPEATS_PER_LOOK == 0 and is_stable(seconds):
+            break
     low, median, high = 1000 * numpy.percentile(seconds, [25, 50, 75])
     return Latency(float(median), float(high - low))
 
 
-def time_once(model: nn.Module, x: Tensor) -> float:
-    """Give the seconds of one call, waiting for a device that works on its own."""
+def time_once(run: Callable[[], object]) -> float:
+    """Give the seconds of one call."""
     start = perf_counter()
-    call(model, x)
-    if x.device.type != "cpu":
-        torch.accelerator.synchronize(x.device)
+    run()
     return perf_counter() - start
 
 

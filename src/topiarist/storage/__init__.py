@@ -1,7 +1,10 @@
-"""Saves and loads networks as `.safetensors` files that need no code and are never unpickled."""
+"""Saves and loads networks as `.safetensors` files that need no code and are never unpickled; exports for others."""
 
+from topiarist.storage.export_record import Export
+from topiarist.storage.onnx_export import export_onnx
 from topiarist.storage.packing import Packing
+from topiarist.storage.program_export import export_program
 from topiarist.storage.reading import load, read_card
 from topiarist.storage.writing import save, serialise
 
-__all__ = ["Packing", "load", "read_card", "save", "serialise"]
+__all__ = ["Export", "Packing", "export_onnx", "export_program", "load", "read_card", "save", "serialise"]

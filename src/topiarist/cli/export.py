@@ -1,0 +1,112 @@
+"""`topiarist export`: a saved network as a file for ONNX Runtime or for torch alone."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from topiarist.cli.options import DATA_FORMS, AsJson, Group, Into, ModelFile, Target
+from topiarist.cli.output import emit, print_rows, waiting
+
+if TYPE_CHECKING:
+    from torch import nn
+
+OF_DATA = f"{DATA_FORMS} Gives samples to compare answers on; without it they are random numbers."
+READS = {
+    "raw": "raw samples",
+    "encoded": "columns of a table, text as 0 and 1 for each category",
+    "preprocessed": "samples that are preprocessed",
+}
+
+
+def export_command(
+    model: ModelFile,
+    data: Annotated[str | None, typer.Argument(metavar="DATA", help=OF_DATA)] = None,
+    onnx: Annotated[Path | None, typer.Option("--onnx", help="The .onnx file to write.")] = None,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Compute in 8 bits in the .onnx file; DATA shows the ranges.")
+    ] = False,
+    torch: Annotated[Path | None, typer.Option("--torch", help="The .pt2 file to write, of torch.export.")] = None,
+    target: Target = None,
+    group: Group = None,
+    into: Into = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write a network with its preprocessing as a file that needs neither topiarist nor its code.
+
+    Example: topiarist export digits.safetensors digits --onnx digits.onnx
+
+    The file reads raw samples, any number at once, and gives logits and probabilities. Before it is written, its
+    answers are compared with those of torch: for the test part of DATA, or for random numbers.
+    """
+    check_options(data, onnx, torch, int8=int8)
+    from topiarist.cli.loading import load_network, task_for
+    from topiarist.measurement.onnx_latency import time_onnx
+    from topiarist.storage import export_onnx, export_program
+
+    network = load_network(model, into)
+    task = None if data is None else task_for(network, data, target=target, group=group)
+    result: dict[str, Any] = {"model": str(model), "data": data}
+    if onnx is not None:
+        with waiting("ONNX"):
+            result["onnx"] = export_onnx(network, onnx, data=task, int8=int8).to_json()
+            result["onnx"]["latency_ms"] = time_onnx(onnx).median_ms
+    if torch is not None:
+        with waiting("torch.export"):
+            result["torch"] = export_program(network, torch, data=task).to_json()
+    result["latency_ms"] = torch_latency(network)
+    emit(result, as_json=as_json, show=show_exports)
+
+
+def check_options(data: str | None, onnx: Path | None, torch: Path | None, *, int8: bool) -> None:
+    """Refuse a call that asks for nothing, or for what cannot be had."""
+    from topiarist.errors import SettingsError
+
+    if onnx is None and torch is None:
+        raise SettingsError("say which file to write: --onnx FILE.onnx, --torch FILE.pt2, or both")
+    if int8 and onnx is None:
+        raise SettingsError("--int8 is of the ONNX file: name it with --onnx")
+    if int8 and data is None:
+        raise SettingsError("--int8 needs DATA, whose training part shows the ranges of the numbers")
+    for option, place, suffix in (("--onnx", onnx, ".onnx"), ("--torch", torch, ".pt2")):
+        if place is not None and place.suffix != suffix:
+            raise SettingsError(f"{option} must end in {suffix}; found '{place}'")
+
+
+def torch_latency(network: "nn.Module") -> float:
+    """Time the network alone in torch, as `measure` does."""
+    from torch import zeros
+
+    from topiarist.measurement.latency import time_sample
+    from topiarist.models import card_of
+    from topiarist.storage.export_samples import input_shape
+
+    return time_sample(network, zeros(1, *input_shape(network, card_of(network)))).median_ms
+
+
+def show_exports(result: Mapping[str, Any]) -> None:
+    """Print what a person wants to know, file by file."""
+    rows = {"model": result["model"], "data": result["data"] or "none"}
+    for name, label in (("onnx", "ONNX"), ("torch", "torch.export")):
+        if name in result:
+            rows |= export_rows(result[name], label)
+    latency = f"{result['latency_ms']:.3f} ms a sample for the network in torch"
+    if "onnx" in result:
+        latency += f", {result['onnx']['latency_ms']:.3f} ms for the file in ONNX Runtime"
+    print_rows(rows | {"latency": f"{latency} (1 thread)"})
+
+
+def export_rows(export: Mapping[str, Any], label: str) -> dict[str, str]:
+    """Give a file in words."""
+    form, shape = export["input"], " x ".join(map(str, export["input"]["shape"]))
+    rows = {
+        label: f"{export['path']}, {export['file_kb']:.1f} KB, {export['bits']} bits",
+        f"{label} reads": f"{READS[form['kind']]}, each {shape} of {form['type']}",
+        f"{label} compared on": f"{export['samples']} samples: {export['compared_on']}",
+        f"{label} against torch": f"the same class for {export['agreement']:.2%}, logits differ by at most"
+        f" {export['largest_difference']:.2g}",
+    }
+    if export["accuracy"] is not None:
+        rows[f"{label} accuracy"] = f"{export['accuracy']:.2%}, in torch {export['accuracy_in_torch']:.2%}"
+    return rows
