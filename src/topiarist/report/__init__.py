@@ -10,6 +10,7 @@ from topiarist.report.figures import (
     topology_over_time,
 )
 from topiarist.report.page import Section, Table, render_page, table_of
+from topiarist.report.rightsizing import rightsizing_page
 from topiarist.report.tables import TableForm, format_table
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "lineage_tree",
     "pareto_figure",
     "render_page",
+    "rightsizing_page",
     "sweep_curves",
     "table_of",
     "topology_over_time",

@@ -64,20 +64,23 @@ class Cell:
 
 def render_page(*, title: str, summary: str, sections: Sequence[Section], footer: Mapping[str, str]) -> str:
     """Give the whole page as HTML; every text in it is shown as it is, never run."""
-    script = files(__package__).joinpath("templates", "sort.js").read_text(encoding="utf-8")
-    page = (
-        environment()
-        .get_template("page.html.j2")
-        .render(
-            title=title,
-            summary=summary,
-            sections=sections,
-            figures=numbered_figures(sections),
-            footer=footer,
-            script=Markup(script),
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        )
+    return render(
+        "page.html.j2",
+        scripts=("sort.js",),
+        title=title,
+        summary=summary,
+        sections=sections,
+        figures=numbered_figures(sections),
+        footer=footer,
     )
+
+
+def render(template: str, *, scripts: Sequence[str], **context: object) -> str:
+    """Give a template filled in, with the scripts that alone may run in it."""
+    folder = files(__package__).joinpath("templates")
+    script = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in scripts)
+    script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = environment().get_template(template).render(**context, script=Markup(script), script_hash=script_hash)
     return replace_forbidden(page)
 
 

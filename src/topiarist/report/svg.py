@@ -12,7 +12,8 @@ INK = "#010203"  # Drawn in this colour, shown in that of the text around the fi
 MID_GREY = "#767676"  # Of equal contrast on white and on black: for a figure that stands alone.
 FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 NAMESPACES = {"xmlns": "http://www.w3.org/2000/svg", "xmlns:xlink": "http://www.w3.org/1999/xlink"}
-HARMLESS = {"svg", "g", "defs", "path", "use", "clipPath", "rect", "circle", "line", "text", "tspan", "title", "desc"}
+SHAPES = {"svg", "g", "defs", "path", "use", "clipPath", "rect", "circle", "line"}
+HARMLESS = SHAPES | {"text", "tspan", "title", "desc", "a"}
 REFERENCE = re.compile(r"(?<=url\(#)[^)]+")
 LINKS = ("href", "xlink:href")
 LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
@@ -59,7 +60,10 @@ def tidy(element: Element) -> None:
 
 
 def embed(svg: str, *, prefix: str) -> str:
-    """Give a figure as a part of a page, every name in it begun with `prefix`; one that could do harm is refused."""
+    """Give a figure as a part of a page, every name in it begun with `prefix`; one that could do harm is refused.
+
+    A link (`a`) leads to a part of the page, not of the figure, and is left as it is.
+    """
     root = without_namespaces(parse(svg))
     check_harmless(root)
     for element in root.iter():
@@ -67,7 +71,7 @@ def embed(svg: str, *, prefix: str) -> str:
             if name == "id":
                 element.attrib[name] = prefix + value
             elif name in LINKS:
-                element.attrib[name] = f"#{prefix}{value[1:]}"
+                element.attrib[name] = value if element.tag == "a" else f"#{prefix}{value[1:]}"
             else:
                 element.attrib[name] = REFERENCE.sub(lambda found: prefix + found[0], value)
     return ElementTree.tostring(root, encoding="unicode")

@@ -1,5 +1,5 @@
 "use strict";
-for (const header of document.querySelectorAll("thead th")) {
+for (const header of document.querySelectorAll("table:not(.fixed) > thead th")) {
   const button = document.createElement("button");
   button.type = "button";
   button.append(...header.childNodes);

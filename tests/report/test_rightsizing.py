@@ -1,0 +1,263 @@
+import base64
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.report import rightsizing_record as records
+from tests.report.rightsizing_reader import Page, Quoted, read_page
+from topiarist.errors import DataError
+from topiarist.report import rightsizing_page
+from topiarist.report.forest import lower_bounds
+from topiarist.report.rightsizing import PARTS
+from topiarist.report.rightsizing_front import spots_of
+from topiarist.report.rightsizing_quotes import FORMS, look_up, quote
+
+Record = dict[str, Any]
+CASES: dict[str, Callable[[], Record]] = {
+    "proven": records.record,
+    "unproven": records.unproven,
+    "unchanged": records.unchanged,
+    "many classes": records.many_classes,
+}
+SCALES = {"percent": 0.01, "chance": 0.01, "points": 0.01, "drop": 0.01}
+every_case = pytest.mark.parametrize("case", CASES)
+
+
+@cache
+def text_of(case: str) -> str:
+    return rightsizing_page(CASES[case]())
+
+
+@cache
+def page_of(case: str) -> Page:
+    return read_page(text_of(case))
+
+
+def strictly(record: Any, path: str) -> Any:
+    for part in path.split("."):
+        record = record[int(part)] if isinstance(record, list) else record[part]
+    return record
+
+
+def says(found: Quoted, value: float) -> bool:
+    """Say whether a text is the number, rounded to the digits that it shows."""
+    text = found.text.replace("−", "-").replace(",", "")
+    number = re.search(r"[-+]?\d+(\.(\d+))?(e[-+]\d+)?", text)
+    assert number is not None, found
+    scale = SCALES.get(found.attributes["data-form"], 1.0)
+    if text.startswith("<"):
+        return value < float(number[0]) * scale
+    last_digit = abs(value) * 1e-5 if number[3] else 10.0 ** -len(number[2] or "")
+    return abs(float(number[0]) * scale - value) <= 0.5000001 * last_digit * scale
+
+
+@every_case
+def test_every_quotation_is_what_the_record_says(case: str) -> None:
+    record = json.loads(json.dumps(CASES[case]()))
+    quoted = page_of(case).quoted
+    assert len(quoted) > 100
+    for found in quoted:
+        value = look_up(record, found.path)
+        if found.tag == "data":
+            assert json.loads(found.attributes["value"]) == value == strictly(record, found.path)
+            assert found.text == FORMS[found.attributes["data-form"]](value).replace("-", "−")
+            assert (found.text == ("yes" if value else "no")) if isinstance(value, bool) else says(found, value), found
+        elif found.tag == "bdi":
+            assert found.text == value
+        else:
+            assert (found.tag, found.text, value or None) == ("span", "–", None)
+
+
+def test_what_is_quoted_is_there() -> None:
+    record = records.record()
+    for found in page_of("proven").quoted:
+        strictly(record, found.path)
+
+
+@every_case
+def test_no_number_stands_outside_of_a_quotation(case: str) -> None:
+    page = page_of(case)
+    assert [text for text in page.loose if re.search(r"\d", text)] == []
+    names = {network["name"] for network in CASES[case]()["networks"]}
+    ticks = re.compile(r"−?[\d,]+(\.\d+)?( %)?")
+    figures = [text for section, text in page.drawn if section != "lineage"]
+    assert len(figures) > 10
+    assert [
+        text for text in figures if re.search(r"\d", text) and not ticks.fullmatch(text) and text not in names
+    ] == []
+
+
+def test_everything_that_was_found_is_told() -> None:
+    told = {found.path for found in page_of("proven").quoted}
+
+    def paths(value: Any, path: str) -> list[str]:
+        if isinstance(value, dict):
+            return [below for key, part in value.items() for below in paths(part, f"{path}.{key}")]
+        if isinstance(value, list):
+            return [below for place, part in enumerate(value) for below in paths(part, f"{path}.{place}")]
+        return [] if value is None else [path]
+
+    silent = r"format|networks\.\d+\.(id|lineage|curve)|confusion|verdict\.(chosen|confirmed|samples_needed)"
+    untold = [
+        path
+        for key, part in records.record().items()
+        for path in paths(part, key)
+        if path not in told and not re.match(silent, path)
+    ]
+    assert untold == []
+
+
+@every_case
+def test_names_are_shown_and_never_run(case: str) -> None:
+    text, page = text_of(case), page_of(case)
+    assert page.count("script") == 1
+    assert page.count("b") == page.count("img") == 0
+    assert "<script>alert" not in text and "</script>alert" not in text
+    assert not [name for _, attributes in page.tags for name in attributes if name.startswith("on")]
+    assert sum(records.EVIL in found.text for found in page.quoted) >= 3
+    assert sum(records.QUOTES in found.text for found in page.quoted) >= 3
+
+
+@every_case
+def test_nothing_is_asked_of_the_outside(case: str) -> None:
+    text, page = text_of(case), page_of(case)
+    assert not re.search(r"https?://|//[a-z]|@import|url\((?!#)|\bfetch\b|XMLHttp|\beval\b", text)
+    assert page.values("target") == page.values("src") == page.values("action") == page.values("srcset") == []
+    assert all(link.startswith("#") for name in ("href", "xlink:href") for link in page.values(name))
+    script = re.search(r"<script>(.*)</script>", text, re.DOTALL)
+    assert script is not None
+    digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
+    assert f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'" in text
+
+
+@every_case
+def test_links_lead_somewhere(case: str) -> None:
+    page = page_of(case)
+    ids = page.values("id")
+    assert len(ids) == len(set(ids))
+    linked = [link[1:] for name in ("href", "xlink:href") for link in page.values(name)]
+    used = re.findall(r"url\(#([^)]+)\)", text_of(case))
+    assert set(linked + used + page.values("aria-labelledby")) <= set(ids)
+
+
+@every_case
+def test_the_page_is_small_and_always_the_same(case: str) -> None:
+    assert len(text_of(case).encode()) < 400_000
+    assert text_of(case).startswith("<!doctype html>")
+
+
+def test_the_same_record_gives_the_same_bytes() -> None:
+    assert rightsizing_page(records.record()) == text_of("proven")
+
+
+def test_what_is_not_in_the_record_is_left_out() -> None:
+    everything = page_of("proven").headings
+    assert everything == list(PARTS)
+    assert page_of("unproven").headings == [part for part in everything if part != "lineage"]
+    unproven = " ".join(page_of("unproven").loose)
+    assert "No curve was recorded." in unproven and "No number of samples would give" in unproven
+    assert "No network keeps the budget. The nearest:" in unproven and "not measured" in unproven
+    assert "does not fit the budget" in unproven and "ONNX Runtime" not in unproven
+    unchanged = " ".join(page_of("unchanged").loose)
+    assert "No smaller network was good enough" in unchanged and "No smaller network came to be tested." in unchanged
+    assert not [found.path for found in page_of("unchanged").quoted if found.path.startswith(("gains", "test.after"))]
+
+
+def test_the_verdict_comes_first() -> None:
+    paths = [found.path for found in page_of("proven").quoted]
+    assert paths[:3] == ["data.name", "verdict.sentence", "verdict.status"]
+    tiles = [path for path in paths if path.startswith(("networks", "test.", "gains"))]
+    assert tiles[:12] == [
+        *("networks.0.file_kb", "networks.5.file_kb", "gains.size"),
+        *("networks.0.latency_ms", "networks.5.latency_ms", "gains.latency"),
+        *("networks.0.parameters", "networks.5.parameters", "gains.parameters"),
+        *("test.before.accuracy", "test.after.accuracy", "gains.accuracy"),
+    ]
+
+
+def test_an_almost_empty_record_has_a_page() -> None:
+    page = read_page(rightsizing_page({"networks": [{"id": "baseline", "name": "baseline"}], "verdict": {}}))
+    assert page.headings == ["comparison", "networks", "curves", "statistics", "repeating"]
+
+
+def test_a_record_without_networks_is_refused_in_one_line() -> None:
+    with pytest.raises(DataError, match="needs at least the baseline: the record has no network"):
+        rightsizing_page({"networks": []})
+    with pytest.raises(DataError, match="a record needs the field 'networks'"):
+        rightsizing_page({"verdict": {}})
+
+
+def test_many_classes_give_the_pairs_that_are_confused_most() -> None:
+    counts = [found for found in page_of("many classes").quoted if found.path.startswith("confusion")]
+    assert [found.path for found in counts[::2]] == [f"confusion.before.{pair}" for pair in ("3.39", "1.8", "20.21")]
+    assert [int(found.text) for found in counts] == [2, 4, 3, 2, 0, 1]
+
+
+@pytest.mark.parametrize("axis", ["parameters", "file_kb", "macs", "latency_ms"])
+def test_no_network_on_the_front_is_both_larger_and_worse(axis: str) -> None:
+    points = [spot.point for spot in spots_of(records.record(), axis)]
+    for point in points:
+        beaten = any(other.size < point.size and other.score >= point.score for other in points)
+        assert point.front == (not beaten)
+
+
+def test_every_point_leads_to_its_card() -> None:
+    page = page_of("proven")
+    for axis in ("parameters", "file_kb", "macs", "latency_ms"):
+        assert axis in page.values("data-axis")
+    assert sorted(page.values("xlink:href")).count("#network-5") == 4
+    assert page.values("aria-label").count("genetic-8") == 4
+
+
+@pytest.mark.parametrize(
+    "form, value, text",
+    [
+        ("percent", 0.97214, "97.21 %"),
+        ("points", -0.00281, "-0.28 points"),
+        ("points", 0.0000001, "0.00 points"),
+        ("drop", 0.01, "1 point"),
+        ("drop", 0.005, "0.5 points"),
+        ("kilobytes", 1234.56, "1,234.6 KB"),
+        ("kilobytes", 0.123, "0.12 KB"),
+        ("milliseconds", 0.0123, "0.012 ms"),
+        ("times", 8, "8 ×"),
+        ("times", 7.31, "7.3 ×"),
+        ("times", 0.956, "0.96 ×"),
+        ("times", 1234.5, "1,234 ×"),
+        ("p_value", 1e-9, "< 0.0001"),
+        ("p_value", 0.0031, "0.0031"),
+        ("plain", 1.1e-6, "1.1e-06"),
+        ("plain", 1234567, "1234567"),
+        ("truth", True, "yes"),
+    ],
+)
+def test_numbers_are_written_for_people(form: str, value: float, text: str) -> None:
+    assert FORMS[form](value) == text
+
+
+def test_a_quotation_is_escaped_and_says_where_it_is_from() -> None:
+    record: Record = {"a": [records.QUOTES, None, -1.5, float("nan"), []]}
+    assert quote(record, "a.0") == '<bdi data-path="a.0">&#34;quotes&#39; &amp; &lt;b&gt;bold&lt;/b&gt;</bdi>'
+    assert quote(record, "a.2") == '<data value="-1.5" data-path="a.2" data-form="plain">−1.5</data>'
+    for nothing in ("a.1", "a.3", "a.4", "a.9", "b", "a.0.c"):
+        assert quote(record, nothing) == f'<span class="unknown" data-path="{nothing}">–</span>'
+
+
+def test_bounds_need_a_difference() -> None:
+    row = {"name": "a", "difference": None, "low": None, "significant": False}
+    with pytest.raises(DataError, match="cannot draw 't': no row has a difference"):
+        lower_bounds([row], title="t", unit="points", margin=1.0)
+    svg = lower_bounds([row, row | {"difference": 0.5, "low": -0.2, "significant": True}], title="t", unit="", margin=1)
+    assert "margin: the drop allowed" in svg and "not proven" in svg
+
+
+def test_no_torch_is_needed() -> None:
+    code = "import sys, topiarist.report.rightsizing\nprint('torch' in sys.modules)\n"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
