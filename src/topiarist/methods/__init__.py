@@ -1,6 +1,7 @@
 """Methods that decide what a network should become, and `shape`, which makes it so."""
 
 from topiarist.methods.distinctiveness import Distinctiveness
+from topiarist.methods.factorisation import Factorisation
 from topiarist.methods.genetic import Genetic
 from topiarist.methods.genetic_front import FrontPoint, GeneticFront
 from topiarist.methods.magnitude import Magnitude
@@ -13,6 +14,7 @@ from topiarist.methods.task import Method, Proposal, Task
 
 __all__ = [
     "Distinctiveness",
+    "Factorisation",
     "FineTuning",
     "FrontPoint",
     "Genetic",

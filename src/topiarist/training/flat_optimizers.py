@@ -13,18 +13,20 @@ from torch import Tensor
 from topiarist.training.config import TrainConfig
 from topiarist.training.engine import State
 
+PerMember = float | Tensor  # one number where all members agree, otherwise one a member
 PerNumber = float | Tensor
+Spread = Callable[[PerMember], PerNumber]
 
 LEAST_SQUARE = 1e-36
 
 
 class FlatOptimizer(Protocol):
-    """Changes `flat` in place from `gradient`, by one rate or one for each number; `state` is what to save."""
+    """Changes `flat` in place from `gradient`, by one rate or one a member; `state` is what to save."""
 
     state: State
 
-    def step(self, flat: Tensor, gradient: Tensor, rates: PerNumber, steps: PerNumber) -> None:
-        """Make the step whose number (from 1) is `steps`."""
+    def step(self, flat: Tensor, gradient: Tensor, rates: PerMember, steps: PerMember, spread: Spread) -> None:
+        """Make the step whose number (from 1) is `steps`; `spread` gives each number what its member has."""
         ...
 
 
@@ -35,12 +37,12 @@ class FlatSGD:
         self.momentum, self.nesterov = config.momentum, config.nesterov
         self.state: State = {"velocity": torch.zeros_like(flat)} if self.momentum else {}
 
-    def step(self, flat: Tensor, gradient: Tensor, rates: PerNumber, steps: PerNumber) -> None:
+    def step(self, flat: Tensor, gradient: Tensor, rates: PerMember, steps: PerMember, spread: Spread) -> None:
         """Make a step."""
         if self.momentum:
             velocity = self.state["velocity"].mul_(self.momentum).add_(gradient)
             gradient = gradient.add(velocity, alpha=self.momentum) if self.nesterov else velocity
-        move(flat, gradient, rates)
+        move(flat, gradient, spread(rates))
 
 
 class FlatAdam:
@@ -52,21 +54,20 @@ class FlatAdam:
         self.state: State = {"mean": torch.zeros_like(flat), "square": torch.zeros_like(flat)}
         self.scratch = torch.empty_like(flat)  # fresh memory at every step would cost more than the arithmetic
 
-    def step(self, flat: Tensor, gradient: Tensor, rates: PerNumber, steps: PerNumber) -> None:
+    def step(self, flat: Tensor, gradient: Tensor, rates: PerMember, steps: PerMember, spread: Spread) -> None:
         """Make a step."""
         mean = self.state["mean"].lerp_(gradient, 1 - self.beta1)
         square = self.state["square"].mul_(self.beta2).addcmul_(gradient, gradient, value=1 - self.beta2)
         # The correction of √v̂ is moved out of the quotient, which saves an operation.
         correction, factor = self._corrections(steps)
-        denominator = root(square, self.scratch).add_(correction * self.epsilon)
-        if isinstance(factor, Tensor):
-            flat.sub_(mean / denominator * (factor * rates))
-        elif isinstance(rates, Tensor):
-            flat.addcmul_(torch.div(mean, denominator, out=denominator), rates, value=-factor)
+        denominator = root(square, self.scratch).add_(spread(correction * self.epsilon))
+        change = spread(factor * rates)
+        if isinstance(change, Tensor):
+            flat.addcmul_(torch.div(mean, denominator, out=denominator), change, value=-1)
         else:
-            flat.addcdiv_(mean, denominator, value=-factor * rates)
+            flat.addcdiv_(mean, denominator, value=-change)
 
-    def _corrections(self, steps: PerNumber) -> tuple[PerNumber, PerNumber]:
+    def _corrections(self, steps: PerMember) -> tuple[PerMember, PerMember]:
         """Give √(1 − β₂ᵗ) and √(1 − β₂ᵗ) / (1 − β₁ᵗ), in double precision, where 1 − β₂ᵗ is exact enough."""
         if isinstance(steps, Tensor):
             exact = steps.double()
@@ -88,13 +89,13 @@ class FlatRMSprop:
         if self.momentum:
             self.state["velocity"] = torch.zeros_like(flat)
 
-    def step(self, flat: Tensor, gradient: Tensor, rates: PerNumber, steps: PerNumber) -> None:
+    def step(self, flat: Tensor, gradient: Tensor, rates: PerMember, steps: PerMember, spread: Spread) -> None:
         """Make a step."""
         square = self.state["square"].mul_(self.alpha).addcmul_(gradient, gradient, value=1 - self.alpha)
         change = gradient / root(square, self.scratch).add_(self.epsilon)
         if self.momentum:
             change = self.state["velocity"].mul_(self.momentum).add_(change)
-        move(flat, change, rates)
+        move(flat, change, spread(rates))
 
 
 def root(square: Tensor, out: Tensor) -> Tensor:

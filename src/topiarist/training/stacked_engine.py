@@ -16,7 +16,7 @@ from topiarist.training.clipping import clip_norm, clip_value
 from topiarist.training.config import TrainConfig
 from topiarist.training.distillation import distilled
 from topiarist.training.engine import Memory, State
-from topiarist.training.flat_optimizers import FLAT_OPTIMIZERS, PerNumber
+from topiarist.training.flat_optimizers import FLAT_OPTIMIZERS, PerMember, PerNumber
 from topiarist.training.inference import BATCH_SIZE
 
 
@@ -42,7 +42,6 @@ class StackedEngine:
     def _build(self, models: list[nn.Module]) -> None:
         self.models = models
         self.stack = Stack(models)
-        self.spread: tuple[Sequence[float], Tensor] | None = None
         self.optimizer = FLAT_OPTIMIZERS[self.config.optimizer](self.stack.flat, self.config)
         decayed = self.stack.kernels if self.config.weight_decay_on == "kernels" else self.stack.kernels | True
         self.decay = decayed.to(self.stack.flat.dtype) * self.config.weight_decay
@@ -109,26 +108,26 @@ class StackedEngine:
         changed = [flat, *self.optimizer.state.values()]
         saved = [tensor.clone() for tensor in changed] if 0 in rows else []
         self.steps = [steps + (count > 0) for steps, count in zip(self.steps, rows, strict=True)]
-        step = self._spread([max(steps, 1) for steps in self.steps])
-        rate = self._spread(rates)  # last: rates stay the same from step to step more often
+        step = self._joint([max(steps, 1) for steps in self.steps])
+        rate = self._joint(rates)
         if self.config.weight_decay:
             if self.config.optimizer == "adamw":
-                flat.mul_(1 - rate * self.decay)
+                flat.mul_(1 - self._spread(rate) * self.decay)
             else:
                 gradient.add_(flat * self.decay)
-        self.optimizer.step(flat, gradient, rate, step)
+        self.optimizer.step(flat, gradient, rate, step, self._spread)
         if saved:
             idle = torch.tensor([not count for count in rows])[self.stack.member_of]
             for tensor, old in zip(changed, saved, strict=True):
                 torch.where(idle, old, tensor, out=tensor)
 
-    def _spread(self, values: Sequence[float]) -> PerNumber:
+    def _joint(self, values: Sequence[float]) -> PerMember:
+        """Give one number where all members agree, otherwise one a member."""
+        return values[0] if len(set(values)) == 1 else torch.tensor(values, dtype=self.stack.flat.dtype)
+
+    def _spread(self, values: PerMember) -> PerNumber:
         """Give one number where all members agree, otherwise one for each entry of the flat parameters."""
-        if len(set(values)) == 1:
-            return values[0]
-        if self.spread is None or self.spread[0] != values:
-            self.spread = values, torch.tensor(values, dtype=self.stack.flat.dtype)[self.stack.member_of]
-        return self.spread[1]
+        return values.index_select(0, self.stack.member_of) if isinstance(values, Tensor) else values
 
     def logits(self, parts: Sequence[AnyPart]) -> list[tuple[Tensor, Tensor]]:
         """Run all members together, in pieces that take little memory."""

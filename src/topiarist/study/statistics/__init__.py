@@ -1,5 +1,6 @@
 """Statistics of runs: summaries, exact rank tests, effects, power, and proof that nothing was lost."""
 
+from topiarist.study.statistics.answers import Evidence, compare_answers
 from topiarist.study.statistics.bootstrap import Interval, bootstrap_macro_gain
 from topiarist.study.statistics.correction import holm
 from topiarist.study.statistics.decision import Decision, smallest_not_worse
@@ -23,6 +24,7 @@ __all__ = [
     "Alternative",
     "Decision",
     "Design",
+    "Evidence",
     "Finding",
     "Interval",
     "Summary",
@@ -30,6 +32,7 @@ __all__ = [
     "bootstrap_macro_gain",
     "cliffs_delta",
     "cohens_d",
+    "compare_answers",
     "corrected_t",
     "friedman",
     "friedman_two_factors",

@@ -1,0 +1,1 @@
+"""A scikit-learn classifier that finds the size of its network by itself."""

@@ -1,0 +1,139 @@
+"""The baseline: a network that suits the data, well trained, of several seeds at once."""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from scipy.stats import binom
+from torch import nn
+
+from topiarist.data import Data, Part
+from topiarist.models import Ensemble, card_of, mlp, vgg
+from topiarist.models.copying import copied
+from topiarist.models.stacked import stackable
+from topiarist.randomness import child_seed, generator, isolated
+from topiarist.rightsizing.folds import Fold, right_answers
+from topiarist.training import History, TrainConfig, train_many
+from topiarist.training.inference import part_logits
+from topiarist.training.loop import OnEpoch
+from topiarist.training.metrics import log_loss
+from topiarist.training.stretches import steps_per_epoch, train_stretch
+
+HIDDEN = (128, 64)
+BLOCKS = (2, 2, 3, 3)
+SMALLEST_PICTURE = 8
+DROPOUT = 0.2
+LEARNING_RATE = 0.003
+BATCH_SIZE, LARGE_BATCH_SIZE, MANY_SAMPLES = 32, 128, 20_000
+PROBE_SECONDS, PROBE_STEPS = 0.3, 4
+STACKED = 0.3  # of the time of a network alone that it takes as one of a stack
+CHANCE = 1e-6  # below this probability, right answers are no luck
+
+Build = Callable[[int], nn.Module]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A baseline of one fold: the best of its seeds by the validation part, all of them, and how it was trained."""
+
+    best: nn.Module
+    members: Sequence[nn.Module]
+    history: History | None
+
+    def fold(self, data: Data, seed: int) -> Fold:
+        """Give the baseline with its data; all seeds together teach."""
+        teacher = self.best if len(self.members) == 1 else Ensemble(self.members)
+        return Fold(data=data, whole=self.best, members=self.members, teacher=teacher, seed=seed)
+
+
+def suited_network(data: Data, seed: int) -> nn.Module:
+    """Build the network to start from where the user names none: with convolutions for pictures."""
+    shape, classes, random = data.input_shape, len(data.classes), generator(seed, "initial weights")
+    if len(shape) == 3 and min(shape[1:]) >= SMALLEST_PICTURE:
+        return vgg(*BLOCKS, input_shape=shape, classes=classes, dropout=DROPOUT, generator=random)
+    return mlp([math.prod(shape), *HIDDEN, classes], generator=random)
+
+
+def builder(model: nn.Module | Callable[[], nn.Module] | None, data: Data) -> Build:
+    """Give what builds a fresh baseline for a seed; a network that is given is copied, weights and all."""
+    if model is None:
+        return lambda seed: suited_network(data, seed)
+    if isinstance(model, nn.Module):
+        given = model
+        return lambda seed: copied(given)
+    make = model
+
+    def build(seed: int) -> nn.Module:
+        with isolated(seed):
+            return make()
+
+    return build
+
+
+def describe(model: nn.Module) -> str:
+    """Name a network: one of ours by its sizes, another by its class."""
+    spec = card_of(model).spec or {}
+    if "sizes" in spec:
+        return f"mlp {'-'.join(map(str, spec['sizes']))}"
+    return str(spec.get("family", type(model).__name__))
+
+
+def is_trained(model: nn.Module, data: Data) -> bool:
+    """Say whether a network answers better than chance, naming the most frequent class always, could explain."""
+    assert isinstance(data.train, Part) and isinstance(data.validation, Part)
+    right = right_answers(model, data.validation)
+    frequent = int(torch.bincount(data.train.y).argmax())
+    share = float((data.validation.y == frequent).double().mean())
+    return bool(binom.sf(right.sum() - 1, len(right), max(share, 1 / len(data.classes))) < CHANCE)
+
+
+def training_of(data: Data, epochs: int, seed: int) -> TrainConfig:
+    """Give how a baseline is trained."""
+    return TrainConfig(
+        epochs=epochs,
+        batch_size=LARGE_BATCH_SIZE if len(data.train) > MANY_SAMPLES else BATCH_SIZE,
+        learning_rate=LEARNING_RATE,
+        schedule="cosine",
+        early_stopping=max(5, epochs // 4),
+        precise_norms=True,
+        seed=seed,
+    )
+
+
+def seconds_of_epoch(model: nn.Module, data: Data) -> float:
+    """Measure how long an epoch of a network takes, by some steps of a copy; less where it is one of a stack."""
+    copy, config = copied(model), training_of(data, 1, 0)
+    each = math.inf
+    per_epoch = steps_per_epoch(copy, data, config)
+    begun = time.perf_counter()
+    while time.perf_counter() - begun < PROBE_SECONDS:
+        start = time.perf_counter()
+        steps = min(PROBE_STEPS, per_epoch)
+        train_stretch(copy, data, config, done=0, steps=steps)
+        each = min(each, (time.perf_counter() - start) / steps)
+    return each * per_epoch * (STACKED if stackable(model) else 1)
+
+
+def train_baselines(
+    build: Build, datas: Sequence[Data], *, seeds: int, epochs: int, seed: int, on_epoch: OnEpoch | None = None
+) -> list[Trained]:
+    """Train networks of several seeds on each of several data sets, those of one shape as one computation."""
+    numbers = [
+        [child_seed(seed, "baseline", fold, member) % 2**32 for member in range(seeds)] for fold in range(len(datas))
+    ]
+    networks = [[build(number) for number in row] for row in numbers]
+    configs = [training_of(data, epochs, number) for data, row in zip(datas, numbers, strict=True) for number in row]
+    histories = train_many(
+        [network for row in networks for network in row],
+        [data for data in datas for _ in range(seeds)],
+        configs,
+        on_epoch=on_epoch,
+    )
+    found = []
+    for fold, (data, row) in enumerate(zip(datas, networks, strict=True)):
+        losses = [log_loss(*part_logits(network, data.validation)) for network in row]
+        best = min(range(seeds), key=lambda member: losses[member] if math.isfinite(losses[member]) else math.inf)
+        found.append(Trained(row[best], row, histories[fold * seeds + best]))
+    return found

@@ -1,0 +1,40 @@
+"""Keeps the time of a job, and tells how far it is."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+OnProgress = Callable[[float, str], None]
+
+
+@dataclass
+class Clock:
+    """Seconds since the beginning, by stage; `on_progress` is told the share of the work that is done, and what is."""
+
+    limit: float
+    on_progress: OnProgress = lambda share, what: None
+    stages: dict[str, float] = field(default_factory=dict)
+    begun: float = field(default_factory=time.perf_counter)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self.begun
+
+    def allows(self, seconds: float) -> bool:
+        """Say whether something that takes so long would end in time."""
+        return self.elapsed + seconds <= self.limit
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count the seconds of a block to a stage."""
+        start = self.elapsed
+        try:
+            yield
+        finally:
+            self.stages[name] = self.stages.get(name, 0.0) + self.elapsed - start
+
+    def tell(self, share: float, what: str) -> None:
+        """Say how far the job is."""
+        self.on_progress(min(max(share, 0.0), 1.0), what)

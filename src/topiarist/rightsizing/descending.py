@@ -1,0 +1,125 @@
+"""Goes down the sizes, from the largest to the smallest, as long as they are proven and the time allows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from torch import nn
+
+from topiarist.errors import TopiaristError
+from topiarist.measurement.budget import Footprint
+from topiarist.rightsizing.clock import Clock
+from topiarist.rightsizing.deciding import Candidate, Judgement, Rung, baseline_answers, judge, nearest
+from topiarist.rightsizing.effort import MethodName, WorkPlan
+from topiarist.rightsizing.folds import Fold
+from topiarist.rightsizing.making import MAKERS, Made, Target, finetune
+
+FASTER = 0.8  # of the time of a size that the next, smaller one takes
+LITTLE = 0.5  # of the loss that is allowed
+FALLEN_BEHIND = 5.0  # times the distance of the best, after which a method is asked no more in a fold
+ALIKE = 0.01  # a distance from the teacher that is next to none
+
+
+@dataclass
+class Descent:
+    """What was tried, size after size, and what was learned on the way."""
+
+    folds: Sequence[Fold]
+    plan: WorkPlan
+    clock: Clock
+    whole: Footprint
+    ratios: Sequence[float]
+    fits: Callable[[nn.Module], bool]
+    rungs: list[Rung] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def go(self, *, margin: float, alpha: float) -> list[Judgement]:
+        """Make and judge networks of one size after the other, until one is not good enough or the time is over.
+
+        After the first size that is not proven none is, in a fixed order of tests: it ends there, unless nothing was
+        proven before and nothing speaks against going on, or nothing fits the budget yet.
+        """
+        with self.clock.stage("baseline"):
+            answers = baseline_answers(self.folds)
+        judged: list[Judgement] = []
+        methods: list[Sequence[MethodName]] = [self.plan.methods for _ in self.folds]
+        for number, ratio in enumerate(self.ratios):
+            lasted = self.clock.elapsed
+            rung = self._rung(ratio, methods, number)
+            if rung is None:
+                break
+            self.rungs.append(rung)
+            judged = judge(self.rungs, answers, margin=margin, alpha=alpha)
+            methods = [still_asked(fold) for fold in rung.folds]
+            lasted = self.clock.elapsed - lasted
+            if not promising(judged, margin) and any(map(self.keeps_budget, self.rungs)):
+                break
+            if number + 1 < len(self.ratios) and not self.clock.allows(FASTER * lasted):
+                self.notes.append(f"the time of {self.plan.seconds} s was over before {self.ratios[number + 1]:g} ×")
+                break
+        return judged
+
+    def target(self, ratio: float) -> Target:
+        """Give what a network so many times smaller may have."""
+        return Target(ratio, {"parameters": int(self.whole.parameters / ratio), "macs": int(self.whole.macs / ratio)})
+
+    def keeps_budget(self, rung: Rung) -> bool:
+        """Say whether the finalist to keep fits the budget."""
+        return self.fits(rung.finalists[-1].made.model)
+
+    def _rung(self, ratio: float, methods: Sequence[Sequence[MethodName]], number: int) -> Rung | None:
+        """Make the networks of one size; None where a fold has none."""
+        target = self.target(ratio)
+        found: list[dict[MethodName, Candidate]] = [{} for _ in self.folds]
+        with self.clock.stage("candidates"):
+            for place, method in enumerate(self.plan.methods):
+                share = (number + 0.8 * place / len(self.plan.methods)) / len(self.ratios)
+                self.clock.tell(0.2 + 0.7 * share, f"{ratio:.3g} × smaller: {method}")
+                asked = [fold for fold, known in enumerate(methods) if method in known]
+                for fold, network in self._made(method, target, asked):
+                    found[fold][method] = self._candidate(fold, network)
+            if not all(found):
+                return None
+            self.clock.tell(0.2 + 0.7 * (number + 0.8) / len(self.ratios), f"{ratio:.3g} × smaller: fine-tuning")
+            possible = [*found[:-1], {name: each for name, each in found[-1].items() if self.fits(each.made.model)}]
+            winners = [nearest(some or fold) for some, fold in zip(possible, found, strict=True)]
+            best = [fold[name].made for fold, name in zip(found, winners, strict=True)]
+            tuned = finetune(best, self.folds, self.plan.finetuning_epochs)
+            finalists = [self._candidate(fold, network) for fold, network in enumerate(tuned)]
+        return Rung(target, found, winners, finalists)
+
+    def _made(self, method: MethodName, target: Target, asked: Sequence[int]) -> list[tuple[int, Made]]:
+        """Let a method make its networks of some folds, and fine-tune them together."""
+        made: dict[int, Made] = {}
+        for fold in asked:
+            try:
+                made[fold] = MAKERS[method](self.folds[fold], target, self.plan.finetuning_epochs)
+            except TopiaristError as error:
+                self._note(f"{method}, {target.ratio:.3g} × smaller: {error}")
+        if not made:
+            return []
+        tuned = finetune(list(made.values()), [self.folds[fold] for fold in made], self.plan.first_epochs)
+        return list(zip(made, tuned, strict=True))
+
+    def _candidate(self, fold: int, made: Made) -> Candidate:
+        """Look at a network; that to keep is judged by none of the samples of the test part."""
+        last = fold == len(self.folds) - 1
+        place = self.folds[fold]
+        answers = baseline_answers([]) if last else place.judged(made.model)
+        return Candidate(made, answers, place.distance(made.model))
+
+    def _note(self, said: str) -> None:
+        if said not in self.notes:
+            self.notes.append(said)
+
+
+def promising(judged: Sequence[Judgement], margin: float) -> bool:
+    """Say whether smaller sizes are worth a try: the last is proven, or none is and it lost little as far as seen."""
+    if any(each.proven for each in judged):
+        return judged[-1].proven
+    return judged[-1].evidence.difference >= -LITTLE * margin
+
+
+def still_asked(fold: Mapping[MethodName, Candidate]) -> list[MethodName]:
+    """Give the methods of a fold that have not fallen behind the best."""
+    best = min(candidate.distance for candidate in fold.values())
+    return [name for name, candidate in fold.items() if candidate.distance <= FALLEN_BEHIND * best + ALIKE]

@@ -1,0 +1,130 @@
+"""Samples to judge by: folds, in each of which a network is made without the samples that it is judged on."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from topiarist.data import AnyPart, Data, Part
+from topiarist.data.split import fold_tests
+from topiarist.errors import DataError
+from topiarist.methods.jobs import Job, make_job
+from topiarist.rightsizing.effort import Design
+from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits
+
+VALIDATION_FRACTION = 0.15
+FEWEST_PER_FOLD = 1
+Answers = NDArray[numpy.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fold:
+    """A baseline with the data that methods may see; the test part of the data is what networks are judged on.
+
+    `members` are the baselines of all seeds, `whole` the best of them, `teacher` what smaller networks learn from;
+    `memory` is for what a method need not find out twice.
+    """
+
+    data: Data
+    whole: nn.Module
+    members: Sequence[nn.Module]
+    teacher: nn.Module
+    seed: int
+    memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def job(self) -> Job:
+        """The baseline as methods are given it."""
+        return make_job(self.whole, self.data, None, seed=self.seed)
+
+    def judged(self, network: nn.Module) -> Answers:
+        """Give 1 for each right and 0 for each wrong answer (n_samples,) to the samples that no decision saw."""
+        return right_answers(network, self.data.test)
+
+    @cached_property
+    def baseline_answers(self) -> Answers:
+        """The share of the seeds whose baseline is right (n_samples,): so the luck of one seed decides nothing."""
+        found: Answers = numpy.mean([self.judged(member) for member in self.members], axis=0)
+        return found
+
+    def distance(self, network: nn.Module) -> float:
+        """Give how far a network's answers are from the teacher's on the validation part: what methods are chosen by.
+
+        It is the mean Kullback–Leibler divergence, which differs less by chance than accuracy on so few samples.
+        """
+        answers = part_logits(network, self.data.validation)[0].double().log_softmax(dim=1)
+        found = float((self._taught.exp() * (self._taught - answers)).sum(dim=1).mean())
+        return found if math.isfinite(found) else math.inf
+
+    @cached_property
+    def _taught(self) -> torch.Tensor:
+        return part_logits(self.teacher, self.data.validation)[0].double().log_softmax(dim=1)
+
+
+def right_answers(network: nn.Module, part: AnyPart) -> Answers:
+    """Give 1 for each right and 0 for each wrong answer (n_samples,)."""
+    logits, labels = part_logits(network, part)
+    found: Answers = (logits.argmax(dim=1) == labels).double().numpy()
+    return found
+
+
+def most_folds(data: Data, design: Design) -> int:
+    """Give how many folds the samples of the smallest class allow."""
+    labels = [part.y for part in judged_parts(data, design)]
+    counts = torch.bincount(torch.cat(labels), minlength=len(data.classes))
+    return int(counts[counts > 0].min()) // FEWEST_PER_FOLD
+
+
+def judged_parts(data: Data, design: Design) -> Iterator[Part]:
+    """Give the parts whose samples are judged."""
+    for part in (data.train, data.validation) if design == "refitted" else (data.validation,):
+        assert isinstance(part, Part)
+        yield part
+
+
+def folds_of(data: Data, design: Design, count: int, seed: int) -> list[Data]:
+    """Give the data of each fold.
+
+    Refitted: the samples that are not for the test are dealt into folds, and all but one train. Held out: the
+    validation part is dealt into folds; all trainings have the same samples, and decisions see all folds but one.
+    """
+    if design == "refitted":
+        return data.folds(count, seed=seed, validation_fraction=VALIDATION_FRACTION, of="development")
+    held = data.validation
+    assert isinstance(held, Part)
+    dealt = fold_tests(held.y.numpy(), held.groups, folds=count, seed=seed)
+    rows = [torch.from_numpy(fold) for fold in dealt]
+    others = [torch.cat([fold for fold in rows if fold is not chosen]).sort().values for chosen in rows]
+    return [
+        replace(data, validation=some(held, seen), test=some(held, chosen))
+        for seen, chosen in zip(others, rows, strict=True)
+    ]
+
+
+def some(part: Part, rows: torch.Tensor) -> Part:
+    """Give some samples of a part."""
+    return Part(part.x[rows], part.y[rows], None if part.groups is None else part.groups[rows.numpy()])
+
+
+def in_memory(data: Data) -> Data:
+    """Give data whose samples are in memory, read once where they are not; without samples to choose by, refuse."""
+    for part, word in ((data.train, "train on"), (data.validation, "choose by")):
+        if not len(part):
+            raise DataError(f"{data.name} has no samples to {word}: rightsizing needs a training and a validation part")
+    return replace(data, train=read(data.train), validation=read(data.validation), test=read(data.test))
+
+
+def read(part: AnyPart) -> Part:
+    """Give a part in memory."""
+    if isinstance(part, Part):
+        return part
+    batches = list(part_batches(part, BATCH_SIZE)) if len(part) else []
+    if not batches:
+        return Part(torch.zeros(0), torch.zeros(0, dtype=torch.int64))
+    return Part(torch.cat([x for x, _ in batches]), torch.cat([y for _, y in batches]))

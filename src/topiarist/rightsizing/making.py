@@ -1,0 +1,127 @@
+"""Makes smaller networks of a baseline, one way a method, and lets each learn from the baselines' answers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import nn
+
+from topiarist.data import Data
+from topiarist.measurement import Budget
+from topiarist.methods import Distinctiveness, Factorisation, FineTuning, GeneticFront, Magnitude, Method, Surgeon
+from topiarist.methods.retraining import copied_with_edits
+from topiarist.methods.shaping import Shaping, cut_together
+from topiarist.models import attach, card_for
+from topiarist.randomness import child_seed
+from topiarist.rightsizing.baseline import LEARNING_RATE, training_of
+from topiarist.rightsizing.effort import MethodName
+from topiarist.rightsizing.folds import Fold
+from topiarist.surgery import Plan, apply
+from topiarist.surgery.costs import Measure
+from topiarist.training import Distillation, History, TrainConfig
+from topiarist.training.padded import train_padded
+
+SEARCHED = {"magnitude": 0.05, "surgeon": 0.15}  # of the epochs of fine-tuning that they train before it
+DISTILLATION = Distillation(weight=0.9, temperature=4.0)
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a smaller network may have at most, and how many times smaller that is."""
+
+    ratio: float
+    limits: Mapping[Measure, int]
+
+    @property
+    def budget(self) -> Budget:
+        """The limits as a budget."""
+        return Budget(parameters=self.limits["parameters"], macs=self.limits["macs"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A network that a method made, why it is as it is, how it was trained since, and its lineage, if it has one."""
+
+    model: nn.Module
+    reasons: tuple[str, ...]
+    histories: tuple[History, ...] = ()
+    lineage: Mapping[str, Any] | None = None
+
+
+Make = Callable[[Fold, Target, int], Made]
+
+
+def proposed(method: Method) -> Make:
+    """Give what makes the network that a method proposes."""
+
+    def make(fold: Fold, target: Target, epochs: int) -> Made:
+        task = replace(fold.job.task(fold.whole, 1.0), limits=target.limits, memory=fold.memory)
+        proposal = method.propose(task)
+        network = apply(Plan(proposal.edits), task.model, task.example_input, calibration=task.calibration)
+        return Made(model=network, reasons=proposal.reasons)
+
+    return make
+
+
+def factorised(fold: Fold, target: Target, epochs: int) -> Made:
+    """Remove units down to half of the way, and make two thinner layers of those that are left."""
+    halfway = Target(target.ratio / 2, {measure: 2 * limit for measure, limit in target.limits.items()})
+    cut = MAKERS["distinctiveness"](fold, halfway, epochs)
+    thin = MAKE_THIN(replace(fold, whole=cut.model, memory={}), target, epochs)
+    return replace(thin, reasons=(*cut.reasons, *thin.reasons))
+
+
+def by_magnitude(fold: Fold, target: Target, epochs: int) -> Made:
+    """Prune units while training; what is left has no zeros, and its file is a plain one."""
+    retraining = FineTuning(epochs=epochs_of("magnitude", epochs), learning_rate=LEARNING_RATE)
+    made = shaped(fold, Shaping(method=Magnitude(units=True), budget=target.budget, retraining=retraining))
+    attach(made.model, replace(card_for(made.model, fold.data), bits=None))
+    return made
+
+
+def by_surgeon(fold: Fold, target: Target, epochs: int) -> Made:
+    """Cut to size, then train, and change the topology on the way."""
+    usual = training_of(fold.data, epochs_of("surgeon", epochs), fold.seed)
+    surgeon = Surgeon(training=TrainConfig(**{**dict(usual), "early_stopping": None}))
+    return shaped(fold, Shaping(method=surgeon, budget=target.budget))
+
+
+def epochs_of(method: str, epochs: int) -> int:
+    """Give for how many epochs a method trains before the fine-tuning."""
+    return max(1, round(SEARCHED[method] * epochs))
+
+
+def shaped(fold: Fold, shaping: Shaping) -> Made:
+    """Let a method that cuts while it trains do its work."""
+    (found,) = cut_together([fold.job], shaping)
+    return Made(model=found.model, reasons=found.reasons, histories=found.histories, lineage=found.lineage)
+
+
+MAKE_THIN = proposed(Factorisation())
+
+
+MAKERS: Mapping[MethodName, Make] = {
+    "distinctiveness": proposed(Distinctiveness()),
+    "genetic": proposed(GeneticFront(population=40, generations=30)),
+    "factorisation": factorised,
+    "magnitude": by_magnitude,
+    "surgeon": by_surgeon,
+}
+
+
+def finetune(made: Sequence[Made], folds: Sequence[Fold], epochs: int) -> list[Made]:
+    """Give networks that have learned from the answers of their fold's baselines, those of one shape together."""
+    networks = [copied_with_edits(each.model) for each in made]
+    configs = [finetuning(fold.data, epochs, fold.seed) for fold in folds]
+    teachers = [fold.teacher for fold in folds]
+    histories = train_padded(networks, [fold.data for fold in folds], configs, teachers=teachers)
+    return [
+        replace(each, model=network, histories=(*each.histories, history))
+        for each, network, history in zip(made, networks, histories, strict=True)
+    ]
+
+
+def finetuning(data: Data, epochs: int, seed: int) -> TrainConfig:
+    """Give how a smaller network is trained after the cut."""
+    usual = training_of(data, epochs, child_seed(seed, "fine-tuning") % 2**32)
+    return TrainConfig(**{**dict(usual), "early_stopping": None, "distillation": DISTILLATION})

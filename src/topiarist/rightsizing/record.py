@@ -1,0 +1,242 @@
+"""The record of a rightsizing: plain numbers and texts, all that its report shows."""
+
+import math
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import torch
+from torch import nn
+
+from topiarist.data import Data
+from topiarist.evolution import non_dominated
+from topiarist.measurement import Measurement, measure
+from topiarist.methods.shape import changed_widths
+from topiarist.models.evaluation import numbers_of, placed
+from topiarist.rightsizing.folds import right_answers
+from topiarist.rightsizing.known import BASELINE, Finished, Known, final
+from topiarist.rightsizing.wording import sentence, unreachable
+from topiarist.study.statistics import compare_answers
+from topiarist.training import History
+from topiarist.training.inference import first_sample, part_logits
+
+FORMAT = 1
+NEAREST = 3
+QUALITY = ("accuracy", "macro_accuracy", "log_loss")
+PACKAGES = ("topiarist", "torch", "numpy", "scipy", "onnxruntime")
+Record = dict[str, Any]
+
+
+def make_record(job: Finished) -> Record:
+    """Measure all networks, and write everything down."""
+    measured = {name: measure(network, job.data, part="validation") for name, network in job.networks.items()}
+    networks = network_records(job, measured)
+    tested = test_record(job)
+    verdict = verdict_record(job, tested)
+    record: Record = {
+        "format": FORMAT,
+        "verdict": verdict,
+        "gains": gains(measured[BASELINE], measured[job.chosen], tested),
+        "data": data_record(job.data),
+        "settings": dict(job.settings),
+        "plan": {
+            **job.plan.to_json(),
+            "ratios": list(job.descent.ratios),
+            "notes": [*job.plan.notes, *job.descent.notes],
+        },
+        "networks": networks,
+        "decision": decision_record(job),
+        "test": tested,
+        "confusion": {name: confusion(job.data, network) for name, network in job.before_and_after.items()},
+        "exports": {"model": None, "baseline": None, "onnx": None, "onnx_difference": None, "onnx_samples": None},
+        "nearest": nearest(job, networks, measured) if job.choice is None else [],
+        "versions": versions(),
+    }
+    verdict["sentence"] = unreachable(record) if job.choice is None else sentence(record)
+    return record
+
+
+def network_records(job: Finished, measured: Mapping[str, Measurement]) -> list[Record]:
+    """Give what is known of each network, the baseline first."""
+    whole = job.networks[BASELINE]
+    sample = placed(first_sample(job.data.train), numbers_of(whole))
+    costs = {
+        name: (-known.accuracy, measured[name].parameters)
+        for name, known in job.known.items()
+        if known.accuracy is not None
+    }
+    front = dict(zip(costs, non_dominated(list(costs.values())).tolist(), strict=True))
+    return [
+        {
+            **network_record(name, known, measured[name]),
+            "front": front.get(name, False),
+            "fits": job.budget.excess(measured[name]) is None,
+            "layers": [
+                {"name": space, "before": before, "after": after}
+                for space, (before, after) in changed_widths(whole, known.made.model, sample).items()
+            ],
+        }
+        for name, known in job.known.items()
+    ]
+
+
+def network_record(name: str, known: Known, measured: Measurement) -> Record:
+    """Give what is known of one network by itself."""
+    return {
+        "id": name,
+        "name": name,
+        "method": known.method,
+        "ratio": known.ratio,
+        "parameters": measured.parameters,
+        "nonzero": measured.nonzero,
+        "file_kb": measured.file_kb,
+        "memory_kb": measured.size_kb,
+        "macs": measured.macs,
+        "latency_ms": measured.latency_ms,
+        "onnx_latency_ms": None,
+        "onnx_kb": None,
+        "judged_accuracy": known.accuracy,
+        "fold_accuracies": known.fold_accuracies,
+        "validation_accuracy": measured.accuracy,
+        "validation_loss": measured.to_json()["log_loss"],
+        "winner": known.finalist,
+        "curve": list(curve(known.made.histories)),
+        "reasons": list(known.made.reasons),
+        "lineage": None if known.made.lineage is None else dict(known.made.lineage),
+    }
+
+
+def curve(histories: Sequence[History]) -> Iterator[Record]:
+    """Give the epochs of trainings, one after the other, numbered through."""
+    epochs = [epoch for history in histories for epoch in history.epochs]
+    for number, epoch in enumerate(epochs, start=1):
+        yield {
+            "epoch": number,
+            "training_loss": finite(epoch.train_loss),
+            "validation_loss": finite(epoch.validation_loss),
+            "validation_accuracy": epoch.validation_accuracy,
+        }
+
+
+def finite(value: float | None) -> float | None:
+    """Give None for what is no number."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def verdict_record(job: Finished, tested: Record | None) -> Record:
+    """Give what was decided; its sentence is written last."""
+    judgement = None if job.choice is None else job.choice.judgement
+    found = None if judgement is None else judgement.evidence
+    return {
+        "status": "unreachable" if job.choice is None else job.choice.status,
+        "sentence": "",
+        "confirmed": None if tested is None else tested["difference"] >= -job.settings["max_drop"],
+        "chosen": job.chosen,
+        "why": [] if job.choice is None else list(job.choice.why),
+        "power": None if found is None else found.power,
+        "samples": None if found is None else found.samples,
+        "samples_needed": None if found is None else found.samples_needed,
+    }
+
+
+def decision_record(job: Finished) -> Record:
+    """Give the tests, size by size."""
+    rungs = []
+    for judgement in job.judged:
+        rung, found = judgement.rung, judgement.evidence.to_json()
+        rungs.append(
+            {
+                **found,
+                "discordant": (found["won"] + found["lost"]) / found["samples"],
+                "ratio": rung.target.ratio,
+                "network": final(rung),
+                "proven": judgement.proven,
+                "chosen_by_fold": list(rung.winners[:-1]),
+            }
+        )
+    return {
+        "test": "one-sided t on paired differences of right answers",
+        "order": "from the largest size to the smallest, each at the full level, until one fails",
+        "rungs": rungs,
+    }
+
+
+def test_record(job: Finished) -> Record | None:
+    """Compare the network with the baseline on the test part, which no decision saw; None where there is none."""
+    if len(job.data.test) < 2:
+        return None
+    networks = job.before_and_after
+    measured = {name: measure(network, job.data, latency=False).to_json() for name, network in networks.items()}
+    after, before = (right_answers(networks[name], job.data.test) for name in ("after", "before"))
+    margin, alpha = job.settings["max_drop"], job.settings["alpha"]
+    found = compare_answers(after, before, margin=margin, alpha=alpha).to_json()
+    quality = {name: {key: found[key] for key in QUALITY} for name, found in measured.items()}
+    return {**quality, **{key: value for key, value in found.items() if "accuracy" not in key}}
+
+
+def gains(before: Measurement, after: Measurement, tested: Record | None) -> Record:
+    """Give how many times smaller and faster the network is, and the difference of accuracy."""
+    return {
+        "size": ratio(before.file_kb, after.file_kb),
+        "parameters": ratio(before.parameters, after.parameters),
+        "macs": ratio(before.macs, after.macs),
+        "latency": ratio(before.latency_ms, after.latency_ms),
+        "onnx_latency": None,
+        "accuracy": None if tested is None else tested["difference"],
+    }
+
+
+def ratio(one: float | None, other: float | None) -> float | None:
+    """Give a ratio of two figures that are known."""
+    return None if not one or not other else one / other
+
+
+def data_record(data: Data) -> Record:
+    """Give what the data are."""
+    return {
+        "name": data.name,
+        "classes": list(data.classes),
+        "input_shape": list(data.input_shape),
+        "training": len(data.train),
+        "validation": len(data.validation),
+        "test": len(data.test),
+        "notes": list(data.notes),
+    }
+
+
+def confusion(data: Data, network: nn.Module) -> list[list[int]]:
+    """Count the samples of each class (rows) that were taken for each class, on the test part."""
+    if not len(data.test):
+        return []
+    logits, labels = part_logits(network, data.test)
+    classes = len(data.classes)
+    counts = torch.bincount(labels * classes + logits.argmax(dim=1), minlength=classes**2)
+    found: list[list[int]] = counts.reshape(classes, classes).tolist()
+    return found
+
+
+def nearest(job: Finished, networks: Sequence[Record], measured: Mapping[str, Measurement]) -> list[Record]:
+    """Name the networks that come nearest to fitting and to being good enough."""
+    allowed, baseline = job.settings["max_drop"], networks[0]["judged_accuracy"]
+    found = []
+    for record in networks[1:]:
+        excess = job.budget.excess(measured[record["id"]])
+        lost = None if record["judged_accuracy"] is None else baseline - record["judged_accuracy"]
+        said = f"fits with {record['file_kb']:.1f} KB" if excess is None else str(excess)
+        said += "" if lost is None else f"; it loses {100 * lost:.1f} points, {100 * allowed:g} are allowed"
+        above = 1.0 if excess is None else excess.found / excess.limit
+        distance = above + (1.0 if lost is None else max(0.0, lost / allowed - 1))
+        found.append((distance, {"id": record["id"], "said": said, "lost": lost}))
+    return [record for _, record in sorted(found, key=lambda pair: pair[0])[:NEAREST]]
+
+
+def versions() -> Record:
+    """Give what is needed to repeat it."""
+    known: dict[str, str | None] = {}
+    for name in PACKAGES:
+        try:
+            known[name] = version(name)
+        except PackageNotFoundError:
+            known[name] = None
+    return {**known, "python": platform.python_version(), "platform": platform.platform(), "threads": 1}

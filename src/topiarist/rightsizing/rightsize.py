@@ -1,0 +1,266 @@
+"""`rightsize`: from data, perhaps a network and a budget, to the smallest network proven not to be worse."""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from topiarist.data import Data
+from topiarist.errors import SettingsError, TopiaristWarning
+from topiarist.measurement import Budget, BudgetError
+from topiarist.measurement.budget import Footprint, footprint
+from topiarist.methods.candidates import first_limits
+from topiarist.models import attach, card_for
+from topiarist.models.copying import copied
+from topiarist.models.evaluation import numbers_of, placed
+from topiarist.rightsizing.baseline import (
+    Build,
+    Trained,
+    builder,
+    describe,
+    is_trained,
+    seconds_of_epoch,
+    train_baselines,
+)
+from topiarist.rightsizing.choosing import Status, choose
+from topiarist.rightsizing.clock import Clock, OnProgress
+from topiarist.rightsizing.deciding import Judgement
+from topiarist.rightsizing.descending import Descent
+from topiarist.rightsizing.effort import EFFORTS, METHODS, Design, EffortName, MethodName, WorkPlan, plan_work
+from topiarist.rightsizing.folds import Fold, folds_of, in_memory, most_folds
+from topiarist.rightsizing.known import Finished
+from topiarist.rightsizing.record import make_record
+from topiarist.threads import torch_threads
+from topiarist.training import History
+from topiarist.training.inference import first_sample
+
+MAX_DROP, ALPHA = 0.01, 0.05
+CLOSER = 1.03  # of a budget's ratio: the file of a network that was cut also says how
+SMALLER_THAN_BUDGET = 1.2
+FEWEST_FOLDS = 2
+
+Model = nn.Module | Callable[[], nn.Module]
+
+
+class UnreachableError(BudgetError):
+    """No network fits the budget and is good enough; `nearest` are those that come nearest, `record` says it all."""
+
+    def __init__(self, message: str, nearest: Sequence[str], record: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.nearest, self.record = tuple(nearest), dict(record)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rightsizing:
+    """The network, the baseline that it was made of, all networks by name, and the record of how it came about.
+
+    `status` is "proven", "unproven" where the samples were too few to prove that nothing is lost, or "unchanged" where
+    no smaller network was good enough.
+    """
+
+    model: nn.Module
+    baseline: nn.Module
+    networks: Mapping[str, nn.Module]
+    status: Status
+    data: Data
+    record: dict[str, Any]
+
+    @property
+    def sentence(self) -> str:
+        """What came of it, in a sentence."""
+        return str(self.record["verdict"]["sentence"])
+
+
+def rightsize(
+    data: Data,
+    model: Model | None = None,
+    *,
+    budget: Budget | None = None,
+    max_drop: float = MAX_DROP,
+    methods: Sequence[MethodName] = METHODS,
+    effort: EffortName = "normal",
+    trained: bool | None = None,
+    alpha: float = ALPHA,
+    seed: int = 0,
+    on_progress: OnProgress | None = None,
+) -> Rightsizing:
+    """Give the smallest network that is not worse than the baseline by more than the drop of accuracy allowed.
+
+    Without a `model`, a network that suits the data is trained. A model that answers better than chance is taken as
+    `trained`, and is the baseline as it is; any other, or a function that builds one, is trained first. `budget` limits
+    its size; its own `allowed_loss` takes the place of `max_drop`. The choice goes by samples that neither training nor
+    any method saw; the test part confirms it, once. `on_progress` is told the share of the work that is done, and what.
+    """
+    limits, drop = limits_of(budget, max_drop)
+    level = EFFORTS[checked("effort", effort, EFFORTS)]
+    asked = [checked("methods", name, METHODS) for name in dict.fromkeys(methods)]
+    if not asked:
+        raise SettingsError(f"methods must name at least one of {', '.join(METHODS)}", setting="methods")
+    clock = Clock(level.seconds, on_progress or (lambda share, what: None))
+    with torch_threads(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", TopiaristWarning)  # of single trainings and cuts: the record says what matters
+        job = prepare(in_memory(data), model, trained=trained, seed=seed, clock=clock)
+        plan = plan_work(
+            level,
+            asked,
+            epoch_seconds=job.epoch_seconds,
+            design=job.design,
+            folds=most_folds(job.data, job.design),
+            trained=job.trained,
+        )
+        return carry_out(job, plan, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is known before the work begins."""
+
+    data: Data
+    build: Build
+    first: nn.Module
+    trained: bool
+    design: Design
+    epoch_seconds: float
+
+
+def prepare(data: Data, model: Model | None, *, trained: bool | None, seed: int, clock: Clock) -> Prepared:
+    """Build the baseline, see whether it is trained, and measure how fast it learns."""
+    clock.tell(0.0, "looking at the data")
+    build = builder(model, data)
+    first = build(seed)
+    known = model is not None and (is_trained(first, data) if trained is None else trained)
+    design: Design = "held out" if known or data.source is None else "refitted"
+    if most_folds(data, design) < FEWEST_FOLDS:
+        raise SettingsError(
+            "rightsizing deals the samples of each class into 2 or more folds; a class has only 1 sample to judge by"
+        )
+    return Prepared(data, build, first, known, design, seconds_of_epoch(first, data))
+
+
+def carry_out(
+    job: Prepared,
+    plan: WorkPlan,
+    budget: Budget,
+    *,
+    drop: float,
+    alpha: float,
+    effort: EffortName,
+    seed: int,
+    clock: Clock,
+) -> Rightsizing:
+    """Train the baselines, go down the sizes, choose, and write down how it came about."""
+    folds, history = baselines(job, plan, seed, clock)
+    whole = folds[-1].whole
+    sample = placed(first_sample(job.data.train), numbers_of(whole))
+    timed = budget.latency_ms is not None
+    size = footprint(whole, sample, data=job.data, latency=timed)
+
+    def fits(network: nn.Module) -> bool:
+        return budget.excess(footprint(network, sample, data=job.data, latency=timed)) is None
+
+    ratios = ratios_for(budget, size, plan.ratios, numbers_of(whole).element_size())
+    descent = Descent(folds=folds, plan=plan, clock=clock, whole=size, ratios=ratios, fits=fits)
+    judged = descent.go(margin=drop, alpha=alpha)
+    if not descent.rungs and budget.excess(size) is not None:
+        judged = nearest_below(descent, ratios[0], drop, alpha)
+    if not descent.rungs and descent.notes:
+        warnings.warn(descent.notes[0], TopiaristWarning, stacklevel=3)
+    choice = choose(descent, judged, margin=drop, baseline_fits=budget.excess(size) is None)
+    finished = Finished(
+        data=job.data,
+        plan=plan,
+        descent=descent,
+        judged=judged,
+        choice=choice,
+        baseline_history=history,
+        settings={
+            "effort": effort,
+            "seed": seed,
+            "max_drop": drop,
+            "alpha": alpha,
+            "methods": list(plan.methods),
+            "budget": budget.model_dump(exclude={"allowed_loss"}),
+            "model": describe(whole),
+            "trained_before": job.trained,
+            "command": None,
+        },
+        budget=budget,
+    )
+    clock.tell(0.92, "measuring")
+    with clock.stage("measurement"):
+        record = make_record(finished)
+    record["seconds"] = {**clock.stages, "total": clock.elapsed}
+    clock.tell(1.0, "done")
+    if choice is None:
+        lines = [f"{near['id']}: {near['said']}" for near in record["nearest"]]
+        raise UnreachableError(record["verdict"]["sentence"], lines, record)
+    networks = finished.networks
+    for network in networks.values():
+        attach(network, card_for(network, job.data))
+    return Rightsizing(
+        model=networks[record["verdict"]["chosen"]],
+        baseline=networks["baseline"],
+        networks=networks,
+        status=choice.status,
+        data=job.data,
+        record=record,
+    )
+
+
+def baselines(job: Prepared, plan: WorkPlan, seed: int, clock: Clock) -> tuple[list[Fold], History | None]:
+    """Give each fold its baseline, the last of them that of the networks to keep, and how that was trained."""
+    datas = [*folds_of(job.data, plan.design, plan.folds, seed), job.data]
+    if job.trained:
+        given = copied(job.first).eval()
+        return [Trained(given, (given,), None).fold(data, seed) for data in datas], None
+
+    def tell(epoch: int, records: Sequence[object]) -> None:
+        clock.tell(0.2 * epoch / plan.epochs, f"training {plan.baselines} baselines, epoch {epoch}")
+
+    with clock.stage("baseline"):
+        settings = {"seeds": plan.seeds, "epochs": plan.epochs, "seed": seed}
+        if plan.design == "refitted":
+            found = train_baselines(job.build, datas, **settings, on_epoch=tell)
+        else:
+            found = train_baselines(job.build, datas[-1:], **settings, on_epoch=tell) * len(datas)
+    return [each.fold(data, seed) for each, data in zip(found, datas, strict=True)], found[-1].history
+
+
+def ratios_for(budget: Budget, size: Footprint, usual: Sequence[int], bytes_each: int) -> list[float]:
+    """Give the sizes to try: the usual ones, or, where the baseline is above its budget, from the budget on."""
+    if budget.excess(size) is None:
+        return list(usual)
+    limits = first_limits(budget, size, bytes_each)
+    ratio = CLOSER * max(getattr(size, measure) / limit for measure, limit in limits.items())
+    return [ratio, *(float(each) for each in usual if each > SMALLER_THAN_BUDGET * ratio)]
+
+
+def nearest_below(descent: Descent, ratio: float, drop: float, alpha: float) -> list[Judgement]:
+    """Make the smallest of the usual sizes that can be made, where that of the budget cannot: to say how near it is."""
+    for possible in sorted((float(each) for each in descent.plan.ratios if each < ratio), reverse=True):
+        descent.ratios = [possible]
+        judged = descent.go(margin=drop, alpha=alpha)
+        if judged:
+            return judged
+    return []
+
+
+def limits_of(budget: Budget | None, max_drop: float) -> tuple[Budget, float]:
+    """Give a budget's sizes, and the loss that is allowed."""
+    if not 0 < max_drop < 1:
+        raise SettingsError(f"max_drop must lie between 0 and 1; found {max_drop}", setting="max_drop")
+    if budget is None:
+        return Budget(), max_drop
+    drop = max_drop if budget.allowed_loss is None else budget.allowed_loss
+    if drop == 0:
+        raise SettingsError("an allowed loss of 0 cannot be proven by any number of samples", setting="allowed_loss")
+    return budget.model_copy(update={"allowed_loss": None}), drop
+
+
+def checked(setting: str, name: Any, known: Mapping[Any, Any] | Sequence[Any]) -> Any:
+    """Refuse a name that is not known."""
+    if name not in known:
+        raise SettingsError(f"{setting} must be one of {', '.join(known)}; found '{name}'", setting=setting)
+    return name

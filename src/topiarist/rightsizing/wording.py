@@ -1,0 +1,63 @@
+"""What came of a rightsizing, in a sentence."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from topiarist.rightsizing.choosing import points
+
+Record = Mapping[str, Any]
+
+
+def sentence(record: Record) -> str:
+    """Say how much smaller and faster the network is, what that cost, and how sure that is."""
+    verdict = record["verdict"]
+    if verdict["status"] == "unchanged":
+        before = record["networks"][0]
+        return f"{before['file_kb']:.1f} KB, {shown_accuracy(record)}: no smaller network is good enough."
+    before, after = (network_of(record, name) for name in ("baseline", verdict["chosen"]))
+    sizes = f"From {before['file_kb']:.1f} KB to {after['file_kb']:.1f} KB: {times(record, 'size', 'smaller')}"
+    return f"{sizes}, {times(record, 'latency', 'faster')}, {shown_accuracy(record)}, {certainty(record)}."
+
+
+def certainty(record: Record) -> str:
+    """Say how sure it is that nothing was lost."""
+    verdict, margin = record["verdict"], points(record["settings"]["max_drop"])
+    rung = next(each for each in record["decision"]["rungs"] if each["ratio"] == chosen_ratio(record))
+    if verdict["status"] == "proven":
+        return f"not worse within {margin} (p = {rung['p']:.2g})"
+    needed = f"{rung['samples_needed']:,} samples would tell, {rung['samples']:,} were there"
+    return f"unproven within {margin} ({needed})"
+
+
+def unreachable(record: Record) -> str:
+    """Say that nothing fits."""
+    margin = points(record["settings"]["max_drop"])
+    return f"No network was found that fits the budget and is not worse by more than {margin}."
+
+
+def shown_accuracy(record: Record) -> str:
+    """Write accuracy before and after, on the test part or, where there is none, over the folds."""
+    if record["test"] is not None:
+        before, after = (record["test"][name]["accuracy"] for name in ("before", "after"))
+    else:
+        chosen = network_of(record, record["verdict"]["chosen"])
+        before, after = record["networks"][0]["judged_accuracy"], chosen["judged_accuracy"]
+    if after is None or record["verdict"]["status"] == "unchanged":
+        return f"accuracy {100 * before:.1f} %"
+    return f"accuracy {100 * before:.1f} → {100 * after:.1f} %"
+
+
+def times(record: Record, what: str, word: str) -> str:
+    """Write a ratio."""
+    return f"{record['gains'][what]:.1f} × {word}"
+
+
+def chosen_ratio(record: Record) -> float:
+    """Give the size that was chosen."""
+    return float(network_of(record, record["verdict"]["chosen"])["ratio"])
+
+
+def network_of(record: Record, name: str) -> Mapping[str, Any]:
+    """Look a network up."""
+    found: Mapping[str, Any] = next(network for network in record["networks"] if network["id"] == name)
+    return found

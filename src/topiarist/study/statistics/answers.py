@@ -1,0 +1,98 @@
+"""Is a network not worse than another by more than a margin? Told by the samples that both have answered.
+
+For a sample, d is 1 where only the candidate is right, −1 where only the baseline is, and 0 where they agree; where one
+of them stands for several networks, its answer is the share of them that are right. The hypothesis is that the mean of
+d is −margin or less; a small p proves that it is not:
+
+    t = (d̄ + margin) / √(v / n), v = max(s², margin · (1 − margin)), n − 1 degrees of freedom.
+
+Where answers hardly differ, s² says too little; v is then what d would vary by if the margin were lost and nothing won.
+No n samples prove more than n samples without a loss: p is at least (1 − margin)ⁿ. Networks are taken as they are: that
+others would come of other training samples is not in p.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scipy.stats import norm, t
+
+from topiarist.errors import SettingsError
+from topiarist.study.statistics.samples import Floats, Values, check_share, pairs, sample
+
+POWER = 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """How a candidate's answers compare with the baseline's.
+
+    `low` and `high` are one-sided confidence bounds of the difference at 1 − alpha. `power` is the chance that there
+    was to prove a candidate that is no worse at all; `samples_needed` would make it 80 %. `won` and `lost` are the sums
+    of the positive and of the negative d.
+    """
+
+    accuracy: float
+    baseline_accuracy: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    proven: bool
+    won: float
+    lost: float
+    samples: int
+    power: float
+    samples_needed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain numbers."""
+        return asdict(self)
+
+
+def compare_answers(candidate: Values, baseline: Values, *, margin: float, alpha: float = 0.05) -> Evidence:
+    """Compare the right answers (n,), 1 or 0 or a share of several, of two networks to the same samples."""
+    check_share("margin", margin)
+    check_share("alpha", alpha)
+    one, two = pairs(sample(candidate, "candidate", fewest=2), sample(baseline, "baseline", fewest=2))
+    for answers in (one, two):
+        if answers.min() < 0 or answers.max() > 1:
+            raise SettingsError("answers are 1 where they are right and 0 where they are wrong")
+    differences = one - two
+    n, mean = len(differences), float(differences.mean())
+    variance = varied(differences, margin)
+    error = math.sqrt(variance / n)
+    p = max(float(t.sf((mean + margin) / error, n - 1)), (1 - margin) ** n)
+    reach = float(t.isf(alpha, n - 1)) * error
+    return Evidence(
+        accuracy=float(one.mean()),
+        baseline_accuracy=float(two.mean()),
+        difference=mean,
+        low=mean - reach,
+        high=mean + reach,
+        p=p,
+        proven=p <= alpha,
+        won=float(differences.clip(min=0).sum()),
+        lost=float(-differences.clip(max=0).sum()),
+        samples=n,
+        power=power_of_samples(n, variance=variance, margin=margin, alpha=alpha),
+        samples_needed=samples_needed(variance=variance, margin=margin, alpha=alpha),
+    )
+
+
+def varied(differences: Floats, margin: float) -> float:
+    """Give the variance of differences, or that of the margin lost and nothing won where it is larger."""
+    return max(float(differences.var(ddof=1)), margin * (1 - margin))
+
+
+def power_of_samples(samples: int, *, variance: float, margin: float, alpha: float = 0.05) -> float:
+    """Give the chance to prove that a network is not worse where it is just as good: Φ(margin / √(v / n) − z(1−α))."""
+    if (1 - margin) ** samples > alpha:
+        return 0.0
+    return float(norm.cdf(margin / math.sqrt(variance / samples) - norm.isf(alpha)))
+
+
+def samples_needed(*, variance: float, margin: float, alpha: float = 0.05, power: float = POWER) -> int:
+    """Give the fewest samples with that power: v · (z(1−α) + z(power))² / margin², and ln α / ln(1 − margin)."""
+    spread = variance * float(norm.isf(alpha) + norm.ppf(power)) ** 2 / margin**2
+    return math.ceil(max(spread, math.log(alpha) / math.log1p(-margin)))
