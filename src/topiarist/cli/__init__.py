@@ -6,7 +6,7 @@ from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
-from topiarist.cli import data, export, measure, predict, reproduce, shape, study, train
+from topiarist.cli import data, export, measure, predict, reproduce, rightsize, shape, study, train
 from topiarist.cli.output import InterruptionError
 from topiarist.errors import TopiaristError, TopiaristWarning
 
@@ -21,6 +21,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
 )
+app.command("rightsize")(rightsize.rightsize_command)
 app.command("train")(train.train_command)
 app.command("shape")(shape.shape_command)
 app.command("measure")(measure.measure_command)

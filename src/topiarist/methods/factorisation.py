@@ -24,6 +24,7 @@ from topiarist.surgery.spectra import smallest_rank, weight_spectrum
 from topiarist.tracing import anatomy
 
 KEPT = 0.95
+JUST_BELOW = 1 - 1e-15  # so that no rounding asks for one rank more
 Ranks = Mapping[str, int]
 
 
@@ -34,7 +35,7 @@ class Factorisation(Settings):
     replaced only where that saves something. `layers` names those to look at, unless all.
     """
 
-    keep: float = Field(default=KEPT, gt=0, le=1)
+    keep: float | None = Field(default=None, gt=0, le=1)
     layers: tuple[str, ...] | None = None
 
     @property
@@ -45,12 +46,13 @@ class Factorisation(Settings):
     @property
     def stops_itself(self) -> bool:
         """Say whether a share is given."""
-        return "keep" in self.model_fields_set
+        return self.keep is not None
 
     def propose(self, task: Task) -> Proposal:
         """Decide which layers become two, and of which rank."""
         found = self._layers(task)
-        keep = self._share(found, task.limits) if task.limits else self.keep
+        own = KEPT if self.keep is None else self.keep
+        keep = self._share(found, task.limits) if task.limits else own
         ranks = found.ranks(keep)
         kept = ", ".join(f"'{name}' {found.full_rank(name)} → {rank}" for name, rank in ranks.items())
         reason = f"ranks that keep {keep:.1%} of the squared singular values: {kept or 'no layer becomes smaller'}"
@@ -123,7 +125,7 @@ class Layers:
         found = {1.0}
         for layer in self.known.values():
             kept = numpy.cumsum(numpy.square(layer.values))
-            found |= set((kept / kept[-1]).clip(max=1).tolist()) if kept[-1] > 0 else set()
+            found |= set((JUST_BELOW * kept / kept[-1]).tolist()) if kept[-1] > 0 else set()
         return sorted({min(found) / 2, *found})
 
 
@@ -133,7 +135,7 @@ def look_at(task: Task, names: Sequence[str] | None) -> Layers:
     costs = Costs(task.model, found)
     known = {}
     for name in found.calls if names is None else names:
-        if name not in costs.layers or not can_factorise(task.model, name):
+        if name not in found.calls or name not in costs.layers or not can_factorise(task.model, name):
             if names is not None:
                 raise ModelError(f"'{name}' is no layer that could become two thinner ones")
             continue

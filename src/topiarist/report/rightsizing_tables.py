@@ -13,13 +13,13 @@ COMPARED = (  # what, where it is before and after, its form, and which gain say
     ("accuracy, mean over the classes", "test.{side}.macro_accuracy", "percent", ""),
     ("log loss", "test.{side}.log_loss", "loss", ""),
     ("parameters", "{network}.parameters", "count", "parameters"),
-    ("parameters that are not zero", "{network}.nonzero", "count", ""),
+    ("parameters that are not zero", "{network}.nonzero", "count", "nonzero"),
     ("size on disk", "{network}.file_kb", "kilobytes", "size"),
-    ("size in memory", "{network}.memory_kb", "kilobytes", ""),
+    ("size in memory", "{network}.memory_kb", "kilobytes", "memory"),
     ("multiply-accumulates", "{network}.macs", "count", "macs"),
     ("latency, torch", "{network}.latency_ms", "milliseconds", "latency"),
     ("latency, ONNX Runtime", "{network}.onnx_latency_ms", "milliseconds", "onnx_latency"),
-    ("size as ONNX", "{network}.onnx_kb", "kilobytes", ""),
+    ("size as ONNX", "{network}.onnx_kb", "kilobytes", "onnx_size"),
 )
 NETWORK_COLUMNS = (
     ("method", "method", "text"),

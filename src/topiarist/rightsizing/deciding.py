@@ -57,11 +57,16 @@ def nearest(fold: Mapping[MethodName, Candidate]) -> MethodName:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is known of a size: the evidence, and whether it, and all larger ones, are proven."""
+    """What is known of a size: the evidence, and whether the turn of its test came, all larger ones being proven."""
 
     rung: Rung
     evidence: Evidence
-    proven: bool
+    tested: bool
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is proven not to be worse."""
+        return self.tested and self.evidence.proven
 
 
 def judge(rungs: Sequence[Rung], baseline: Answers, *, margin: float, alpha: float) -> list[Judgement]:
@@ -69,8 +74,7 @@ def judge(rungs: Sequence[Rung], baseline: Answers, *, margin: float, alpha: flo
     found: list[Judgement] = []
     for rung in rungs:
         evidence = compare_answers(rung.answers, baseline, margin=margin, alpha=alpha)
-        so_far = not found or found[-1].proven
-        found.append(Judgement(rung, evidence, so_far and evidence.proven))
+        found.append(Judgement(rung, evidence, tested=not found or found[-1].proven))
     return found
 
 

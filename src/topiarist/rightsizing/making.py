@@ -22,7 +22,8 @@ from topiarist.training import Distillation, History, TrainConfig
 from topiarist.training.padded import train_padded
 
 SEARCHED = {"magnitude": 0.05, "surgeon": 0.15}  # of the epochs of fine-tuning that they train before it
-DISTILLATION = Distillation(weight=0.9, temperature=4.0)
+RATE = 0.01
+DISTILLATION = Distillation(weight=0.9, temperature=2.0)
 
 
 @dataclass(frozen=True)
@@ -124,4 +125,5 @@ def finetune(made: Sequence[Made], folds: Sequence[Fold], epochs: int) -> list[M
 def finetuning(data: Data, epochs: int, seed: int) -> TrainConfig:
     """Give how a smaller network is trained after the cut."""
     usual = training_of(data, epochs, child_seed(seed, "fine-tuning") % 2**32)
-    return TrainConfig(**{**dict(usual), "early_stopping": None, "distillation": DISTILLATION})
+    changes = {"early_stopping": None, "learning_rate": RATE, "distillation": DISTILLATION}
+    return TrainConfig(**{**dict(usual), **changes})

@@ -152,6 +152,7 @@ def decision_record(job: Finished) -> Record:
                 "ratio": rung.target.ratio,
                 "network": final(rung),
                 "proven": judgement.proven,
+                "tested": judgement.tested,
                 "chosen_by_fold": list(rung.winners[:-1]),
             }
         )
@@ -181,8 +182,11 @@ def gains(before: Measurement, after: Measurement, tested: Record | None) -> Rec
         "size": ratio(before.file_kb, after.file_kb),
         "parameters": ratio(before.parameters, after.parameters),
         "macs": ratio(before.macs, after.macs),
+        "nonzero": ratio(before.nonzero, after.nonzero),
+        "memory": ratio(before.size_kb, after.size_kb),
         "latency": ratio(before.latency_ms, after.latency_ms),
         "onnx_latency": None,
+        "onnx_size": None,
         "accuracy": None if tested is None else tested["difference"],
     }
 

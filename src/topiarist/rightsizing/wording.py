@@ -5,6 +5,7 @@ from typing import Any
 
 from topiarist.rightsizing.choosing import points
 
+AS_FAST = (0.95, 1.05)
 Record = Mapping[str, Any]
 
 
@@ -15,8 +16,8 @@ def sentence(record: Record) -> str:
         before = record["networks"][0]
         return f"{before['file_kb']:.1f} KB, {shown_accuracy(record)}: no smaller network is good enough."
     before, after = (network_of(record, name) for name in ("baseline", verdict["chosen"]))
-    sizes = f"From {before['file_kb']:.1f} KB to {after['file_kb']:.1f} KB: {times(record, 'size', 'smaller')}"
-    return f"{sizes}, {times(record, 'latency', 'faster')}, {shown_accuracy(record)}, {certainty(record)}."
+    sizes = f"From {before['file_kb']:.1f} KB to {after['file_kb']:.1f} KB: {record['gains']['size']:.1f} × smaller"
+    return f"{sizes}, {speed(record)}, {shown_accuracy(record)}, {certainty(record)}."
 
 
 def certainty(record: Record) -> str:
@@ -47,9 +48,13 @@ def shown_accuracy(record: Record) -> str:
     return f"accuracy {100 * before:.1f} → {100 * after:.1f} %"
 
 
-def times(record: Record, what: str, word: str) -> str:
-    """Write a ratio."""
-    return f"{record['gains'][what]:.1f} × {word}"
+def speed(record: Record) -> str:
+    """Say how much faster the network is: where it will be used if that is known, in torch otherwise."""
+    gains = record["gains"]
+    where, gain = ("ONNX Runtime", gains["onnx_latency"]) if gains["onnx_latency"] else ("torch", gains["latency"])
+    if gain is None or AS_FAST[0] <= gain <= AS_FAST[1]:
+        return f"as fast in {where}"
+    return f"{gain:.1f} × faster in {where}" if gain > 1 else f"{1 / gain:.1f} × slower in {where}"
 
 
 def chosen_ratio(record: Record) -> float:

@@ -86,14 +86,20 @@ def stacks(
 
 def stack_key(model: nn.Module, data: Data, config: TrainConfig) -> Hashable | None:
     """Give what trainings that run as one have in common; None for one that cannot be in a stack."""
+    common = common_key(data, config)
+    if common is None or not (stackable(model) and reads_flat(model, data.input_shape)):
+        return None
+    return signature(model), common
+
+
+def common_key(data: Data, config: TrainConfig) -> Hashable | None:
+    """Give what trainings of networks that can be stacked must have in common beside these; None for one alone."""
     in_memory = isinstance(data.train, Part) and isinstance(data.validation, Part)
     alone = config.pruning is not None or config.augmentation is not None
     if config.device != "cpu" or alone or not in_memory:
         return None
-    if not (stackable(model) and reads_flat(model, data.input_shape)):
-        return None
     settings = config.model_dump_json(exclude={"seed", "learning_rate"})
-    return signature(model), settings, data.input_shape, len(data.classes), len(data.validation) > 0
+    return settings, data.input_shape, len(data.classes), len(data.validation) > 0
 
 
 def answers_beforehand(

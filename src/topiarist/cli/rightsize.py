@@ -1,0 +1,254 @@
+"""`topiarist rightsize`: from data and a budget to a small, proven, deployable network."""
+
+import shlex
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from topiarist.cli import shape_options as option
+from topiarist.cli.options import AsJson, DataLocation, Group, Into, Seed, Target
+from topiarist.cli.output import console, emit, print_rows
+from topiarist.errors import SettingsError, TopiaristWarning
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from topiarist.data import Data
+
+NOTHING_FITS = 3
+TIMES = {"quick": "1 minute", "normal": "10 minutes", "thorough": "1 hour"}
+
+
+def rightsize_command(
+    data: DataLocation,
+    target: Target = None,
+    group: Group = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="FILE|MODULE:FUNCTION",
+            help="A network to start from: a .safetensors file, or code that builds one.  [default: one that suits]",
+        ),
+    ] = None,
+    into: Into = None,
+    trained: Annotated[
+        bool | None,
+        typer.Option(
+            "--trained/--fresh",
+            help="Take the model as it is, or train it first.  [default: as it is, if it beats chance]",
+        ),
+    ] = None,
+    size: option.Size = None,
+    max_parameters: option.MaxParameters = None,
+    max_macs: option.MaxMacs = None,
+    max_latency: Annotated[
+        str | None,
+        typer.Option("--max-latency", metavar="TIME", rich_help_panel=option.BUDGET, help="Of a sample: 2ms, 500us."),
+    ] = None,
+    max_drop: Annotated[
+        float, typer.Option("--max-drop", rich_help_panel=option.BUDGET, help="Accuracy that may be lost: 0.01.")
+    ] = 0.01,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            metavar="NAMES",
+            help="What makes candidates, with commas between: distinctiveness, genetic, factorisation, magnitude,"
+            " surgeon.  [default: all]",
+        ),
+    ] = None,
+    effort: Annotated[
+        Literal["quick", "normal", "thorough"],
+        typer.Option("--effort", help="At most 1 minute, 10 minutes or 1 hour of work."),
+    ] = "normal",
+    out: Annotated[Path, typer.Option("--out", help="The folder for report, networks and ONNX file.")] = Path(
+        "rightsized"
+    ),
+    onnx: Annotated[bool, typer.Option("--onnx/--no-onnx", help="Whether to export the network as ONNX.")] = True,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Find the smallest network that is not worse than the baseline, prove it, save, export and report it.
+
+    Example: topiarist rightsize digits --effort quick
+
+    A table: topiarist rightsize flowers.csv --target species
+
+    A network of yours: topiarist rightsize images/ --model networks:make --budget 100kB --max-latency 2ms
+
+    Exit code 3 says that no network fits the budget and loses no more than is allowed; the nearest are listed.
+    """
+    from topiarist.cli.train_options import named
+    from topiarist.measurement import Budget
+    from topiarist.measurement.budget import parse_kb
+    from topiarist.report.writing import write_report
+    from topiarist.rightsizing import METHODS, UnreachableError, rightsize
+    from topiarist.rightsizing.delivery import deliver
+
+    check_folder(out)
+    with named(option_names()):
+        budget = Budget(
+            size_kb=None if size is None else parse_kb(size),
+            parameters=max_parameters,
+            macs=max_macs,
+            latency_ms=None if max_latency is None else parse_ms(max_latency),
+        )
+        if not 0 < max_drop < 1:
+            raise SettingsError(f"max_drop: max_drop must lie between 0 and 1; found {max_drop}")
+    task, start = task_and_model(data, model, into, target=target, group=group, seed=seed)
+    say(f"at most {TIMES[effort]} of work on {task.name} ({effort}; --effort chooses)", quiet=as_json)
+    try:
+        with progress(f"rightsizing {task.name}") as tell:
+            found = rightsize(
+                task,
+                start,
+                budget=budget,
+                max_drop=max_drop,
+                methods=METHODS if methods is None else parse_names(methods),
+                effort=effort,
+                trained=trained,
+                seed=seed,
+                on_progress=tell,
+            )
+            record = deliver(found, out, onnx=onnx)
+    except UnreachableError as error:
+        show_nearest(error.record, as_json=as_json)
+        raise typer.Exit(NOTHING_FITS) from error
+    record["settings"]["command"] = shlex.join(["topiarist", *sys.argv[1:]])
+    page = write_report(record, out)
+    for note in record["plan"]["notes"]:
+        warnings.warn(note, TopiaristWarning, stacklevel=1)
+    summary = {**record, "out": str(out), "report": str(page)}
+    emit(summary, as_json=as_json, show=show_record)
+
+
+def option_names() -> dict[str, str]:
+    """Say which option stands for which setting."""
+    return {
+        "size_kb": "--budget",
+        "parameters": "--max-parameters",
+        "macs": "--max-macs",
+        "latency_ms": "--max-latency",
+        "max_drop": "--max-drop",
+    }
+
+
+def task_and_model(
+    data: str, model: str | None, into: str | None, *, target: str | None, group: str | None, seed: int
+) -> "tuple[Data, nn.Module | Callable[[], nn.Module] | None]":
+    """Read data and network; the data of a network from a file are seen as it has learned to see them."""
+    from topiarist.cli.loading import load_network, task_for
+    from topiarist.data import load_data
+    from topiarist.models import card_of
+    from topiarist.models.code import build_by_code
+
+    if into is not None and model is None:
+        raise SettingsError("--into says what a model file is loaded into: name the file with --model")
+    if model is None:
+        return load_data(data, target=target, group=group, seed=seed), None
+    if Path(model).suffix != ".safetensors":
+        if ":" not in model:
+            raise SettingsError(f"--model names a .safetensors file or module:function; found '{model}'")
+        reference = model
+        return load_data(data, target=target, group=group, seed=seed), lambda: build_by_code(reference)
+    network = load_network(Path(model), into)
+    if card_of(network).preprocessing is None:
+        return load_data(data, target=target, group=group, seed=seed), network
+    return task_for(network, data, target=target, group=group), network
+
+
+def parse_names(text: str) -> list[Any]:
+    """Read names with commas between."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def parse_ms(text: str) -> float:
+    """Read a time such as 2ms, 500us or 0.01 s as milliseconds; a bare number is in milliseconds."""
+    import re
+
+    units = {"": 1.0, "ms": 1.0, "us": 1e-3, "µs": 1e-3, "s": 1e3}
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zµ]*)\s*", text)
+    if match is None or match[2] not in units:
+        raise SettingsError(f"a time is written like 2ms or 500us; found '{text}'")
+    return float(match[1]) * units[match[2]]
+
+
+def check_folder(out: Path) -> None:
+    """Refuse a place where the results could not be written, before the work."""
+    import os
+
+    if out.exists() and not out.is_dir():
+        raise SettingsError(f"--out names a folder; {out} is a file")
+    above = next(place for place in (out, *out.absolute().parents) if place.is_dir())
+    if not os.access(above, os.W_OK):
+        raise SettingsError(f"cannot write {out}: the folder {above} cannot be written to")
+
+
+def say(text: str, *, quiet: bool) -> None:
+    """Tell a person something on the way."""
+    if not quiet:
+        typer.echo(text, err=True)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float, str], None] | None]:
+    """Give something to call with the share that is done, and what is: a bar on a terminal, nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=1.0, now="")
+        yield lambda share, now: bar.update(task, completed=share, now=now)
+
+
+def show_record(record: Mapping[str, Any]) -> None:
+    """Print the sentence, the sizes that were tried, and where everything is."""
+    from rich.table import Table
+
+    verdict, out = record["verdict"], Path(record["out"])
+    typer.echo(verdict["sentence"] + "\n")
+    table = Table(box=None, pad_edge=False)
+    for name in ("network", "made by", "accuracy", "parameters", "KB", "MACs", "ms", "p", ""):
+        table.add_column(name, justify="left" if name in ("network", "made by", "") else "right")
+    tested = {rung["network"]: rung for rung in record["decision"]["rungs"]}
+    for network in record["networks"]:
+        rung = tested.get(network["id"])
+        if rung is None and network["id"] != "baseline":
+            continue
+        status = "" if rung is None else "proven" if rung["proven"] else "not proven"
+        table.add_row(
+            network["id"],
+            network["method"] or "",
+            f"{100 * network['judged_accuracy']:.2f} %",
+            f"{network['parameters']:,}",
+            f"{network['file_kb']:.1f}",
+            f"{network['macs']:,}",
+            f"{network['latency_ms']:.3f}",
+            "" if rung is None else f"{rung['p']:.2g}",
+            f"{status}{', chosen' if network['id'] == verdict['chosen'] else ''}",
+        )
+    console().print(table)
+    typer.echo(f"\naccuracy over {record['plan']['folds']} folds; " + "; ".join(verdict["why"]) + "\n")
+    files = {"report": record["report"], "model": str(out / record["exports"]["model"])}
+    if record["exports"]["onnx"] is not None:
+        files["ONNX"] = str(out / record["exports"]["onnx"])
+    print_rows(files)
+
+
+def show_nearest(record: Mapping[str, Any], *, as_json: bool) -> None:
+    """Say that nothing fits, and what comes nearest."""
+    typer.echo(f"topiarist: {record['verdict']['sentence']}", err=True)
+    for near in record["nearest"]:
+        typer.echo(f"  {near['id']}: {near['said']}", err=True)
+    if as_json:
+        emit(record, as_json=True, show=print)
