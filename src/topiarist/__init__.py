@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from topiarist import methods, models, surgery
     from topiarist.data import Data, load_data
     from topiarist.errors import TopiaristError, TopiaristWarning
+    from topiarist.estimator import RightSizedClassifier
     from topiarist.measurement import Budget, Measurement, measure
     from topiarist.methods import Outcome, shape
+    from topiarist.rightsizing import Rightsizing, rightsize
     from topiarist.storage import export_onnx, load, save
     from topiarist.study.results import Results
     from topiarist.study.study import Study
@@ -40,6 +42,8 @@ _HOMES = {
     "Outcome": "methods",
     "Phase": "training",
     "Results": "study.results",
+    "RightSizedClassifier": "estimator",
+    "Rightsizing": "rightsizing",
     "Schedule": "training",
     "Study": "study.study",
     "TopiaristError": "errors",
@@ -52,6 +56,7 @@ _HOMES = {
     "measure": "measurement",
     "monte_carlo": "training",
     "reuse": "training",
+    "rightsize": "rightsizing",
     "save": "storage",
     "shape": "methods",
     "train": "training",
@@ -68,6 +73,8 @@ __all__ = [
     "Outcome",
     "Phase",
     "Results",
+    "RightSizedClassifier",
+    "Rightsizing",
     "Schedule",
     "Study",
     "TopiaristError",
@@ -82,6 +89,7 @@ __all__ = [
     "models",
     "monte_carlo",
     "reuse",
+    "rightsize",
     "save",
     "shape",
     "surgery",

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from topiarist.cli import shape_options as option
-from topiarist.cli.options import AsJson, DataLocation, Group, Into, Seed, Target
+from topiarist.cli.options import AsJson, DataLocation, Group, Into, Seed, Target, parse_shape
 from topiarist.cli.output import console, emit, print_rows
+from topiarist.cli.train_options import InputShape
 from topiarist.errors import SettingsError, TopiaristWarning
 
 if TYPE_CHECKING:
@@ -67,6 +68,10 @@ def rightsize_command(
         Literal["quick", "normal", "thorough"],
         typer.Option("--effort", help="At most 1 minute, 10 minutes or 1 hour of work."),
     ] = "normal",
+    input_shape: InputShape = None,
+    samples: Annotated[
+        int | None, typer.Option("--samples", min=2, help="Train on so many samples at most, drawn by the seed.")
+    ] = None,
     out: Annotated[Path, typer.Option("--out", help="The folder for report, networks and ONNX file.")] = Path(
         "rightsized"
     ),
@@ -101,7 +106,8 @@ def rightsize_command(
         )
         if not 0 < max_drop < 1:
             raise SettingsError(f"max_drop: max_drop must lie between 0 and 1; found {max_drop}")
-    task, start = task_and_model(data, model, into, target=target, group=group, seed=seed)
+    how = {"target": target, "group": group, "seed": seed, "samples": samples, "input_shape": parse_shape(input_shape)}
+    task, start = task_and_model(data, model, into, how)
     say(f"at most {TIMES[effort]} of work on {task.name} ({effort}; --effort chooses)", quiet=as_json)
     try:
         with progress(f"rightsizing {task.name}") as tell:
@@ -140,7 +146,7 @@ def option_names() -> dict[str, str]:
 
 
 def task_and_model(
-    data: str, model: str | None, into: str | None, *, target: str | None, group: str | None, seed: int
+    data: str, model: str | None, into: str | None, how: Mapping[str, Any]
 ) -> "tuple[Data, nn.Module | Callable[[], nn.Module] | None]":
     """Read data and network; the data of a network from a file are seen as it has learned to see them."""
     from topiarist.cli.loading import load_network, task_for
@@ -151,16 +157,18 @@ def task_and_model(
     if into is not None and model is None:
         raise SettingsError("--into says what a model file is loaded into: name the file with --model")
     if model is None:
-        return load_data(data, target=target, group=group, seed=seed), None
+        return load_data(data, **how), None
     if Path(model).suffix != ".safetensors":
         if ":" not in model:
             raise SettingsError(f"--model names a .safetensors file or module:function; found '{model}'")
         reference = model
-        return load_data(data, target=target, group=group, seed=seed), lambda: build_by_code(reference)
+        return load_data(data, **how), lambda: build_by_code(reference)
     network = load_network(Path(model), into)
     if card_of(network).preprocessing is None:
-        return load_data(data, target=target, group=group, seed=seed), network
-    return task_for(network, data, target=target, group=group), network
+        return load_data(data, **how), network
+    if how["samples"] is not None or how["input_shape"] is not None:
+        raise SettingsError("--samples and --input-shape are as the model's file has them: leave them out")
+    return task_for(network, data, target=how["target"], group=how["group"]), network
 
 
 def parse_names(text: str) -> list[Any]:

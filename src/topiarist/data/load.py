@@ -23,6 +23,7 @@ def load_data(
     projection: Sizes | None = None,
     test_fraction: float = DEFAULT.test_fraction,
     validation_fraction: float = DEFAULT.validation_fraction,
+    samples: int | None = None,
     seed: int = 0,
 ) -> Data:
     """Read and split data: a bundled name (`digits`), a downloadable one (`fashion-mnist`), or a file or folder.
@@ -30,6 +31,7 @@ def load_data(
     `target` names the label column of a table, `group` the column whose values must not be shared between parts.
     `scaling` and `input_shape` replace what suits the data by itself: `load_data("digits", input_shape=(1, 8, 8))`.
     `projection` takes principal components of blocks of columns: `((4096, 5), (5456, 5))` makes 10 inputs of 9552.
+    `samples` limits the training part, and the validation part in proportion.
     """
     return Data.from_source(
         find_source(location, target=target, group=group),
@@ -39,6 +41,7 @@ def load_data(
         scaling=scaling,
         input_shape=input_shape,
         projection=projection,
+        samples=samples,
     )
 
 

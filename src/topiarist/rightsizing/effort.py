@@ -18,7 +18,7 @@ TOO_LONG = 2.0  # times the share of the time, so that the plan of small tasks d
 ENOUGH = 0.5  # of the epochs of a level, below which something else is left out first
 FIRST = 0.125  # of the epochs of fine-tuning that the networks of all methods get
 SMALLER = 0.6  # of the time of the baseline's epoch that an epoch of a smaller network takes
-TIMES = {"distinctiveness": 1.0, "genetic": 1.5, "factorisation": 1.0, "magnitude": 3.0, "surgeon": 3.0}
+TIMES = {"distinctiveness": 0.9, "genetic": 1.5, "factorisation": 1.0, "magnitude": 3.5, "surgeon": 3.0}
 FEWEST_EPOCHS = 2
 
 

@@ -23,6 +23,10 @@ FEWEST_PER_FOLD = 1
 Answers = NDArray[numpy.float64]
 
 
+class FewSamplesError(DataError):
+    """A class has too few samples to judge networks by."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fold:
     """A baseline with the data that methods may see; the test part of the data is what networks are judged on.
@@ -95,7 +99,12 @@ def folds_of(data: Data, design: Design, count: int, seed: int) -> list[Data]:
     validation part is dealt into folds; all trainings have the same samples, and decisions see all folds but one.
     """
     if design == "refitted":
-        return data.folds(count, seed=seed, validation_fraction=VALIDATION_FRACTION, of="development")
+        made = data.folds(count, seed=seed, validation_fraction=VALIDATION_FRACTION, of="development")
+        if not all(len(each.validation) for each in made):
+            raise FewSamplesError(
+                f"{len(data.train) + len(data.validation)} samples in {count} folds leave none to choose by"
+            )
+        return made
     held = data.validation
     assert isinstance(held, Part)
     dealt = fold_tests(held.y.numpy(), held.groups, folds=count, seed=seed)
@@ -116,7 +125,9 @@ def in_memory(data: Data) -> Data:
     """Give data whose samples are in memory, read once where they are not; without samples to choose by, refuse."""
     for part, word in ((data.train, "train on"), (data.validation, "choose by")):
         if not len(part):
-            raise DataError(f"{data.name} has no samples to {word}: rightsizing needs a training and a validation part")
+            raise FewSamplesError(
+                f"{data.name} has no samples to {word}: rightsizing needs a training and a validation part"
+            )
     return replace(data, train=read(data.train), validation=read(data.validation), test=read(data.test))
 
 

@@ -29,7 +29,7 @@ from topiarist.rightsizing.clock import Clock, OnProgress
 from topiarist.rightsizing.deciding import Judgement
 from topiarist.rightsizing.descending import Descent
 from topiarist.rightsizing.effort import EFFORTS, METHODS, Design, EffortName, MethodName, WorkPlan, plan_work
-from topiarist.rightsizing.folds import Fold, folds_of, in_memory, most_folds
+from topiarist.rightsizing.folds import FewSamplesError, Fold, folds_of, in_memory, most_folds
 from topiarist.rightsizing.known import Finished
 from topiarist.rightsizing.record import make_record
 from topiarist.threads import torch_threads
@@ -102,12 +102,17 @@ def rightsize(
     with torch_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of single trainings and cuts: the record says what matters
         job = prepare(in_memory(data), model, trained=trained, seed=seed, clock=clock)
+        folds = most_folds(job.data, job.design)
+        if folds < FEWEST_FOLDS:
+            raise FewSamplesError(
+                "rightsizing deals the samples of each class into 2 folds or more; a class has 1 sample to judge by"
+            )
         plan = plan_work(
             level,
             asked,
             epoch_seconds=job.epoch_seconds,
             design=job.design,
-            folds=most_folds(job.data, job.design),
+            folds=folds,
             trained=job.trained,
         )
         return carry_out(job, plan, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
@@ -132,10 +137,6 @@ def prepare(data: Data, model: Model | None, *, trained: bool | None, seed: int,
     first = build(seed)
     known = model is not None and (is_trained(first, data) if trained is None else trained)
     design: Design = "held out" if known or data.source is None else "refitted"
-    if most_folds(data, design) < FEWEST_FOLDS:
-        raise SettingsError(
-            "rightsizing deals the samples of each class into 2 or more folds; a class has only 1 sample to judge by"
-        )
     return Prepared(data, build, first, known, design, seconds_of_epoch(first, data))
 
 
