@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from topiarist.cli import main
-from topiarist.methods import Distinctiveness, FineTuning, Genetic, GeneticFront, Magnitude, Surgeon
+from topiarist.methods import Distinctiveness, Factorisation, FineTuning, Genetic, GeneticFront, Magnitude, Surgeon
 from topiarist.settings import Settings
 
 ROOT = Path(__file__).parents[1]
@@ -77,6 +77,7 @@ def test_shell_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("genetic", GeneticFront),
         ("magnitude", Magnitude),
         ("surgeon", Surgeon),
+        ("factorisation", Factorisation),
     ],
 )
 def test_the_table_of_options_has_every_setting(page: str, settings: type[Settings]) -> None:

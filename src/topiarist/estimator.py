@@ -13,12 +13,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from torch import nn
 
 from topiarist.data import Data, Preprocessing, Source
 from topiarist.data.source import Features
-from topiarist.data.tidying import check_header, tidy
+from topiarist.data.tidying import tidy
 from topiarist.errors import TopiaristWarning
 from topiarist.measurement import Budget
+from topiarist.models import card_of
+from topiarist.models.copying import copied
 from topiarist.rightsizing import METHODS, FewSamplesError, rightsize, unjudged_baseline
 from topiarist.rightsizing.effort import EffortName, MethodName
 from topiarist.rightsizing.rightsize import MAX_DROP, Model
@@ -70,13 +73,14 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Find the network for samples (n_samples, n_features) and their labels (n_samples,), of any type."""
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie between 0 and 1; found {self.validation_fraction}")
-        features, labels = self._training_samples(X, y)
+        features, labels, notes = self._training_samples(X, y)
         check_classification_targets(labels)
         self.classes_, numbers = numpy.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"there must be 2 classes or more to tell apart; found one class, {self.classes_[0]!r}")
         names = tuple(str(label) for label in self.classes_.tolist())
-        source = Source(name="samples", features=features, labels=numpy.array(names)[numbers], classes=names)
+        known = numpy.array(names)[numbers]
+        source = Source(name="X", features=features, labels=known, classes=names, notes=tuple(notes))
         seed = seed_of(self.random_state)
         data = Data.from_source(source, seed=seed, test_fraction=0.0, validation_fraction=self.validation_fraction)
         self.preprocessing_ = always_filling(data.preprocessing, features)
@@ -96,7 +100,8 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Give the probability of each class (n_samples, n_classes), in the order of `classes_`."""
         check_is_fitted(self)
         inputs = self.preprocessing_(self._samples(X))
-        found: NDArray[numpy.float64] = predict_logits(self.model_, inputs).double().softmax(dim=1).numpy()
+        logits = predict_logits(in_double_precision(self.model_), inputs)
+        found: NDArray[numpy.float64] = logits.double().softmax(dim=1).numpy()
         return found
 
     def _rightsize(self, data: Data, seed: int) -> None:
@@ -114,14 +119,15 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.baseline_, self.report_, self.status_ = self.model_, None, "unchanged"
         self.sentence_ = f"The baseline stays as it is: {why}."
 
-    def _training_samples(self, X: Any, y: Any) -> tuple[Features, NDArray[Any]]:  # noqa: N803
+    def _training_samples(self, X: Any, y: Any) -> tuple[Features, NDArray[Any], list[str]]:  # noqa: N803
+        """Give samples and labels that are checked, and what was changed in a table."""
         if not holds_text(X):
-            numbers, labels = validate_data(self, X, y, **NUMBERS)
-            return numbers, labels
+            return *validate_data(self, X, y, **NUMBERS), []
         labels = validate_data(self, "no_validation", y)
         validate_data(self, X, skip_check_array=True)
         check_consistent_length(X, labels)
-        return tidy("samples", self._table(X))[0], labels
+        table, notes = tidy("X", self._table(X))
+        return table, labels, notes
 
     def _samples(self, X: Any) -> Features:  # noqa: N803
         """Give samples in the form that was trained on."""
@@ -134,7 +140,6 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _table(self, X: Any) -> pandas.DataFrame:  # noqa: N803
         """Give samples as a table, its columns named as in training."""
         names = [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
-        check_header("samples", names)
         table = X if isinstance(X, pandas.DataFrame) else pandas.DataFrame(numpy.asarray(X, dtype=object))
         return table.set_axis(names, axis=1).reset_index(drop=True)
 
@@ -144,6 +149,11 @@ def holds_text(samples: object) -> bool:
     if not isinstance(samples, pandas.DataFrame):
         return False
     return not all(pandas.api.types.is_numeric_dtype(kind) for kind in samples.dtypes)
+
+
+def in_double_precision(model: nn.Module) -> nn.Module:
+    """Give a network of ours in float64, so that no answer depends on the samples beside it; a user's as it is."""
+    return model if card_of(model).spec is None else copied(model).double()
 
 
 def seed_of(random_state: int | numpy.random.RandomState | None) -> int:

@@ -122,6 +122,22 @@ def test_magnitude_prunes_as_asked(command: Run, digits_model: Path, tmp_path: P
     assert out.stat().st_size <= 1500 < whole and card_of(load(out)).bits == 8
 
 
+def test_factorisation_thins_layers_as_asked(command: Run, digits_model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "thin.safetensors"
+    for words in (("--keep", 0.6), ("--max-parameters", 900, "--max-macs", 850), ("--budget", "5kB", "--finetune", 1)):
+        result = as_json(
+            command("shape", digits_model, "digits", "--method", "factorisation", *words, "--out", out, "--json")
+        )
+        assert {edit["kind"] for edit in result["plan"]["edits"]} == {"factorise"}
+        found = measure(load(out), load_data("digits"), latency=False, path=out).to_json()
+        for name in ("accuracy", "parameters", "macs", "file_kb"):
+            assert result["after"][name] == found[name]
+        limits = {"--max-parameters": "parameters", "--max-macs": "macs", "--budget": "file_kb"}
+        for option, limit in zip(words[::2], words[1::2], strict=True):
+            if option in limits:
+                assert found[limits[str(option)]] <= float(str(limit).removesuffix("kB"))
+
+
 def test_the_seed_decides(command: Run, digits_model: Path) -> None:
     words = ("--method", "genetic", "--penalty", 50, "--population", 10, "--generations", 3, "--json")
     first, again, other = (
@@ -197,6 +213,17 @@ REFUSED: list[Case] = [
     ("{m} digits --method magnitude --budget 1kB --max-drop 0 --finetune 1", "points are lost and 0 are allowed"),
     ("{m} digits --method magnitude --rewind 3", "cannot go on from epoch 3"),
     ("{m} digits --method magnitude --finetune 0", "greater than or equal to 1; found '0'"),
+    ("{m} digits --method factorisation --keep 1.5", "--keep must be less than or equal to 1"),
+    ("{m} digits --method factorisation --keep 0", "--keep must be greater than 0"),
+    (
+        "{m} digits --method factorisation --angle 5",
+        "--angle belongs to --method distinctiveness, not to factorisation",
+    ),
+    ("{m} digits --method factorisation --published", "--published belongs to"),
+    ("{m} digits --method factorisation --space hidden0", "--space belongs to the methods that cut units"),
+    ("{m} digits --method factorisation --keep 0.9 --max-parameters 900", "both say where to stop"),
+    ("{m} digits --method factorisation --max-parameters 3", "parameters, the budget is 3"),
+    ("{m} digits --method genetic --keep 0.5", "--keep belongs to --method distinctiveness and factorisation, not to"),
     ("{m} digits --max-macs 1", "multiply-accumulates, the budget is 1"),
     ("{m} digits --max-latency 0.000001", "ms a sample, the budget is"),
     ("{m} digits --max-parameters 100 --max-drop 0", "points are lost and 0 are allowed"),

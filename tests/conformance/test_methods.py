@@ -12,7 +12,17 @@ from tests.methods.tasks import CASES, State, answers, data_for, network_for, sa
 from topiarist import load, measure, save
 from topiarist.data import Data, Part
 from topiarist.measurement import Budget
-from topiarist.methods import Distinctiveness, Genetic, GeneticFront, Magnitude, Method, Outcome, TrainingMethod, shape
+from topiarist.methods import (
+    Distinctiveness,
+    Factorisation,
+    Genetic,
+    GeneticFront,
+    Magnitude,
+    Method,
+    Outcome,
+    TrainingMethod,
+    shape,
+)
 from topiarist.models import card_of
 from topiarist.surgery import plan_of
 
@@ -29,9 +39,14 @@ METHODS: dict[str, tuple[Method | TrainingMethod, Budget | None]] = {
     "magnitude by budget": (Magnitude(bits=8), Budget(size_kb=3)),
     "magnitude of units by budget": (Magnitude(units=True), Budget(parameters=200)),
     "magnitude in a pattern": (Magnitude(pattern=(2, 4), score="movement"), None),
+    "factorisation": (Factorisation(keep=0.6), None),
+    "factorisation by budget": (Factorisation(), Budget(parameters=400)),
 }
+RENAMES = ["factorisation", "factorisation by budget"]  # a layer becomes two below its name
 NETWORKS = ["perceptron", "residual", "inception"]
-every = pytest.mark.parametrize(("network", "method"), [(one, other) for one in NETWORKS for other in METHODS])
+PAIRS = [(one, other) for one in NETWORKS for other in METHODS]
+every = pytest.mark.parametrize(("network", "method"), PAIRS)
+with_its_names = pytest.mark.parametrize(("network", "method"), [pair for pair in PAIRS if pair[1] not in RENAMES])
 
 
 @dataclass(frozen=True)
@@ -70,16 +85,23 @@ def test_the_original_is_untouched(network: str, method: str) -> None:
 
 
 @every
-def test_the_result_is_a_plain_network_of_the_same_kind(network: str, method: str) -> None:
+def test_the_result_is_a_plain_network_of_the_same_class(network: str, method: str) -> None:
     found = once(network, method)
     model, small = found.model, found.outcome.model
     assert type(small) is type(model)
+    for module in (*model.modules(), *small.modules()):
+        assert not module._forward_hooks and not module._forward_pre_hooks
+
+
+@with_its_names
+def test_modules_keep_their_names_and_kinds_and_none_grows(network: str, method: str) -> None:
+    found = once(network, method)
+    model, small = found.model, found.outcome.model
     assert [(name, type(module)) for name, module in small.named_modules()] == [
         (name, type(module)) for name, module in model.named_modules()
     ]
     assert list(small.state_dict()) == list(model.state_dict())
-    for module in (*model.modules(), *small.modules()):
-        assert not module._forward_hooks and not module._forward_pre_hooks
+    assert all(values.numel() <= found.state[name].numel() for name, values in small.state_dict().items())
 
 
 @every
@@ -89,7 +111,6 @@ def test_the_result_runs_is_no_larger_and_keeps_its_budget(network: str, method:
     given = answers(outcome.model, unseen(found))
     assert given.shape == (12, len(found.data.classes)) and bool(given.isfinite().all())
     assert outcome.after.parameters <= outcome.before.parameters and outcome.after.macs <= outcome.before.macs
-    assert all(values.numel() <= found.state[name].numel() for name, values in outcome.model.state_dict().items())
     assert outcome.after == measure(outcome.model, found.data, latency=False)
     budget = METHODS[method][1]
     assert budget is None or budget.excess(outcome.after) is None

@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from tests.study.networks import by_code
-from topiarist import load, load_data, measure, models, monte_carlo, reuse, train, train_phases
+from topiarist import Budget, load, load_data, measure, models, monte_carlo, reuse, train, train_phases
 from topiarist.data import Data
 from topiarist.data.selection import of_classes
 from topiarist.errors import TopiaristWarning
-from topiarist.methods import FineTuning, Magnitude, shape
+from topiarist.methods import Factorisation, FineTuning, Magnitude, shape
 from topiarist.models.code import build_by_code
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
@@ -121,6 +121,25 @@ def test_magnitude_in_a_study_is_shape_by_hand() -> None:
     assert (whole.figures["retraining_epochs"], pruned.figures["retraining_epochs"]) == (0, 4)
     assert pruned.figures["nonzero"] < whole.figures["nonzero"]
     assert pruned.figures["file_kb"] < whole.figures["file_kb"]
+
+
+def test_factorisation_in_a_study_is_shape_by_hand() -> None:
+    again, budget = {"kind": "fine-tuning", "epochs": 2}, {"parameters": 130}
+    by_share = {"name": "factorisation", "keep": 0.7, "layers": ["hidden1"], "retraining": again}
+    methods = [{"name": "none"}, by_share, {"name": "factorisation", "budget": budget}]
+    cells, (_, *thinned), (done,) = run(model={"hidden": [10, 8]}, methods=methods)
+    data = load_data("iris")
+    model, _ = by_hand(data, cells[0], [10, 8])
+    shares = Factorisation(keep=0.7, layers=("hidden1",))
+    expected = (
+        shape(model, data, shares, retraining=FineTuning(epochs=2), seed=cells[1].training_seed, latency=False),
+        shape(model, data, Factorisation(), budget=Budget(parameters=130), latency=False),
+    )
+    assert not done.failures
+    for result, outcome in zip(thinned, expected, strict=True):
+        same_figures(result, outcome.model, data)
+        assert result.model == serialise(outcome.model, data=data)
+        assert result.figures["parameters"] < 165
 
 
 def test_pruning_is_a_part_of_the_training_that_a_study_declares() -> None:

@@ -116,6 +116,17 @@ def test_members_may_have_fewer_samples_and_so_fewer_steps(task: Data, optimizer
     assert difference < 1e-5
 
 
+@pytest.mark.parametrize("practice", ["momentum", "adam with decay", "adamw", "rmsprop with momentum"])
+def test_members_with_steps_and_rates_of_their_own_step_as_torchs_optimizers_do(task: Data, practice: str) -> None:
+    data = [shortened(task, count) for count in (65, 32, 90)]
+    configs = [
+        TrainConfig.model_validate({**PRACTICES[practice], "epochs": 4, "batch_size": 16, "learning_rate": rate})
+        for rate in (0.01, 0.003, 0.02)
+    ]
+    _, _, difference = both_ways(networks(3), data, configs)
+    assert difference < 1e-10
+
+
 def test_one_that_diverges_leaves_the_others_alone(task: Data) -> None:
     calm = TrainConfig(epochs=5, optimizer="sgd", learning_rate=0.01)
     wild = calm.model_copy(update={"learning_rate": 1e30})

@@ -93,10 +93,11 @@ def rightsize_command(
     from topiarist.measurement import Budget
     from topiarist.measurement.budget import parse_kb
     from topiarist.report.writing import write_report
-    from topiarist.rightsizing import METHODS, UnreachableError, rightsize
+    from topiarist.rightsizing import UnreachableError, rightsize
     from topiarist.rightsizing.delivery import deliver
 
     check_folder(out)
+    asked = parse_methods(methods)
     with named(option_names()):
         budget = Budget(
             size_kb=None if size is None else parse_kb(size),
@@ -116,7 +117,7 @@ def rightsize_command(
                 start,
                 budget=budget,
                 max_drop=max_drop,
-                methods=METHODS if methods is None else parse_names(methods),
+                methods=asked,
                 effort=effort,
                 trained=trained,
                 seed=seed,
@@ -153,6 +154,7 @@ def task_and_model(
     from topiarist.data import load_data
     from topiarist.models import card_of
     from topiarist.models.code import build_by_code
+    from topiarist.randomness import isolated
 
     if into is not None and model is None:
         raise SettingsError("--into says what a model file is loaded into: name the file with --model")
@@ -162,6 +164,8 @@ def task_and_model(
         if ":" not in model:
             raise SettingsError(f"--model names a .safetensors file or module:function; found '{model}'")
         reference = model
+        with isolated(how["seed"]):
+            build_by_code(reference)  # whatever is wrong with it is said before the work
         return load_data(data, **how), lambda: build_by_code(reference)
     network = load_network(Path(model), into)
     if card_of(network).preprocessing is None:
@@ -171,9 +175,15 @@ def task_and_model(
     return task_for(network, data, target=how["target"], group=how["group"]), network
 
 
-def parse_names(text: str) -> list[Any]:
-    """Read names with commas between."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+def parse_methods(text: str | None) -> list[Any]:
+    """Read names of methods with commas between; all of them where none is given."""
+    from topiarist.rightsizing import METHODS
+
+    names = list(METHODS) if text is None else [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in METHODS:
+            raise SettingsError(f"--methods names some of {', '.join(METHODS)}, with commas between; found '{name}'")
+    return names
 
 
 def parse_ms(text: str) -> float:
@@ -191,9 +201,9 @@ def check_folder(out: Path) -> None:
     """Refuse a place where the results could not be written, before the work."""
     import os
 
-    if out.exists() and not out.is_dir():
-        raise SettingsError(f"--out names a folder; {out} is a file")
-    above = next(place for place in (out, *out.absolute().parents) if place.is_dir())
+    above = next(place for place in (out, *out.absolute().parents) if place.exists())
+    if not above.is_dir():
+        raise SettingsError(f"--out names a folder; {above} is a file")
     if not os.access(above, os.W_OK):
         raise SettingsError(f"cannot write {out}: the folder {above} cannot be written to")
 

@@ -20,11 +20,13 @@ OF_METHOD = {
     "genetic": ("published", "penalty", "fitness", *SEARCH),
     "genetic-front": SEARCH,
     "magnitude": ("published", "sparsity", "bits", "units", "schedule", "scope", "score", "pattern"),
+    "factorisation": ("keep",),
     "surgeon": shape_surgeon.OPTIONS,
 }
 OPTION_OF = {
     "angle_degrees": "--angle",
     "keep_fraction": "--keep",
+    "keep": "--keep",
     "size_kb": "--budget",
     "parameters": "--max-parameters",
     "macs": "--max-macs",
@@ -96,6 +98,7 @@ def shape_command(
     Without an angle, a fraction or a budget, distinctiveness removes only units that are constant or the same as
     another, and the network computes what it did. Magnitude trains the network while it prunes it; its budget is that
     of the packed file: topiarist shape scenes.safetensors clips.npz --method magnitude --budget 500kB --bits 8
+    Factorisation makes two thin layers of one, and leaves all units where they are.
 
     The surgeon trains the network and makes it larger or smaller on the way. Beside the network it writes its record,
     as .lineage.json and as figures, .tree.svg, .topology.svg and .curves.svg; after an interruption, the same command
@@ -159,13 +162,18 @@ def check_belonging(context: typer.Context, method: str) -> None:
 
 def make_method(given: Mapping[str, Any], named: Sequence[str]) -> "Method | TrainingMethod":
     """Give the method with its settings; what was not named in the call is left to it where it decides otherwise."""
-    from topiarist.methods import Distinctiveness, Genetic, GeneticFront
+    from topiarist.errors import SettingsError
+    from topiarist.methods import Distinctiveness, Factorisation, Genetic, GeneticFront
 
     if given["method"] == "surgeon":
         return shape_surgeon.make_surgeon(given, named)
     spaces = tuple(given["space"]) if given["space"] else None
+    if spaces is not None and given["method"] in ("magnitude", "factorisation"):
+        raise SettingsError(f"--space belongs to the methods that cut units; {given['method']} looks at every kernel")
     if given["method"] == "magnitude":
-        return make_magnitude({name: given[name] for name in OF_METHOD["magnitude"] if name in named}, spaces)
+        return make_magnitude({name: given[name] for name in OF_METHOD["magnitude"] if name in named})
+    if given["method"] == "factorisation":
+        return Factorisation(keep=given["keep"])
     if given["method"] == "genetic-front":
         return GeneticFront(**{name: given[name] for name in SEARCH if name in named}, spaces=spaces)
     if given["method"] == "genetic":
@@ -178,13 +186,11 @@ def make_method(given: Mapping[str, Any], named: Sequence[str]) -> "Method | Tra
     )
 
 
-def make_magnitude(given: Mapping[str, Any], spaces: Sequence[str] | None) -> "TrainingMethod":
+def make_magnitude(given: Mapping[str, Any]) -> "TrainingMethod":
     """Give pruning while training with its settings."""
     from topiarist.errors import SettingsError
     from topiarist.methods import Magnitude
 
-    if spaces is not None:
-        raise SettingsError("--space belongs to the methods that cut units; magnitude prunes every kernel")
     settings = dict(given)
     if "bits" in settings:
         settings["bits"] = int(settings["bits"])

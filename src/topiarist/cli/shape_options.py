@@ -10,7 +10,7 @@ SURGEON = "Surgeon: training and changing on the way"
 BUDGET, AFTER = "The budget", "After the cut, or during it"
 
 Method = Annotated[
-    Literal["distinctiveness", "genetic", "genetic-front", "magnitude", "surgeon"],
+    Literal["distinctiveness", "genetic", "genetic-front", "magnitude", "factorisation", "surgeon"],
     typer.Option("--method", help="What decides."),
 ]
 Published = Annotated[bool, typer.Option("--published", help="As the method's paper has it, to the letter.")]
@@ -36,7 +36,12 @@ Angle = Annotated[
 ]
 Keep = Annotated[
     float | None,
-    typer.Option("--keep", rich_help_panel=DISTINCTIVENESS, help="Fraction of the units of each layer that stays."),
+    typer.Option(
+        "--keep",
+        rich_help_panel=DISTINCTIVENESS,
+        help="Fraction of the units of each layer that stays; factorisation: of its squared singular values"
+        "  [default there: 0.95].",
+    ),
 ]
 Pairs = Annotated[
     Literal["in order", "most similar first"],

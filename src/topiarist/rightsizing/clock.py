@@ -22,9 +22,10 @@ class Clock:
         """Seconds since the beginning."""
         return time.perf_counter() - self.begun
 
-    def allows(self, seconds: float) -> bool:
-        """Say whether something that takes so long would end in time."""
-        return self.elapsed + seconds <= self.limit
+    @property
+    def left(self) -> float:
+        """Seconds until the end."""
+        return self.limit - self.elapsed
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """Goes down the sizes, from the largest to the smallest, as long as they are proven and the time allows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from torch import nn
@@ -13,6 +14,7 @@ from topiarist.rightsizing.effort import MethodName, WorkPlan
 from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.making import MAKERS, Made, Target, finetune
 
+FINETUNING = "fine-tuning"
 FASTER = 0.8  # of the time of a size that the next, smaller one takes
 LITTLE = 0.5  # of the loss that is allowed
 FALLEN_BEHIND = 5.0  # times the distance of the best, after which a method is asked no more in a fold
@@ -31,6 +33,7 @@ class Descent:
     fits: Callable[[nn.Module], bool]
     rungs: list[Rung] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    spent: dict[str, float] = field(default_factory=dict)
 
     def go(self, *, margin: float, alpha: float) -> list[Judgement]:
         """Make and judge networks of one size after the other, until one is not good enough or the time is over.
@@ -43,20 +46,32 @@ class Descent:
         judged: list[Judgement] = []
         methods: list[Sequence[MethodName]] = [self.plan.methods for _ in self.folds]
         for number, ratio in enumerate(self.ratios):
-            lasted = self.clock.elapsed
-            rung = self._rung(ratio, methods, number)
+            if self.rungs:
+                methods = self._asked(self.rungs[-1], ratio)
+            rung = self._rung(ratio, methods, number) if all(methods) else None
             if rung is None:
                 break
             self.rungs.append(rung)
             judged = judge(self.rungs, answers, margin=margin, alpha=alpha)
-            methods = [still_asked(fold) for fold in rung.folds]
-            lasted = self.clock.elapsed - lasted
             if not promising(judged, margin) and any(map(self.keeps_budget, self.rungs)):
                 break
-            if number + 1 < len(self.ratios) and not self.clock.allows(FASTER * lasted):
-                self.notes.append(f"the time of {self.plan.seconds} s was over before {self.ratios[number + 1]:g} ×")
-                break
         return judged
+
+    def _asked(self, rung: Rung, ratio: float) -> list[Sequence[MethodName]]:
+        """Give the methods to ask in each fold after a rung: those that have not fallen behind, as time allows.
+
+        Those that won most come first, then the fastest; none where the time is over.
+        """
+        left = self.clock.left - FASTER * self.spent[FINETUNING]
+        known = [method for method in self.plan.methods if any(method in fold for fold in rung.folds)]
+        chosen: list[MethodName] = []
+        for method in sorted(known, key=lambda name: (-rung.winners.count(name), self.spent[name])):
+            if FASTER * self.spent[method] <= left:
+                chosen.append(method)
+                left -= FASTER * self.spent[method]
+        if len(chosen) < len(known):
+            self._note(f"{ratio:.3g} × smaller: the time left is enough for {', '.join(chosen) or 'no method'}")
+        return [[name for name in still_asked(fold) if name in chosen] or chosen for fold in rung.folds]
 
     def target(self, ratio: float) -> Target:
         """Give what a network so many times smaller may have."""
@@ -75,15 +90,17 @@ class Descent:
                 share = (number + 0.8 * place / len(self.plan.methods)) / len(self.ratios)
                 self.clock.tell(0.2 + 0.7 * share, f"{ratio:.3g} × smaller: {method}")
                 asked = [fold for fold, known in enumerate(methods) if method in known]
-                for fold, network in self._made(method, target, asked):
-                    found[fold][method] = self._candidate(fold, network)
+                with self._spending(method):
+                    for fold, network in self._made(method, target, asked):
+                        found[fold][method] = self._candidate(fold, network)
             if not all(found):
                 return None
             self.clock.tell(0.2 + 0.7 * (number + 0.8) / len(self.ratios), f"{ratio:.3g} × smaller: fine-tuning")
             possible = [*found[:-1], {name: each for name, each in found[-1].items() if self.fits(each.made.model)}]
             winners = [nearest(some or fold) for some, fold in zip(possible, found, strict=True)]
             best = [fold[name].made for fold, name in zip(found, winners, strict=True)]
-            tuned = finetune(best, self.folds, self.plan.finetuning_epochs)
+            with self._spending(FINETUNING):
+                tuned = finetune(best, self.folds, self.plan.finetuning_epochs)
             finalists = [self._candidate(fold, network) for fold, network in enumerate(tuned)]
         return Rung(target, found, winners, finalists)
 
@@ -99,6 +116,13 @@ class Descent:
             return []
         tuned = finetune(list(made.values()), [self.folds[fold] for fold in made], self.plan.first_epochs)
         return list(zip(made, tuned, strict=True))
+
+    @contextmanager
+    def _spending(self, what: str) -> Iterator[None]:
+        """Remember how long something took at the last size."""
+        begun = self.clock.elapsed
+        yield
+        self.spent[what] = self.clock.elapsed - begun
 
     def _candidate(self, fold: int, made: Made) -> Candidate:
         """Look at a network; that to keep is judged by none of the samples of the test part."""

@@ -95,11 +95,19 @@ class WorkPlan:
 
 
 def plan_work(
-    effort: Effort, methods: Sequence[MethodName], *, epoch_seconds: float, design: Design, folds: int, trained: bool
+    effort: Effort,
+    methods: Sequence[MethodName],
+    *,
+    epoch_seconds: float,
+    design: Design,
+    folds: int,
+    trained: bool,
+    can_hold_out: bool = True,
 ) -> WorkPlan:
     """Give the largest plan that keeps to the time of an effort, and say what it leaves out.
 
-    `folds` are as many as the samples allow; `trained` says that the baseline is there already.
+    `folds` are as many as the samples allow; `trained` says that the baseline is there already, `can_hold_out` that
+    the validation part alone could be judged.
     """
     full = WorkPlan(
         seconds=effort.seconds,
@@ -111,27 +119,28 @@ def plan_work(
         ratios=effort.ratios,
         methods=tuple(methods),
     )
-    plan = full if trained else with_baselines(full, epoch_seconds)
+    plan = full if trained else with_baselines(full, epoch_seconds, can_hold_out)
     return noted(full, with_candidates(plan, epoch_seconds), epoch_seconds)
 
 
-def with_baselines(full: WorkPlan, epoch_seconds: float) -> WorkPlan:
+def with_baselines(full: WorkPlan, epoch_seconds: float, can_hold_out: bool) -> WorkPlan:
     """Leave out seeds, then folds, until the baselines can be trained for enough epochs."""
     if full.baselines * full.epochs * epoch_seconds <= TOO_LONG * BASELINE_SHARE * full.seconds:
         return full
-    for plan in thinner(full):
+    for plan in thinner(full, can_hold_out):
         epochs = int(BASELINE_SHARE * full.seconds / (plan.baselines * epoch_seconds))
         if epochs >= ENOUGH * full.epochs:
             break
     return replace(plan, epochs=min(max(epochs, FEWEST_EPOCHS), full.epochs))
 
 
-def thinner(full: WorkPlan) -> Iterator[WorkPlan]:
-    """Give plans with fewer and fewer baselines; the last has one, judged on samples held out from all."""
+def thinner(full: WorkPlan, can_hold_out: bool) -> Iterator[WorkPlan]:
+    """Give plans with fewer and fewer baselines; the last has one, judged on samples held out from all, if it can."""
     yield full
     yield replace(full, seeds=1)
     yield replace(full, seeds=1, folds=min(full.folds, 3))
-    yield replace(full, seeds=1, folds=2, design="held out")
+    if can_hold_out:
+        yield replace(full, seeds=1, folds=2, design="held out")
 
 
 def with_candidates(full: WorkPlan, epoch_seconds: float) -> WorkPlan:

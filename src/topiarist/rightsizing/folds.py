@@ -1,7 +1,7 @@
 """Samples to judge by: folds, in each of which a network is made without the samples that it is judged on."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from topiarist.data import AnyPart, Data, Part
+from topiarist.data.copies import original_rows
+from topiarist.data.labels import number_labels
 from topiarist.data.split import fold_tests
 from topiarist.errors import DataError
 from topiarist.methods.jobs import Job, make_job
@@ -19,7 +21,7 @@ from topiarist.rightsizing.effort import Design
 from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits
 
 VALIDATION_FRACTION = 0.15
-FEWEST_PER_FOLD = 1
+FEWEST_GROUPS = 3  # one to judge, one to train on, one to choose by
 Answers = NDArray[numpy.float64]
 
 
@@ -79,27 +81,37 @@ def right_answers(network: nn.Module, part: AnyPart) -> Answers:
 
 
 def most_folds(data: Data, design: Design) -> int:
-    """Give how many folds the samples of the smallest class allow."""
-    labels = [part.y for part in judged_parts(data, design)]
-    counts = torch.bincount(torch.cat(labels), minlength=len(data.classes))
-    return int(counts[counts > 0].min()) // FEWEST_PER_FOLD
+    """Give how many folds the samples of the smallest class, and whole groups, allow."""
+    labels, groups = judged_samples(data, design)
+    found = int(numpy.unique(labels, return_counts=True)[1].min())
+    if groups is None:
+        return found
+    kinds = len(numpy.unique(groups))
+    return min(found, kinds) if design == "held out" or kinds >= FEWEST_GROUPS else 1
 
 
-def judged_parts(data: Data, design: Design) -> Iterator[Part]:
-    """Give the parts whose samples are judged."""
-    for part in (data.train, data.validation) if design == "refitted" else (data.validation,):
-        assert isinstance(part, Part)
-        yield part
+def judged_samples(data: Data, design: Design) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Give the labels of the samples that are judged, and their groups."""
+    if design == "held out":
+        assert isinstance(data.validation, Part)
+        return data.validation.y.numpy(), data.validation.groups
+    assert data.source is not None and data.split is not None
+    rows = numpy.setdiff1d(original_rows(data.source), data.split.test)
+    groups = data.source.groups
+    return number_labels(data.source)[0][rows], None if groups is None else groups[rows]
 
 
 def folds_of(data: Data, design: Design, count: int, seed: int) -> list[Data]:
     """Give the data of each fold.
 
-    Refitted: the samples that are not for the test are dealt into folds, and all but one train. Held out: the
-    validation part is dealt into folds; all trainings have the same samples, and decisions see all folds but one.
+    Refitted: the samples that are not for the test are dealt into folds, and all but one train, on no more samples than
+    the network to keep. Held out: the validation part is dealt into folds; all trainings have the same samples, and
+    decisions see all folds but one.
     """
     if design == "refitted":
-        made = data.folds(count, seed=seed, validation_fraction=VALIDATION_FRACTION, of="development")
+        assert data.source is not None and data.split is not None
+        most = len(numpy.intersect1d(original_rows(data.source), data.split.train))
+        made = data.folds(count, seed=seed, validation_fraction=VALIDATION_FRACTION, of="development", samples=most)
         if not all(len(each.validation) for each in made):
             raise FewSamplesError(
                 f"{len(data.train) + len(data.validation)} samples in {count} folds leave none to choose by"

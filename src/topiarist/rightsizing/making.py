@@ -1,12 +1,13 @@
 """Makes smaller networks of a baseline, one way a method, and lets each learn from the baselines' answers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import nn
 
 from topiarist.data import Data
+from topiarist.errors import ModelError
 from topiarist.measurement import Budget
 from topiarist.methods import Distinctiveness, Factorisation, FineTuning, GeneticFront, Magnitude, Method, Surgeon
 from topiarist.methods.retraining import copied_with_edits
@@ -17,12 +18,14 @@ from topiarist.rightsizing.baseline import LEARNING_RATE, training_of
 from topiarist.rightsizing.effort import MethodName
 from topiarist.rightsizing.folds import Fold
 from topiarist.surgery import Plan, apply
-from topiarist.surgery.costs import Measure
+from topiarist.surgery.costs import Costs, Measure
+from topiarist.tracing import anatomy
 from topiarist.training import Distillation, History, TrainConfig
 from topiarist.training.padded import train_padded
 
 SEARCHED = {"magnitude": 0.05, "surgeon": 0.15}  # of the epochs of fine-tuning that they train before it
 RATE = 0.01
+STEPS, TRIES = 200, 5  # of a share of units
 DISTILLATION = Distillation(weight=0.9, temperature=2.0)
 
 
@@ -75,9 +78,30 @@ def factorised(fold: Fold, target: Target, epochs: int) -> Made:
 def by_magnitude(fold: Fold, target: Target, epochs: int) -> Made:
     """Prune units while training; what is left has no zeros, and its file is a plain one."""
     retraining = FineTuning(epochs=epochs_of("magnitude", epochs), learning_rate=LEARNING_RATE)
-    made = shaped(fold, Shaping(method=Magnitude(units=True), budget=target.budget, retraining=retraining))
-    attach(made.model, replace(card_for(made.model, fold.data), bits=None))
-    return made
+    costs = Costs(fold.whole, anatomy(fold.whole, fold.job.sample, partial=True))
+    for sparsity in sparsities(costs, target):
+        made = shaped(fold, Shaping(method=Magnitude(units=True, sparsity=sparsity), retraining=retraining))
+        left = Costs(made.model, anatomy(made.model, fold.job.sample, partial=True))
+        if within(left, {}, target):
+            attach(made.model, replace(card_for(made.model, fold.data), bits=None))
+            return made
+    raise ModelError("magnitude cannot remove as many units as the limits ask for")
+
+
+def sparsities(costs: Costs, target: Target) -> Iterator[float]:
+    """Give shares of the units whose removal from each space should keep the limits, and then a few larger ones."""
+    tried = 0
+    for step in range(1, STEPS):
+        share = step / STEPS
+        kept = {name: max(1, size - round(share * size)) for name, size in costs.widths.items()}
+        if tried < TRIES and within(costs, kept, target):
+            tried += 1
+            yield share
+
+
+def within(costs: Costs, widths: Mapping[str, int], target: Target) -> bool:
+    """Say whether a network of some widths keeps the limits."""
+    return all(getattr(costs, measure)(widths) <= limit for measure, limit in target.limits.items())
 
 
 def by_surgeon(fold: Fold, target: Target, epochs: int) -> Made:

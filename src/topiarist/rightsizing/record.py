@@ -228,7 +228,9 @@ def nearest(job: Finished, networks: Sequence[Record], measured: Mapping[str, Me
         excess = job.budget.excess(measured[record["id"]])
         lost = None if record["judged_accuracy"] is None else baseline - record["judged_accuracy"]
         said = f"fits with {record['file_kb']:.1f} KB" if excess is None else str(excess)
-        said += "" if lost is None else f"; it loses {100 * lost:.1f} points, {100 * allowed:g} are allowed"
+        if lost is not None:
+            loss = f"{100 * lost:.1f} points, {100 * allowed:g} are allowed" if lost > 0 else "no accuracy"
+            said += f"; it loses {loss}"
         above = 1.0 if excess is None else excess.found / excess.limit
         distance = above + (1.0 if lost is None else max(0.0, lost / allowed - 1))
         found.append((distance, {"id": record["id"], "said": said, "lost": lost}))

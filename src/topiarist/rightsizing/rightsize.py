@@ -37,7 +37,7 @@ from topiarist.training import History
 from topiarist.training.inference import first_sample
 
 MAX_DROP, ALPHA = 0.01, 0.05
-CLOSER = 1.03  # of a budget's ratio: the file of a network that was cut also says how
+CLOSER, EDITS_KB = 1.03, 0.7  # of a budget's ratio, and of its file: that of a network that was cut also says how
 SMALLER_THAN_BUDGET = 1.2
 FEWEST_FOLDS = 2
 
@@ -105,7 +105,8 @@ def rightsize(
         folds = most_folds(job.data, job.design)
         if folds < FEWEST_FOLDS:
             raise FewSamplesError(
-                "rightsizing deals the samples of each class into 2 folds or more; a class has 1 sample to judge by"
+                "rightsizing deals the samples of each class, in whole groups if there are any, into 2 folds or more;"
+                " too few are there to judge by"
             )
         plan = plan_work(
             level,
@@ -114,6 +115,7 @@ def rightsize(
             design=job.design,
             folds=folds,
             trained=job.trained,
+            can_hold_out=most_folds(job.data, "held out") >= FEWEST_FOLDS,
         )
         return carry_out(job, plan, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
 
@@ -166,8 +168,6 @@ def carry_out(
     judged = descent.go(margin=drop, alpha=alpha)
     if not descent.rungs and budget.excess(size) is not None:
         judged = nearest_below(descent, ratios[0], drop, alpha)
-    if not descent.rungs and descent.notes:
-        warnings.warn(descent.notes[0], TopiaristWarning, stacklevel=3)
     choice = choose(descent, judged, margin=drop, baseline_fits=budget.excess(size) is None)
     finished = Finished(
         data=job.data,
@@ -233,8 +233,9 @@ def ratios_for(budget: Budget, size: Footprint, usual: Sequence[int], bytes_each
     """Give the sizes to try: the usual ones, or, where the baseline is above its budget, from the budget on."""
     if budget.excess(size) is None:
         return list(usual)
-    limits = first_limits(budget, size, bytes_each)
-    ratio = CLOSER * max(getattr(size, measure) / limit for measure, limit in limits.items())
+    smaller = None if budget.size_kb is None else budget.size_kb - EDITS_KB
+    limits = first_limits(budget.model_copy(update={"size_kb": smaller}), size, bytes_each)
+    ratio = CLOSER * max(getattr(size, measure) / max(limit, 1) for measure, limit in limits.items())
     return [ratio, *(float(each) for each in usual if each > SMALLER_THAN_BUDGET * ratio)]
 
 

@@ -7,7 +7,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from topiarist.errors import SettingsError
 from topiarist.measurement import Budget
-from topiarist.methods import Distinctiveness, Genetic, GeneticFront, Magnitude, Surgeon
+from topiarist.methods import Distinctiveness, Factorisation, Genetic, GeneticFront, Magnitude, Surgeon
 from topiarist.methods.retraining import Retraining
 from topiarist.settings import Settings
 
@@ -56,6 +56,12 @@ class ByMagnitude(Magnitude, Treatment):
     name: Literal["magnitude"]
 
 
+class ByFactorisation(Factorisation, Treatment):
+    """Two thin layers for one, with all its settings."""
+
+    name: Literal["factorisation"]
+
+
 class BySurgeon(Surgeon, Treatment):
     """The surgeon with all its settings; a table of its `training` changes what it names, and the rest stays."""
 
@@ -80,7 +86,7 @@ class BySurgeon(Surgeon, Treatment):
 
 
 AnyTreatment = Annotated[
-    NoTreatment | Cut | ByDistinctiveness | ByGenetic | ByGeneticFront | ByMagnitude | BySurgeon,
+    NoTreatment | Cut | ByDistinctiveness | ByGenetic | ByGeneticFront | ByMagnitude | ByFactorisation | BySurgeon,
     Field(discriminator="name"),
 ]
 KINDS: Mapping[str, type[Settings]] = {
@@ -90,6 +96,7 @@ KINDS: Mapping[str, type[Settings]] = {
     "genetic": ByGenetic,
     "genetic-front": ByGeneticFront,
     "magnitude": ByMagnitude,
+    "factorisation": ByFactorisation,
     "surgeon": BySurgeon,
 }
 

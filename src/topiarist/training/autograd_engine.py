@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.data import AnyPart
 from topiarist.errors import ModelError, SettingsError
-from topiarist.models.evaluation import evaluating, numbers_of
+from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.randomness import child_seed, isolated
 from topiarist.training.augmentation import augmented
 from topiarist.training.batching import Batch
@@ -92,7 +92,7 @@ class AutogradEngine:
         if self.teacher is None:
             return None
         with evaluating(self.teacher):
-            return call(self.teacher, x)
+            return placed(call(self.teacher, placed(x, numbers_of(self.teacher))), numbers_of(self.models[0]))
 
     def _loss(self, logits: Tensor, y: Tensor, answers: Tensor | None) -> tuple[Tensor, Tensor]:
         """Give the mean loss against labels and the teacher's answers, and the weight of the batch."""

@@ -1,0 +1,90 @@
+"""Networks as copies of one width: the copy computes what the network does, and gives it back its own weights."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from topiarist.models import card_of, mlp
+from topiarist.models.padded import padded, structure, take_back
+from topiarist.models.stacked import signature
+from topiarist.randomness import generator
+
+KEEP_ZERO = ["selu", "elu", "leaky_relu", "relu", "gelu", "silu", "tanh"]
+WIDTHS = [(5, 9), (8, 2), (1, 4)]
+
+
+def network(*hidden: int, activation: str = "relu", **settings: object) -> nn.Sequential:
+    random = generator(sum(hidden), "weights")
+    model = mlp([6, *hidden, 3], activation, generator=random, **settings).double()  # type: ignore[arg-type]
+    for name, parameter in model.named_parameters():
+        if name.endswith("bias"):
+            nn.init.normal_(parameter, generator=random)
+    return model
+
+
+@pytest.mark.parametrize("activation", KEEP_ZERO)
+def test_a_padded_copy_is_as_wide_as_the_widest_and_gives_the_same_outputs(activation: str) -> None:
+    models = [network(*widths, activation=activation) for widths in WIDTHS]
+    assert len({structure(model) for model in models}) == 1
+    copies = padded(models)
+    x = torch.randn(20, 6, generator=generator(0, "samples"), dtype=torch.float64)
+    for model, copy in zip(models, copies, strict=True):
+        assert signature(copy) == signature(copies[0])
+        assert [len(value) for name, value in copy.named_parameters() if name.endswith("weight")] == [8, 9, 3]
+        torch.testing.assert_close(copy(x), model(x), rtol=0, atol=1e-13)
+        assert card_of(copy) == card_of(model)
+
+
+def test_the_network_itself_is_left_alone_and_takes_back_what_its_copy_became() -> None:
+    models = [network(*widths) for widths in WIDTHS]
+    before = [[value.clone() for value in model.parameters()] for model in models]
+    copies = padded(models)
+    for model, copy, old in zip(models, copies, before, strict=True):
+        for parameter in copy.parameters():
+            parameter.data.add_(1)
+        assert all(map(torch.equal, model.parameters(), old))
+        take_back(model, copy)
+        assert all(torch.equal(now, was + 1) for now, was in zip(model.parameters(), old, strict=True))
+
+
+def frozen() -> nn.Sequential:
+    model = network(5, 9)
+    model[1].requires_grad_(False)
+    return model
+
+
+REFUSED: dict[str, Callable[[], nn.Module]] = {
+    "sigmoid": lambda: network(5, 9, activation="sigmoid"),
+    "batch norm": lambda: network(5, 9, batch_norm=True),
+    "dropout": lambda: network(5, 9, dropout=0.5),
+    "input dropout": lambda: network(5, 9, input_dropout=0.5),
+    "alpha dropout": lambda: network(5, 9, activation="selu", dropout=0.5),
+    "frozen": frozen,
+    "a convolution": lambda: nn.Sequential(nn.Conv1d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)),
+    "no layer": lambda: nn.Sequential(nn.ReLU()),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_what_makes_something_of_zero_or_of_the_number_of_units_cannot_be_padded(kind: str) -> None:
+    assert structure(REFUSED[kind]()) is None
+
+
+OTHERS: dict[str, Callable[[], nn.Module]] = {
+    "another activation": lambda: network(5, 9, activation="tanh"),
+    "another depth": lambda: network(5, 9, 4),
+    "another type": lambda: network(5, 9).float(),
+    "another mode": lambda: network(5, 9).eval(),
+    "other inputs": lambda: mlp([7, 5, 9, 3]).double(),
+    "other classes": lambda: mlp([6, 5, 9, 4]).double(),
+    "another slope": lambda: nn.Sequential(nn.Linear(6, 5), nn.LeakyReLU(0.2), nn.Linear(5, 3)).double(),
+    "another slope still": lambda: nn.Sequential(nn.Linear(6, 5), nn.LeakyReLU(0.3), nn.Linear(5, 3)).double(),
+    "no bias": lambda: nn.Sequential(nn.Linear(6, 5, bias=False), nn.LeakyReLU(0.3), nn.Linear(5, 3)).double(),
+}
+
+
+def test_networks_that_differ_in_more_than_their_widths_differ_in_their_structure() -> None:
+    found = [structure(make()) for make in (lambda: network(5, 9), *OTHERS.values())]
+    assert None not in found and len(set(found)) == len(found)

@@ -1,0 +1,169 @@
+"""The classifier keeps the promises of scikit-learn.
+
+The plans are smaller than those of any effort, so that the tests are fast: in scikit-learn's many checks nothing is cut
+at all, in the others there is one size and one method.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy
+import pandas
+import pytest
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.datasets import make_blobs
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimators_pickle, check_fit_idempotent, parametrize_with_checks
+from torch import nn
+
+from topiarist import Budget, RightSizedClassifier, TopiaristWarning
+from topiarist.measurement import BudgetError, latency
+from topiarist.models.evaluation import count_parameters
+from topiarist.rightsizing import EFFORTS, baseline
+
+NOTHING_CUT = replace(EFFORTS["quick"], folds=2, seeds=1, epochs=10, finetuning_epochs=8, ratios=())
+CUT = replace(NOTHING_CUT, ratios=(8,))
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", CUT)
+    monkeypatch.setattr(baseline, "PROBE_SECONDS", 0.001)
+    monkeypatch.setattr(latency, "WARM_UP_SECONDS", 0.001)
+    monkeypatch.setattr(latency, "MOST_SECONDS", 0.001)
+
+
+@pytest.fixture
+def nothing_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", NOTHING_CUT)
+
+
+def classifier(**settings: Any) -> RightSizedClassifier:
+    return RightSizedClassifier(**{"methods": ("distinctiveness",), **settings})
+
+
+def blobs(samples: int = 150) -> tuple[NDArray[Any], NDArray[Any]]:
+    x, y = make_blobs(n_samples=samples, centers=2, n_features=4, random_state=0)
+    return x, y
+
+
+def people() -> tuple[pandas.DataFrame, NDArray[Any]]:
+    """A table whose answer lies in its text, with gaps in all columns."""
+    town = numpy.tile(numpy.array(["rome", "oslo", "bern"], dtype=object), 30)
+    colour = pandas.Categorical(numpy.tile(["red", "blue"], 45))
+    table = pandas.DataFrame({"age": numpy.arange(90) % 7 + 0.5, "town": town, "colour": colour})
+    table.loc[[3, 20], "age"] = numpy.nan
+    table.loc[80, ["town", "colour"]] = None
+    return table, numpy.where(town == "rome", "south", "north")
+
+
+@pytest.mark.filterwarnings("ignore::topiarist.TopiaristWarning")
+@pytest.mark.usefixtures("nothing_cut")
+@parametrize_with_checks([classifier()])  # type: ignore[untyped-decorator]
+def test_scikit_learn_is_content(estimator: RightSizedClassifier, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.parametrize("check", [check_estimators_pickle, check_fit_idempotent])
+def test_scikit_learn_is_content_with_a_network_that_is_cut(check: Callable[[str, Any], None]) -> None:
+    check("RightSizedClassifier", classifier())
+
+
+def test_the_network_is_plain_and_smaller_than_the_baseline() -> None:
+    x, y = blobs()
+    found = classifier().fit(x, y)
+    assert found.status_ in ("proven", "unproven")
+    assert isinstance(found.model_, nn.Sequential)
+    assert count_parameters(found.model_) <= count_parameters(found.baseline_) / 8
+    assert found.report_ is not None and found.report_["test"] is None
+    assert found.report_["data"]["training"] + found.report_["data"]["validation"] == len(x)
+    assert found.sentence_ == found.report_["verdict"]["sentence"]
+    assert found.score(x, y) > 0.9
+
+
+@pytest.mark.usefixtures("nothing_cut")
+def test_the_same_random_state_gives_the_same_answers() -> None:
+    x, y = blobs(60)
+    one, same = (classifier(random_state=numpy.random.RandomState(3)).fit(x, y) for _ in range(2))
+    numpy.testing.assert_array_equal(one.predict_proba(x), same.predict_proba(x))
+    other = classifier(random_state=4).fit(x, y)
+    assert (one.predict_proba(x) != other.predict_proba(x)).any()
+
+
+def test_a_table_with_text_and_gaps() -> None:
+    table, labels = people()
+    found = classifier().fit(table, labels)
+    assert found.score(table, labels) > 0.95
+    assert found.feature_names_in_.tolist() == ["age", "town", "colour"] and found.n_features_in_ == 3
+    assert found.classes_.tolist() == ["north", "south"]
+    unseen = pandas.DataFrame({"age": [None, 3.0], "town": ["rome", "atlantis"], "colour": ["green", None]})
+    assert found.predict(unseen)[0] == "south"
+    with pytest.warns(UserWarning, match="feature names"):
+        assert found.predict(numpy.array([[2.5, "oslo", "red"]], dtype=object)).tolist() == ["north"]
+    with pytest.raises(ValueError, match="feature names"):
+        found.predict(table[["town", "age", "colour"]])
+
+
+@pytest.mark.usefixtures("nothing_cut")
+@pytest.mark.parametrize("labels", [["yes", "no"], [True, False], [7, -2], [2.0, 1.0]], ids=str)
+def test_labels_come_back_in_their_own_type(labels: list[Any]) -> None:
+    x, numbers = blobs(60)
+    y = numpy.array(labels)[numbers]
+    found = classifier().fit(x, y)
+    assert found.predict(x).dtype == y.dtype
+    assert found.classes_.tolist() == sorted(labels)
+    assert found.score(x, y) > 0.8
+
+
+@pytest.mark.usefixtures("nothing_cut")
+def test_numbers_may_be_missing_later_though_none_was_in_training() -> None:
+    x, y = blobs(60)
+    found = classifier().fit(x, y)
+    gaps = numpy.where(numpy.arange(4) == 1, numpy.nan, x[:1])
+    filled = numpy.where(numpy.arange(4) == 1, numpy.median(x, axis=0), x[:1])
+    numpy.testing.assert_array_equal(found.predict_proba(gaps), found.predict_proba(filled))
+
+
+@pytest.mark.usefixtures("nothing_cut")
+def test_a_pipeline_in_a_grid_search_is_cloned_and_scored() -> None:
+    x, y = blobs(60)
+    pipeline = make_pipeline(StandardScaler(), classifier())
+    search = GridSearchCV(pipeline, {"rightsizedclassifier__max_drop": [0.01, 0.05]}, cv=2).fit(x, y)
+    assert search.best_estimator_[-1].report_["settings"]["max_drop"] in (0.01, 0.05)
+    assert search.best_score_ > 0.8
+    assert cross_val_score(clone(pipeline), x, y, cv=2).mean() > 0.8
+
+
+def test_a_class_with_one_sample_leaves_the_baseline_and_a_warning() -> None:
+    x, y = blobs(40)
+    y[0] = 5
+    with pytest.warns(TopiaristWarning) as said:
+        found = classifier().fit(x, y)
+    assert any("baseline stays" in str(warning.message) for warning in said)
+    assert (found.status_, found.report_) == ("unchanged", None)
+    assert found.model_ is found.baseline_ and "a class has 1 sample" in found.sentence_
+    assert found.classes_.tolist() == [0, 1, 5] and found.score(x, y) > 0.8
+    with pytest.raises(BudgetError, match="too few samples"), pytest.warns(TopiaristWarning):
+        classifier(budget=Budget(parameters=100)).fit(x, y)
+
+
+def test_two_samples_are_enough_for_a_baseline() -> None:
+    x = numpy.array([[0.0], [1.0]])
+    with pytest.warns(TopiaristWarning):
+        assert classifier().fit(x, ["a", "b"]).predict(x).tolist() == ["a", "b"]
+
+
+def test_a_network_of_the_users_own_and_a_budget() -> None:
+    x, y = blobs()
+    network = nn.Sequential(nn.Linear(4, 24), nn.ReLU(), nn.Linear(24, 2))
+    found = classifier(model=network, budget=Budget(parameters=60)).fit(x, y)
+    assert count_parameters(found.model_) <= 60 < count_parameters(found.baseline_) == count_parameters(network)
+
+
+def test_no_validation_part_is_refused() -> None:
+    with pytest.raises(ValueError, match="validation_fraction"):
+        classifier(validation_fraction=0).fit(*blobs())
