@@ -91,7 +91,7 @@ def test_what_has_no_part_in_a_layer_costs_nothing_to_leave_out() -> None:
     model = perceptron(9, 12, 8, 3, double=True)
     with torch.no_grad():
         weight = model.hidden1.weight  # type: ignore[union-attr]
-        weight.copy_(weight[:, :2] @ weight[:2])  # type: ignore[operator, index, arg-type]
+        weight.copy_(weight[:, :2] @ weight[:2])  # type: ignore[operator, index]
     task = task_of(model, data_for(model, 9))
     thin = cut(task, Factorisation(keep=1 - 1e-12).propose(task).edits)
     assert plan_of(thin).edits == (FactoriseLayer(layer="hidden1", rank=2),)

@@ -11,9 +11,9 @@ from topiarist import Data, TrainConfig, models, train, train_many
 from topiarist.data import Part
 from topiarist.errors import ModelError, SettingsError
 from topiarist.models.copying import copied
-from topiarist.randomness import generator
 from topiarist.models.ensemble import Ensemble
 from topiarist.models.stacked import stackable
+from topiarist.randomness import generator
 from topiarist.training import Augmentation, Distillation
 from topiarist.training.distillation import distilled
 

@@ -165,7 +165,7 @@ def test_what_is_trained_alone_is_not_padded(
     _, difference = both_ways(models, [task] * 3, [config] * 3)
     assert difference == 0 and groups == [[]]
     if config.pruning is not None:
-        zeros = [int((model.hidden0.weight == 0).sum()) for model in models]  # type: ignore[union-attr, operator]
+        zeros = [int((model.hidden0.weight == 0).sum()) for model in models]  # type: ignore[union-attr]
         assert zeros == [6 * first // 2 for first, _ in WIDTHS]
 
 

@@ -16,7 +16,7 @@ METHODS: tuple[MethodName, ...] = ("distinctiveness", "genetic", "factorisation"
 BASELINE_SHARE, CANDIDATES_SHARE = 0.35, 0.65
 TOO_LONG = 2.0  # times the share of the time, so that the plan of small tasks does not hang on the clock
 ENOUGH = 0.5  # of the epochs of a level, below which something else is left out first
-FIRST = 0.125  # of the epochs of fine-tuning that the networks of all methods get
+FIRST = 0.1  # of the epochs of fine-tuning that the networks of all methods get
 SMALLER = 0.6  # of the time of the baseline's epoch that an epoch of a smaller network takes
 TIMES = {"distinctiveness": 0.9, "genetic": 1.5, "factorisation": 1.0, "magnitude": 3.5, "surgeon": 3.0}
 FEWEST_EPOCHS = 2
@@ -27,7 +27,7 @@ class Effort:
     """A level: its time in seconds, and what is done where that is enough.
 
     `ratios` say how many times fewer parameters and multiply-accumulates are asked for, from step to step. At each, the
-    networks of all methods are fine-tuned for an eighth of the epochs, and the best of them for all.
+    networks of all methods are fine-tuned for a tenth of the epochs, and the best of them for all.
     """
 
     seconds: int
@@ -39,7 +39,7 @@ class Effort:
 
 
 EFFORTS: dict[EffortName, Effort] = {
-    "quick": Effort(seconds=60, folds=4, seeds=3, epochs=40, finetuning_epochs=80, ratios=(4, 8, 16, 32)),
+    "quick": Effort(seconds=60, folds=4, seeds=3, epochs=40, finetuning_epochs=120, ratios=(4, 8, 16, 32)),
     "normal": Effort(
         seconds=600,
         folds=5,

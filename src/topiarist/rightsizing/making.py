@@ -23,7 +23,7 @@ from topiarist.tracing import anatomy
 from topiarist.training import Distillation, History, TrainConfig
 from topiarist.training.padded import train_padded
 
-SEARCHED = {"magnitude": 0.05, "surgeon": 0.15}  # of the epochs of fine-tuning that they train before it
+SEARCHED = {"magnitude": 0.04, "surgeon": 0.1}  # of the epochs of fine-tuning that they train before it
 RATE = 0.01
 STEPS, TRIES = 200, 5  # of a share of units
 DISTILLATION = Distillation(weight=0.9, temperature=2.0)

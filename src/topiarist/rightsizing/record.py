@@ -157,7 +157,7 @@ def decision_record(job: Finished) -> Record:
             }
         )
     return {
-        "test": "one-sided t on paired differences of right answers",
+        "test": "Tango's score test on paired right answers, one-sided",
         "order": "from the largest size to the smallest, each at the full level, until one fails",
         "rungs": rungs,
     }

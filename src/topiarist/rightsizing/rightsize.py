@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from topiarist.data import Data
-from topiarist.errors import SettingsError, TopiaristWarning
+from topiarist.errors import SettingsError, TopiaristError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
 from topiarist.measurement.budget import Footprint, footprint
 from topiarist.methods.candidates import first_limits
@@ -31,13 +31,15 @@ from topiarist.rightsizing.descending import Descent
 from topiarist.rightsizing.effort import EFFORTS, METHODS, Design, EffortName, MethodName, WorkPlan, plan_work
 from topiarist.rightsizing.folds import FewSamplesError, Fold, folds_of, in_memory, most_folds
 from topiarist.rightsizing.known import Finished
+from topiarist.rightsizing.making import MAKERS, finetune
 from topiarist.rightsizing.record import make_record
 from topiarist.threads import torch_threads
 from topiarist.training import History
 from topiarist.training.inference import first_sample
 
 MAX_DROP, ALPHA = 0.01, 0.05
-CLOSER, EDITS_KB = 1.03, 0.7  # of a budget's ratio, and of its file: that of a network that was cut also says how
+CLOSER, TRIES = 1.03, 3  # of a budget's ratio
+ROOM_KB = 16 / 1024  # for the digits of the number of epochs: the text of a file is filled up to whole 8 bytes
 SMALLER_THAN_BUDGET = 1.2
 FEWEST_FOLDS = 2
 
@@ -163,11 +165,18 @@ def carry_out(
     def fits(network: nn.Module) -> bool:
         return budget.excess(footprint(network, sample, data=job.data, latency=timed)) is None
 
-    ratios = ratios_for(budget, size, plan.ratios, numbers_of(whole).element_size())
-    descent = Descent(folds=folds, plan=plan, clock=clock, whole=size, ratios=ratios, fits=fits)
+    descent = Descent(folds=folds, plan=plan, clock=clock, whole=size, ratios=plan.ratios, fits=fits)
+
+    def weigh(ratio: float) -> Footprint:
+        cut = MAKERS["distinctiveness"](folds[-1], descent.target(ratio), plan.finetuning_epochs)
+        (untrained,) = finetune([cut], folds[-1:], 0)
+        return footprint(untrained.model, sample, data=job.data)
+
+    if budget.excess(size) is not None:
+        descent.ratios = ratios_for(budget, size, plan.ratios, numbers_of(whole).element_size(), weigh)
     judged = descent.go(margin=drop, alpha=alpha)
     if not descent.rungs and budget.excess(size) is not None:
-        judged = nearest_below(descent, ratios[0], drop, alpha)
+        judged = nearest_below(descent, descent.ratios[0], drop, alpha)
     choice = choose(descent, judged, margin=drop, baseline_fits=budget.excess(size) is None)
     finished = Finished(
         data=job.data,
@@ -229,13 +238,26 @@ def baselines(job: Prepared, plan: WorkPlan, seed: int, clock: Clock) -> tuple[l
     return [each.fold(data, seed) for each, data in zip(found, datas, strict=True)], found[-1].history
 
 
-def ratios_for(budget: Budget, size: Footprint, usual: Sequence[int], bytes_each: int) -> list[float]:
-    """Give the sizes to try: the usual ones, or, where the baseline is above its budget, from the budget on."""
-    if budget.excess(size) is None:
-        return list(usual)
-    smaller = None if budget.size_kb is None else budget.size_kb - EDITS_KB
-    limits = first_limits(budget.model_copy(update={"size_kb": smaller}), size, bytes_each)
-    ratio = CLOSER * max(getattr(size, measure) / max(limit, 1) for measure, limit in limits.items())
+def ratios_for(
+    budget: Budget, size: Footprint, usual: Sequence[int], bytes_each: int, weigh: Callable[[float], Footprint]
+) -> list[float]:
+    """Give the sizes to try where the baseline is above its budget: from the budget on.
+
+    The file of a network that was cut also says how, and how it was trained: which is known when one was cut.
+    """
+    asked = budget
+    for _ in range(TRIES):
+        limits = first_limits(asked, size, bytes_each)
+        ratio = CLOSER * max(getattr(size, measure) / max(limit, 1) for measure, limit in limits.items())
+        if asked.size_kb is None or budget.size_kb is None:
+            break
+        try:
+            above = weigh(ratio).file_kb + ROOM_KB - budget.size_kb
+        except TopiaristError:  # so small a network cannot be made: the descent says why
+            break
+        if above <= 0:
+            break
+        asked = asked.model_copy(update={"size_kb": asked.size_kb - above})
     return [ratio, *(float(each) for each in usual if each > SMALLER_THAN_BUDGET * ratio)]
 
 

@@ -2,25 +2,27 @@
 
 For a sample, d is 1 where only the candidate is right, −1 where only the baseline is, and 0 where they agree; where one
 of them stands for several networks, its answer is the share of them that are right. The hypothesis is that the mean of
-d is −margin or less; a small p proves that it is not:
+d is −m or less, m being the margin; a small p proves that it is not. The test is Tango's (1998) score test:
 
-    t = (d̄ + margin) / √(v / n), v = max(s², margin · (1 − margin)), n − 1 degrees of freedom.
+    z = (d̄ + m) / √(v / n), v = f (2q − m) − m²,
 
-Where answers hardly differ, s² says too little; v is then what d would vary by if the margin were lost and nothing won.
-No n samples prove more than n samples without a loss: p is at least (1 − margin)ⁿ. Networks are taken as they are: that
-others would come of other training samples is not in p.
+q being the share of losses that is most likely where the mean is −m. The likelihood is that of whole wins and losses;
+where d are shares, f = (1 + Σd²) / (1 + Σ|d|) says how much less they vary. And p is at least that of as many losses
+without a win, P(X ≤ lost − won), X binomial (n, m): (1 − m)ⁿ where nothing is lost. Networks are taken as they are:
+that others would come of other training samples is not in p.
 """
 
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scipy.stats import norm, t
+from scipy.stats import binom, norm
 
 from topiarist.errors import SettingsError
-from topiarist.study.statistics.samples import Floats, Values, check_share, pairs, sample
+from topiarist.study.statistics.samples import Values, check_share, pairs, sample
 
 POWER = 0.8
+ROUNDING = 1e-9  # of sums of shares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +62,11 @@ def compare_answers(candidate: Values, baseline: Values, *, margin: float, alpha
             raise SettingsError("answers are 1 where they are right and 0 where they are wrong")
     differences = one - two
     n, mean = len(differences), float(differences.mean())
-    variance = varied(differences, margin)
+    won, lost = float(differences.clip(min=0).sum()), float((-differences).clip(min=0).sum())
+    variance = varied(won, lost, n, margin, scale=(1 + float((differences**2).sum())) / (1 + won + lost))
     error = math.sqrt(variance / n)
-    p = max(float(t.sf((mean + margin) / error, n - 1)), (1 - margin) ** n)
-    reach = float(t.isf(alpha, n - 1)) * error
+    p = max(float(norm.sf((mean + margin) / error)), float(binom.cdf(max(lost - won, 0.0) + ROUNDING, n, margin)))
+    reach = float(norm.isf(alpha)) * error
     return Evidence(
         accuracy=float(one.mean()),
         baseline_accuracy=float(two.mean()),
@@ -72,17 +75,28 @@ def compare_answers(candidate: Values, baseline: Values, *, margin: float, alpha
         high=mean + reach,
         p=p,
         proven=p <= alpha,
-        won=float(differences.clip(min=0).sum()),
-        lost=float(-differences.clip(max=0).sum()),
+        won=won,
+        lost=lost,
         samples=n,
         power=power_of_samples(n, variance=variance, margin=margin, alpha=alpha),
         samples_needed=samples_needed(variance=variance, margin=margin, alpha=alpha),
     )
 
 
-def varied(differences: Floats, margin: float) -> float:
-    """Give the variance of differences, or that of the margin lost and nothing won where it is larger."""
-    return max(float(differences.var(ddof=1)), margin * (1 - margin))
+def varied(won: float, lost: float, samples: int, margin: float, *, scale: float = 1.0) -> float:
+    """Give the variance of a difference where the margin is lost, from how often one of two was right alone."""
+    share = likely_losses(won, lost, samples, margin)
+    return max(scale * (2 * share - margin) - margin**2, margin**2)
+
+
+def likely_losses(won: float, lost: float, samples: int, margin: float) -> float:
+    """Give the share q of losses that is most likely where the share of wins is q − margin.
+
+    It is the larger root of 2n q² − (won + lost + margin · (2n − won + lost)) q + lost · margin · (1 + margin) = 0.
+    """
+    linear = won + lost + margin * (2 * samples - won + lost)
+    root = linear**2 - 8 * samples * lost * margin * (1 + margin)
+    return (linear + math.sqrt(max(root, 0.0))) / (4 * samples)
 
 
 def power_of_samples(samples: int, *, variance: float, margin: float, alpha: float = 0.05) -> float:

@@ -1,0 +1,61 @@
+"""Small tasks to rightsize networks for, and a plan that is smaller than that of any effort."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy
+import pytest
+import torch
+from torch import nn
+
+from topiarist.data import Data
+from topiarist.measurement import latency
+from topiarist.models import mlp
+from topiarist.randomness import array_generator, generator
+from topiarist.rightsizing import EFFORTS, Rightsizing, baseline, rightsize
+
+SMALL_PLAN = replace(EFFORTS["quick"], folds=2, seeds=2, epochs=6, finetuning_epochs=8, ratios=(4, 8))
+
+
+def use_small_plan(patch: pytest.MonkeyPatch) -> None:
+    """Let a quick effort take a second."""
+    patch.setitem(EFFORTS, "quick", SMALL_PLAN)
+    patch.setattr(baseline, "PROBE_SECONDS", 0.001)
+    patch.setattr(latency, "WARM_UP_SECONDS", 0.001)
+    patch.setattr(latency, "MOST_SECONDS", 0.001)
+
+
+def blobs(samples: int = 180, classes: int = 3, *, apart: float = 3.0, **options: Any) -> Data:
+    """Give clouds of points; 0 apart, the labels have nothing to do with them."""
+    random = array_generator(1, "blobs")
+    labels = numpy.arange(samples) % classes
+    centres = apart * random.normal(size=(classes, 4))
+    return Data.from_arrays(centres[labels] + random.normal(size=(samples, 4)), labels, **{"name": "blobs", **options})
+
+
+def small_network(seed: int = 0, *, classes: int = 3, **options: Any) -> nn.Module:
+    """Give a network for the clouds that takes little time."""
+    return mlp([4, 32, 16, classes], generator=generator(seed, "small network"), **options)
+
+
+def shrunk(data: Data, model: Any = small_network, **settings: Any) -> Rightsizing:
+    """Rightsize with as little work as may be."""
+    return rightsize(data, model, **{"effort": "quick", "methods": ("distinctiveness",), **settings})
+
+
+def weights_of(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Give copies of all tensors of a network."""
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def same_weights(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    """Say whether tensors are equal to the last bit."""
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def without_times(record: Any) -> Any:
+    """Give a record without what a clock said."""
+    if isinstance(record, dict):
+        timed = {"seconds", "latency_ms", "latency", "sentence", "onnx_latency", "onnx_latency_ms"}
+        return {name: without_times(value) for name, value in record.items() if name not in timed}
+    return [without_times(value) for value in record] if isinstance(record, list) else record

@@ -1,0 +1,93 @@
+"""The plan of a rightsizing: all of it where epochs are fast, within its time where they are slow, said in words."""
+
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from topiarist.rightsizing.effort import (
+    EFFORTS,
+    FEWEST_EPOCHS,
+    METHODS,
+    TOO_LONG,
+    Effort,
+    EffortName,
+    WorkPlan,
+    plan_work,
+)
+
+SPEEDS = [2.0**power for power in range(-16, 14)]
+every_effort = pytest.mark.parametrize("name", EFFORTS)
+
+
+def planned(effort: Effort, epoch_seconds: float, **changes: Any) -> WorkPlan:
+    settings: dict[str, Any] = {"design": "refitted", "folds": 100, "trained": False, **changes}
+    methods = settings.pop("methods", METHODS)
+    return plan_work(effort, methods, epoch_seconds=epoch_seconds, **settings)
+
+
+def estimate(plan: WorkPlan, epoch_seconds: float) -> float:
+    return plan.baselines * plan.epochs * epoch_seconds + plan.seconds_of_candidates(epoch_seconds)
+
+
+@every_effort
+@pytest.mark.parametrize("trained", [False, True])
+def test_fast_epochs_leave_the_plan_of_the_level(name: EffortName, trained: bool) -> None:
+    effort = EFFORTS[name]
+    plan = planned(effort, 1e-5, trained=trained)
+    assert (plan.methods, plan.ratios, plan.folds) == (METHODS, effort.ratios, effort.folds)
+    assert plan.finetuning_epochs == effort.finetuning_epochs
+    assert (plan.seeds, plan.epochs) == ((1, 0) if trained else (effort.seeds, effort.epochs))
+    assert plan.notes == ()
+
+
+@every_effort
+@pytest.mark.parametrize("trained", [False, True])
+@pytest.mark.parametrize("can_hold_out", [False, True])
+def test_slow_epochs_keep_to_the_time(name: EffortName, trained: bool, can_hold_out: bool) -> None:
+    effort = EFFORTS[name]
+    full = planned(effort, 1e-9, trained=trained)
+    kept = 0
+    for seconds in SPEEDS:
+        plan = planned(effort, seconds, trained=trained, can_hold_out=can_hold_out)
+        lasts = estimate(plan, seconds)
+        if FEWEST_EPOCHS in (plan.epochs, plan.finetuning_epochs):
+            assert lasts > estimate(replace(plan, finetuning_epochs=1), seconds)  # it cannot be less
+        elif plan.finetuning_epochs < full.finetuning_epochs and (trained or plan.baselines < full.baselines):
+            kept += 1
+            assert lasts <= plan.seconds
+        else:
+            assert lasts <= TOO_LONG * plan.seconds
+        assert len(plan.methods) >= 1 and len(plan.ratios) >= 1 and plan.folds >= 2
+        assert plan.design == "refitted" or (can_hold_out and not trained)
+    assert kept >= 3
+
+
+@every_effort
+def test_the_slower_the_less_is_done(name: EffortName) -> None:
+    plans = [planned(EFFORTS[name], seconds) for seconds in SPEEDS]
+    for faster, slower in zip(plans, plans[1:], strict=False):
+        assert slower.baselines <= faster.baselines
+        assert set(slower.methods) <= set(faster.methods) and set(slower.ratios) <= set(faster.ratios)
+    assert (plans[-1].design, plans[-1].seeds, plans[-1].epochs) == ("held out", 1, FEWEST_EPOCHS)
+
+
+@pytest.mark.parametrize("methods", [*permutations(METHODS, 3), METHODS, METHODS[::-1]])
+def test_distinctiveness_is_the_last_method_left(methods: tuple[Any, ...]) -> None:
+    plan = planned(EFFORTS["normal"], 1e6, methods=methods)
+    assert len(plan.methods) == 1 and (plan.methods[0] == "distinctiveness" or "distinctiveness" not in methods)
+
+
+def test_the_plan_says_what_it_leaves_out() -> None:
+    full, plan = planned(EFFORTS["normal"], 1e-9), planned(EFFORTS["normal"], 2.0)
+    (note,) = plan.notes
+    assert note.startswith("an epoch takes 2 s, so that the time of 600 s leaves ")
+    words = {"design": "samples judged", "folds": "folds", "seeds": "seeds", "epochs": "epochs", "methods": "methods"}
+    for field, word in {**words, "ratios": "sizes", "finetuning_epochs": "epochs of fine-tuning"}.items():
+        assert (f" {word}: " in note) == (getattr(plan, field) != getattr(full, field))
+    assert "methods: distinctiveness in the place of " + ", ".join(METHODS) in note
+
+
+def test_no_more_folds_than_samples_allow() -> None:
+    assert planned(EFFORTS["thorough"], 1e-9, folds=3).folds == 3

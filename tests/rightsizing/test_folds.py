@@ -1,0 +1,87 @@
+"""What judges is never what trains or what is chosen by; scaling is off, so that a sample is known by its number."""
+
+from typing import Any
+
+import numpy
+import pytest
+from numpy.typing import NDArray
+
+from topiarist.data import AnyPart, Data, Part
+from topiarist.rightsizing import FewSamplesError
+from topiarist.rightsizing.effort import Design
+from topiarist.rightsizing.folds import folds_of, in_memory, most_folds
+
+DESIGNS: list[Design] = ["refitted", "held out"]
+SAMPLES = 96
+both_designs = pytest.mark.parametrize("design", DESIGNS)
+
+
+def numbered(groups: NDArray[Any] | None = None, **options: Any) -> Data:
+    """Give samples that are their own numbers; each is of the group of its number."""
+    numbers = numpy.arange(SAMPLES)
+    x = numpy.stack([numbers, numbers % 7], axis=1)
+    return Data.from_arrays(x, numbers % 3, groups=groups, scaling="none", **options)
+
+
+def numbers_of(*parts: AnyPart) -> list[int]:
+    assert all(isinstance(part, Part) for part in parts)
+    return [int(number) for part in parts for number in part.x[:, 0]]  # type: ignore[union-attr]
+
+
+@both_designs
+@pytest.mark.parametrize("group_count", [None, 12])
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_each_sample_is_judged_once_and_seen_by_no_decision(
+    design: Design, group_count: int | None, count: int
+) -> None:
+    groups = None if group_count is None else numpy.arange(SAMPLES) // 8
+    data = numbered(groups, validation_fraction=0.4)
+    folds = folds_of(data, design, count, seed=1)
+    judged = numbers_of(*(fold.test for fold in folds))
+    parts = (data.train, data.validation) if design == "refitted" else (data.validation,)
+    assert len(folds) == count and sorted(judged) == sorted(numbers_of(*parts))
+    for fold in folds:
+        trained, chosen, test = (set(numbers_of(part)) for part in (fold.train, fold.validation, fold.test))
+        assert trained and chosen and test
+        assert not trained & chosen and not (trained | chosen) & test
+        assert not (trained | chosen | test) & set(numbers_of(data.test))
+        assert groups is None or not set(groups[sorted(trained | chosen)]) & set(groups[sorted(test)])
+    assert numbers_of(*(fold.test for fold in folds_of(data, design, count, seed=1))) == judged
+    assert numbers_of(*(fold.test for fold in folds_of(data, design, count, seed=2))) != judged
+
+
+@both_designs
+def test_as_many_folds_can_be_made_as_are_said(design: Design) -> None:
+    for groups in (None, numpy.arange(SAMPLES) // 8, numpy.arange(SAMPLES) // 20):
+        data = numbered(groups, validation_fraction=0.4)
+        most = most_folds(data, design)
+        assert most >= 2 and len(folds_of(data, design, most, seed=0)) == most
+        assert groups is None or most <= len(set(groups))
+
+
+def test_two_groups_are_too_few_to_judge_train_and_choose_by() -> None:
+    data = numbered(numpy.arange(SAMPLES) % 3)  # one is the test part
+    assert (most_folds(data, "refitted"), most_folds(data, "held out")) == (1, 1)
+
+
+def test_copies_are_no_samples_of_their_own() -> None:
+    originals = numpy.repeat(numpy.arange(0, 60, 5), 5)
+    labels = numpy.repeat(numpy.arange(12) % 2, 5)
+    data = Data.from_arrays(numpy.arange(60.0)[:, None], labels, originals=originals, scaling="none")
+    most = most_folds(data, "refitted")
+    judged = numbers_of(*(fold.test for fold in folds_of(data, "refitted", most, seed=0)))
+    assert 2 <= most <= 6 and all(number % 5 == 0 for number in judged)
+
+
+def test_folds_train_on_no_more_samples_than_the_network_to_keep() -> None:
+    data = numbered(samples=15)
+    folds = folds_of(data, "refitted", 3, seed=0)
+    assert [len(fold.train) for fold in folds] == [15, 15, 15]
+    assert sum(len(fold.test) for fold in folds) == SAMPLES - len(data.test)
+
+
+def test_too_few_samples_to_choose_by_are_refused_in_one_line() -> None:
+    with pytest.raises(FewSamplesError, match="samples in 2 folds leave none to choose by"):
+        folds_of(Data.from_arrays(numpy.eye(6), [0, 1] * 3, test_fraction=0), "refitted", 2, seed=0)
+    with pytest.raises(FewSamplesError, match="has no samples to choose by"):
+        in_memory(numbered(validation_fraction=0))

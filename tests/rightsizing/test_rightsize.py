@@ -1,0 +1,270 @@
+"""From data and a budget to a smaller network: always the same, never by the test part, whatever the network is."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import Dataset, TensorDataset
+
+from tests.networks import ResidualNetwork
+from tests.rightsizing.tasks import blobs, same_weights, shrunk, small_network, weights_of, without_times
+from topiarist.data import Data, Part
+from topiarist.errors import SettingsError, TopiaristWarning
+from topiarist.measurement import Budget, measure
+from topiarist.models import card_of
+from topiarist.models.evaluation import count_parameters
+from topiarist.randomness import array_generator
+from topiarist.rightsizing import METHODS, FewSamplesError, Rightsizing, UnreachableError
+from topiarist.rightsizing.folds import right_answers
+from topiarist.training import TrainConfig, train
+
+pytestmark = pytest.mark.usefixtures("small_plan")
+
+
+@pytest.fixture(scope="module")
+def found(small_plan: None) -> Rightsizing:
+    return shrunk(blobs(), seed=3)
+
+
+@pytest.fixture(scope="module")
+def trained(small_plan: None) -> nn.Module:
+    network = small_network()
+    train(network, blobs(), TrainConfig(epochs=10, learning_rate=0.01))
+    return network.train()
+
+
+def parts_of(data: Data) -> list[Part]:
+    return [part for part in (data.train, data.validation, data.test) if isinstance(part, Part)]
+
+
+def with_other_test_part(data: Data) -> Data:
+    """Give the same task, with other samples and other labels in its test part alone, and in its source."""
+    assert data.source is not None and data.split is not None and data.preprocessing is not None
+    rows = data.split.test
+    features, labels = numpy.array(data.source.features), numpy.array(data.source.labels)
+    features[rows] = -5 * features[rows][::-1] + 1
+    labels[rows] = numpy.roll(labels[rows], 1)
+    source = replace(data.source, features=features, labels=labels)
+    return Data.of_parts(source, data.split, data.preprocessing, notes=data.notes, rule=data.rule)
+
+
+def test_the_same_seed_gives_the_same_record_and_weights_and_another_seed_does_not(found: Rightsizing) -> None:
+    again, other = shrunk(blobs(), seed=3), shrunk(blobs(), seed=4)
+    assert without_times(again.record) == without_times(found.record)
+    for name, network in found.networks.items():
+        assert same_weights(weights_of(network), weights_of(again.networks[name]))
+    assert not same_weights(weights_of(found.baseline), weights_of(other.baseline))
+
+
+def test_the_network_is_smaller_and_a_plain_one(found: Rightsizing) -> None:
+    assert found.status in ("proven", "unproven")
+    assert count_parameters(found.model) * 4 <= count_parameters(found.baseline)
+    assert found.model is found.networks[found.record["verdict"]["chosen"]] and not found.model.training
+    assert {type(module) for module in found.model.modules()} <= {type(module) for module in found.baseline.modules()}
+    assert card_of(found.model).preprocessing is not None
+    assert found.sentence == found.record["verdict"]["sentence"]
+
+
+def test_the_record_tells_what_the_network_is(found: Rightsizing) -> None:
+    for told in found.record["networks"]:
+        measured = measure(found.networks[told["id"]], found.data, part="validation", latency=False)
+        same = ("parameters", "macs", "file_kb", "nonzero")
+        assert {name: told[name] for name in same} == {name: getattr(measured, name) for name in same}
+        assert told["validation_accuracy"] == measured.accuracy
+    after = right_answers(found.model, found.data.test).mean()
+    assert found.record["test"]["after"]["accuracy"] == pytest.approx(after)
+    assert numpy.sum(found.record["confusion"]["after"]) == len(found.data.test)
+
+
+def test_the_test_part_decides_nothing(found: Rightsizing) -> None:
+    data = blobs()
+    other = shrunk(with_other_test_part(data), seed=3)
+    assert other.record["test"] != found.record["test"]
+    for name in ("decision", "networks", "plan", "data", "settings", "nearest"):
+        assert without_times(other.record[name]) == without_times(found.record[name])
+    same = ("status", "chosen", "why", "power", "samples", "samples_needed")
+    assert {name: other.record["verdict"][name] for name in same} == {
+        name: found.record["verdict"][name] for name in same
+    }
+    assert same_weights(weights_of(other.model), weights_of(found.model))
+
+
+def test_too_few_samples_prove_nothing_and_it_says_how_many_would() -> None:
+    verdict = shrunk(blobs(60, apart=6.0), max_drop=0.02).record["verdict"]
+    assert (verdict["status"], verdict["power"], verdict["samples"]) == ("unproven", 0.0, 48)
+    assert verdict["samples_needed"] > 48
+    assert f"{verdict['samples_needed']:,} samples would tell, 48 were there" in verdict["sentence"]
+
+
+def test_enough_samples_prove_it() -> None:
+    found = shrunk(blobs(600, apart=6.0), max_drop=0.03)
+    assert found.status == "proven"
+    (*_, last) = [each for each in found.record["decision"]["rungs"] if each["proven"]]
+    assert last["network"] == found.record["verdict"]["chosen"] and last["p"] <= 0.05 and last["low"] > -0.03
+
+
+def test_labels_that_have_nothing_to_do_with_the_samples() -> None:
+    found = shrunk(blobs(90, apart=0.0))
+    assert found.record["networks"][0]["judged_accuracy"] < 0.6
+
+
+def test_a_trained_network_is_the_baseline_as_it_is_and_stays_untouched(trained: nn.Module) -> None:
+    before, card = weights_of(trained), card_of(trained)
+    found = shrunk(blobs(), trained)
+    assert found.record["settings"]["trained_before"] and found.record["plan"]["design"] == "held out"
+    assert same_weights(weights_of(found.baseline), before) and found.baseline is not trained
+    assert same_weights(weights_of(trained), before) and trained.training and card_of(trained) == card
+    assert all(weight.requires_grad and weight.grad is None for weight in trained.parameters())
+    judged = sum(rung["samples"] for rung in found.record["decision"]["rungs"][:1])
+    assert judged == len(found.data.validation)
+
+
+def test_a_network_that_knows_nothing_is_trained(trained: nn.Module) -> None:
+    given = small_network(7)
+    before = weights_of(given)
+    found = shrunk(blobs(), given)
+    assert not found.record["settings"]["trained_before"] and found.record["plan"]["design"] == "refitted"
+    assert same_weights(weights_of(given), before) and not same_weights(weights_of(found.baseline), before)
+    asked = shrunk(blobs(), trained, trained=False)
+    assert not asked.record["settings"]["trained_before"]
+
+
+def pictures(samples: int = 90) -> Data:
+    random = array_generator(0, "pictures")
+    labels = numpy.arange(samples) % 3
+    x = random.normal(size=(samples, 3, 6, 6)) + 2 * numpy.eye(3)[labels][:, :, None, None]
+    return Data.from_arrays(x, labels, name="pictures")
+
+
+def streamed() -> Data:
+    parts: dict[str, Dataset[Any]] = {
+        name: TensorDataset(part.x, part.y)
+        for name, part in zip(("train", "validation", "test"), parts_of(blobs()), strict=True)
+    }
+    return Data.from_datasets(**parts, classes=("a", "b", "c"))
+
+
+CASES: dict[str, tuple[Callable[[], Data], Callable[[], nn.Module] | None]] = {
+    "a network of one's own": (pictures, lambda: ResidualNetwork(12, 12, 8)),
+    "sigmoid": (blobs, lambda: small_network(activation="sigmoid")),
+    "two classes": (lambda: blobs(120, 2), lambda: small_network(classes=2)),
+    "no test part": (lambda: blobs(test_fraction=0), small_network),
+    "datasets": (streamed, small_network),
+    "no network": (lambda: blobs(90), None),
+    "groups": (lambda: blobs(groups=numpy.arange(180) // 3 % 20), small_network),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_whatever_the_task_and_the_network(case: str) -> None:
+    make, model = CASES[case]
+    data = make()
+    found = shrunk(data, model, max_drop=0.9)
+    assert found.status == "proven" and len(found.record["decision"]["rungs"]) == 2
+    assert count_parameters(found.model) * 8 <= count_parameters(found.baseline)
+    x = parts_of(found.data)[0].x[:5]
+    assert found.model(x).shape == (5, len(data.classes))
+    assert (found.record["test"] is None) == (len(data.test) == 0)
+    assert model is None or type(found.model) is type(model())
+
+
+def test_all_methods_make_candidates_and_on_progress_is_told() -> None:
+    told: list[tuple[float, str]] = []
+    found = shrunk(blobs(90), methods=METHODS, max_drop=0.9, on_progress=lambda share, what: told.append((share, what)))
+    made = {network["method"] for network in found.record["networks"] if network["ratio"] == 4}
+    assert made == set(METHODS) and found.record["plan"]["notes"] == []
+    assert found.record["decision"]["rungs"][0]["chosen_by_fold"] != []
+    shares = [share for share, _ in told]
+    assert numpy.diff(shares).min() > -1e-9 and (shares[0], shares[-1]) == (0.0, 1.0)
+    assert all(any(method in what for _, what in told) for method in METHODS)
+
+
+@pytest.mark.parametrize(
+    ("budget", "figure"),
+    [
+        (Budget(size_kb=1.9), "file_kb"),
+        (Budget(parameters=100), "parameters"),
+        (Budget(macs=90), "macs"),
+        (Budget(parameters=300, macs=90), "macs"),
+    ],
+)
+def test_a_budget_is_kept(budget: Budget, figure: str) -> None:
+    found = shrunk(blobs(), budget=budget, max_drop=0.9)
+    measured = measure(found.model, found.data, latency=False)
+    assert budget.excess(measured) is None
+    limit = budget.size_kb or getattr(budget, figure)
+    assert 0.7 * limit < getattr(measured, figure) <= limit  # no smaller than need be
+
+
+@pytest.mark.parametrize(
+    ("budget", "has"),
+    [
+        (Budget(size_kb=0.5), "KB on disk, the budget is 0.5"),
+        (Budget(parameters=2), "parameters, the budget is 2"),
+        (Budget(latency_ms=1e-7), "ms a sample, the budget is 1e-07"),
+    ],
+)
+def test_a_budget_that_cannot_be_met_names_the_nearest(budget: Budget, has: str) -> None:
+    with pytest.raises(UnreachableError, match="No network was found that fits the budget") as refused:
+        shrunk(blobs(), budget=budget, max_drop=0.9)
+    error = refused.value
+    assert 1 <= len(error.nearest) <= 3 and all(has in line and "; it loses " in line for line in error.nearest)
+    assert error.record["verdict"]["status"] == "unreachable"
+    assert [f"{near['id']}: {near['said']}" for near in error.record["nearest"]] == list(error.nearest)
+
+
+def test_a_loss_that_is_too_large_names_what_was_lost() -> None:
+    with pytest.raises(UnreachableError) as refused:
+        shrunk(blobs(apart=1.5), budget=Budget(parameters=24), max_drop=0.001)
+    assert any("parameters" not in line and "points, 0.1 are allowed" in line for line in refused.value.nearest)
+
+
+def test_slow_networks_of_rare_classes_are_judged_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setattr(sys.modules["topiarist.rightsizing.rightsize"], "seconds_of_epoch", lambda model, data: 10.0)
+    x = array_generator(0, "rare").normal(size=(60, 4))
+    found = shrunk(Data.from_arrays(x, [2] * 5 + [0, 1] * 27 + [0]))
+    assert found.record["plan"]["design"] == "refitted"
+    (note,) = found.record["plan"]["notes"]
+    assert note.startswith("an epoch takes 10 s")
+
+
+def test_too_few_samples_to_judge_by_are_refused_in_one_line() -> None:
+    x = array_generator(0, "few").normal(size=(40, 4))
+    with pytest.warns(TopiaristWarning, match="class '2' has 1 sample"):
+        data = Data.from_arrays(x, [2] + [0, 1] * 19 + [0], test_fraction=0)
+    with pytest.raises(FewSamplesError, match="too few are there to judge by"):
+        shrunk(data)
+    with pytest.raises(FewSamplesError, match="too few are there to judge by"):
+        shrunk(blobs(groups=numpy.arange(180) // 3 % 3))
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"methods": ("luck",)}, "methods must be one of distinctiveness, .*; found 'luck'"),
+        ({"methods": ()}, "methods must name at least one of"),
+        ({"effort": "none"}, "effort must be one of quick, normal, thorough; found 'none'"),
+        ({"max_drop": 0.0}, "max_drop must lie between 0 and 1; found 0.0"),
+        ({"max_drop": 1.0}, "max_drop must lie between 0 and 1; found 1.0"),
+        ({"budget": Budget(allowed_loss=0.0)}, "an allowed loss of 0 cannot be proven"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        shrunk(blobs(), **settings)
+
+
+def test_the_loss_that_a_budget_allows_takes_the_place_of_the_drop() -> None:
+    assert shrunk(blobs(60), budget=Budget(allowed_loss=0.3)).record["settings"]["max_drop"] == 0.3
+
+
+def test_the_random_state_of_the_user_is_left_alone() -> None:
+    state = torch.random.get_rng_state()
+    shrunk(blobs(60))
+    assert torch.equal(torch.random.get_rng_state(), state)
