@@ -15,7 +15,7 @@ from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.making import MAKERS, Made, Target, finetune
 
 FINETUNING = "fine-tuning"
-FASTER = 0.8  # of the time of a size that the next, smaller one takes
+FASTER = 0.95  # of the time of a size that the next, smaller one takes
 LITTLE = 0.5  # of the loss that is allowed
 FALLEN_BEHIND = 5.0  # times the distance of the best, after which a method is asked no more in a fold
 ALIKE = 0.01  # a distance from the teacher that is next to none
