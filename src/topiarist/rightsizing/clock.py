@@ -14,8 +14,7 @@ class Clock:
     """Seconds since the beginning, by stage; `on_progress` is told the share of the work that is done, and what is."""
 
     limit: float
-    on_progress: WORKING = 0.93  # of the time; the rest is for measuring what came of it
-OnProgress = lambda share, what: None
+    on_progress: OnProgress = lambda share, what: None
     stages: dict[str, float] = field(default_factory=dict)
     begun: float = field(default_factory=time.perf_counter)
 
