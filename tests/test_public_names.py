@@ -24,6 +24,7 @@ PUBLIC = [
     "TopiaristWarning",
     "TrainConfig",
     "anatomy",
+    "deliver",
     "export_onnx",
     "load",
     "load_data",
@@ -39,6 +40,7 @@ PUBLIC = [
     "train",
     "train_many",
     "train_phases",
+    "write_report",
 ]
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from topiarist.estimator import RightSizedClassifier
     from topiarist.measurement import Budget, Measurement, measure
     from topiarist.methods import Outcome, shape
+    from topiarist.report.writing import write_report
     from topiarist.rightsizing import Rightsizing, rightsize
+    from topiarist.rightsizing.delivery import deliver
     from topiarist.storage import export_onnx, load, save
     from topiarist.study.results import Results
     from topiarist.study.study import Study
@@ -50,6 +52,7 @@ _HOMES = {
     "TopiaristWarning": "errors",
     "TrainConfig": "training",
     "anatomy": "tracing",
+    "deliver": "rightsizing.delivery",
     "export_onnx": "storage",
     "load": "storage",
     "load_data": "data",
@@ -62,6 +65,7 @@ _HOMES = {
     "train": "training",
     "train_many": "training",
     "train_phases": "training",
+    "write_report": "report.writing",
 }
 
 __all__ = [
@@ -81,6 +85,7 @@ __all__ = [
     "TopiaristWarning",
     "TrainConfig",
     "anatomy",
+    "deliver",
     "export_onnx",
     "load",
     "load_data",
@@ -96,6 +101,7 @@ __all__ = [
     "train",
     "train_many",
     "train_phases",
+    "write_report",
 ]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
-from topiarist.cli import data, export, measure, predict, reproduce, rightsize, shape, study, train
+from topiarist.cli import data, export, measure, predict, report, reproduce, rightsize, shape, study, train
 from topiarist.cli.output import InterruptionError
 from topiarist.errors import TopiaristError, TopiaristWarning
 
@@ -27,6 +27,7 @@ app.command("shape")(shape.shape_command)
 app.command("measure")(measure.measure_command)
 app.command("predict")(predict.predict_command)
 app.command("export")(export.export_command)
+app.command("report")(report.report_command)
 app.add_typer(study.app, name="study")
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(data.app, name="data")
