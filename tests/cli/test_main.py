@@ -10,7 +10,7 @@ import pytest
 import topiarist
 
 Run = Callable[..., tuple[int, str, str]]
-COMMANDS = ["train", "measure", "predict", "data list", "data get", "data show"]
+COMMANDS = ["rightsize", "train", "measure", "predict", "export", "data list", "data get", "data show"]
 
 
 @pytest.mark.parametrize("words", COMMANDS)

@@ -1,7 +1,7 @@
 """The plan of a rightsizing: all of it where epochs are fast, within its time where they are slow, said in words."""
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 import pytest
@@ -67,7 +67,7 @@ def test_slow_epochs_keep_to_the_time(name: EffortName, trained: bool, can_hold_
 @every_effort
 def test_the_slower_the_less_is_done(name: EffortName) -> None:
     plans = [planned(EFFORTS[name], seconds) for seconds in SPEEDS]
-    for faster, slower in zip(plans, plans[1:], strict=False):
+    for faster, slower in pairwise(plans):
         assert slower.baselines <= faster.baselines
         assert set(slower.methods) <= set(faster.methods) and set(slower.ratios) <= set(faster.ratios)
     assert (plans[-1].design, plans[-1].seeds, plans[-1].epochs) == ("held out", 1, FEWEST_EPOCHS)

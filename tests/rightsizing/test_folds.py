@@ -17,7 +17,7 @@ both_designs = pytest.mark.parametrize("design", DESIGNS)
 
 
 def numbered(groups: NDArray[Any] | None = None, **options: Any) -> Data:
-    """Give samples that are their own numbers; each is of the group of its number."""
+    """Give samples that are their own numbers."""
     numbers = numpy.arange(SAMPLES)
     x = numpy.stack([numbers, numbers % 7], axis=1)
     return Data.from_arrays(x, numbers % 3, groups=groups, scaling="none", **options)
@@ -47,7 +47,8 @@ def test_each_sample_is_judged_once_and_seen_by_no_decision(
         assert not (trained | chosen | test) & set(numbers_of(data.test))
         assert groups is None or not set(groups[sorted(trained | chosen)]) & set(groups[sorted(test)])
     assert numbers_of(*(fold.test for fold in folds_of(data, design, count, seed=1))) == judged
-    assert numbers_of(*(fold.test for fold in folds_of(data, design, count, seed=2))) != judged
+    others = numbers_of(*(fold.test for fold in folds_of(data, design, count, seed=2)))
+    assert groups is not None or others != judged  # of few groups, two seeds may deal the same
 
 
 @both_designs
@@ -60,7 +61,7 @@ def test_as_many_folds_can_be_made_as_are_said(design: Design) -> None:
 
 
 def test_two_groups_are_too_few_to_judge_train_and_choose_by() -> None:
-    data = numbered(numpy.arange(SAMPLES) % 3)  # one is the test part
+    data = numbered(numpy.arange(SAMPLES) // 3 % 3)  # one is the test part
     assert (most_folds(data, "refitted"), most_folds(data, "held out")) == (1, 1)
 
 
@@ -80,6 +81,7 @@ def test_folds_train_on_no_more_samples_than_the_network_to_keep() -> None:
     assert sum(len(fold.test) for fold in folds) == SAMPLES - len(data.test)
 
 
+@pytest.mark.filterwarnings("ignore::topiarist.TopiaristWarning")
 def test_too_few_samples_to_choose_by_are_refused_in_one_line() -> None:
     with pytest.raises(FewSamplesError, match="samples in 2 folds leave none to choose by"):
         folds_of(Data.from_arrays(numpy.eye(6), [0, 1] * 3, test_fraction=0), "refitted", 2, seed=0)
