@@ -26,7 +26,7 @@ BLOCKS = (2, 2, 3, 3)
 SMALLEST_PICTURE = 8
 DROPOUT = 0.2
 LEARNING_RATE = 0.003
-BATCH_SIZE, LARGE_BATCH_SIZE, MANY_SAMPLES = 32, 128, 20_000
+BATCH_SIZES = {20_000: 128, 600: 32, 200: 16, 0: 8}  # from so many training samples on
 PROBE_SECONDS, PROBE_STEPS = 0.3, 4
 STACKED = 0.3  # of the time of a network alone that it takes as one of a stack
 CHANCE = 1e-6  # below this probability, right answers are no luck
@@ -93,7 +93,7 @@ def training_of(data: Data, epochs: int, seed: int) -> TrainConfig:
     """Give how a baseline is trained."""
     return TrainConfig(
         epochs=epochs,
-        batch_size=LARGE_BATCH_SIZE if len(data.train) > MANY_SAMPLES else BATCH_SIZE,
+        batch_size=next(size for fewest, size in BATCH_SIZES.items() if len(data.train) >= fewest),
         learning_rate=LEARNING_RATE,
         schedule="cosine",
         early_stopping=max(5, epochs // 4),

@@ -7,7 +7,7 @@ fixed order until one fails, each at the full level: no correction for many test
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy
 
@@ -53,6 +53,12 @@ class Rung:
 def nearest(fold: Mapping[MethodName, Candidate]) -> MethodName:
     """Give the method whose network is nearest to the teacher; the first of equals."""
     return min(fold, key=lambda name: fold[name].distance)
+
+
+def joint(candidates: Sequence[Candidate]) -> Candidate:
+    """Give the nearest of networks that differ by luck alone, with the share of them that is right as its answers."""
+    best = min(candidates, key=lambda candidate: candidate.distance)
+    return replace(best, answers=numpy.mean([candidate.answers for candidate in candidates], axis=0))
 
 
 @dataclass(frozen=True)

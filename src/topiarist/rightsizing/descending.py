@@ -8,17 +8,19 @@ from torch import nn
 
 from topiarist.errors import TopiaristError
 from topiarist.measurement.budget import Footprint
+from topiarist.randomness import child_seed
 from topiarist.rightsizing.clock import Clock
-from topiarist.rightsizing.deciding import Candidate, Judgement, Rung, baseline_answers, judge, nearest
+from topiarist.rightsizing.deciding import Candidate, Judgement, Rung, baseline_answers, joint, judge, nearest
 from topiarist.rightsizing.effort import MethodName, WorkPlan
 from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.making import MAKERS, Made, Target, finetune
 
 FINETUNING = "fine-tuning"
+TIMES = 3  # that a finalist is trained, its samples in another order
 FASTER = 0.95  # of the time of a size that the next, smaller one takes
 LITTLE = 0.5  # of the loss that is allowed
-FALLEN_BEHIND = 5.0  # times the distance of the best, after which a method is asked no more in a fold
-ALIKE = 0.01  # a distance from the teacher that is next to none
+FALLEN_BEHIND = 2.5  # times the distance of the best, after which a method is asked no more in a fold
+ALIKE = 0.003  # a distance from the teacher that is next to none
 
 
 @dataclass
@@ -96,13 +98,21 @@ class Descent:
             if not all(found):
                 return None
             self.clock.tell(0.2 + 0.7 * (number + 0.8) / len(self.ratios), f"{ratio:.3g} × smaller: fine-tuning")
-            possible = [*found[:-1], {name: each for name, each in found[-1].items() if self.fits(each.made.model)}]
-            winners = [nearest(some or fold) for some, fold in zip(possible, found, strict=True)]
-            best = [fold[name].made for fold, name in zip(found, winners, strict=True)]
             with self._spending(FINETUNING):
-                tuned = finetune(best, self.folds, self.plan.finetuning_epochs)
-            finalists = [self._candidate(fold, network) for fold, network in enumerate(tuned)]
+                winners, finalists = self._finalists(found)
         return Rung(target, found, winners, finalists)
+
+    def _finalists(self, found: Sequence[Mapping[MethodName, Candidate]]) -> tuple[list[MethodName], list[Candidate]]:
+        """Train the best network of each fold on, several times: all of them answer, and the best of them stays."""
+        fitting = {name: each for name, each in found[-1].items() if self.fits(each.made.model)} or found[-1]
+        winners = [nearest(fold) for fold in (*found[:-1], fitting)]
+        places = [place for place in range(len(found)) for _ in range(TIMES)]
+        made = [found[place][winners[place]].made for place in places]
+        folds = [self.folds[place] for place in places]
+        seeds = [child_seed(fold.seed, "finalist", number % TIMES) % 2**32 for number, fold in enumerate(folds)]
+        tuned = finetune(made, folds, self.plan.finetuning_epochs, seeds)
+        trained = [self._candidate(place, network) for place, network in zip(places, tuned, strict=True)]
+        return winners, [joint(trained[first : first + TIMES]) for first in range(0, len(trained), TIMES)]
 
     def _made(self, method: MethodName, target: Target, asked: Sequence[int]) -> list[tuple[int, Made]]:
         """Let a method make its networks of some folds, and fine-tune them together."""
@@ -114,7 +124,8 @@ class Descent:
                 self._note(f"{method}, {target.ratio:.3g} × smaller: {error}")
         if not made:
             return []
-        tuned = finetune(list(made.values()), [self.folds[fold] for fold in made], self.plan.first_epochs)
+        folds = [self.folds[fold] for fold in made]
+        tuned = finetune(list(made.values()), folds, self.plan.first_epochs, [fold.seed for fold in folds])
         return list(zip(made, tuned, strict=True))
 
     @contextmanager

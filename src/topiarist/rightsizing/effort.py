@@ -39,7 +39,7 @@ class Effort:
 
 
 EFFORTS: dict[EffortName, Effort] = {
-    "quick": Effort(seconds=60, folds=4, seeds=4, epochs=40, finetuning_epochs=120, ratios=(4, 8, 16, 32)),
+    "quick": Effort(seconds=60, folds=4, seeds=4, epochs=40, finetuning_epochs=90, ratios=(3, 9, 27)),
     "normal": Effort(
         seconds=600,
         folds=5,

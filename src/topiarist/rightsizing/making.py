@@ -24,9 +24,9 @@ from topiarist.training import Distillation, History, TrainConfig
 from topiarist.training.padded import train_padded
 
 SEARCHED = {"magnitude": 0.04, "surgeon": 0.1}  # of the epochs of fine-tuning that they train before it
-RATE = 0.01
+RATE = 0.02
 STEPS, TRIES = 200, 5  # of a share of units
-DISTILLATION = Distillation(weight=0.9, temperature=2.0)
+DISTILLATION = Distillation(weight=0.9, temperature=3.0)
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,10 @@ MAKERS: Mapping[MethodName, Make] = {
 }
 
 
-def finetune(made: Sequence[Made], folds: Sequence[Fold], epochs: int) -> list[Made]:
+def finetune(made: Sequence[Made], folds: Sequence[Fold], epochs: int, seeds: Sequence[int]) -> list[Made]:
     """Give networks that have learned from the answers of their fold's baselines, those of one shape together."""
     networks = [copied_with_edits(each.model) for each in made]
-    configs = [finetuning(fold.data, epochs, fold.seed) for fold in folds]
+    configs = [finetuning(fold.data, epochs, seed) for fold, seed in zip(folds, seeds, strict=True)]
     teachers = [fold.teacher for fold in folds]
     histories = train_padded(networks, [fold.data for fold in folds], configs, teachers=teachers)
     return [

@@ -169,7 +169,7 @@ def carry_out(
 
     def weigh(ratio: float) -> Footprint:
         cut = MAKERS["distinctiveness"](folds[-1], descent.target(ratio), plan.finetuning_epochs)
-        (untrained,) = finetune([cut], folds[-1:], 0)
+        (untrained,) = finetune([cut], folds[-1:], 0, [seed])
         return footprint(untrained.model, sample, data=job.data)
 
     if budget.excess(size) is not None:
