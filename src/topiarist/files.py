@@ -33,6 +33,16 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.fsync(stream.fileno())
 
 
+def check_place(path: Path) -> None:
+    """Refuse a place where a file could not be written, before the work of making it."""
+    if path.is_dir():
+        raise TopiaristError(f"cannot write {path}: it is a folder; name a file")
+    if not path.parent.is_dir():
+        raise TopiaristError(f"cannot write {path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise TopiaristError(f"cannot write {path}: the folder {path.parent} cannot be written to")
+
+
 def cannot_write(path: Path, error: OSError) -> TopiaristError:
     """Turn the system's refusal into one line."""
     return TopiaristError(f"cannot write {path}: {error.strerror or error}")

@@ -154,20 +154,14 @@ def train_command(
 
 def check_out(out: Path | None) -> None:
     """Refuse a place where the network could not be written, before hours of training."""
-    import os
-
     from topiarist.errors import SettingsError
+    from topiarist.files import check_place
 
     if out is None:
         return
     if out.suffix != ".safetensors":
         raise SettingsError(f"--out must end in .safetensors; found '{out}'")
-    if out.is_dir():
-        raise SettingsError(f"cannot write {out}: it is a folder; name a file")
-    if not out.parent.is_dir():
-        raise SettingsError(f"cannot write {out}: there is no folder {out.parent}")
-    if not os.access(out.parent, os.W_OK):
-        raise SettingsError(f"cannot write {out}: the folder {out.parent} cannot be written to")
+    check_place(out)
 
 
 def check_family(context: typer.Context, family: tuple[str, tuple[int, ...]] | None) -> None:

@@ -1,6 +1,5 @@
 """What an export is worth: its answers beside those of torch."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -10,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from topiarist.errors import ModelError, TopiaristError
+from topiarist.errors import ModelError
+from topiarist.files import check_place
 from topiarist.storage.input_form import InputForm, Inputs
 from topiarist.storage.trial import Trial
 from topiarist.training.metrics import accuracy
@@ -52,12 +52,7 @@ def place_for(path: str | Path, suffix: str) -> Path:
     place = Path(path)
     if place.suffix != suffix:
         raise ModelError(f"the file must end in {suffix}; found '{place.name}'")
-    if place.is_dir():
-        raise TopiaristError(f"cannot write {place}: it is a folder; name a file")
-    if not place.parent.is_dir():
-        raise TopiaristError(f"cannot write {place}: there is no folder {place.parent}")
-    if not os.access(place.parent, os.W_OK):
-        raise TopiaristError(f"cannot write {place}: the folder {place.parent} cannot be written to")
+    check_place(place)
     return place
 
 
