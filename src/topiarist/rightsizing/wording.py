@@ -25,7 +25,8 @@ def certainty(record: Record) -> str:
     verdict, margin = record["verdict"], points(record["settings"]["max_drop"])
     rung = next(each for each in record["decision"]["rungs"] if each["ratio"] == chosen_ratio(record))
     if verdict["status"] == "proven":
-        return f"not worse within {margin} (p = {rung['p']:.2g})"
+        doubt = "; the test part by itself lost more" if verdict["confirmed"] is False else ""
+        return f"not worse within {margin} (p = {rung['p']:.2g}{doubt})"
     needed = f"{rung['samples_needed']:,} samples would tell, {rung['samples']:,} were there"
     return f"unproven within {margin} ({needed})"
 
