@@ -17,7 +17,7 @@ from topiarist.rightsizing.delivery import MODEL_FILE, deliver
 from topiarist.training.inference import predict_logits
 
 SEEDS = 10
-IMAGES, WIDTH = 3000, 32
+IMAGES, WIDTH = 1500, 32
 
 
 def digits() -> None:

@@ -16,7 +16,6 @@ from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.making import MAKERS, Made, Target, finetune
 
 FINETUNING = "fine-tuning"
-TIMES = 3  # that a finalist is trained, its samples in another order
 FASTER = 0.95  # of the time of a size that the next, smaller one takes
 LITTLE = 0.5  # of the loss that is allowed
 FALLEN_BEHIND = 2.5  # times the distance of the best, after which a method is asked no more in a fold
@@ -103,16 +102,17 @@ class Descent:
         return Rung(target, found, winners, finalists)
 
     def _finalists(self, found: Sequence[Mapping[MethodName, Candidate]]) -> tuple[list[MethodName], list[Candidate]]:
-        """Train the best network of each fold on, several times: all of them answer, and the best of them stays."""
+        """Train the best network of each fold on, perhaps several times: all of them answer, and the best stays."""
+        times = self.plan.trainings
         fitting = {name: each for name, each in found[-1].items() if self.fits(each.made.model)} or found[-1]
         winners = [nearest(fold) for fold in (*found[:-1], fitting)]
-        places = [place for place in range(len(found)) for _ in range(TIMES)]
+        places = [place for place in range(len(found)) for _ in range(times)]
         made = [found[place][winners[place]].made for place in places]
         folds = [self.folds[place] for place in places]
-        seeds = [child_seed(fold.seed, "finalist", number % TIMES) % 2**32 for number, fold in enumerate(folds)]
+        seeds = [child_seed(fold.seed, "finalist", number % times) % 2**32 for number, fold in enumerate(folds)]
         tuned = finetune(made, folds, self.plan.finetuning_epochs, seeds)
         trained = [self._candidate(place, network) for place, network in zip(places, tuned, strict=True)]
-        return winners, [joint(trained[first : first + TIMES]) for first in range(0, len(trained), TIMES)]
+        return winners, [joint(trained[first : first + times]) for first in range(0, len(trained), times)]
 
     def _made(self, method: MethodName, target: Target, asked: Sequence[int]) -> list[tuple[int, Made]]:
         """Let a method make its networks of some folds, and fine-tune them together."""

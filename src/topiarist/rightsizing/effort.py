@@ -14,7 +14,8 @@ MethodName = Literal["distinctiveness", "genetic", "magnitude", "surgeon", "fact
 
 METHODS: tuple[MethodName, ...] = ("distinctiveness", "genetic", "factorisation", "magnitude", "surgeon")
 BASELINE_SHARE, CANDIDATES_SHARE = 0.35, 0.65
-TOO_LONG = 2.0  # times the share of the time, so that the plan of small tasks does not hang on the clock
+TOO_LONG = 2.0  # times the share of the time, so that the plan of stacks, which are fast, does not hang on the clock
+TRAININGS = 3  # of a finalist, where they are one stack
 ENOUGH = 0.5  # of the epochs of a level, below which something else is left out first
 FIRST = 0.1  # of the epochs of fine-tuning that the networks of all methods get
 SMALLER = 0.6  # of the time of the baseline's epoch that an epoch of a smaller network takes
@@ -69,6 +70,7 @@ class WorkPlan:
     seeds: int
     epochs: int
     finetuning_epochs: int
+    trainings: int
     ratios: tuple[int, ...]
     methods: tuple[MethodName, ...]
     notes: tuple[str, ...] = ()
@@ -83,6 +85,11 @@ class WorkPlan:
         return self.seeds * (self.folds + 1 if self.design == "refitted" else 1)
 
     @property
+    def too_long(self) -> float:
+        """How many times the share of the time a plan may seem to take; little is known beforehand of stacks."""
+        return TOO_LONG if self.trainings > 1 else 1.0
+
+    @property
     def first_epochs(self) -> int:
         """For how many epochs the networks of all methods are fine-tuned."""
         return max(1, round(FIRST * self.finetuning_epochs))
@@ -90,7 +97,7 @@ class WorkPlan:
     def seconds_of_candidates(self, epoch_seconds: float) -> float:
         """Give the time that all candidates take, an epoch of the baseline taking so long."""
         first = FIRST * sum(TIMES[method] for method in self.methods)
-        each = (first + 1) * SMALLER * self.finetuning_epochs * epoch_seconds
+        each = (first + self.trainings) * SMALLER * self.finetuning_epochs * epoch_seconds
         return each * len(self.ratios) * (self.folds + 1)
 
 
@@ -103,11 +110,12 @@ def plan_work(
     folds: int,
     trained: bool,
     can_hold_out: bool = True,
+    stacked: bool = True,
 ) -> WorkPlan:
     """Give the largest plan that keeps to the time of an effort, and say what it leaves out.
 
     `folds` are as many as the samples allow; `trained` says that the baseline is there already, `can_hold_out` that
-    the validation part alone could be judged.
+    the validation part alone could be judged, `stacked` that networks are trained as one computation.
     """
     full = WorkPlan(
         seconds=effort.seconds,
@@ -116,6 +124,7 @@ def plan_work(
         seeds=1 if trained else effort.seeds,
         epochs=0 if trained else effort.epochs,
         finetuning_epochs=effort.finetuning_epochs,
+        trainings=TRAININGS if stacked else 1,
         ratios=effort.ratios,
         methods=tuple(methods),
     )
@@ -125,7 +134,7 @@ def plan_work(
 
 def with_baselines(full: WorkPlan, epoch_seconds: float, can_hold_out: bool) -> WorkPlan:
     """Leave out seeds, then folds, until the baselines can be trained for enough epochs."""
-    if full.baselines * full.epochs * epoch_seconds <= TOO_LONG * BASELINE_SHARE * full.seconds:
+    if full.baselines * full.epochs * epoch_seconds <= full.too_long * BASELINE_SHARE * full.seconds:
         return full
     for plan in thinner(full, can_hold_out):
         epochs = int(BASELINE_SHARE * full.seconds / (plan.baselines * epoch_seconds))
@@ -144,9 +153,9 @@ def thinner(full: WorkPlan, can_hold_out: bool) -> Iterator[WorkPlan]:
 
 
 def with_candidates(full: WorkPlan, epoch_seconds: float) -> WorkPlan:
-    """Shorten fine-tuning, then leave out the slowest methods and the largest sizes, until all can be made in time."""
+    """Shorten fine-tuning, then leave out the slowest methods and the smallest sizes, until all can be made in time."""
     allowed = CANDIDATES_SHARE * full.seconds
-    if full.seconds_of_candidates(epoch_seconds) <= TOO_LONG * allowed:
+    if full.seconds_of_candidates(epoch_seconds) <= full.too_long * allowed:
         return full
     for plan in narrower(full):
         epochs = int(plan.finetuning_epochs * allowed / plan.seconds_of_candidates(epoch_seconds))
@@ -163,7 +172,7 @@ def narrower(plan: WorkPlan) -> Iterator[WorkPlan]:
         plan = replace(plan, methods=tuple(method for method in plan.methods if method != slowest))
         yield plan
     while len(plan.ratios) > 3:
-        plan = replace(plan, ratios=plan.ratios[1::2] if len(plan.ratios) > 5 else plan.ratios[1:])
+        plan = replace(plan, ratios=plan.ratios[::2] if len(plan.ratios) > 5 else plan.ratios[:-1])
         yield plan
 
 

@@ -14,6 +14,7 @@ from topiarist.measurement.budget import Footprint, footprint
 from topiarist.models import attach, card_for
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
+from topiarist.models.stacked import stackable
 from topiarist.rightsizing.baseline import (
     Build,
     Trained,
@@ -114,6 +115,7 @@ def rightsize(
             folds=folds,
             trained=job.trained,
             can_hold_out=most_folds(job.data, "held out") >= FEWEST_FOLDS,
+            stacked=stackable(job.first),
         )
         return carry_out(job, plan, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
 
