@@ -1,6 +1,6 @@
 """How long a network takes for one sample, on a given number of threads."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -14,6 +14,7 @@ from topiarist.threads import torch_threads
 from topiarist.training.inference import call
 
 REPEATS = 1000
+ROUNDS = 5
 FEWEST_REPEATS = 5
 REPEATS_PER_LOOK = 25
 WARM_UP_SECONDS = 0.03
@@ -75,3 +76,10 @@ def is_stable(seconds: list[float]) -> bool:
     """Say whether the standard error of the median, 0.93 · interquartile range / √n, is small beside it."""
     low, median, high = numpy.percentile(seconds, [25, 50, 75])
     return bool(0.93 * (high - low) <= STABLE_WITHIN * median * len(seconds) ** 0.5)
+
+
+def in_turn(timers: Mapping[str, Callable[[], Latency]], *, rounds: int = ROUNDS) -> dict[str, Latency]:
+    """Time several things in turn, so that whatever else runs meets them all; give of each the median of its rounds."""
+    found = [{name: timer() for name, timer in timers.items()} for _ in range(rounds)]
+    times = {name: sorted((each[name] for each in found), key=lambda timed: timed.median_ms) for name in timers}
+    return {name: ranked[len(ranked) // 2] for name, ranked in times.items()}

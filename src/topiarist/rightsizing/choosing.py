@@ -7,6 +7,7 @@ from typing import Literal
 from topiarist.rightsizing.deciding import Judgement
 from topiarist.rightsizing.descending import LITTLE, Descent
 
+SMALLEST_SHOWN = 0.001
 Status = Literal["proven", "unproven", "unchanged"]
 
 
@@ -38,7 +39,7 @@ def proof(judgement: Judgement, margin: float) -> str:
     found = judgement.evidence
     return (
         f"{judgement.rung.target.ratio:g} × smaller is proven not to be worse by more than {points(margin)}:"
-        f" {signed(found.difference)} over {found.samples:,} samples, p = {found.p:.2g}"
+        f" {signed(found.difference)} over {found.samples:,} samples, {shown_p(found.p)}"
     )
 
 
@@ -49,7 +50,7 @@ def limit_of(judged: Sequence[Judgement], chosen: Judgement) -> tuple[str, ...]:
         return ()
     found = after[0].evidence
     ratio = after[0].rung.target.ratio
-    return (f"{ratio:g} × smaller is not proven: {signed(found.difference)}, p = {found.p:.2g}",)
+    return (f"{ratio:g} × smaller is not proven: {signed(found.difference)}, {shown_p(found.p)}",)
 
 
 def doubt(judgement: Judgement, margin: float) -> str:
@@ -80,3 +81,8 @@ def points(share: float) -> str:
 def signed(share: float) -> str:
     """Write a difference of shares as points with their sign."""
     return f"{100 * share:+.2f} points"
+
+
+def shown_p(p: float) -> str:
+    """Write a p as people do."""
+    return "p < 0.001" if p < SMALLEST_SHOWN else f"p = {p:.2g}"

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from topiarist.errors import MissingExtraError, ModelError
+from topiarist.measurement.latency import in_turn
 from topiarist.measurement.onnx_latency import time_onnx
 from topiarist.rightsizing.known import BASELINE
 from topiarist.rightsizing.record import ratio
@@ -15,7 +16,6 @@ from topiarist.rightsizing.rightsize import Rightsizing
 from topiarist.rightsizing.wording import sentence
 from topiarist.storage import export_onnx, save
 
-ROUNDS = 5
 MODEL_FILE, BASELINE_FILE, ONNX_FILE = "model.safetensors", "baseline.safetensors", "model.onnx"
 
 
@@ -44,7 +44,9 @@ def add_onnx(record: dict[str, Any], result: Rightsizing, place: Path) -> None:
     with TemporaryDirectory() as elsewhere:
         unused = Path(elsewhere) / ONNX_FILE
         before = export_onnx(result.baseline, unused, data=result.data)
-        times = timed_in_turn({BASELINE: unused, record["verdict"]["chosen"]: after.path})
+        files = {BASELINE: unused, record["verdict"]["chosen"]: after.path}
+        timed = in_turn({name: partial(time_onnx, path) for name, path in files.items()})
+    times = {name: latency.median_ms for name, latency in timed.items()}
     sizes = {BASELINE: before.file_kb, record["verdict"]["chosen"]: after.file_kb}
     for network in record["networks"]:
         if network["id"] in times:
@@ -56,12 +58,6 @@ def add_onnx(record: dict[str, Any], result: Rightsizing, place: Path) -> None:
     }
     record["gains"] |= gains_in_onnx(times, sizes, record["verdict"]["chosen"])
     record["verdict"]["sentence"] = sentence(record)
-
-
-def timed_in_turn(files: Mapping[str, Path]) -> dict[str, float]:
-    """Give the milliseconds of a sample for files that are timed in turn, so that what else runs meets them all."""
-    rounds = [{name: time_onnx(path).median_ms for name, path in files.items()} for _ in range(ROUNDS)]
-    return {name: median(times[name] for times in rounds) for name in files}
 
 
 def gains_in_onnx(times: Mapping[str, float], sizes: Mapping[str, float], chosen: str) -> dict[str, float | None]:

@@ -3,6 +3,8 @@
 import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -12,6 +14,7 @@ from torch import nn
 from topiarist.data import Data
 from topiarist.evolution import non_dominated
 from topiarist.measurement import Measurement, measure
+from topiarist.measurement.latency import in_turn, time_sample
 from topiarist.methods.shape import changed_widths
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.rightsizing.folds import right_answers
@@ -23,6 +26,7 @@ from topiarist.training.inference import first_sample, part_logits
 
 FORMAT = 1
 NEAREST = 3
+REPEATS = 100  # of a sample, in each of several rounds
 QUALITY = ("accuracy", "macro_accuracy", "log_loss")
 PACKAGES = ("topiarist", "torch", "numpy", "scipy", "onnxruntime")
 Record = dict[str, Any]
@@ -30,7 +34,7 @@ Record = dict[str, Any]
 
 def make_record(job: Finished) -> Record:
     """Measure all networks, and write everything down."""
-    measured = {name: measure(network, job.data, part="validation") for name, network in job.networks.items()}
+    measured = measurements(job)
     networks = network_records(job, measured)
     tested = test_record(job)
     verdict = verdict_record(job, tested)
@@ -55,6 +59,21 @@ def make_record(job: Finished) -> Record:
     }
     verdict["sentence"] = unreachable(record) if job.choice is None else sentence(record)
     return record
+
+
+def measurements(job: Finished) -> dict[str, Measurement]:
+    """Measure all networks on the validation part, and time them in turn."""
+    sample = first_sample(job.data.validation)
+    timers = {name: partial(time_sample, network, sample, repeats=REPEATS) for name, network in job.networks.items()}
+    timed = in_turn(timers)
+    return {
+        name: replace(
+            measure(network, job.data, part="validation", latency=False),
+            latency_ms=timed[name].median_ms,
+            latency_spread_ms=timed[name].spread_ms,
+        )
+        for name, network in job.networks.items()
+    }
 
 
 def network_records(job: Finished, measured: Mapping[str, Measurement]) -> list[Record]:

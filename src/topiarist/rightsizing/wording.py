@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from topiarist.rightsizing.choosing import points
+from topiarist.rightsizing.choosing import points, shown_p
 
 AS_FAST = (0.95, 1.05)
 Record = Mapping[str, Any]
@@ -26,7 +26,7 @@ def certainty(record: Record) -> str:
     rung = next(each for each in record["decision"]["rungs"] if each["ratio"] == chosen_ratio(record))
     if verdict["status"] == "proven":
         doubt = "; the test part by itself lost more" if verdict["confirmed"] is False else ""
-        return f"not worse within {margin} (p = {rung['p']:.2g}{doubt})"
+        return f"not worse within {margin} ({shown_p(rung['p'])}{doubt})"
     needed = f"{rung['samples_needed']:,} samples would tell, {rung['samples']:,} were there"
     return f"unproven within {margin} ({needed})"
 
