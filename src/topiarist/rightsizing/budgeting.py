@@ -10,7 +10,7 @@ from topiarist.rightsizing.deciding import Judgement
 from topiarist.rightsizing.descending import Descent
 
 CLOSER, TRIES = 1.03, 3  # of a budget's ratio
-ROOM_KB = 16 / 1024  # for the digits of the number of epochs: the text of a file is filled up to whole 8 bytes
+ROOM_KB = 32 / 1024  # for the digits of epochs and seed: the text of a file is filled up to whole 8 bytes
 SMALLER_THAN_BUDGET = 1.2
 
 
