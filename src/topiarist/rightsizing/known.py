@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.data import Data
 from topiarist.measurement import Budget
@@ -17,6 +17,7 @@ from topiarist.rightsizing.effort import MethodName, WorkPlan
 from topiarist.rightsizing.folds import Answers
 from topiarist.rightsizing.making import Made
 from topiarist.training import History
+from topiarist.training.inference import part_logits
 
 BASELINE = "baseline"
 
@@ -79,10 +80,11 @@ class Finished:
             return BASELINE
         return final(self.choice.judgement.rung)
 
-    @property
-    def before_and_after(self) -> dict[str, nn.Module]:
-        """The baseline and the network that was chosen."""
-        return {"before": self.networks[BASELINE], "after": self.networks[self.chosen]}
+    @cached_property
+    def tested(self) -> dict[str, tuple[Tensor, Tensor]]:
+        """What the baseline and the network that was chosen answer to the test part: logits and class numbers."""
+        sides = {"before": self.networks[BASELINE], "after": self.networks[self.chosen]}
+        return {side: part_logits(network, self.data.test) for side, network in sides.items()}
 
 
 def known_of(rung: Rung) -> dict[str, Known]:

@@ -9,7 +9,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import torch
-from torch import nn
 
 from topiarist.data import Data
 from topiarist.evolution import non_dominated
@@ -17,17 +16,16 @@ from topiarist.measurement import Measurement, measure
 from topiarist.measurement.latency import in_turn, time_sample
 from topiarist.methods.shape import changed_widths
 from topiarist.models.evaluation import numbers_of, placed
-from topiarist.rightsizing.folds import right_answers
 from topiarist.rightsizing.known import BASELINE, Finished, Known, final
 from topiarist.rightsizing.wording import sentence, unreachable
 from topiarist.study.statistics import compare_answers
 from topiarist.training import History
-from topiarist.training.inference import first_sample, part_logits
+from topiarist.training.inference import first_sample
+from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
 
 FORMAT = 1
 NEAREST = 3
 REPEATS = 100  # of a sample, in each of several rounds
-QUALITY = ("accuracy", "macro_accuracy", "log_loss")
 PACKAGES = ("topiarist", "torch", "numpy", "scipy", "onnxruntime")
 Record = dict[str, Any]
 
@@ -52,7 +50,7 @@ def make_record(job: Finished) -> Record:
         "networks": networks,
         "decision": decision_record(job),
         "test": tested,
-        "confusion": {name: confusion(job.data, network) for name, network in job.before_and_after.items()},
+        "confusion": confusions(job),
         "exports": {"model": None, "baseline": None, "onnx": None, "onnx_difference": None, "onnx_samples": None},
         "nearest": nearest(job, networks, measured) if job.choice is None else [],
         "versions": versions(),
@@ -186,12 +184,17 @@ def test_record(job: Finished) -> Record | None:
     """Compare the network with the baseline on the test part, which no decision saw; None where there is none."""
     if len(job.data.test) < 2:
         return None
-    networks = job.before_and_after
-    measured = {name: measure(network, job.data, latency=False).to_json() for name, network in networks.items()}
-    after, before = (right_answers(networks[name], job.data.test) for name in ("after", "before"))
+    quality = {
+        side: {
+            "accuracy": accuracy(logits, labels),
+            "macro_accuracy": macro_accuracy(logits, labels),
+            "log_loss": finite(log_loss(logits, labels)),
+        }
+        for side, (logits, labels) in job.tested.items()
+    }
+    right = {side: (logits.argmax(dim=1) == labels).double().numpy() for side, (logits, labels) in job.tested.items()}
     margin, alpha = job.settings["max_drop"], job.settings["alpha"]
-    found = compare_answers(after, before, margin=margin, alpha=alpha).to_json()
-    quality = {name: {key: found[key] for key in QUALITY} for name, found in measured.items()}
+    found = compare_answers(right["after"], right["before"], margin=margin, alpha=alpha).to_json()
     return {**quality, **{key: value for key, value in found.items() if "accuracy" not in key}}
 
 
@@ -228,15 +231,17 @@ def data_record(data: Data) -> Record:
     }
 
 
-def confusion(data: Data, network: nn.Module) -> list[list[int]]:
+def confusions(job: Finished) -> dict[str, list[list[int]]]:
     """Count the samples of each class (rows) that were taken for each class, on the test part."""
-    if not len(data.test):
-        return []
-    logits, labels = part_logits(network, data.test)
-    classes = len(data.classes)
-    counts = torch.bincount(labels * classes + logits.argmax(dim=1), minlength=classes**2)
-    found: list[list[int]] = counts.reshape(classes, classes).tolist()
-    return found
+    if not len(job.data.test):
+        return {"before": [], "after": []}
+    classes = len(job.data.classes)
+    return {
+        side: torch.bincount(labels * classes + logits.argmax(dim=1), minlength=classes**2)
+        .reshape(classes, classes)
+        .tolist()
+        for side, (logits, labels) in job.tested.items()
+    }
 
 
 def nearest(job: Finished, networks: Sequence[Record], measured: Mapping[str, Measurement]) -> list[Record]:
