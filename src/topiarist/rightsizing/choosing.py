@@ -38,7 +38,7 @@ def proof(judgement: Judgement, margin: float) -> str:
     """Say what proves a size."""
     found = judgement.evidence
     return (
-        f"{judgement.rung.target.ratio:g} × smaller is proven not to be worse by more than {points(margin)}:"
+        f"{judgement.rung.target.ratio:.3g} × smaller is proven not to be worse by more than {points(margin)}:"
         f" {signed(found.difference)} over {found.samples:,} samples, {shown_p(found.p)}"
     )
 
@@ -50,14 +50,14 @@ def limit_of(judged: Sequence[Judgement], chosen: Judgement) -> tuple[str, ...]:
         return ()
     found = after[0].evidence
     ratio = after[0].rung.target.ratio
-    return (f"{ratio:g} × smaller is not proven: {signed(found.difference)}, {shown_p(found.p)}",)
+    return (f"{ratio:.3g} × smaller is not proven: {signed(found.difference)}, {shown_p(found.p)}",)
 
 
 def doubt(judgement: Judgement, margin: float) -> str:
     """Say what is missing for a proof."""
     found = judgement.evidence
     return (
-        f"{judgement.rung.target.ratio:g} × smaller showed {signed(found.difference)} over {found.samples:,} samples,"
+        f"{judgement.rung.target.ratio:.3g} × smaller showed {signed(found.difference)} over {found.samples:,} samples,"
         f" which cannot prove a loss below {points(margin)}: the power was {found.power:.0%},"
         f" and {found.samples_needed:,} samples would make it 80 %"
     )
@@ -69,7 +69,7 @@ def nothing_smaller(judged: Sequence[Judgement], margin: float) -> tuple[str, ..
         return ("no smaller network could be made",)
     found, ratio = judged[0].evidence, judged[0].rung.target.ratio
     lost = signed(found.difference)
-    return (f"already {ratio:g} × smaller showed {lost} over {found.samples:,} samples; {points(margin)} may be lost",)
+    return (f"already {ratio:.3g} × smaller showed {lost} over {found.samples:,} samples; {points(margin)} may be lost",)
 
 
 def points(share: float) -> str:
