@@ -68,8 +68,8 @@ def nothing_smaller(judged: Sequence[Judgement], margin: float) -> tuple[str, ..
     if not judged:
         return ("no smaller network could be made",)
     found, ratio = judged[0].evidence, judged[0].rung.target.ratio
-    lost = signed(found.difference)
-    return (f"already {ratio:.3g} × smaller showed {lost} over {found.samples:,} samples; {points(margin)} may be lost",)
+    showed = f"already {ratio:.3g} × smaller showed {signed(found.difference)} over {found.samples:,} samples"
+    return (f"{showed}; {points(margin)} may be lost",)
 
 
 def points(share: float) -> str:
