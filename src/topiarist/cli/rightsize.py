@@ -66,7 +66,7 @@ def rightsize_command(
     ] = None,
     effort: Annotated[
         Literal["quick", "normal", "thorough"],
-        typer.Option("--effort", help="At most 1 minute, 10 minutes or 1 hour of work."),
+        typer.Option("--effort", help="About 1 minute, 10 minutes or 1 hour of work; large networks can take longer."),
     ] = "normal",
     input_shape: InputShape = None,
     samples: Annotated[
@@ -109,7 +109,7 @@ def rightsize_command(
             raise SettingsError(f"max_drop: max_drop must lie between 0 and 1; found {max_drop}")
     how = {"target": target, "group": group, "seed": seed, "samples": samples, "input_shape": parse_shape(input_shape)}
     task, start = task_and_model(data, model, into, how)
-    say(f"at most {TIMES[effort]} of work on {task.name} ({effort}; --effort chooses)", quiet=as_json)
+    say(f"about {TIMES[effort]} of work on {task.name} ({effort}; --effort chooses)", quiet=as_json)
     try:
         with progress(f"rightsizing {task.name}") as tell:
             found = rightsize(
