@@ -252,7 +252,7 @@ def unproven() -> Record:
     bare["gains"] |= {"latency": None, "onnx_latency": None, "onnx_size": None}
     bare["versions"]["onnxruntime"] = None
     bare["settings"]["command"] = None
-    bare["nearest"] = [{"id": "genetic-8", "excess": "12.3 KB on disk, the budget is 10"}]
+    bare["nearest"] = [{"id": "genetic-8", "said": "12.3 KB on disk, the budget is 10"}]
     for found in bare["networks"]:
         found |= {"onnx_latency_ms": None, "onnx_kb": None, "latency_ms": None, "lineage": None, "fits": False}
         found["curve"] = []

@@ -43,12 +43,6 @@ class Rung:
         """The answers of the finalists in all folds but the last."""
         return numpy.concatenate([finalist.answers for finalist in self.finalists[:-1]])
 
-    def answers_of(self, method: MethodName) -> Answers | None:
-        """Give the answers of a method's networks in all folds but the last; None if one has none."""
-        if any(method not in fold for fold in self.folds):
-            return None
-        return numpy.concatenate([fold[method].answers for fold in self.folds[:-1]])
-
 
 def nearest(fold: Mapping[MethodName, Candidate]) -> MethodName:
     """Give the method whose network is nearest to the teacher; the first of equals."""
