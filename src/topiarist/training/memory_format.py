@@ -8,19 +8,19 @@ from torch import Tensor, nn
 
 from topiarist.models.evaluation import evaluating
 
+FEWEST_CHANNELS = 16  # that a strided 1 × 1 convolution may read: oneDNN's block with AVX-512, 8 with AVX2
+
 
 @contextmanager
 def channels_last(models: Sequence[nn.Module], example_input: Tensor) -> Iterator[None]:
     """Keep the kernels of 2-d convolutions with the channels last inside the block; their values are the same.
 
-    A network that cannot read what such convolutions give, as one that flattens by `view`, is left as it is.
+    A network that cannot read what such convolutions give, as one that flattens by `view`, is left as it is, and so is
+    one whose gradients torch could not compute: see `overruns`.
     """
-    changed = [
-        module
-        for model in models
-        for module in model.modules()
-        if isinstance(module, nn.Conv2d) and module.weight.is_contiguous()
-    ]
+    convolutions = [module for model in models for module in model.modules() if isinstance(module, nn.Conv2d)]
+    safe = not any(map(overruns, convolutions))
+    changed = [module for module in convolutions if safe and module.weight.is_contiguous()]
     try:
         arrange(changed, torch.channels_last)
         if changed and not all(reads(model, example_input) for model in models):
@@ -28,6 +28,16 @@ def channels_last(models: Sequence[nn.Module], example_input: Tensor) -> Iterato
         yield
     finally:
         arrange(changed, torch.contiguous_format)
+
+
+def overruns(module: nn.Conv2d) -> bool:
+    """Say whether the gradient of a convolution writes past its memory where the channels are last.
+
+    It does where a 1 × 1 convolution has a stride and reads fewer channels than a block (oneDNN's issue 6035): it
+    crashes, hangs, or gives a wrong gradient. A way around a block that was cut is such a convolution.
+    """
+    strided = max(module.kernel_size) == 1 and max(module.stride) > 1
+    return strided and module.in_channels // module.groups < FEWEST_CHANNELS
 
 
 def arrange(convolutions: Sequence[nn.Conv2d], memory_format: torch.memory_format) -> None:
