@@ -14,7 +14,7 @@ from topiarist.measurement.latency import REPEATS, time_sample
 from topiarist.measurement.size import BYTES_PER_KB, count_nonzero, size_kb
 from topiarist.models.evaluation import count_parameters
 from topiarist.storage import serialise
-from topiarist.training.inference import BATCH_SIZE, first_sample, part_logits
+from topiarist.training.inference import first_sample, part_logits
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
 
 PartName = Literal["train", "validation", "test"]
@@ -54,7 +54,7 @@ def measure(
     data: Data | AnyPart,
     *,
     part: PartName = "test",
-    batch_size: int = BATCH_SIZE,
+    batch_size: int | None = None,
     latency: bool = True,
     repeats: int = REPEATS,
     threads: int = 1,

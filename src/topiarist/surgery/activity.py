@@ -12,7 +12,7 @@ from topiarist.surgery import layers
 from topiarist.surgery.calibration import Batches
 from topiarist.surgery.evidence import activations
 from topiarist.surgery.moments import Moments
-from topiarist.surgery.refit import MOST_POSITIONS
+from topiarist.surgery.refit import MOST_POSITIONS, enough_samples
 from topiarist.surgery.watching import watch
 from topiarist.tracing import Anatomy
 from topiarist.tracing.function_rules import known_name
@@ -66,8 +66,10 @@ def activity_of(
         return None
     moments = Moments()
     for place in readers:
-        for args, kwargs in batches:
-            for taken, _ in watch(model, place.module, found.calls[place.module].count, args, kwargs):
+        layer = found.calls[place.module]
+        enough = enough_samples(model.get_submodule(place.module), layer, found.samples)
+        for args, kwargs in batches if most_positions is None else batches.some(enough):
+            for taken, _ in watch(model, place.module, layer.count, args, kwargs):
                 seen = activations(model, place, taken, most_positions)
                 moments.add(seen, seen[:, :0])
     products, _, means, _ = moments.central(centred=False)

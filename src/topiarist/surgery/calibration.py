@@ -38,6 +38,20 @@ class Batches:
         if empty:
             raise DataError("the calibration data are empty")
 
+    def some(self, count: int) -> "Batches":
+        """Give so many of the samples, spread evenly over all; all of them where they came in batches."""
+        source = self.source
+        if isinstance(source, Tensor):
+            return self._of(spread(source, count))
+        if isinstance(source, tuple):
+            return self._of(tuple(spread(tensor, count) for tensor in source))
+        if isinstance(source, Mapping):
+            return self._of({name: spread(tensor, count) for name, tensor in source.items()})
+        return self
+
+    def _of(self, source: Calibration) -> "Batches":
+        return Batches(source, self.model, self.inputs)
+
     def split(self) -> Iterator[Inputs]:
         """Give the batches as they are."""
         source = self.source
@@ -62,6 +76,13 @@ def check(calibration: Calibration) -> None:
     if isinstance(calibration, (tuple, Mapping)) and len({len(tensor) for tensor in together}) > 1:
         counts = ", ".join(str(len(tensor)) for tensor in together)
         raise DataError(f"all arguments must have the same number of calibration samples; found {counts}")
+
+
+def spread(samples: Tensor, count: int) -> Tensor:
+    """Give samples at even distances, as they may lie in the order of their classes."""
+    if count >= len(samples):
+        return samples
+    return samples[torch.arange(count) * len(samples) // count]
 
 
 def count_inputs(example_input: Inputs | None) -> int:

@@ -26,7 +26,7 @@ def gather_evidence(
     for before, after in same_readings(seen, seen.spaces[name].consumers, now.spaces[name].consumers):
         moments, own = Moments(), Moments()
         first = before[0]
-        for (taken, _), (dense, _) in Pair(whole, cut, first.module, seen.calls[first.module].count, batches):
+        for (taken, _), (dense, _) in Pair(whole, cut, first.module, seen, batches):
             features, targets = activations(whole, after, taken), activations(whole, first, dense)
             moments.add(features, targets)
             own.add(targets, targets)

@@ -61,7 +61,7 @@ def predicted_folding(
         folded = trial(model, edit, found, batches)
     except ModelError:  # it says why this layer cannot fold
         return None
-    lost = relative_error(Pair(model, folded, into, 1, batches))
+    lost = relative_error(Pair(model, folded, into, found, batches))
     increase = None if before is None else mean_loss(folded, samples) - before
     return Folding(edit, into, lost, count_parameters(folded), increase)
 

@@ -19,13 +19,15 @@ from topiarist.errors import ModelError
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import Batches
 from topiarist.surgery.moments import Moments, Spread
-from topiarist.surgery.watching import Seen, watch
+from topiarist.surgery.watching import Watched, watch
 from topiarist.surgery.width import Rows
 from topiarist.tracing import Anatomy
+from topiarist.tracing.anatomy import Seen
 
 MOST_FEATURES = 4096
 MOST_POSITIONS = 128
 MOST_VALUES = 2**24
+ENOUGH_ROWS, ROWS_A_FEATURE = 2**15, 32
 Fitted = dict[str, Tensor]
 Readers = Mapping[str, int | None]
 
@@ -52,10 +54,9 @@ def refit(
     for path, seen in found.calls.items():
         module = modules.get(path)
         if path in readers:
-            pair = Pair(whole, cut, path, seen.count, batches)
-            fitted |= refit_layer(path, readers[path], rows.get(path), pair)
+            fitted |= refit_layer(path, readers[path], rows.get(path), Pair(whole, cut, path, found, batches))
         elif isinstance(module, _BatchNorm) and module.running_mean is not None and seen.node in behind:
-            fitted |= recalibrate(path, rows.get(path), Pair(whole, cut, path, seen.count, batches))
+            fitted |= recalibrate(path, rows.get(path), Pair(whole, cut, path, found, batches))
     return fitted
 
 
@@ -71,18 +72,30 @@ def reachable(found: Anatomy, readers: Readers) -> set[fx.Node]:
 
 
 class Pair:
-    """One layer in the whole network and in the cut one, seen side by side on the calibration data."""
+    """One layer in the whole network and in the cut one, seen side by side on calibration data, as many as it needs.
 
-    def __init__(self, whole: nn.Module, cut: nn.Module, path: str, calls: int, batches: Batches) -> None:
+    `found` is the anatomy of the whole network.
+    """
+
+    def __init__(self, whole: nn.Module, cut: nn.Module, path: str, found: Anatomy, batches: Batches) -> None:
         self.networks = cut, whole
-        self.path, self.calls, self.batches = path, calls, batches
+        self.path, self.calls = path, found.calls[path].count
         self.cut: Any = cut.get_submodule(path)
         self.whole: Any = whole.get_submodule(path)
+        self.batches = batches.some(enough_samples(self.whole, found.calls[path], found.samples))
 
-    def __iter__(self) -> Iterator[tuple[Seen, Seen]]:
+    def __iter__(self) -> Iterator[tuple[Watched, Watched]]:
         for args, kwargs in self.batches:  # the same batch for both, also where batches are shuffled
             views = (watch(network, self.path, self.calls, args, kwargs) for network in self.networks)
             yield from zip(*views, strict=True)
+
+
+def enough_samples(module: nn.Module, seen: Seen, samples: int) -> int:
+    """Give how many samples fit a layer: each position of a picture tells something, and more tell nothing new."""
+    weight: Tensor | None = getattr(module, "weight", None)
+    units, features = (1, 1) if weight is None else (len(weight), weight.numel() // len(weight))
+    positions = min(max(seen.elements // (units * samples), 1), MOST_POSITIONS)
+    return -(-max(ENOUGH_ROWS, ROWS_A_FEATURE * features) // positions)
 
 
 def refit_layer(path: str, repeat: int | None, kept: Tensor | None, pair: Pair) -> Fitted:

@@ -8,17 +8,17 @@ from topiarist.errors import ModelError
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 
-Seen = tuple[Tensor, Tensor]
+Watched = tuple[Tensor, Tensor]
 
 
 class EnoughError(Exception):
     """The layer was seen; the rest of the network need not run."""
 
 
-def watch(model: nn.Module, path: str, calls: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Seen]:
+def watch(model: nn.Module, path: str, calls: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Watched]:
     """Run a network on a batch until a layer has run so often; give what it took and gave each time."""
     module = model.get_submodule(path)
-    seen: list[Seen] = []
+    seen: list[Watched] = []
 
     def remember(_: nn.Module, taken: tuple[Any, ...], named: dict[str, Any], given: Tensor) -> None:
         seen.append((first_of(taken, named).detach().clone(), given.detach().clone()))  # others may write into them

@@ -11,14 +11,23 @@ from topiarist.errors import DataError, ModelError, SettingsError, TopiaristErro
 from topiarist.models.evaluation import count_parameters, evaluating, numbers_of, placed
 from topiarist.randomness import generator
 from topiarist.threads import torch_threads
+from topiarist.training.memory_format import runs_channels_last, with_channels_last
 
 BATCH_SIZE = 4096
+NUMBERS_OF_PICTURES, FEWEST_PICTURES = 2**16, 16  # in a batch: what more pictures become no longer fits in a cache
 SMALL_NETWORK = 1_000_000
 
 
 def suited_threads(model: nn.Module) -> int | None:
     """One thread for a network below a million parameters, where more are slower; None leaves torch alone."""
     return 1 if count_parameters(model) < SMALL_NETWORK else None
+
+
+def suited_batch(sample: Tensor) -> int:
+    """Give how many samples to run together, one of them being given as a batch (1, *input_shape)."""
+    if sample.ndim < 3:
+        return BATCH_SIZE
+    return min(max(NUMBERS_OF_PICTURES // max(sample.numel(), 1), FEWEST_PICTURES), BATCH_SIZE)
 
 
 def call(model: nn.Module, x: Tensor) -> Tensor:
@@ -36,26 +45,30 @@ def call(model: nn.Module, x: Tensor) -> Tensor:
     return logits
 
 
-def predict_logits(model: nn.Module, x: Tensor, *, batch_size: int = BATCH_SIZE) -> Tensor:
+def predict_logits(model: nn.Module, x: Tensor, *, batch_size: int | None = None) -> Tensor:
     """Give the logits (n_samples, n_classes) of samples (n_samples, *input_shape), on the CPU."""
     unlabelled = Part(x, torch.zeros(len(x), dtype=torch.int64))
     return part_logits(model, unlabelled, batch_size=batch_size)[0]
 
 
-def part_logits(model: nn.Module, part: AnyPart, *, batch_size: int = BATCH_SIZE) -> tuple[Tensor, Tensor]:
+def part_logits(model: nn.Module, part: AnyPart, *, batch_size: int | None = None) -> tuple[Tensor, Tensor]:
     """Give the logits (n_samples, n_classes) and the class numbers (n_samples,) of a part, on the CPU."""
-    like = numbers_of(model)
+    like, found = numbers_of(model), []
     with evaluating(model), torch_threads(suited_threads(model)):
-        found = [(call(model, placed(x, like)).cpu(), y) for x, y in part_batches(part, batch_size)]
+        last = bool(len(part)) and runs_channels_last(model, placed(first_sample(part), like))
+        for x, y in part_batches(part, batch_size):
+            samples = with_channels_last(placed(x, like)) if last else placed(x, like)
+            found.append((call(model, samples).cpu(), y))
     return torch.cat([logits for logits, _ in found]), torch.cat([y for _, y in found])
 
 
-def part_batches(part: AnyPart, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Give the samples of a part in their order."""
-    if batch_size < 1:
+def part_batches(part: AnyPart, batch_size: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
+    """Give the samples of a part in their order, so many together as suits them unless `batch_size` says."""
+    if batch_size is not None and batch_size < 1:
         raise SettingsError(f"batch_size must be at least 1; found {batch_size}")
     if not len(part):
         raise DataError("there are no samples to look at: the part is empty")
+    batch_size = suited_batch(first_sample(part)) if batch_size is None else batch_size
     if isinstance(part, Part):
         yield from zip(torch.split(part.x, batch_size), torch.split(part.y, batch_size), strict=True)
     else:

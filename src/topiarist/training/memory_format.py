@@ -1,4 +1,4 @@
-"""Convolutions on a CPU are half again as fast with the channels of a pixel side by side in memory."""
+"""Convolutions on a CPU are half again to twice as fast with the channels of a pixel side by side in memory."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +28,20 @@ def channels_last(models: Sequence[nn.Module], example_input: Tensor) -> Iterato
         yield
     finally:
         arrange(changed, torch.contiguous_format)
+
+
+def runs_channels_last(model: nn.Module, sample: Tensor) -> bool:
+    """Say whether a network has 2-d convolutions and reads a picture, given as a batch, with the channels last."""
+    convolutions = any(isinstance(module, nn.Conv2d) for module in model.modules())
+    return convolutions and sample.ndim == 4 and reads(model, with_channels_last(sample))
+
+
+def with_channels_last(x: Tensor) -> Tensor:
+    """Give pictures (n_samples, channels, height, width) with the channels last: then so is all that is made of them.
+
+    A copy, since `contiguous` leaves pictures of one channel as they are, which lie either way.
+    """
+    return torch.empty_like(x, memory_format=torch.channels_last).copy_(x)
 
 
 def overruns(module: nn.Conv2d) -> bool:
