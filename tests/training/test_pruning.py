@@ -18,10 +18,10 @@ from topiarist import models
 from topiarist.data import Data, Part
 from topiarist.errors import SettingsError
 from topiarist.models import card_of, mlp
+from topiarist.models.memory_format import channels_last
 from topiarist.randomness import generator
 from topiarist.storage import serialise
 from topiarist.training import History, Phase, Pruning, TrainConfig, train, train_phases
-from topiarist.training.memory_format import channels_last
 from topiarist.training.pruner import Pruner, prunable
 
 PAPER = Pruning(initial_sparsity=0.1)

@@ -2,8 +2,8 @@
 
 ONNX Runtime does it after Jacob et al., Quantization and training of neural networks for efficient
 integer-arithmetic-only inference (2018). Dense layers answer in float32, so that close classes stay apart;
-ONNX Runtime leaves preprocessing alone, which is in float64. A processor without VNNI adds two products in 16 bits, which
-the eighth bit would overflow: the file is to give the same answers everywhere.
+ONNX Runtime leaves preprocessing alone, which is in float64. A processor without VNNI adds two products in 16 bits,
+which the eighth bit would overflow: the file is to give the same answers everywhere.
 """
 
 from collections.abc import Iterator

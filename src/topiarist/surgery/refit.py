@@ -85,9 +85,10 @@ class Pair:
         self.batches = batches.some(enough_samples(self.whole, found.calls[path], found.samples))
 
     def __iter__(self) -> Iterator[tuple[Watched, Watched]]:
+        cut, whole = self.networks
         for args, kwargs in self.batches:  # the same batch for both, also where batches are shuffled
-            views = (watch(network, self.path, self.calls, args, kwargs) for network in self.networks)
-            yield from zip(*views, strict=True)
+            now = watch(cut, self.path, self.calls, args, kwargs)
+            yield from zip(now, now if cut is whole else watch(whole, self.path, self.calls, args, kwargs), strict=True)
 
 
 def enough_samples(module: nn.Module, seen: Seen, samples: int) -> int:

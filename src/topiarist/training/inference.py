@@ -9,9 +9,9 @@ from torch.utils.data import DataLoader
 from topiarist.data import AnyPart, Part
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
 from topiarist.models.evaluation import count_parameters, evaluating, numbers_of, placed
+from topiarist.models.memory_format import runs_channels_last, with_channels_last
 from topiarist.randomness import generator
 from topiarist.threads import torch_threads
-from topiarist.training.memory_format import runs_channels_last, with_channels_last
 
 BATCH_SIZE = 4096
 NUMBERS_OF_PICTURES, FEWEST_PICTURES = 2**16, 16  # in a batch: what more pictures become no longer fits in a cache

@@ -14,11 +14,11 @@ from torch import nn
 
 from topiarist.data import Data
 from topiarist.models.evaluation import numbers_of
+from topiarist.models.memory_format import channels_last
 from topiarist.threads import torch_threads, without_denormals
 from topiarist.training.config import TrainConfig
 from topiarist.training.engine import Memory
 from topiarist.training.inference import suited_threads
-from topiarist.training.memory_format import channels_last
 from topiarist.training.run import Run
 from topiarist.training.tasks import make_batches, stack_key
 from topiarist.training.train import examples_for, make_engine

@@ -14,6 +14,7 @@ from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.models import attach, card_for
 from topiarist.models.evaluation import numbers_of, placed
+from topiarist.models.memory_format import channels_last
 from topiarist.threads import torch_threads, without_denormals
 from topiarist.training.autograd_engine import AutogradEngine
 from topiarist.training.checkpoint import Checkpoint, Snapshot
@@ -22,7 +23,6 @@ from topiarist.training.engine import Engine
 from topiarist.training.history import History
 from topiarist.training.inference import first_sample, suited_threads
 from topiarist.training.loop import Loop, OnEpoch, Score
-from topiarist.training.memory_format import channels_last
 from topiarist.training.norms import settle_norms
 from topiarist.training.pruner import Pruner
 from topiarist.training.run import Run

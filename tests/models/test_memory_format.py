@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from topiarist.training.memory_format import channels_last
+from topiarist.models.memory_format import channels_last
 
 IN_A_PROCESS_OF_ITS_OWN = """
 import numpy

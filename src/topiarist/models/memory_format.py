@@ -16,11 +16,12 @@ def channels_last(models: Sequence[nn.Module], example_input: Tensor) -> Iterato
     """Keep the kernels of 2-d convolutions with the channels last inside the block; their values are the same.
 
     A network that cannot read what such convolutions give, as one that flattens by `view`, is left as it is, and so is
-    one whose gradients torch could not compute: see `overruns`.
+    one whose gradient torch could not compute: see `gradient_overruns`.
     """
-    convolutions = [module for model in models for module in model.modules() if isinstance(module, nn.Conv2d)]
-    safe = not any(map(overruns, convolutions))
-    changed = [module for module in convolutions if safe and module.weight.is_contiguous()]
+    safe = not any(map(gradient_overruns, models))
+    changed = [
+        module for model in models for module in convolutions_of(model) if safe and module.weight.is_contiguous()
+    ]
     try:
         arrange(changed, torch.channels_last)
         if changed and not all(reads(model, example_input) for model in models):
@@ -31,9 +32,9 @@ def channels_last(models: Sequence[nn.Module], example_input: Tensor) -> Iterato
 
 
 def runs_channels_last(model: nn.Module, sample: Tensor) -> bool:
-    """Say whether a network has 2-d convolutions and reads a picture, given as a batch, with the channels last."""
-    convolutions = any(isinstance(module, nn.Conv2d) for module in model.modules())
-    return convolutions and sample.ndim == 4 and reads(model, with_channels_last(sample))
+    """Say whether a network has 2-d convolutions and reads pictures, one being given, with the channels last."""
+    pictures = bool(convolutions_of(model)) and sample.ndim == 4
+    return pictures and reads(model, with_channels_last(torch.cat([sample] * 2)))
 
 
 def with_channels_last(x: Tensor) -> Tensor:
@@ -44,14 +45,23 @@ def with_channels_last(x: Tensor) -> Tensor:
     return torch.empty_like(x, memory_format=torch.channels_last).copy_(x)
 
 
-def overruns(module: nn.Conv2d) -> bool:
-    """Say whether the gradient of a convolution writes past its memory where the channels are last.
+def gradient_overruns(model: nn.Module) -> bool:
+    """Say whether the gradient of a convolution would write past its memory where the channels are last.
 
     It does where a 1 × 1 convolution has a stride and reads fewer channels than a block (oneDNN's issue 6035): it
     crashes, hangs, or gives a wrong gradient. A way around a block that was cut is such a convolution.
     """
-    strided = max(module.kernel_size) == 1 and max(module.stride) > 1
-    return strided and module.in_channels // module.groups < FEWEST_CHANNELS
+    return any(
+        max(module.kernel_size) == 1
+        and max(module.stride) > 1
+        and module.in_channels // module.groups < FEWEST_CHANNELS
+        for module in convolutions_of(model)
+    )
+
+
+def convolutions_of(model: nn.Module) -> list[nn.Conv2d]:
+    """Give the 2-d convolutions of a network."""
+    return [module for module in model.modules() if isinstance(module, nn.Conv2d)]
 
 
 def arrange(convolutions: Sequence[nn.Conv2d], memory_format: torch.memory_format) -> None:
