@@ -79,7 +79,9 @@ def is_stable(seconds: list[float]) -> bool:
 
 
 def in_turn(timers: Mapping[str, Callable[[], Latency]], *, rounds: int = ROUNDS) -> dict[str, Latency]:
-    """Time several things in turn, so that whatever else runs meets them all; give of each the median of its rounds."""
+    """Time several things in turn, so that whatever else runs meets them all; give of each its fastest round.
+
+    Other work on the machine can only make a round slower.
+    """
     found = [{name: timer() for name, timer in timers.items()} for _ in range(rounds)]
-    times = {name: sorted((each[name] for each in found), key=lambda timed: timed.median_ms) for name in timers}
-    return {name: ranked[len(ranked) // 2] for name, ranked in times.items()}
+    return {name: min((each[name] for each in found), key=lambda timed: timed.median_ms) for name in timers}

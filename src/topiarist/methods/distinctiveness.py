@@ -11,6 +11,7 @@ and makes up for the rest by a least-squares refit of the layers that read the u
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -130,11 +131,11 @@ class Distinctiveness(Settings):
 
     def _within(self, task: Task, looked: Looked) -> Proposal:
         """Allot widths within limits, then choose units."""
-        key = f"losses {self.spaces} {self.multiple_of}"
+        key = f"losses {self.spaces}"
         if key not in task.memory:
             shares = lost_shares(looked.model, looked.anatomy, looked.batches)
-            task.memory[key] = Losses(Costs(looked.model, looked.anatomy), shares, self.multiple_of)
-        losses: Losses = task.memory[key]
+            task.memory[key] = Losses(Costs(looked.model, looked.anatomy), shares)
+        losses = replace(task.memory[key], multiple_of=self.multiple_of)
         widths = losses.within(parameters=task.limits.get("parameters"), macs=task.limits.get("macs"))
         asked = " and ".join(f"{limit:,} {measure}" for measure, limit in task.limits.items())
         return self._choose(task, looked, widths, f"widths allotted within {asked}")

@@ -1,6 +1,6 @@
 """Goes down the sizes, from the largest to the smallest, as long as they are proven and the time allows."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -11,15 +11,17 @@ from topiarist.measurement.budget import Footprint
 from topiarist.randomness import child_seed
 from topiarist.rightsizing.clock import Clock
 from topiarist.rightsizing.deciding import Candidate, Judgement, Rung, baseline_answers, joint, judge, nearest
-from topiarist.rightsizing.effort import MethodName, WorkPlan
+from topiarist.rightsizing.effort import FEWEST_EPOCHS, LOOKING, MethodName, WorkPlan
 from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.making import MAKERS, Made, Target, finetune
 
 FINETUNING = "fine-tuning"
 FASTER = 0.95  # of the time of a size that the next, smaller one takes
+SHORTER = 0.25  # of it, where each network is trained by itself, for fewer epochs if need be
 LITTLE = 0.5  # of the loss that is allowed
 FALLEN_BEHIND = 2.5  # times the distance of the best, after which a method is asked no more in a fold
 ALIKE = 0.003  # a distance from the teacher that is next to none
+MOST_OF_THE_TIME = 0.6  # that is left, for training one size where each network is trained by itself
 
 
 @dataclass
@@ -35,6 +37,7 @@ class Descent:
     rungs: list[Rung] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=dict)
+    epoch_seconds: float = 0.0
 
     def go(self, *, margin: float, alpha: float) -> list[Judgement]:
         """Make and judge networks of one size after the other, until one is not good enough or the time is over.
@@ -63,7 +66,8 @@ class Descent:
 
         Those that won most come first, then the fastest; none where the time is over.
         """
-        left = self.clock.left - FASTER * self.spent[FINETUNING]
+        training = FASTER if self.plan.stacked else SHORTER
+        left = self.clock.left - training * self.spent[FINETUNING]
         known = [method for method in self.plan.methods if any(method in fold for fold in rung.folds)]
         chosen: list[MethodName] = []
         for method in sorted(known, key=lambda name: (-rung.winners.count(name), self.spent[name])):
@@ -91,6 +95,8 @@ class Descent:
                 share = (number + 0.8 * place / len(self.plan.methods)) / len(self.ratios)
                 self.clock.tell(0.2 + 0.7 * share, f"{ratio:.3g} × smaller: {method}")
                 asked = [fold for fold, known in enumerate(methods) if method in known]
+                if all(found) and not self._has_time_for(method, ratio):
+                    continue
                 with self._spending(method):
                     for fold, network in self._made(method, target, asked):
                         found[fold][method] = self._candidate(fold, network)
@@ -98,10 +104,33 @@ class Descent:
                 return None
             self.clock.tell(0.2 + 0.7 * (number + 0.8) / len(self.ratios), f"{ratio:.3g} × smaller: fine-tuning")
             with self._spending(FINETUNING):
-                winners, finalists = self._finalists(found)
+                winners, finalists = self._finalists(found, self._epochs(ratio))
         return Rung(target, found, winners, finalists)
 
-    def _finalists(self, found: Sequence[Mapping[MethodName, Candidate]]) -> tuple[list[MethodName], list[Candidate]]:
+    def _has_time_for(self, method: MethodName, ratio: float) -> bool:
+        """Say whether one more method can be asked at the first size, where how long it takes is not known yet."""
+        if self.plan.stacked or self.rungs or not self.spent:
+            return True
+        enough = max(self.spent.values()) <= (1 - MOST_OF_THE_TIME) * self.clock.left
+        if not enough:
+            self._note(f"{ratio:.3g} × smaller: the time left is not enough for {method}")
+        return enough
+
+    def _epochs(self, ratio: float) -> int:
+        """Give for how many epochs finalists are trained: as planned, or fewer where each trains by itself, slowly."""
+        planned = self.plan.finetuning_epochs
+        if self.plan.stacked or not self.epoch_seconds:
+            return planned
+        share = 1.0 if ratio == self.ratios[-1] else MOST_OF_THE_TIME
+        each = self.epoch_seconds * self.plan.made(self.plan.methods)
+        epochs = min(max(int(share * self.clock.left / each), FEWEST_EPOCHS), planned)
+        if epochs < planned:
+            self._note(f"{ratio:.3g} × smaller: the time left is enough for {epochs} epochs of fine-tuning")
+        return epochs
+
+    def _finalists(
+        self, found: Sequence[Mapping[MethodName, Candidate]], epochs: int
+    ) -> tuple[list[MethodName], list[Candidate]]:
         """Train the best network of each fold on, perhaps several times: all of them answer, and the best stays."""
         times = self.plan.trainings
         fitting = {name: each for name, each in found[-1].items() if self.fits(each.made.model)} or found[-1]
@@ -110,23 +139,29 @@ class Descent:
         made = [found[place][winners[place]].made for place in places]
         folds = [self.folds[place] for place in places]
         seeds = [child_seed(fold.seed, "finalist", number % times) % 2**32 for number, fold in enumerate(folds)]
-        tuned = finetune(made, folds, self.plan.finetuning_epochs, seeds)
+        tuned = finetune(made, folds, epochs, seeds)
         trained = [self._candidate(place, network) for place, network in zip(places, tuned, strict=True)]
         return winners, [joint(trained[first : first + times]) for first in range(0, len(trained), times)]
 
     def _made(self, method: MethodName, target: Target, asked: Sequence[int]) -> list[tuple[int, Made]]:
-        """Let a method make its networks of some folds, and fine-tune them together."""
+        """Let a method make its networks of some folds, each once, and fine-tune them together."""
         made: dict[int, Made] = {}
+        same: dict[Hashable, Made] = {}
         for fold in asked:
+            key = fold if method in LOOKING else self.folds[fold].lesson
             try:
-                made[fold] = MAKERS[method](self.folds[fold], target, self.plan.finetuning_epochs)
+                made[fold] = same[key] = same.get(key) or self._make(method, fold, target)
             except TopiaristError as error:
                 self._note(f"{method}, {target.ratio:.3g} × smaller: {error}")
         if not made:
             return []
-        folds = [self.folds[fold] for fold in made]
+        folds, begun = [self.folds[fold] for fold in made], self.clock.elapsed
         tuned = finetune(list(made.values()), folds, self.plan.first_epochs, [fold.seed for fold in folds])
+        self.epoch_seconds = (self.clock.elapsed - begun) / (self.plan.first_epochs * len(same))
         return list(zip(made, tuned, strict=True))
+
+    def _make(self, method: MethodName, fold: int, target: Target) -> Made:
+        return MAKERS[method](self.folds[fold], target, self.plan.finetuning_epochs)
 
     @contextmanager
     def _spending(self, what: str) -> Iterator[None]:

@@ -4,7 +4,7 @@ Where the data are few and the network is small, the plan is that of the level a
 not, the speed of one epoch, measured beforehand, makes it smaller, and the plan says so.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -20,7 +20,9 @@ ENOUGH = 0.5  # of the epochs of a level, below which something else is left out
 FIRST = 0.1  # of the epochs of fine-tuning that the networks of all methods get
 SMALLER = 0.6  # of the time of the baseline's epoch that an epoch of a smaller network takes
 TIMES = {"distinctiveness": 0.9, "genetic": 1.5, "factorisation": 1.0, "magnitude": 3.5, "surgeon": 3.0}
+LOOKING: tuple[MethodName, ...] = ("genetic", "surgeon")  # at validation samples; others at training samples alone
 FEWEST_EPOCHS = 2
+REACHED = 2  # sizes that networks of which each is trained by itself are likely to come to
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,20 +87,41 @@ class WorkPlan:
         return self.seeds * (self.folds + 1 if self.design == "refitted" else 1)
 
     @property
+    def stacked(self) -> bool:
+        """Whether networks are trained as one computation."""
+        return self.trainings > 1
+
+    @property
     def too_long(self) -> float:
         """How many times the share of the time a plan may seem to take; little is known beforehand of stacks."""
-        return TOO_LONG if self.trainings > 1 else 1.0
+        return TOO_LONG if self.stacked else 1.0
 
     @property
     def first_epochs(self) -> int:
         """For how many epochs the networks of all methods are fine-tuned."""
         return max(1, round(FIRST * self.finetuning_epochs))
 
+    @property
+    def reached(self) -> int:
+        """How many sizes there must be time for."""
+        return len(self.ratios) if self.stacked else min(len(self.ratios), REACHED)
+
+    def made(self, methods: Iterable[MethodName]) -> int:
+        """Give how many networks are made of a size where such methods have a say.
+
+        Where all folds train on the same samples, those that do not look at others make the same one in each.
+        """
+        return self.folds + 1 if self.design == "refitted" or not set(LOOKING).isdisjoint(methods) else 1
+
+    def seconds_of_cuts(self, cut_seconds: float) -> float:
+        """Give the time that cutting takes, a cut taking so long."""
+        return cut_seconds * self.reached * sum(self.made([method]) for method in self.methods)
+
     def seconds_of_candidates(self, epoch_seconds: float) -> float:
-        """Give the time that all candidates take, an epoch of the baseline taking so long."""
-        first = FIRST * sum(TIMES[method] for method in self.methods)
-        each = (first + self.trainings) * SMALLER * self.finetuning_epochs * epoch_seconds
-        return each * len(self.ratios) * (self.folds + 1)
+        """Give the time that training all candidates takes, an epoch of the baseline taking so long."""
+        first = FIRST * sum(TIMES[method] * self.made([method]) for method in self.methods)
+        last = self.trainings * self.made(self.methods)
+        return (first + last) * self.reached * SMALLER * self.finetuning_epochs * epoch_seconds
 
 
 def plan_work(
@@ -106,6 +129,7 @@ def plan_work(
     methods: Sequence[MethodName],
     *,
     epoch_seconds: float,
+    cut_seconds: float = 0.0,
     design: Design,
     folds: int,
     trained: bool,
@@ -114,8 +138,9 @@ def plan_work(
 ) -> WorkPlan:
     """Give the largest plan that keeps to the time of an effort, and say what it leaves out.
 
-    `folds` are as many as the samples allow; `trained` says that the baseline is there already, `can_hold_out` that
-    the validation part alone could be judged, `stacked` that networks are trained as one computation.
+    `epoch_seconds` is the time of an epoch of the baseline, `cut_seconds` that of a cut where it is no small part of
+    the work. `folds` are as many as the samples allow; `trained` says that the baseline is there already,
+    `can_hold_out` that the validation part alone could be judged, `stacked` that networks train as one computation.
     """
     full = WorkPlan(
         seconds=effort.seconds,
@@ -129,7 +154,7 @@ def plan_work(
         methods=tuple(methods),
     )
     plan = full if trained else with_baselines(full, epoch_seconds, can_hold_out)
-    return noted(full, with_candidates(plan, epoch_seconds), epoch_seconds)
+    return noted(full, with_candidates(plan, epoch_seconds, cut_seconds), epoch_seconds)
 
 
 def with_baselines(full: WorkPlan, epoch_seconds: float, can_hold_out: bool) -> WorkPlan:
@@ -152,13 +177,14 @@ def thinner(full: WorkPlan, can_hold_out: bool) -> Iterator[WorkPlan]:
         yield replace(full, seeds=1, folds=2, design="held out")
 
 
-def with_candidates(full: WorkPlan, epoch_seconds: float) -> WorkPlan:
+def with_candidates(full: WorkPlan, epoch_seconds: float, cut_seconds: float) -> WorkPlan:
     """Shorten fine-tuning, then leave out the slowest methods and the smallest sizes, until all can be made in time."""
     allowed = CANDIDATES_SHARE * full.seconds
-    if full.seconds_of_candidates(epoch_seconds) <= full.too_long * allowed:
+    if full.seconds_of_candidates(epoch_seconds) + full.seconds_of_cuts(cut_seconds) <= full.too_long * allowed:
         return full
     for plan in narrower(full):
-        epochs = int(plan.finetuning_epochs * allowed / plan.seconds_of_candidates(epoch_seconds))
+        training = allowed - plan.seconds_of_cuts(cut_seconds)
+        epochs = int(plan.finetuning_epochs * training / plan.seconds_of_candidates(epoch_seconds))
         if epochs >= ENOUGH * full.finetuning_epochs:
             break
     return replace(plan, finetuning_epochs=min(max(epochs, FEWEST_EPOCHS), full.finetuning_epochs))

@@ -49,6 +49,11 @@ class Fold:
         """The baseline as methods are given it."""
         return make_job(self.whole, self.data, None, seed=self.seed)
 
+    @property
+    def lesson(self) -> tuple[int, int]:
+        """What a network of this fold is made of and learns from; the same for folds that differ in what they judge."""
+        return id(self.whole), id(self.data.train)
+
     def judged(self, network: nn.Module) -> Answers:
         """Give 1 for each right and 0 for each wrong answer (n_samples,) to the samples that no decision saw."""
         return right_answers(network, self.data.test)

@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import nn
+from torch.nn.modules.conv import _ConvNd
 
 from topiarist.data import Data
 from topiarist.errors import ModelError
@@ -13,18 +15,22 @@ from topiarist.methods import Distinctiveness, Factorisation, FineTuning, Geneti
 from topiarist.methods.retraining import copied_with_edits
 from topiarist.methods.shaping import Shaping, cut_together
 from topiarist.models import attach, card_for
+from topiarist.models.stacked import stackable
 from topiarist.randomness import child_seed
 from topiarist.rightsizing.baseline import LEARNING_RATE, training_of
 from topiarist.rightsizing.effort import MethodName
 from topiarist.rightsizing.folds import Fold
 from topiarist.surgery import Plan, apply
+from topiarist.surgery.allotment import Losses
 from topiarist.surgery.costs import Costs, Measure
 from topiarist.tracing import anatomy
 from topiarist.training import Distillation, History, TrainConfig
 from topiarist.training.padded import train_padded
 
 SEARCHED = {"magnitude": 0.04, "surgeon": 0.1}  # of the epochs of fine-tuning that they train before it
-RATE = 0.02
+RATES = {True: 0.02, False: 0.005}  # of networks that are trained as one stack, or one by one
+BLOCKS = {"AVX512": 16}  # channels that a processor computes at once; 8 unless known
+ROOM = 1.5  # times the fewest that widths of a multiple come to, below which finer steps are taken
 STEPS, TRIES = 200, 5  # of a share of units
 DISTILLATION = Distillation(weight=0.9, temperature=3.0)
 
@@ -65,6 +71,30 @@ def proposed(method: Method) -> Make:
         return Made(model=network, reasons=proposal.reasons)
 
     return make
+
+
+def by_distinctiveness(fold: Fold, target: Target, epochs: int) -> Made:
+    """Remove units that others make up for; channels go in blocks, as far as the limits leave a choice."""
+    return proposed(Distinctiveness(multiple_of=multiple_for(fold, target)))(fold, target, epochs)
+
+
+def multiple_for(fold: Fold, target: Target) -> int:
+    """Give what widths should be a multiple of: 1 for perceptrons, for others a block or the half, a quarter … of it.
+
+    A convolution of 9 channels takes as long as one of 16.
+    """
+    if not any(isinstance(module, _ConvNd) for module in fold.whole.modules()):
+        return 1
+    costs = Costs(fold.whole, anatomy(fold.whole, fold.job.sample, partial=True))
+    multiple = BLOCKS.get(torch.backends.cpu.get_cpu_capability(), 8)
+    while multiple > 1 and not leaves_room(Losses(costs, {}, multiple), target):
+        multiple //= 2
+    return multiple
+
+
+def leaves_room(losses: Losses, target: Target) -> bool:
+    """Say whether the narrowest network is far enough below the limits."""
+    return all(ROOM * losses.fewest(measure) <= limit for measure, limit in target.limits.items())
 
 
 def factorised(fold: Fold, target: Target, epochs: int) -> Made:
@@ -126,7 +156,7 @@ MAKE_THIN = proposed(Factorisation())
 
 
 MAKERS: Mapping[MethodName, Make] = {
-    "distinctiveness": proposed(Distinctiveness()),
+    "distinctiveness": by_distinctiveness,
     "genetic": proposed(GeneticFront(population=40, generations=30)),
     "factorisation": factorised,
     "magnitude": by_magnitude,
@@ -135,19 +165,30 @@ MAKERS: Mapping[MethodName, Make] = {
 
 
 def finetune(made: Sequence[Made], folds: Sequence[Fold], epochs: int, seeds: Sequence[int]) -> list[Made]:
-    """Give networks that have learned from the answers of their fold's baselines, those of one shape together."""
-    networks = [copied_with_edits(each.model) for each in made]
-    configs = [finetuning(fold.data, epochs, seed) for fold, seed in zip(folds, seeds, strict=True)]
-    teachers = [fold.teacher for fold in folds]
-    histories = train_padded(networks, [fold.data for fold in folds], configs, teachers=teachers)
-    return [
-        replace(each, model=network, histories=(*each.histories, history))
-        for each, network, history in zip(made, networks, histories, strict=True)
+    """Give networks that have learned from the answers of their fold's baselines, those of one shape together.
+
+    What would be the same training in several folds is done once, in the last of them.
+    """
+    keys = [(id(each), fold.lesson, seed) for each, fold, seed in zip(made, folds, seeds, strict=True)]
+    last = {key: number for number, key in enumerate(keys)}
+    networks = [copied_with_edits(made[number].model) for number in last.values()]
+    places = [folds[number] for number in last.values()]
+    configs = [
+        finetuning(network, folds[number].data, epochs, seeds[number])
+        for network, number in zip(networks, last.values(), strict=True)
     ]
+    teachers = [fold.teacher for fold in places]
+    histories = train_padded(networks, [fold.data for fold in places], configs, teachers=teachers)
+    found = {
+        key: replace(made[number], model=network, histories=(*made[number].histories, history))
+        for (key, number), network, history in zip(last.items(), networks, histories, strict=True)
+    }
+    return [found[key] for key in keys]
 
 
-def finetuning(data: Data, epochs: int, seed: int) -> TrainConfig:
+def finetuning(network: nn.Module, data: Data, epochs: int, seed: int) -> TrainConfig:
     """Give how a smaller network is trained after the cut."""
     usual = training_of(data, epochs, child_seed(seed, "fine-tuning") % 2**32)
-    changes = {"early_stopping": None, "learning_rate": RATE, "distillation": DISTILLATION}
+    rate = RATES[stackable(network)]
+    changes = {"early_stopping": None, "learning_rate": rate, "distillation": DISTILLATION}
     return TrainConfig(**{**dict(usual), **changes})

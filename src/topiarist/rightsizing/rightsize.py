@@ -5,23 +5,26 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
 from topiarist.data import Data
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
 from topiarist.measurement.budget import Footprint, footprint
+from topiarist.measurement.cost import count_macs
 from topiarist.models import attach, card_for
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.models.stacked import stackable
 from topiarist.rightsizing.baseline import (
     Build,
+    Speed,
     Trained,
     builder,
     describe,
     is_trained,
-    seconds_of_epoch,
+    speed_of,
     train_baselines,
 )
 from topiarist.rightsizing.budgeting import limits_of, nearest_below, ratios_for
@@ -39,6 +42,8 @@ from topiarist.training.inference import first_sample
 
 MAX_DROP, ALPHA = 0.01, 0.05
 FEWEST_FOLDS = 2
+MANY_MACS = 5_000_000  # for a sample: with fewer, several threads are no faster than one
+ANSWERED = 2  # times that all samples of the validation and the test part are, in the end
 
 Model = nn.Module | Callable[[], nn.Module]
 
@@ -97,10 +102,11 @@ def rightsize(
     asked = [checked("methods", name, METHODS) for name in dict.fromkeys(methods)]
     if not asked:
         raise SettingsError(f"methods must name at least one of {', '.join(METHODS)}", setting="methods")
-    clock = Clock(level.seconds, on_progress or (lambda share, what: None))
+    clock = Clock(level.seconds, on_progress=on_progress or (lambda share, what: None))
+    threads = torch.get_num_threads()
     with torch_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of single trainings and cuts: the record says what matters
-        job = prepare(in_memory(data), model, trained=trained, seed=seed, clock=clock)
+        job = prepare(in_memory(data), model, trained=trained, seed=seed, clock=clock, threads=threads)
         folds = most_folds(job.data, job.design)
         if folds < FEWEST_FOLDS:
             raise FewSamplesError(
@@ -110,14 +116,17 @@ def rightsize(
         plan = plan_work(
             level,
             asked,
-            epoch_seconds=job.epoch_seconds,
+            epoch_seconds=job.speed.epoch,
+            cut_seconds=job.speed.cut,
             design=job.design,
             folds=folds,
             trained=job.trained,
             can_hold_out=most_folds(job.data, "held out") >= FEWEST_FOLDS,
             stacked=stackable(job.first),
         )
-        return carry_out(job, plan, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
+        clock.measuring = ANSWERED * job.speed.answers
+        with torch_threads(job.threads):
+            return carry_out(job, plan, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
 
 
 @dataclass(frozen=True)
@@ -129,17 +138,22 @@ class Prepared:
     first: nn.Module
     trained: bool
     design: Design
-    epoch_seconds: float
+    speed: Speed
+    threads: int
 
 
-def prepare(data: Data, model: Model | None, *, trained: bool | None, seed: int, clock: Clock) -> Prepared:
-    """Build the baseline, see whether it is trained, and measure how fast it learns."""
+def prepare(
+    data: Data, model: Model | None, *, trained: bool | None, seed: int, clock: Clock, threads: int = 1
+) -> Prepared:
+    """Build the baseline, see whether it is trained, and measure how fast it learns with so many threads at most."""
     clock.tell(0.0, "looking at the data")
     build = builder(model, data)
     first = build(seed)
     known = model is not None and (is_trained(first, data) if trained is None else trained)
     design: Design = "held out" if known or data.source is None else "refitted"
-    return Prepared(data, build, first, known, design, seconds_of_epoch(first, data))
+    busy = threads if count_macs(first, first_sample(data.train)) >= MANY_MACS else 1
+    with torch_threads(busy):
+        return Prepared(data, build, first, known, design, speed_of(first, data), busy)
 
 
 def carry_out(

@@ -43,6 +43,6 @@ def unjudged_baseline(
 def trained_baseline(job: Prepared, effort: EffortName, seed: int) -> nn.Module:
     """Train as long as the effort allows, and give the best of its seeds."""
     plan = plan_work(
-        EFFORTS[effort], (), epoch_seconds=job.epoch_seconds, design="held out", folds=0, trained=job.trained
+        EFFORTS[effort], (), epoch_seconds=job.speed.epoch, design="held out", folds=0, trained=job.trained
     )
     return train_baselines(job.build, [job.data], seeds=plan.seeds, epochs=plan.epochs, seed=seed)[0].best
