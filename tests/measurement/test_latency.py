@@ -1,11 +1,12 @@
 import time
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from topiarist.errors import ModelError, SettingsError
-from topiarist.measurement.latency import is_stable, time_sample
+from topiarist.measurement.latency import Latency, in_turn, is_stable, time_sample
 from topiarist.models import mlp
 
 
@@ -55,6 +56,12 @@ def test_stable_means_a_narrow_range_or_many_repeats() -> None:
     assert is_stable([1.0] * 25)
     assert not is_stable([1.0, 2.0, 3.0] * 9)
     assert is_stable([1.0, 1.01, 1.02] * 9)
+
+
+def test_what_is_timed_in_turn_counts_by_its_fastest_round() -> None:
+    rounds = {"one": iter([3.0, 1.0, 2.0]), "other": iter([4.0, 5.0, 4.5])}
+    timers = {name: partial(lambda times: Latency(next(times), 0.0), times) for name, times in rounds.items()}
+    assert {name: found.median_ms for name, found in in_turn(timers, rounds=3).items()} == {"one": 1.0, "other": 4.0}
 
 
 def test_settings_make_sense() -> None:

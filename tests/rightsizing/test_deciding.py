@@ -11,7 +11,7 @@ from topiarist.rightsizing.choosing import Choice, choose
 from topiarist.rightsizing.clock import Clock
 from topiarist.rightsizing.deciding import Candidate, Judgement, Rung, judge, nearest
 from topiarist.rightsizing.descending import Descent, promising
-from topiarist.rightsizing.effort import EFFORTS, plan_work
+from topiarist.rightsizing.effort import EFFORTS, full_plan
 from topiarist.rightsizing.making import Made, Target
 
 MARGIN, SAMPLES = 0.05, 400
@@ -33,7 +33,7 @@ def judged(*wrong: int, samples: int = SAMPLES) -> list[Judgement]:
 
 
 def chosen(found: list[Judgement], *, weights: int = 1000, baseline_fits: bool = True) -> Choice | None:
-    plan: Any = plan_work(EFFORTS["quick"], (), epoch_seconds=1.0, design="held out", folds=2, trained=True)
+    plan: Any = full_plan(EFFORTS["quick"], (), design="held out", folds=2, trained=True)
     size = Footprint(parameters=1000, file_kb=4.0, macs=1000, latency_ms=None)
 
     def fits(model: nn.Module) -> bool:

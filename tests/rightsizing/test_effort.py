@@ -6,16 +6,8 @@ from typing import Any
 
 import pytest
 
-from topiarist.rightsizing.effort import (
-    EFFORTS,
-    FEWEST_EPOCHS,
-    METHODS,
-    TOO_LONG,
-    Effort,
-    EffortName,
-    WorkPlan,
-    plan_work,
-)
+from topiarist.rightsizing.effort import EFFORTS, METHODS, TOO_LONG, Effort, EffortName, WorkPlan, full_plan
+from topiarist.rightsizing.planning import FEWEST_EPOCHS, Speed, plan_again, plan_work
 
 SPEEDS = [2.0**power for power in range(-16, 14)]
 every_effort = pytest.mark.parametrize("name", EFFORTS)
@@ -23,8 +15,10 @@ every_effort = pytest.mark.parametrize("name", EFFORTS)
 
 def planned(effort: Effort, epoch_seconds: float, **changes: Any) -> WorkPlan:
     settings: dict[str, Any] = {"design": "refitted", "folds": 100, "trained": False, **changes}
-    methods = settings.pop("methods", METHODS)
-    return plan_work(effort, methods, epoch_seconds=epoch_seconds, **settings)
+    methods, cut_seconds = settings.pop("methods", METHODS), settings.pop("cut_seconds", 0.0)
+    can_hold_out = settings.pop("can_hold_out", True)
+    full = full_plan(effort, methods, **settings)
+    return plan_work(full, Speed(epoch_seconds, cut_seconds), can_hold_out=can_hold_out)
 
 
 def estimate(plan: WorkPlan, epoch_seconds: float) -> float:
@@ -71,6 +65,36 @@ def test_the_slower_the_less_is_done(name: EffortName) -> None:
         assert slower.baselines <= faster.baselines
         assert set(slower.methods) <= set(faster.methods) and set(slower.ratios) <= set(faster.ratios)
     assert (plans[-1].design, plans[-1].seeds, plans[-1].epochs) == ("held out", 1, FEWEST_EPOCHS)
+
+
+def test_where_folds_train_alike_only_methods_that_look_at_validation_work_more_than_once() -> None:
+    plan = planned(EFFORTS["quick"], 1e-9, design="held out", folds=3)
+    assert [plan.made([method]) for method in ("distinctiveness", "factorisation", "magnitude")] == [1, 1, 1]
+    assert [plan.made([method]) for method in ("genetic", "surgeon")] == [4, 4]
+    assert plan.made(METHODS) == 4
+    assert planned(EFFORTS["quick"], 1e-9, folds=3).made(["distinctiveness"]) == 4
+
+
+@every_effort
+def test_a_baseline_that_was_faster_than_it_seemed_leaves_time_for_more(name: EffortName) -> None:
+    full = full_plan(EFFORTS[name], METHODS, design="refitted", folds=100, trained=False, stacked=False)
+    slow, fast = Speed(full.seconds / 30, 1.0), Speed(full.seconds / 3000, 0.01)
+    plan = plan_work(full, slow)
+    again = plan_again(full, plan, fast, 0.6 * full.seconds)
+    same = ("design", "folds", "seeds", "epochs", "trainings")
+    assert [getattr(again, name) for name in same] == [getattr(plan, name) for name in same]
+    assert again.finetuning_epochs > plan.finetuning_epochs and set(again.methods) >= set(plan.methods)
+    assert slow.at(fast.epoch).cut == pytest.approx(0.01)
+
+
+@every_effort
+def test_slow_cuts_keep_to_the_time(name: EffortName) -> None:
+    effort, speed = EFFORTS[name], {"design": "held out", "trained": True, "stacked": False}
+    for seconds in (0.001, 0.01, 0.1):
+        plan = planned(effort, seconds, cut_seconds=effort.seconds / 20, **speed)
+        lasts = plan.seconds_of_candidates(seconds) + plan.seconds_of_cuts(effort.seconds / 20)
+        assert plan.finetuning_epochs == FEWEST_EPOCHS or lasts <= effort.seconds
+        assert set(plan.methods) <= set(planned(effort, seconds, **speed).methods)
 
 
 @pytest.mark.parametrize("methods", [*permutations(METHODS, 3), METHODS, METHODS[::-1]])

@@ -17,7 +17,7 @@ from topiarist.measurement import Budget, measure
 from topiarist.models import card_of
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
-from topiarist.rightsizing import METHODS, FewSamplesError, Rightsizing, UnreachableError
+from topiarist.rightsizing import METHODS, FewSamplesError, Rightsizing, UnreachableError, baseline
 from topiarist.rightsizing.folds import right_answers
 from topiarist.training import TrainConfig, train
 
@@ -210,9 +210,7 @@ def test_a_loss_that_is_too_large_names_what_was_lost() -> None:
 
 
 def test_slow_networks_of_rare_classes_are_judged_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setattr(sys.modules["topiarist.rightsizing.rightsize"], "seconds_of_epoch", lambda model, data: 10.0)
+    monkeypatch.setattr(baseline, "seconds_of_epoch", lambda model, data: 10.0)
     x = array_generator(0, "rare").normal(size=(60, 4))
     found = shrunk(Data.from_arrays(x, [2] * 5 + [0, 1] * 27 + [0]))
     assert found.record["plan"]["design"] == "refitted"

@@ -179,3 +179,16 @@ def test_a_loader_that_shuffles_gives_both_networks_the_same_samples() -> None:
     cut = [remove_units(model, x[:2], space="0", units=[1, 2], calibration=data) for data in (x, shuffled)]
     for left, right in zip(cut[0].parameters(), cut[1].parameters(), strict=True):
         torch.testing.assert_close(left, right, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("form", list(FORMS)[:3])
+def test_some_samples_are_spread_over_all(form: str) -> None:
+    model, x = made()
+    some = torch.cat([(*args, *kwargs.values())[0] for args, kwargs in Batches(FORMS[form](x), model, 1).some(50)])
+    assert torch.equal(some, x[:: SAMPLES // 50])
+    assert len(Batches(x, model, 1).some(SAMPLES + 1).source) == SAMPLES
+
+
+def test_batches_of_a_users_own_are_all_read() -> None:
+    model, x = made()
+    assert sum(len(args[0]) for args, _ in Batches(FORMS["a list of batches"](x), model, 1).some(50)) == SAMPLES

@@ -12,7 +12,7 @@ from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.models import mlp
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import generator
-from topiarist.training.inference import first_sample, part_logits, predict_logits
+from topiarist.training.inference import BATCH_SIZE, first_sample, part_logits, predict_logits, suited_batch
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
 
 
@@ -26,6 +26,13 @@ def stream(part: Part, workers: int = 0) -> Stream:
     return Stream(TensorDataset(part.x, part.y), workers)
 
 
+class Viewing(nn.Module):
+    """Flattens by `view`, which cannot read what lies with the channels last."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.view(len(x), -1)
+
+
 @pytest.mark.parametrize("batch_size", [1, 10, 57, 1024])
 def test_batches_do_not_change_the_logits(batch_size: int) -> None:
     part, model = samples(), mlp([4, 8, 3], "tanh", True, 0.5).double()
@@ -36,6 +43,26 @@ def test_batches_do_not_change_the_logits(batch_size: int) -> None:
         torch.testing.assert_close(logits, expected)
         assert logits.dtype == torch.float64 and torch.equal(labels, part.y)
     torch.testing.assert_close(predict_logits(model, part.x, batch_size=batch_size), expected)
+
+
+def test_pictures_run_in_small_batches() -> None:
+    assert suited_batch(torch.zeros(1, 64)) == BATCH_SIZE
+    assert suited_batch(torch.zeros(1, 1, 28, 28)) == 83
+    assert suited_batch(torch.zeros(1, 3, 224, 224)) == 16
+    assert suited_batch(torch.zeros(1, 1, 2, 2)) == BATCH_SIZE
+
+
+@pytest.mark.parametrize("flatten", [nn.Flatten(), Viewing()])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_where_channels_lie_does_not_change_the_logits(flatten: nn.Module, channels: int) -> None:
+    model = nn.Sequential(nn.Conv2d(channels, 4, 3), nn.ReLU(), flatten, nn.Linear(4 * 6 * 6, 3)).double()
+    x = torch.randn(30, channels, 8, 8, dtype=torch.float64, generator=generator(0, "pictures"))
+    with torch.no_grad():
+        expected = model.eval()(x)
+    kernel = model.get_parameter("0.weight")
+    before = kernel.detach().clone()
+    torch.testing.assert_close(predict_logits(model, x, batch_size=7), expected)
+    assert torch.equal(kernel, before) and kernel.is_contiguous()
 
 
 def test_metrics_agree_with_scikit_learn() -> None:

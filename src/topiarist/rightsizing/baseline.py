@@ -16,6 +16,7 @@ from topiarist.models.copying import copied
 from topiarist.models.stacked import stackable
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.rightsizing.folds import Fold, right_answers
+from topiarist.rightsizing.planning import Speed
 from topiarist.training import History, TrainConfig, train_many
 from topiarist.training.inference import part_logits
 from topiarist.training.loop import OnEpoch
@@ -106,15 +107,6 @@ def training_of(data: Data, epochs: int, seed: int) -> TrainConfig:
         threads=threads if threads > 1 else None,
         seed=seed,
     )
-
-
-@dataclass(frozen=True)
-class Speed:
-    """How fast a network is: seconds of an epoch, of a cut, and of answering all samples once."""
-
-    epoch: float
-    cut: float
-    answers: float
 
 
 def speed_of(model: nn.Module, data: Data) -> Speed:

@@ -11,9 +11,10 @@ from topiarist.measurement.budget import Footprint
 from topiarist.randomness import child_seed
 from topiarist.rightsizing.clock import Clock
 from topiarist.rightsizing.deciding import Candidate, Judgement, Rung, baseline_answers, joint, judge, nearest
-from topiarist.rightsizing.effort import FEWEST_EPOCHS, LOOKING, MethodName, WorkPlan
+from topiarist.rightsizing.effort import LOOKING, MethodName, WorkPlan
 from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.making import MAKERS, Made, Target, finetune
+from topiarist.rightsizing.planning import FEWEST_EPOCHS
 
 FINETUNING = "fine-tuning"
 FASTER = 0.95  # of the time of a size that the next, smaller one takes

@@ -19,7 +19,6 @@ from topiarist.models.evaluation import numbers_of, placed
 from topiarist.models.stacked import stackable
 from topiarist.rightsizing.baseline import (
     Build,
-    Speed,
     Trained,
     builder,
     describe,
@@ -31,10 +30,11 @@ from topiarist.rightsizing.budgeting import limits_of, nearest_below, ratios_for
 from topiarist.rightsizing.choosing import Status, choose
 from topiarist.rightsizing.clock import Clock, OnProgress
 from topiarist.rightsizing.descending import Descent
-from topiarist.rightsizing.effort import EFFORTS, METHODS, Design, EffortName, MethodName, WorkPlan, plan_work
+from topiarist.rightsizing.effort import EFFORTS, METHODS, Design, EffortName, MethodName, WorkPlan, full_plan
 from topiarist.rightsizing.folds import FewSamplesError, Fold, folds_of, in_memory, most_folds
 from topiarist.rightsizing.known import Finished
 from topiarist.rightsizing.making import MAKERS, finetune
+from topiarist.rightsizing.planning import Speed, plan_again, plan_work
 from topiarist.rightsizing.record import make_record
 from topiarist.threads import torch_threads
 from topiarist.training import History
@@ -113,20 +113,11 @@ def rightsize(
                 "rightsizing deals the samples of each class, in whole groups if there are any, into 2 folds or more;"
                 " too few are there to judge by"
             )
-        plan = plan_work(
-            level,
-            asked,
-            epoch_seconds=job.speed.epoch,
-            cut_seconds=job.speed.cut,
-            design=job.design,
-            folds=folds,
-            trained=job.trained,
-            can_hold_out=most_folds(job.data, "held out") >= FEWEST_FOLDS,
-            stacked=stackable(job.first),
+        full = full_plan(
+            level, asked, design=job.design, folds=folds, trained=job.trained, stacked=stackable(job.first)
         )
-        clock.measuring = ANSWERED * job.speed.answers
         with torch_threads(job.threads):
-            return carry_out(job, plan, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
+            return carry_out(job, full, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
 
 
 @dataclass(frozen=True)
@@ -158,7 +149,7 @@ def prepare(
 
 def carry_out(
     job: Prepared,
-    plan: WorkPlan,
+    full: WorkPlan,
     budget: Budget,
     *,
     drop: float,
@@ -167,8 +158,13 @@ def carry_out(
     seed: int,
     clock: Clock,
 ) -> Rightsizing:
-    """Train the baselines, go down the sizes, choose, and write down how it came about."""
+    """Train the baselines, go down the sizes, choose, and write down how it came about; `full` is all that is asked."""
+    clock.measuring = ANSWERED * job.speed.answers
+    plan = plan_work(full, job.speed, can_hold_out=most_folds(job.data, "held out") >= FEWEST_FOLDS)
     folds, history = baselines(job, plan, seed, clock)
+    if history is not None and not plan.stacked:
+        speed = job.speed.at(clock.stages["baseline"] / (plan.baselines * len(history.epochs)))
+        plan = plan_again(full, plan, speed, clock.left)
     whole = folds[-1].whole
     sample = placed(first_sample(job.data.train), numbers_of(whole))
     timed = budget.latency_ms is not None

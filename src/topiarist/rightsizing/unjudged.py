@@ -10,8 +10,9 @@ from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.rightsizing.baseline import train_baselines
 from topiarist.rightsizing.clock import Clock
-from topiarist.rightsizing.effort import EFFORTS, EffortName, plan_work
+from topiarist.rightsizing.effort import EFFORTS, EffortName, full_plan
 from topiarist.rightsizing.folds import in_memory
+from topiarist.rightsizing.planning import plan_work
 from topiarist.rightsizing.rightsize import Model, Prepared, prepare
 from topiarist.threads import torch_threads
 from topiarist.training.inference import first_sample
@@ -42,7 +43,6 @@ def unjudged_baseline(
 
 def trained_baseline(job: Prepared, effort: EffortName, seed: int) -> nn.Module:
     """Train as long as the effort allows, and give the best of its seeds."""
-    plan = plan_work(
-        EFFORTS[effort], (), epoch_seconds=job.speed.epoch, design="held out", folds=0, trained=job.trained
-    )
+    full = full_plan(EFFORTS[effort], (), design="held out", folds=0, trained=job.trained)
+    plan = plan_work(full, job.speed)
     return train_baselines(job.build, [job.data], seeds=plan.seeds, epochs=plan.epochs, seed=seed)[0].best
