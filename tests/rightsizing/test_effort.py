@@ -88,6 +88,13 @@ def test_a_baseline_that_was_faster_than_it_seemed_leaves_time_for_more(name: Ef
 
 
 @every_effort
+def test_networks_trained_one_by_one_come_in_a_few_sizes(name: EffortName) -> None:
+    full = full_plan(EFFORTS[name], METHODS, design="refitted", folds=4, trained=False, stacked=False)
+    assert 3 <= len(full.ratios) <= 4 and set(full.ratios) <= set(EFFORTS[name].ratios)
+    assert full.ratios[0] == EFFORTS[name].ratios[0]
+
+
+@every_effort
 def test_slow_cuts_keep_to_the_time(name: EffortName) -> None:
     effort, speed = EFFORTS[name], {"design": "held out", "trained": True, "stacked": False}
     for seconds in (0.001, 0.01, 0.1):

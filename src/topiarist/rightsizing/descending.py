@@ -22,7 +22,7 @@ SHORTER = 0.25  # of it, where each network is trained by itself, for fewer epoc
 LITTLE = 0.5  # of the loss that is allowed
 FALLEN_BEHIND = 2.5  # times the distance of the best, after which a method is asked no more in a fold
 ALIKE = 0.003  # a distance from the teacher that is next to none
-MOST_OF_THE_TIME = 0.6  # that is left, for training one size where each network is trained by itself
+HALF_OF_THE_TIME = 0.5  # that is left, for training one size where each network is trained by itself
 
 
 @dataclass
@@ -112,7 +112,7 @@ class Descent:
         """Say whether one more method can be asked at the first size, where how long it takes is not known yet."""
         if self.plan.stacked or self.rungs or not self.spent:
             return True
-        enough = max(self.spent.values()) <= (1 - MOST_OF_THE_TIME) * self.clock.left
+        enough = max(self.spent.values()) <= (1 - HALF_OF_THE_TIME) * self.clock.left
         if not enough:
             self._note(f"{ratio:.3g} × smaller: the time left is not enough for {method}")
         return enough
@@ -122,7 +122,7 @@ class Descent:
         planned = self.plan.finetuning_epochs
         if self.plan.stacked or not self.epoch_seconds:
             return planned
-        share = 1.0 if ratio == self.ratios[-1] else MOST_OF_THE_TIME
+        share = 1.0 if ratio == self.ratios[-1] else HALF_OF_THE_TIME
         each = self.epoch_seconds * self.plan.made(self.plan.methods)
         epochs = min(max(int(share * self.clock.left / each), FEWEST_EPOCHS), planned)
         if epochs < planned:

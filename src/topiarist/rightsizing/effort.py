@@ -15,7 +15,7 @@ FIRST = 0.1  # of the epochs of fine-tuning that the networks of all methods get
 SMALLER = 0.6  # of the time of the baseline's epoch that an epoch of a smaller network takes
 TIMES = {"distinctiveness": 0.9, "genetic": 1.5, "factorisation": 1.0, "magnitude": 3.5, "surgeon": 3.0}
 LOOKING: tuple[MethodName, ...] = ("genetic", "surgeon")  # at validation samples; others at training samples alone
-REACHED = 2  # sizes that networks of which each is trained by itself are likely to come to
+REACHED, SIZES = 3, 4  # sizes that networks each trained by itself are likely to come to, and that there are at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,6 +133,13 @@ def full_plan(
         epochs=0 if trained else effort.epochs,
         finetuning_epochs=effort.finetuning_epochs,
         trainings=TRAININGS if stacked else 1,
-        ratios=effort.ratios,
+        ratios=effort.ratios if stacked else coarse(effort.ratios),
         methods=tuple(methods),
     )
+
+
+def coarse(ratios: tuple[int, ...]) -> tuple[int, ...]:
+    """Give every second, or fourth … of the sizes, so that they are few."""
+    while len(ratios) > SIZES:
+        ratios = ratios[::2]
+    return ratios
