@@ -1,5 +1,6 @@
 """Sizes are tested in a fixed order; the smallest that is proven and fits is chosen, and what is missing is said."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -104,6 +105,8 @@ def test_smaller_sizes_are_tried_as_long_as_nothing_speaks_against_it() -> None:
 
 def test_the_network_nearest_to_the_teacher_wins_the_first_of_equals() -> None:
     made = Made(model=nn.Identity(), reasons=())
-    fold = {name: Candidate(made, numpy.zeros(0), distance) for name, distance in (("genetic", 2.0), ("surgeon", 1.0))}
-    assert nearest(fold) == "surgeon"  # type: ignore[arg-type]
-    assert nearest({"magnitude": fold["surgeon"], "surgeon": fold["surgeon"]}) == "magnitude"
+    one = Candidate(made, numpy.zeros(0), 1.0)
+    assert nearest({"genetic": replace(one, distance=2.0), "surgeon": one}) == "surgeon"
+    assert nearest({"magnitude": one, "surgeon": one}) == "magnitude"
+    assert nearest({"factorisation": one, "magnitude": replace(one, distance=1.4)}) == "magnitude"
+    assert nearest({"factorisation": one, "magnitude": replace(one, distance=1.6)}) == "factorisation"
