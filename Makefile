@@ -47,7 +47,7 @@ bench: setup
 docs: setup
 	$(BIN)/mkdocs build --strict
 
-# Ten seeds of digits, about 10 minutes; with `IMAGES=folder`, a residual network on Fashion-MNIST instead.
+# Ten seeds of digits, about 10 minutes; with `IMAGES=folder`, a residual network on Fashion-MNIST instead, as long.
 bench-rightsize: setup
 	$(BIN)/python -m benchmarks.rightsize $(IMAGES)
 

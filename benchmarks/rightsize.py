@@ -17,7 +17,7 @@ from topiarist.rightsizing.delivery import MODEL_FILE, deliver
 from topiarist.training.inference import predict_logits
 
 SEEDS = 10
-IMAGES, WIDTH = 1500, 32
+IMAGES, WIDTH, MAX_DROP = 4000, 16, 0.02
 
 
 def digits() -> None:
@@ -81,7 +81,7 @@ def residual(folder: str) -> None:
     """Right-size a residual network, export it, load it again."""
     data = load_data(folder, samples=IMAGES)
     begun = time.perf_counter()
-    found = rightsize(data, Residual, effort="normal", methods=("distinctiveness",))
+    found = rightsize(data, Residual, effort="normal", max_drop=MAX_DROP)
     with tempfile.TemporaryDirectory() as place:
         record = deliver(found, place)
         again = load(Path(place) / MODEL_FILE, into=Residual())
