@@ -315,9 +315,9 @@ def test_edits_are_drawn_again_where_the_accuracy_falls_and_at_most_twice(lineag
 
 
 def test_these_evolutions_do_draw_again() -> None:
-    """Or the test above would say nothing."""
+    """Or the test above would say nothing; how often they do hangs on a processor's rounding."""
     counts = {len(draws) for name in RUNS for draws in cycles(lineage_of(evolution(name)))}
-    assert counts >= {1, 2} and max(counts) <= 3
+    assert 1 in counts and max(counts) in (2, 3)
 
 
 def test_no_edit_is_tried_twice_in_one_cycle(lineage: Lineage) -> None:
