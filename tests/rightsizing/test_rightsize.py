@@ -218,6 +218,17 @@ def test_slow_networks_of_rare_classes_are_judged_all_the_same(monkeypatch: pyte
     assert note.startswith("an epoch takes 10 s")
 
 
+def test_where_an_epoch_takes_too_long_some_samples_are_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(baseline, "seconds_of_epoch", lambda model, data: 10.0)
+    data = blobs(1200, apart=6.0)
+    found = shrunk(data, max_drop=0.05)
+    assert found.record["data"]["training"] == 500 and found.record["plan"]["design"] == "held out"
+    assert found.record["plan"]["notes"][0] == (
+        f"an epoch of all {len(data.train)} training samples takes 10 s: 500 are trained on"
+    )
+    assert len(found.data.validation) == len(data.validation) and len(found.data.test) == len(data.test)
+
+
 def test_too_few_samples_to_judge_by_are_refused_in_one_line() -> None:
     x = array_generator(0, "few").normal(size=(40, 4))
     with pytest.warns(TopiaristWarning, match="class '2' has 1 sample"):

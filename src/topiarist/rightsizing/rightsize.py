@@ -2,13 +2,13 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import nn
 
-from topiarist.data import Data
+from topiarist.data import Data, Part
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
 from topiarist.measurement.budget import Footprint, footprint
@@ -17,6 +17,7 @@ from topiarist.models import attach, card_for
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.models.stacked import stackable
+from topiarist.randomness import generator
 from topiarist.rightsizing.baseline import (
     Build,
     Trained,
@@ -31,7 +32,7 @@ from topiarist.rightsizing.choosing import Status, choose
 from topiarist.rightsizing.clock import Clock, OnProgress
 from topiarist.rightsizing.descending import Descent
 from topiarist.rightsizing.effort import EFFORTS, METHODS, Design, EffortName, MethodName, WorkPlan, full_plan
-from topiarist.rightsizing.folds import FewSamplesError, Fold, folds_of, in_memory, most_folds
+from topiarist.rightsizing.folds import FewSamplesError, Fold, folds_of, in_memory, most_folds, some
 from topiarist.rightsizing.known import Finished
 from topiarist.rightsizing.making import MAKERS, finetune
 from topiarist.rightsizing.planning import Speed, plan_again, plan_work
@@ -42,6 +43,7 @@ from topiarist.training.inference import first_sample
 
 MAX_DROP, ALPHA = 0.01, 0.05
 FEWEST_FOLDS = 2
+EPOCH_SHARE, FEWEST_SAMPLES = 1 / 20, 500  # of the time that an epoch may take, with so many samples at least
 MANY_MACS = 5_000_000  # for a sample: with fewer, several threads are no faster than one
 ANSWERED = 2  # times that all samples of the validation and the test part are, in the end
 
@@ -107,6 +109,7 @@ def rightsize(
     with torch_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of single trainings and cuts: the record says what matters
         job = prepare(in_memory(data), model, trained=trained, seed=seed, clock=clock, threads=threads)
+        job = in_time(job, level.seconds, seed)
         folds = most_folds(job.data, job.design)
         if folds < FEWEST_FOLDS:
             raise FewSamplesError(
@@ -131,6 +134,7 @@ class Prepared:
     design: Design
     speed: Speed
     threads: int
+    notes: tuple[str, ...] = ()
 
 
 def prepare(
@@ -147,6 +151,25 @@ def prepare(
         return Prepared(data, build, first, known, design, speed_of(first, data), busy)
 
 
+def in_time(job: Prepared, seconds: float, seed: int) -> Prepared:
+    """Train on some of the samples where an epoch of all would take too much of the time, and say so."""
+    samples = len(job.data.train)
+    count = max(int(samples * EPOCH_SHARE * seconds / job.speed.epoch), FEWEST_SAMPLES)
+    if count >= samples or most_folds(job.data, "held out") < FEWEST_FOLDS:
+        return job
+    assert isinstance(job.data.train, Part)
+    drawn = torch.randperm(samples, generator=generator(seed, "samples in time"))[:count].sort().values
+    return replace(
+        job,
+        data=replace(job.data, train=some(job.data.train, drawn), source=None, split=None),
+        design="held out",
+        speed=replace(job.speed, epoch=job.speed.epoch * count / samples),
+        notes=(
+            f"an epoch of all {samples:,} training samples takes {job.speed.epoch:.2g} s: {count:,} are trained on",
+        ),
+    )
+
+
 def carry_out(
     job: Prepared,
     full: WorkPlan,
@@ -160,6 +183,7 @@ def carry_out(
 ) -> Rightsizing:
     """Train the baselines, go down the sizes, choose, and write down how it came about; `full` is all that is asked."""
     clock.measuring = ANSWERED * job.speed.answers
+    full = replace(full, notes=job.notes)
     plan = plan_work(full, job.speed, can_hold_out=most_folds(job.data, "held out") >= FEWEST_FOLDS)
     folds, history = baselines(job, plan, seed, clock)
     if history is not None and not plan.stacked:
