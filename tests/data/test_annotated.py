@@ -47,7 +47,7 @@ def test_files_labels_and_groups_are_found(folder: Path, base: str, name: str) -
     assert source.labels.tolist() == ["park", "tram"]
     assert source.groups is not None
     assert source.groups.tolist() == [1, 2]
-    assert source.scaling == "minmax"
+    assert source.scaling == "pixels"
 
 
 def test_columns_asked_for(folder: Path) -> None:

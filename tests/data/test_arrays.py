@@ -42,7 +42,7 @@ def test_pictures_get_their_channels_in_front(tmp_path: Path) -> None:
     grey = numpy.arange(4 * 5 * 6, dtype=numpy.uint8).reshape(4, 5, 6)
     source = read_arrays(write(tmp_path, x=grey, y=Y), labelled=True)
     assert source.features.shape == (4, 1, 5, 6)
-    assert source.scaling == "minmax"
+    assert source.scaling == "pixels"
     assert source.notes == ("samples of bytes (5, 6) taken as pictures of one channel",)
     colour = numpy.random.default_rng(0).normal(size=(4, 5, 6, 3))
     moved = read_arrays(write(tmp_path, x=colour, y=Y), labelled=True)

@@ -9,7 +9,7 @@ def test_digits_are_flat_arrays() -> None:
     source = read_bundled("digits")
     assert isinstance(source.features, numpy.ndarray)
     assert source.features.shape == (1797, 64)
-    assert source.scaling == "minmax"
+    assert source.scaling == "pixels"
     assert source.classes == tuple("0123456789")
 
 

@@ -68,7 +68,7 @@ def test_ten_in_the_order_of_the_batches(tmp_path: Path, packed: bool) -> None:
     assert source.parts is not None
     assert source.parts.tolist() == ["train"] * 6 + ["test"] * 2
     assert source.classes == ("cat", "dog")
-    assert source.scaling == "minmax"
+    assert source.scaling == "pixels"
 
 
 def test_hundred_has_fine_labels(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_folder(tmp_path: Path, ending: str, dash: str) -> None:
     for part in ("train", "test"):
         numpy.testing.assert_array_equal(source.features[source.parts == part, 0], IMAGES)
         assert source.labels[source.parts == part].tolist() == [0, 1, 0, 1]
-    assert source.scaling == "minmax"
+    assert source.scaling == "pixels"
 
 
 def test_one_file_and_its_labels(tmp_path: Path) -> None:

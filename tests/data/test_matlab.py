@@ -26,7 +26,7 @@ def test_one_file(tmp_path: Path) -> None:
     assert source.labels is not None
     assert source.labels.tolist() == [1, 0, 2, 0]
     assert source.parts is None
-    assert source.scaling == "minmax"
+    assert source.scaling == "pixels"
 
 
 def test_folder(tmp_path: Path) -> None:

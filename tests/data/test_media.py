@@ -13,7 +13,7 @@ def test_kinds(tmp_path: Path) -> None:
     Image.new("L", (3, 2)).save(tmp_path / "a.PNG")
     soundfile.write(tmp_path / "a.wav", numpy.zeros(4), 8000)
     picture = read_media(tmp_path, [tmp_path / "a.PNG"])
-    assert (picture.features.shape, picture.scaling) == ((1, 1, 2, 3), "minmax")
+    assert (picture.features.shape, picture.scaling) == ((1, 1, 2, 3), "pixels")
     sound = read_media(tmp_path, [tmp_path / "a.wav"])
     assert (sound.features.shape, sound.scaling) == ((1, 1, 4), "none")
     with pytest.raises(DataError, match="mixes 1 pictures with 1 sounds"):

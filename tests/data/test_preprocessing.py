@@ -13,7 +13,7 @@ from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
 from topiarist.data.source import Features, Scaling
 from topiarist.errors import DataError
 
-SCALINGS: tuple[Scaling, ...] = ("none", "zscore", "minmax", "unit")
+SCALINGS: tuple[Scaling, ...] = ("none", "zscore", "minmax", "unit", "pixels")
 NUMBERS = arrays.arrays(numpy.float64, (12, 3), elements=strategies.floats(-1000, 1000, width=32))
 TRAINING = numpy.arange(8)
 
@@ -52,11 +52,20 @@ def test_unit_is_that_of_scikit_learn(x: NDArray[numpy.float64]) -> None:
     numpy.testing.assert_allclose(fit(x, scaling="unit")(x).numpy(), normalize(x), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("scaling", ["zscore", "minmax"])
+def test_flat_pixels_have_one_mean_and_one_deviation() -> None:
+    x = numpy.random.default_rng(0).integers(0, 17, (12, 6)).astype(float)
+    x[:, 3] = 0
+    x[0, 3] = 1  # a pixel that is rarely lit
+    scaler = StandardScaler().fit(x[TRAINING].reshape(-1, 1))
+    expected = scaler.transform(x.reshape(-1, 1)).reshape(x.shape)
+    numpy.testing.assert_allclose(fit(x, scaling="pixels")(x).numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("scaling", ["zscore", "pixels", "minmax"])
 def test_pictures_are_scaled_by_channel(scaling: Scaling) -> None:
     x = numpy.random.default_rng(0).integers(0, 256, (12, 3, 4, 5)).astype(numpy.uint8)
     found = fit(x, scaling=scaling)(x).numpy()
-    scaler = StandardScaler() if scaling == "zscore" else MinMaxScaler()
+    scaler = MinMaxScaler() if scaling == "minmax" else StandardScaler()
     by_channel = numpy.moveaxis(x, 1, -1).reshape(-1, 3).astype(float)
     scaler.fit(numpy.moveaxis(x[TRAINING], 1, -1).reshape(-1, 3).astype(float))
     expected = numpy.moveaxis(scaler.transform(by_channel).reshape(12, 4, 5, 3), -1, 1)

@@ -17,7 +17,7 @@ from topiarist.data.projection import Block, fit_projection, principal_axes, pro
 from topiarist.data.source import Features, Scaling
 from topiarist.errors import DataError
 
-SCALINGS: tuple[Scaling, ...] = ("none", "zscore", "minmax", "unit")
+SCALINGS: tuple[Scaling, ...] = ("none", "zscore", "minmax", "unit", "pixels")
 TRAINING = numpy.arange(40)
 
 

@@ -27,7 +27,7 @@ Workers = Annotated[
 Cluster = Annotated[
     str | None, typer.Option("--cluster", metavar="ADDRESS", help="A running Dask scheduler: tcp://host:8786.")
 ]
-Scaling = Literal["none", "zscore", "minmax", "unit"]
+Scaling = Literal["none", "zscore", "minmax", "unit", "pixels"]
 
 
 def parse_shape(text: str | None) -> tuple[int, ...] | None:

@@ -50,7 +50,7 @@ def read_arrays(path: Path, *, labelled: bool) -> Source:
         finer=None if finer is None else as_labels(str(path), finer, training=False),
         originals=gather_originals(path, arrays, suffixes, counts),
         parts=numpy.repeat(parts, counts) if len(suffixes) > 1 else None,
-        scaling="minmax" if features.dtype == numpy.uint8 else "zscore",
+        scaling="pixels" if features.dtype == numpy.uint8 else "zscore",
         notes=notes,
     )
 

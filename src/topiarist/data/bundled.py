@@ -16,7 +16,7 @@ def read_bundled(name: str) -> Source:
     if name == "digits":
         images, labels = datasets.load_digits(return_X_y=True)
         classes = tuple(str(digit) for digit in range(10))
-        return Source(name=name, features=images, labels=labels, classes=classes, scaling="minmax")
+        return Source(name=name, features=images, labels=labels, classes=classes, scaling="pixels")
     bunch = getattr(datasets, TABLES[name])(as_frame=True)
     classes = tuple(str(label) for label in bunch.target_names)
     labels = numpy.asarray(classes)[bunch.target]

@@ -125,7 +125,7 @@ def assemble(path: Path, contents: dict[str, bytes], *, labelled: bool) -> Sourc
         labels=labels,
         classes=classes,
         parts=parts if len(numpy.unique(parts)) > 1 else None,
-        scaling="minmax",
+        scaling="pixels",
     )
 
 

@@ -23,6 +23,6 @@ def join_pairs(folder: Path, pairs: dict[str, Pair], *, notes: tuple[str, ...] =
         features=numpy.concatenate([images for images, _ in pairs.values()]),
         labels=numpy.concatenate(known) if len(known) == len(pairs) else None,
         parts=numpy.repeat(list(pairs), [len(images) for images, _ in pairs.values()]) if len(pairs) > 1 else None,
-        scaling="minmax",
+        scaling="pixels",
         notes=notes,
     )

@@ -32,7 +32,7 @@ def read_matlab_folder(folder: Path, *, labelled: bool) -> Source:
 def read_matlab(path: Path, *, labelled: bool) -> Source:
     """Read one file."""
     images, labels = read_pair(path, labelled=labelled)
-    return Source(name=path.resolve().name, features=images, labels=labels, scaling="minmax")
+    return Source(name=path.resolve().name, features=images, labels=labels, scaling="pixels")
 
 
 def read_pair(path: Path, *, labelled: bool) -> Pair:

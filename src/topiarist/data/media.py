@@ -36,6 +36,6 @@ def read_media(place: Path, paths: Sequence[Path]) -> Media:
         raise DataError(f"{place} mixes {pictures} pictures with {len(paths) - pictures} sounds; give one kind")
     if pictures:
         images, notes = read_images(paths)
-        return Media(features=images, scaling="minmax", notes=notes)
+        return Media(features=images, scaling="pixels", notes=notes)
     waves, notes = read_sounds(paths)
     return Media(features=waves, scaling="none", notes=notes)

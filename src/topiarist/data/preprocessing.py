@@ -20,6 +20,8 @@ from topiarist.data.projection import Block, Sizes, fit_projection, project
 from topiarist.data.source import Features, Scaling
 from topiarist.errors import DataError
 
+MOMENTS = (numpy.mean, numpy.std)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
@@ -27,7 +29,9 @@ class Preprocessing:
 
     `columns` is empty for arrays. `projection`, where there is one, comes between filling and scaling and makes fewer
     inputs of the columns. `shift` and `scale` (x − shift) · scale have one entry per feature, or per channel where a
-    sample has more than one axis; scaling `unit` divides each sample by its norm instead.
+    sample has more than one axis; scaling `unit` divides each sample by its norm instead. `zscore` and `pixels` centre
+    and scale to a standard deviation of 1, but `pixels` takes a flat sample as the pixels of one channel, with one
+    mean and one deviation: a pixel that is rarely lit would otherwise become a huge number.
     """
 
     scaling: Scaling
@@ -139,10 +143,12 @@ def seen_as(found: tuple[int, ...], wanted: tuple[int, ...] | None) -> tuple[int
 
 
 def affine(training: NDArray[Any], scaling: Scaling) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Give shift and scale per feature (or channel): zero for what is constant in training."""
+    """Return shift and scale per feature (or channel): zero for what is constant in training."""
     axes = (0, *range(2, training.ndim))
-    if scaling == "zscore":
-        shift, spread = training.mean(axis=axes, dtype=float), training.std(axis=axes, dtype=float)
+    if scaling == "pixels" and training.ndim == 2:
+        shift, spread = (numpy.full(training.shape[1], statistic(training, dtype=float)) for statistic in MOMENTS)
+    elif scaling in ("zscore", "pixels"):
+        shift, spread = (statistic(training, axis=axes, dtype=float) for statistic in MOMENTS)
     elif scaling == "minmax":
         shift = training.min(axis=axes).astype(float)
         spread = training.max(axis=axes).astype(float) - shift

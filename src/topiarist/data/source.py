@@ -7,7 +7,7 @@ import numpy
 import pandas
 from numpy.typing import NDArray
 
-Scaling = Literal["none", "zscore", "minmax", "unit"]
+Scaling = Literal["none", "zscore", "minmax", "unit", "pixels"]
 Features = pandas.DataFrame | NDArray[Any]
 Rows = NDArray[numpy.intp]
 

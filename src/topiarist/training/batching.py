@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Protocol
 
 import torch
@@ -42,8 +42,8 @@ class Batch:
 class Batches(Protocol):
     """Gives the batches of an epoch, in an order that follows from the seed and the epoch's number alone."""
 
-    def epoch(self, number: int) -> Iterator[Batch]:
-        """Give the batches of epoch 1, 2, …."""
+    def epoch(self, number: int, first: int = 0, last: int | None = None) -> Iterator[Batch]:
+        """Yield the batches of epoch 1, 2, …: all of them, or those from `first` to before `last`."""
         ...
 
     def steps(self, member: int) -> int:
@@ -82,20 +82,22 @@ class MemoryBatches:
         self.batch_size, self.smallest = min(batch_size, max(len(part) for part in parts)), smallest
         self.rows = self._plan()
 
-    def epoch(self, number: int) -> Iterator[Batch]:
+    def epoch(self, number: int, first: int = 0, last: int | None = None) -> Iterator[Batch]:
         """Gather many batches at a time, as far as they take little memory."""
         orders = self._orders(number)
         batch_bytes = self.x[0].nbytes * self.batch_size * len(self.members)
         together = max(1, GATHERED_BYTES // max(batch_bytes, 1))
-        for first in range(0, len(self.rows), together):
-            chunk = orders[:, first * self.batch_size : (first + together) * self.batch_size]
+        end = len(self.rows) if last is None else min(last, len(self.rows))
+        for begin in range(first, end, together):
+            stop = min(begin + together, end)
+            chunk = orders[:, begin * self.batch_size : stop * self.batch_size]
             rows = chunk.flatten().to(self.x.device)
             x = self.x.index_select(0, rows).view(*chunk.shape, *self.x.shape[1:])
             y = self.y.index_select(0, rows).view(chunk.shape)
             answers = self._answers_to(chunk)
             pieces = [torch.split(each, self.batch_size, dim=1) for each in (x, y)]
             known = [None] * len(pieces[0]) if answers is None else torch.split(answers, self.batch_size, dim=1)
-            for samples, labels, given, counts in zip(*pieces, known, self.rows[first : first + together], strict=True):
+            for samples, labels, given, counts in zip(*pieces, known, self.rows[begin:stop], strict=True):
                 yield Batch(samples, labels, counts, given).first(max(counts))
 
     def _answers_to(self, rows: Tensor) -> Tensor | None:
@@ -142,7 +144,7 @@ class StreamBatches:
         self.stream, self.seed, self.classes, self.batch_size, self.like = stream, seed, classes, batch_size, like
         self.drops_last = len(stream) % batch_size in range(1, smallest)
 
-    def epoch(self, number: int) -> Iterator[Batch]:
+    def epoch(self, number: int, first: int = 0, last: int | None = None) -> Iterator[Batch]:
         """Read the dataset once."""
         loader: DataLoader[tuple[Tensor, Tensor]] = DataLoader(
             self.stream.dataset,
@@ -152,7 +154,7 @@ class StreamBatches:
             num_workers=self.stream.workers,
             generator=generator(self.seed, "order", number),
         )
-        for x, y in loader:
+        for x, y in islice(loader, first, last):
             check_labels(y, self.classes)
             yield Batch(placed(x, self.like).unsqueeze(0), y.to(self.like.device).unsqueeze(0), (len(x),))
 

@@ -7,7 +7,6 @@ stretches are whole epochs, the noise are the same. Between two of them its stru
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 from torch import nn
@@ -51,7 +50,7 @@ def train_stretch(
             run.steps = epoch * run.steps_per_epoch
             rates = run.rates()[first:last]
             with engine.epoch(epoch + 1 if first == 0 else -(run.steps + first)):
-                some = islice(batches.epoch(epoch + 1), first, last)
+                some = batches.epoch(epoch + 1, first, last)
                 sums += [engine.step(batch, [rate]) for batch, rate in zip(some, rates, strict=True)]
         engine.write_back()
         for module, mode in modes.items():

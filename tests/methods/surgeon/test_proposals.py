@@ -8,7 +8,7 @@ from torch import nn
 
 from tests.methods.surgeon.evolutions import digits, network, part_of, theatre_for
 from topiarist import TrainConfig, train
-from topiarist.methods.surgeon.proposals import KINDS, Kind, Proposals
+from topiarist.methods.surgeon.proposals import GROWING, KINDS, Kind, Proposals
 from topiarist.methods.surgeon.theatre import Candidate
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import Plan, apply, recommend, widen
@@ -18,11 +18,11 @@ SAMPLES = part_of(digits(), "train")
 
 
 def proposals(
-    model: nn.Module, *, kinds: tuple[Kind, ...] = KINDS, stuck: bool = False, tolerance: float = 0.0005
+    model: nn.Module, *, stuck: bool = False, tolerance: float = 0.0005, needed_whole: tuple[str, ...] = ()
 ) -> Proposals:
     theatre, _ = theatre_for(model, digits(), TrainConfig(epochs=10))
     advice = recommend(model, SAMPLES.x[:2], calibration=SAMPLES.x, labels=SAMPLES.y)
-    return Proposals(theatre, theatre.begin(), advice, 1, kinds, tolerance=tolerance, stuck=stuck)
+    return Proposals(theatre, theatre.begin(), advice, 1, tolerance, stuck, needed_whole)
 
 
 def only(found: Proposals, kind: Kind) -> Candidate:
@@ -42,39 +42,15 @@ def trained(model: Any, epochs: int = 15) -> Any:
     return model
 
 
-def test_a_full_space_gets_four_times_the_units_of_its_effective_rank() -> None:
-    found = proposals(network(4))
-    rank = found.advice.activations("hidden0").effective_rank
-    assert rank / 4 >= 0.6
-    (edit,) = only(found, "grow").edits
-    assert isinstance(edit, GrowSpace)
-    assert (edit.space, edit.by) == ("hidden0", round(4 * rank) - 4)
-
-
-def test_growth_replaces_the_dead_units_of_all_spaces() -> None:
-    found = proposals(with_dead_units(8, 4, dead=4))
-    *grown, removed = only(found, "grow").edits
-    assert isinstance(removed, RemoveUnits) and set(removed.units["hidden0"]) >= {0, 1, 2, 3}
-    model = apply(Plan((*grown, removed)), found.branch.model, SAMPLES.x[:2])
-    after = recommend(model, SAMPLES.x[:2], calibration=SAMPLES.x, labels=SAMPLES.y)
-    assert not after.health("hidden0").dead
-
-
-def test_a_space_with_room_does_not_grow() -> None:
-    wide = proposals(widen(network(4), SAMPLES.x[:2], space="hidden0", by=28, generator=torch.Generator()))
-    assert not list(wide.of("grow")) and not list(wide.of("widen"))
-
-
-def test_dead_units_alone_are_renewed_where_growth_is_not_asked_for() -> None:
+def test_many_dead_units_are_renewed() -> None:
     model = with_dead_units(8, dead=4)
-    assert not list(proposals(model).of("renew"))
-    *grown, removed = only(proposals(model, kinds=("renew",)), "renew").edits
+    *grown, removed = only(proposals(model), "renew").edits
     assert sum(edit.by for edit in grown if isinstance(edit, GrowSpace)) == 4
     assert removed == RemoveUnits(units={"hidden0": (0, 1, 2, 3)})
 
 
 def test_one_dead_unit_of_eight_is_let_be() -> None:
-    assert not list(proposals(with_dead_units(8, dead=1), kinds=("renew",)).of("renew"))
+    assert not list(proposals(with_dead_units(8, dead=1)).of("renew"))
 
 
 def roomy(*more: int) -> Any:
@@ -96,6 +72,10 @@ def test_copies_are_not_needed() -> None:
     assert float((got - wanted).square().mean() / wanted.var()) < 0.005
 
 
+def test_what_won_by_its_width_keeps_it() -> None:
+    assert not list(proposals(roomy(), needed_whole=("hidden0",)).of("remove"))
+
+
 def removed(model: nn.Module, tolerance: float) -> int:
     edits = [edit for candidate in proposals(model, tolerance=tolerance).of("remove") for edit in candidate.edits]
     return sum(len(units) for edit in edits if isinstance(edit, RemoveUnits) for units in edit.units.values())
@@ -112,7 +92,6 @@ def test_the_only_hidden_layer_is_never_folded() -> None:
 
 def test_a_layer_whose_activation_does_nothing_is_folded() -> None:
     found = proposals(linear_in_the_middle())
-    assert not found.full()
     (edit,) = only(found, "fold").edits
     assert edit == FoldLayer(layer="hidden1", linearise=True, refit=True)
 
@@ -128,11 +107,10 @@ def linear_in_the_middle() -> Any:
     return model
 
 
-def test_layers_are_added_only_where_nothing_is_full_and_nothing_else_helped() -> None:
+def test_layers_are_added_only_where_nothing_else_helped() -> None:
     (edit,) = only(proposals(roomy(), stuck=True), "deepen").edits
     assert edit == DeepenNetwork(after="hidden0")
     assert not list(proposals(roomy(), stuck=False).of("deepen"))
-    assert not list(proposals(network(4), stuck=True).of("deepen"))
 
 
 def test_a_layer_of_low_rank_is_factorised() -> None:
@@ -144,6 +122,6 @@ def test_a_layer_of_low_rank_is_factorised() -> None:
     assert not list(proposals(network(64, 64)).of("factorise"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in GROWING])
 def test_a_network_without_hidden_layers_is_left_as_it_is(kind: Kind) -> None:
     assert not list(proposals(network(), stuck=True).of(kind))

@@ -350,7 +350,9 @@ def test_branches_that_did_not_reach_what_there_was_are_discarded_by_a_draw_that
 def test_the_best_branch_of_the_last_two_comes_out(lineage: Lineage) -> None:
     last = [node for node in lineage.nodes if node.ends == lineage.epochs]
     best = best_of(lineage)
-    rivals = [node for node in last if node.number in cycles(lineage)[-1][-1].kept]
+    draws = cycles(lineage)[-1]
+    counted = draws[-1:] if reached(lineage, draws, draws[-1]) else draws
+    rivals = [node for node in last if any(node.number in draw.kept for draw in counted)]
     assert best in last
     assert best.score == max(node.score for node in rivals if node.score is not None)
 

@@ -37,14 +37,22 @@ class Way(Protocol):
         ...
 
 
-def evolve(way: Way, theatre: Theatre, journal: Journal | None, entry: Entry | None) -> Branch:
-    """Go on until the training is over, and give the best branch; a training that diverges ends with what was good."""
+def evolve(
+    way: Way, theatre: Theatre, journal: Journal | None, entry: Entry | None, *, stop_at: float | None = None
+) -> Branch:
+    """Train to the end, or to an accuracy on the validation part, and return the best branch.
+
+    A training that diverges ends with what was good.
+    """
     if entry is None:
         branches = alive(way.first()) or [as_it_was(theatre)]
     else:
         branches = list(entry.branches)
         way.load(dict(entry.state))
+    goal = math.inf if stop_at is None else stop_at
     while branches[0].steps < theatre.last_step and theatre.diverged is None:
+        if max(branch.accuracy for branch in branches) >= goal:
+            break
         after = way.cycle(branches)
         theatre.settle([branch for branch in after if branch not in alive(after)], "dropped", "it diverged")
         branches = alive(after) or stopped(theatre, branches)

@@ -11,15 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import torch
+from torch import nn
 
 from topiarist.errors import ModelError
 from topiarist.measurement import Budget
 from topiarist.methods.shaping import weigh
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.lineage import Node
-from topiarist.methods.surgeon.proposals import GROWING, LATE, Kind, Proposals
+from topiarist.methods.surgeon.proposals import FLATTENING, GROWING, LATE, Kind, Proposals
 from topiarist.methods.surgeon.scoring import clearly_worse, priced_score
 from topiarist.methods.surgeon.theatre import Candidate, Theatre
+from topiarist.methods.surgeon.widths import PRICE as WIDTH_PRICE
+from topiarist.methods.surgeon.widths import WidthRace
 from topiarist.surgery.recommendation import recommend
 from topiarist.surgery.trials import Samples
 from topiarist.tracing import anatomy
@@ -37,7 +40,7 @@ TOLERATED = 0.1  # of the price of size: what removals may lose of what readers 
 LEAST, MOST = 100, 0.1  # steps of a race where an epoch has fewer, as long as that is this share of the training
 SPANS: dict[Phase, tuple[float, float]] = {"early": (0.0, 0.3), "late": (0.5, 0.7)}  # of the training
 STRETCH = 0.1  # of the training: what a crash or a divergence costs at most
-COUNTS = ("spent", "quiet", "next_decision")
+REMEMBERED = ("spent", "quiet", "next_decision", "grown")
 
 
 @dataclass(kw_only=True)
@@ -45,8 +48,8 @@ class Racing:
     """The way of one network: early it may grow or lose layers, late it may lose what no one needs, then it is trained.
 
     `allowance` is how many steps those that lose may take in all, and `spent` what they took; a phase is closed after
-    `patience` decisions that changed nothing (`quiet` counts them), or where a topology that was `seen` comes back. A
-    network that grew is not made smaller again.
+    `patience` decisions that changed nothing (`quiet` counts them), or where a topology that was `seen` comes back.
+    Before all that, a race of widths may multiply them, by `most` at most; spaces that `grown` names lose no units.
     """
 
     theatre: Theatre
@@ -57,6 +60,8 @@ class Racing:
     interval: int
     patience: int
     allowance: int
+    most: int = 8
+    grown: list[str] = field(default_factory=list)
     spent: int = 0
     quiet: dict[Phase, int] = field(default_factory=dict)
     next_decision: int = 0
@@ -64,10 +69,25 @@ class Racing:
     seen: list[Topology] = field(default_factory=list)
 
     def first(self) -> list[Branch]:
-        """Train the network as it is."""
+        """Let the widths race, and train the winner up to the first decision."""
         start = self.theatre.begin()
         self.seen.append(self.theatre.lineage.nodes[start.node].widths)
-        return [self._trained_until(start, self.length)]
+        found = self.theatre.anatomy_of(start)
+        growing = [kind for kind in self.kinds if kind in GROWING]
+        if growing and found is not None and found.free and self.most > 1 and self.allowance:
+            self.theatre.note(start, self.score(start))
+            race = WidthRace(
+                theatre=self.theatre,
+                price=WIDTH_PRICE * self.price,
+                most=self.most,
+                fits=self._fits,
+                copies="grow" not in growing,
+            )
+            start = race.run(start, found)
+            widths = self.theatre.lineage.nodes[start.node].widths
+            self.grown = [name for name, width in widths if width > dict(self.seen[-1])[name]]
+            self.seen += [widths] if self.grown else []
+        return [self._trained_until(start, max(self.length, start.steps))]
 
     @property
     def length(self) -> int:
@@ -105,8 +125,9 @@ class Racing:
         return begin * self.theatre.per_epoch, end * self.theatre.per_epoch
 
     def due(self, phase: Phase) -> list[Kind]:
-        """Give the kinds of change of a phase that are asked for."""
-        return [kind for kind in self.kinds if (kind in LATE) == (phase == "late")]
+        """Return the kinds of change of a phase that are asked for; a network that grew keeps its layers."""
+        fitting = [kind for kind in self.kinds if kind not in GROWING and (kind in LATE) == (phase == "late")]
+        return [kind for kind in fitting if not (self.grown and kind in FLATTENING)]
 
     def race(self, branch: Branch, number: int, phase: Phase) -> Branch:
         """Train a branch and edits of it side by side, and give the one that is worth most."""
@@ -145,7 +166,7 @@ class Racing:
         first, *others = [each for each in operated if each is not None]
         entered = [first]
         for each in others:
-            if self.budget.excess(weigh(self.theatre.job, self.budget, each.model)) is None:
+            if self._fits(each.model):
                 entered.append(each)
             else:
                 self._leave(each, "above the budget")
@@ -172,8 +193,9 @@ class Racing:
             yield self._close(phase, f"{quiet} in a row changed nothing: this was the last {phase} decision")
         elif winner.widths != self.seen[-1] and winner.widths in self.seen:
             yield self._close(phase, f"this topology was there before: this was the last {phase} decision")
-        if winner.kind in GROWING:
-            yield self._close("late", "what was added will not be taken away")
+        if winner.kind == "deepen":
+            self.grown = [name for name, _ in winner.widths]
+            yield "what was added will not be taken away"
         self.seen.append(winner.widths)
 
     def winner(self, runners: Sequence[Branch]) -> Branch:
@@ -211,7 +233,7 @@ class Racing:
         calibration, labels = self.samples.calibration, self.samples.labels
         advice = recommend(branch.model, theatre.sample, calibration=calibration, labels=labels, found=found)
         tolerance, stuck = TOLERATED * self.price, self.quiet.get(phase, 0) > 0
-        proposals = Proposals(theatre, branch, advice, number, self.kinds, tolerance, stuck)
+        proposals = Proposals(theatre, branch, advice, number, tolerance, stuck, self.grown)
         return [candidate for kind in self.due(phase) for candidate in proposals.of(kind)]
 
     def score(self, branch: Branch) -> float:
@@ -221,15 +243,19 @@ class Racing:
 
     def state(self) -> dict[str, Any]:
         """Give what a journal keeps, as what JSON is made of."""
-        counts = {name: getattr(self, name) for name in COUNTS}
+        counts = {name: getattr(self, name) for name in REMEMBERED}
         return {**counts, "closed": sorted(self.closed), "seen": self.seen}
 
     def load(self, state: dict[str, Any]) -> None:
         """Take up what `state` gave."""
-        for name in COUNTS:
+        for name in REMEMBERED:
             setattr(self, name, state[name])
         self.closed = set(state["closed"])
         self.seen = [tuple((name, width) for name, width in topology) for topology in state["seen"]]
+
+    def _fits(self, model: nn.Module) -> bool:
+        limits = self.budget.limits_size
+        return not limits or self.budget.excess(weigh(self.theatre.job, self.budget, model)) is None
 
     def _trained_until(self, branch: Branch, step: int) -> Branch:
         step = min(step, branch.steps + self.stretch, self.theatre.last_step)

@@ -39,6 +39,7 @@ PAPER = TrainConfig(epochs=100, batch_size=16, learning_rate=0.005, optimizer="s
 OURS = TrainConfig(epochs=50, batch_size=16, schedule="cosine")
 PAPER_INTERVAL, INTERVAL = 10, 0.05  # between decisions: epochs in the paper; of the training with ours
 LOOKED_AT = 2048  # labelled samples, to see what an edit promises
+OURS_ALONE = ("aim", "kinds", "patience", "search", "max_growth")  # settings that the paper's algorithm does not have
 USUAL: tuple[Kind, ...] = ("renew", "grow", "remove", "fold", "factorise")
 
 
@@ -48,8 +49,10 @@ class Surgeon(Settings):
     `aim` is "better", "balanced", "smaller", or what the mean chance of the true class must gain for twice the
     parameters to be worth it. `kinds` are the changes to try; with none, the network is only trained. `interval` is how
     many epochs lie between decisions, `patience` after how many without a change no more are made, `search` which share
-    of the training those that lose may take. `workers` train side by side and change no result. With `published`, it is
-    the paper's algorithm, whose training `training` may shorten; a budget is refused.
+    of the training those that lose may take. Before the first epoch, a race of widths may multiply them by up to
+    `max_growth`. `stop_at` ends the training at an accuracy on the validation part. `workers` train side by side and
+    change no result. With `published`, it is the paper's algorithm, whose training `training` may shorten; a budget is
+    refused.
     """
 
     published: bool = False
@@ -59,6 +62,8 @@ class Surgeon(Settings):
     interval: int | None = Field(default=None, ge=1)
     patience: int = Field(default=2, ge=1)
     search: float = Field(default=0.2, ge=0, le=10)
+    max_growth: int = Field(default=8, ge=1, le=1024)
+    stop_at: float | None = Field(default=None, gt=0, le=1)
     workers: int = Field(default=1, ge=1)
 
     @field_validator("aim", mode="before")
@@ -76,7 +81,7 @@ class Surgeon(Settings):
 
     @model_validator(mode="after")
     def _what_goes_together(self) -> "Surgeon":
-        idle = [name for name in ("aim", "kinds", "patience", "search") if name in self.model_fields_set]
+        idle = [name for name in OURS_ALONE if name in self.model_fields_set]
         if self.published and idle:
             raise ValueError(f"{idle[0]} has no effect with published: the paper's algorithm has its own")
         known = self.course
@@ -124,7 +129,7 @@ class Surgeon(Settings):
         lineage = Lineage(course.config.epochs) if entry is None else entry.lineage
         with open_pool(course, workers=self.workers) as pool:
             theatre = Theatre(job=job, course=course, pool=pool, lineage=lineage, on_progress=shaping.on_progress)
-            best = evolve(self._way(theatre, shaping.budget), theatre, journal, entry)
+            best = evolve(self._way(theatre, shaping.budget), theatre, journal, entry, stop_at=self.stop_at)
         shaped = self._settled(given, best, theatre, shaping.budget)
         if journal is not None:
             journal.remove()
@@ -143,6 +148,7 @@ class Surgeon(Settings):
             interval=self.interval or max(1, round(INTERVAL * theatre.course.config.epochs)),
             patience=self.patience,
             allowance=round(self.search * theatre.last_step),
+            most=self.max_growth,
         )
 
     def _journal(self, job: Job, course: Course, shaping: Shaping) -> Journal | None:

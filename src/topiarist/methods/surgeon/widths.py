@@ -1,0 +1,252 @@
+"""The race of widths: which multiple of its widths a network needs is found by training a little, from scratch.
+
+At step 0 the network runs against itself with 2, 4 and 8 times the units, on the same batches, for half an epoch. What
+counts is the cross-entropy on held-out samples, at a fitted temperature, plus a price for every doubling of the
+parameters. The winner of a race that began with an untrained network simply goes on; a trained network grows once, by
+fresh units, to the widths that the race found. Neither effective ranks nor gradients of fresh units tell as much: they
+follow the correlation of the inputs, not the need.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor, nn
+
+from topiarist.methods.surgeon.branches import Branch
+from topiarist.methods.surgeon.theatre import Candidate, Theatre
+from topiarist.models.copying import copied
+from topiarist.randomness import generator, isolated
+from topiarist.surgery import layers
+from topiarist.surgery.costs import Costs
+from topiarist.surgery.edits import Edit, GrowSpace, WidenSpace
+from topiarist.tracing import Anatomy
+from topiarist.training.chance import better_than_chance
+from topiarist.training.inference import part_logits
+
+# benchmarks/README.md, "Surgeon": on 4,000 samples of CIFAR-10 and Fashion-MNIST, three seeds, the mean of three looks
+# at half an epoch found sizes that gained 4.6 points (10 units) and 6.5 (10-10-10), and refused 320 units for 160 in 6
+# of 6; one look at the end gained 2.8 and 6.3, and refused 3 of 6.
+LENGTH = 0.5  # of an epoch: how long networks race,
+FEWEST, SHARE = 125, 0.05  # but so many steps at least, as far as that is no more than this share of the training
+LOOKS = (0.5, 0.75, 1.0)  # of the race
+PRICE = 10.0  # times the price of size: 0.01 nats per doubling of the parameters at the balanced aim
+NEARLY_FREE = 0.25  # of the parameters and of the work: what doubling the spaces that are raced first may cost in all
+TEMPERATURES = 2.0 ** torch.linspace(-4, 4, 33)
+
+Factors = Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrant:
+    """A network in the race: its factor of each space, and its cross-entropy at each look so far."""
+
+    branch: Branch
+    factors: Factors
+    losses: tuple[float, ...] = ()
+
+    @property
+    def loss(self) -> float:
+        """The mean over looks: one look alone is as noisy as a doubling is worth."""
+        return sum(self.losses) / len(self.losses)
+
+
+@dataclass(kw_only=True)
+class WidthRace:
+    """One race of widths: `price` is what a doubling costs in nats, `most` the largest factor, `fits` asks the budget.
+
+    A trained network grows by copies that can diverge where `copies` says so, else by fresh units.
+    """
+
+    theatre: Theatre
+    price: float
+    most: int
+    fits: Callable[[nn.Module], bool]
+    copies: bool = False
+    tried: list[Branch] = field(default_factory=list)
+
+    def run(self, start: Branch, found: Anatomy) -> Branch:
+        """Return the network to go on with: the start as it is, or a wider one."""
+        trained = better_than_chance(*part_logits(start.model, self.theatre.course.data.validation))
+        first = self._operated(start, (), "to compare with")
+        assert first is not None
+        like = forgotten(start.model, self.theatre.seed("forget")) if trained else start.model
+        same = Entrant(branch=replace(first, model=copied(like)), factors=dict.fromkeys(found.free, 1))
+        best = same = self._raced(same, None)
+        for group in groups_of(start.model, found):
+            best = self._climbed(start, best, group, found, like)
+        winner = best.branch if best is same or not trained else self._grown(start, best, found)
+        kept = replace(start, node=first.node) if best is same and trained else winner
+        return self._decided(start, kept, same, best)
+
+    def _climbed(self, start: Branch, best: Entrant, group: Sequence[str], found: Anatomy, like: nn.Module) -> Entrant:
+        """Double the widths of a group until that does not pay twice in a row; a second try ends once behind."""
+        missed, factor = False, 1
+        while (factor := 2 * factor) <= self.most:
+            factors = {name: max(known, factor) if name in group else known for name, known in best.factors.items()}
+            entrant = best if factors == best.factors else self._widened(start, factors, found, like)
+            if entrant is None:
+                break
+            raced = entrant if entrant is best else self._raced(entrant, best if missed else None)
+            if raced is best or self.score(raced) < self.score(best):
+                best, missed = raced, False
+            elif missed:
+                break
+            else:
+                missed = True
+        return best
+
+    @property
+    def length(self) -> int:
+        """The steps of the race."""
+        theatre = self.theatre
+        return max(round(LENGTH * theatre.per_epoch), min(FEWEST, round(SHARE * theatre.last_step)))
+
+    def _raced(self, entrant: Entrant, leader: Entrant | None) -> Entrant:
+        """Train a network for half an epoch; where a leader is given, it leaves once it is behind at the same look."""
+        theatre = self.theatre
+        for number, look in enumerate(LOOKS):
+            target = max(1, round(look * self.length))
+            (branch,) = theatre.train([entrant.branch], target - entrant.branch.steps)
+            loss = held_out_loss(*part_logits(branch.model, theatre.course.data.validation))
+            entrant = replace(entrant, branch=branch, losses=(*entrant.losses, loss))
+            theatre.note(branch, -self.score(entrant))
+            if not math.isfinite(loss):
+                break
+            if leader is not None and self._at(entrant, number) >= self._at(leader, number):
+                break
+        return entrant
+
+    def score(self, entrant: Entrant) -> float:
+        """Return the mean cross-entropy plus the price of the size, in nats; less is better."""
+        return self._priced(entrant, entrant.loss)
+
+    def _at(self, entrant: Entrant, look: int) -> float:
+        return self._priced(entrant, entrant.losses[look])
+
+    def _priced(self, entrant: Entrant, loss: float) -> float:
+        size = entrant.branch.parameters / self.theatre.start_parameters
+        return loss + self.price * math.log2(size) if math.isfinite(loss) else math.inf
+
+    def _widened(self, start: Branch, factors: Factors, found: Anatomy, like: nn.Module) -> Entrant | None:
+        """Return a wider network from scratch; None where the network or the budget does not allow it."""
+        seed = self.theatre.seed("widths", *(f"{name}/{factor}" for name, factor in factors.items()))
+        branch = self._operated(start, self._edits(factors, found, seed), f"race of widths: {said_of(factors)}")
+        if branch is None:
+            return None
+        if not self.fits(branch.model):
+            self._leave(branch, "above the budget")
+            return None
+        redraw(branch.model, like, self.theatre.seed("redraw"))
+        return Entrant(branch=replace(branch, memory={}), factors=factors)
+
+    def _edits(self, factors: Factors, found: Anatomy, seed: int) -> tuple[Edit, ...]:
+        more = {name: (factor - 1) * found.free[name].size for name, factor in factors.items() if factor > 1}
+        kind = WidenSpace if self.copies else GrowSpace
+        return tuple(kind(space=name, by=by, seed=seed) for name, by in more.items())
+
+    def _operated(self, start: Branch, edits: tuple[Edit, ...], reason: str) -> Branch | None:
+        kind = ("widen" if self.copies else "grow") if edits else "identity"
+        candidate = Candidate(branch=start, kind=kind, edits=edits, reason=reason)
+        branch = self.theatre.operate(candidate, self.theatre.lineage.next_decision)
+        if branch is not None:
+            self.tried.append(branch)
+        return branch
+
+    def _grown(self, start: Branch, best: Entrant, found: Anatomy) -> Branch:
+        """Return the trained start with as many units as won the race, which computes what it computed."""
+        edits = self._edits(best.factors, found, self.theatre.seed("grown"))
+        branch = self._operated(start, edits, f"a race from scratch found {said_of(best.factors)}")
+        assert branch is not None  # the same edits were made for the race
+        (judged,) = self.theatre.train([branch], 0)
+        self.theatre.note(judged, -self.score(best))
+        return judged
+
+    def _decided(self, start: Branch, winner: Branch, same: Entrant, best: Entrant) -> Branch:
+        compared = f"after {self.length} steps from scratch, cross-entropy {same.loss:.3f} as it is"
+        said = compared if best is same else f"{compared} and {best.loss:.3f} with {said_of(best.factors)}"
+        for branch in self.tried:
+            if branch.node != winner.node and branch.node != start.node:
+                self._leave(
+                    branch, "not worth its size" if branch.node != same.branch.node else "a wider one is better"
+                )
+        self.theatre.settle([start], "kept")
+        edit = self.theatre.lineage.nodes[winner.node].edit
+        number = self.theatre.lineage.next_decision
+        self.theatre.decide(number=number, draw=0, tried=self.tried, kept=[winner], reason=f"{edit} ({said})")
+        return winner
+
+    def _leave(self, branch: Branch, reason: str) -> None:
+        known = self.theatre.lineage.nodes[branch.node].reason
+        self.theatre.settle([branch], "dropped", f"{known}; {reason}")
+
+
+def groups_of(model: nn.Module, found: Anatomy) -> list[tuple[str, ...]]:
+    """Return the spaces to widen first, which all together are nearly free to double, and then all spaces.
+
+    Of 3072-10-10-10-10 the two inner layers come first: doubled, they cost 2 % more parameters, the first layer 99 %.
+    """
+    costs, every = Costs(model, found), tuple(name for name in found.free if learns(model, found, name))
+    cheap: list[str] = []
+    for name in sorted(every, key=lambda each: doubled(costs, [each])):
+        if doubled(costs, [*cheap, name]) <= NEARLY_FREE:
+            cheap.append(name)
+    return [tuple(cheap), every] if 0 < len(cheap) < len(every) else [every] if every else []
+
+
+def doubled(costs: Costs, names: Sequence[str]) -> float:
+    """Return by which share parameters or multiply-accumulates grow, the larger, where these spaces are doubled."""
+    widths = {name: 2 * costs.widths[name] for name in names}
+    parameters = costs.parameters(widths) / max(costs.parameters({}), 1)
+    return max(parameters, costs.macs(widths) / max(costs.macs({}), 1)) - 1
+
+
+def learns(model: nn.Module, found: Anatomy, space: str) -> bool:
+    """Return whether the layers that write a space are trained: fresh units of others would stay as they are drawn."""
+    writers = (model.get_submodule(place.module) for place in found.spaces[space].producers)
+    return all(parameter.requires_grad for writer in writers for parameter in writer.parameters())
+
+
+def said_of(factors: Factors) -> str:
+    """Name the factors of a network."""
+    return (
+        ", ".join(f"{factor} × '{name}'" for name, factor in factors.items() if factor > 1) or "all widths as they are"
+    )
+
+
+def held_out_loss(logits: Tensor, labels: Tensor) -> float:
+    """Return the cross-entropy at the best of many temperatures: after so few steps, confidence says little."""
+    scaled = TEMPERATURES.to(logits)[:, None, None] * logits
+    truth = labels.expand(len(scaled), -1)
+    losses = nn.functional.cross_entropy(scaled.permute(0, 2, 1), truth, reduction="none").mean(dim=1)
+    return float(losses.min())
+
+
+def forgotten(model: nn.Module, seed: int) -> nn.Module:
+    """Return a copy of a trained network with the initial weights that its layers draw by themselves."""
+    fresh = copied(model)
+    with isolated(seed):
+        for module in fresh.modules():
+            reset = getattr(module, "reset_parameters", None)
+            if callable(reset):
+                reset()
+    return fresh
+
+
+def redraw(model: nn.Module, like: nn.Module, seed: int) -> None:
+    """Draw the kernels of a widened network anew, in place, with the spread that a network of its kind has.
+
+    A kernel that reads n times the inputs has 1 / √n of the spread, so that what it gives keeps its size. The weights
+    that the narrow network has stay, so scaled, and the seed is the same for all widths: networks that have much in
+    common are compared with less noise.
+    """
+    for name, module in model.named_modules():
+        weight, usual = (getattr(each, "weight", None) for each in (module, like.get_submodule(name)))
+        if not isinstance(weight, Tensor) or not isinstance(usual, Tensor) or weight.ndim < 2:
+            continue
+        scale = math.sqrt(usual[0].numel() / weight[0].numel())
+        drawn = torch.randn(weight.shape, generator=generator(seed, name), dtype=torch.float64).to(weight)
+        drawn *= float(usual.detach().std()) * scale
+        drawn[tuple(slice(length) for length in usual.shape)] = scale * usual.detach()
+        layers.put(module, "weight", drawn)

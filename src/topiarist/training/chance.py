@@ -1,0 +1,27 @@
+"""Whether a network has learned anything: what it answers against what chance would."""
+
+import torch
+from scipy.stats import binom
+from torch import Tensor, nn
+
+from topiarist.data import AnyPart
+from topiarist.training.inference import part_logits
+
+NO_LUCK = 1e-6  # the probability below which right answers are no luck: one false alarm in a million networks
+
+
+def beats_chance(model: nn.Module, part: AnyPart) -> bool:
+    """Return whether a network is right more often than one that always names the most frequent class could be."""
+    logits, labels = part_logits(model, part)
+    return better_than_chance(logits, labels)
+
+
+def better_than_chance(logits: Tensor, labels: Tensor) -> bool:
+    """Return whether answers (n_samples, n_classes) are right more often than the most frequent class alone explains.
+
+    The number of right answers is compared with a binomial one, whose probability is the share of the most frequent
+    class among these samples, or that of a guess where it is larger.
+    """
+    right = int((logits.argmax(dim=1) == labels).sum())
+    share = max(float(torch.bincount(labels).max()) / len(labels), 1 / logits.shape[1])
+    return bool(binom.sf(right - 1, len(labels), share) < NO_LUCK)

@@ -1,0 +1,155 @@
+"""The race of widths: what is raced, from which weights, by which score, and what becomes of a trained start."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.methods.surgeon.evolutions import as_ours, best_of, digits, lineage_of, network, part_of, theatre_for
+from topiarist import TrainConfig, models, train
+from topiarist.measurement import Budget
+from topiarist.methods import Outcome, shape
+from topiarist.methods.surgeon.widths import (
+    LOOKS,
+    Entrant,
+    WidthRace,
+    doubled,
+    forgotten,
+    groups_of,
+    held_out_loss,
+    redraw,
+)
+from topiarist.randomness import generator
+from topiarist.surgery import layers
+from topiarist.surgery.costs import Costs
+from topiarist.tracing import anatomy
+
+DATA = digits(1000, 250, 200)
+X = part_of(DATA, "train").x[:2]
+
+
+def raced(model: nn.Module, **settings: Any) -> Outcome:
+    """Return what comes out right after the race: any accuracy will do."""
+    return shape(model, DATA, as_ours(20, stop_at=1e-9, **settings), latency=False)
+
+
+def race_of(model: nn.Module) -> WidthRace:
+    theatre, _ = theatre_for(model, DATA, TrainConfig(epochs=20, batch_size=16, learning_rate=0.003))
+    return WidthRace(theatre=theatre, price=0.01, most=8, fits=lambda model: True)
+
+
+def weight_of(model: nn.Module, layer: str) -> Tensor:
+    return layers.weight_of(model.get_submodule(layer))
+
+
+def test_a_network_that_is_too_small_grows_before_the_first_epoch() -> None:
+    outcome = raced(network(4))
+    assert outcome.units["hidden0"] == (4, 32)
+    decision = lineage_of(outcome).decisions[0]
+    assert decision.epoch == 0 and "8 × 'hidden0'" in decision.reason
+
+
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_growth_has_a_limit(most: int) -> None:
+    assert raced(network(4), max_growth=most).units["hidden0"] == (4, 4 * most)
+
+
+def test_a_high_price_prevents_growth() -> None:
+    outcome = raced(network(16), aim=0.2)
+    assert outcome.units["hidden0"] == (16, 16)
+    assert lineage_of(outcome).decisions[0].reason.startswith("leave as it is (after ")
+
+
+def test_the_budget_prevents_growth() -> None:
+    outcome = shape(network(4), DATA, as_ours(20, stop_at=1e-9), budget=Budget(parameters=700), latency=False)
+    assert outcome.units["hidden0"] == (4, 8)  # 610 parameters; 16 units would have 1,210
+    left = [node for node in lineage_of(outcome).nodes if "above the budget" in node.reason]
+    assert left and all(node.parameters > 700 and node.fate == "dropped" for node in left)
+
+
+def test_every_network_of_the_race_is_in_the_lineage() -> None:
+    lineage = lineage_of(raced(network(4)))
+    assert [node.widths for node in lineage.nodes[1:]] == [(("hidden0", width),) for width in (4, 8, 16, 32)]
+    assert all(len(node.points) == len(LOOKS) for node in lineage.nodes[1:] if node.fate == "dropped")
+    assert best_of(lineage).widths == (("hidden0", 32),)
+
+
+def test_a_trained_network_grows_by_fresh_units_that_change_nothing() -> None:
+    model = network(4)
+    train(model, DATA, TrainConfig(epochs=30, learning_rate=0.01))
+    race = race_of(model)
+    start = race.theatre.begin()
+    found = race.theatre.anatomy_of(start)
+    assert found is not None
+    winner = race.run(start, found)
+    assert winner.steps == 0 and weight_of(winner.model, "hidden0").shape[0] > 4
+    x = part_of(DATA, "test").x
+    torch.testing.assert_close(winner.model(x), model(x))
+    assert [node.fate for node in race.theatre.lineage.nodes].count("dropped") == len(race.tried) - 1
+
+
+def test_the_winner_of_untrained_networks_goes_on() -> None:
+    race = race_of(network(4))
+    start = race.theatre.begin()
+    found = race.theatre.anatomy_of(start)
+    assert found is not None
+    assert race.run(start, found).steps == race.length == 63
+
+
+def test_what_diverges_is_never_better() -> None:
+    race = race_of(network(4))
+    branch = race.theatre.begin()
+    gone = Entrant(branch=branch, factors={"hidden0": 1}, losses=(float("nan"),))
+    assert race.score(gone) == float("inf")
+
+
+def test_layers_that_cost_little_come_first() -> None:
+    model = models.mlp([640, 10, 10, 10, 10])
+    found = anatomy(model, torch.zeros(2, 640))
+    assert groups_of(model, found) == [("hidden1", "hidden2"), ("hidden0", "hidden1", "hidden2")]
+    assert doubled(Costs(model, found), ["hidden1", "hidden2"]) < 0.25 < doubled(Costs(model, found), ["hidden0"])
+    flat = models.mlp([64, 10, 10])
+    assert groups_of(flat, anatomy(flat, torch.zeros(2, 64))) == [("hidden0",)]
+
+
+def test_layers_that_do_not_learn_do_not_grow() -> None:
+    model = network(4, 8)
+    model.hidden0.requires_grad_(False)
+    assert groups_of(model, anatomy(model, X)) == [("hidden1",)]
+    outcome = raced(model)
+    assert outcome.units.get("hidden0", (4, 4)) == (4, 4) and outcome.units["hidden1"][1] > 8
+
+
+def test_the_temperature_does_not_count() -> None:
+    random = torch.Generator().manual_seed(0)
+    labels = torch.randint(10, (200,), generator=random)
+    logits = torch.randn(200, 10, generator=random) + 3 * nn.functional.one_hot(labels, 10)
+    assert held_out_loss(8 * logits, labels) == pytest.approx(held_out_loss(logits, labels), abs=0.01)
+    assert held_out_loss(logits, labels) < float(nn.functional.cross_entropy(4 * logits, labels))
+    assert held_out_loss(torch.zeros(5, 10), labels[:5]) == pytest.approx(2.302585, abs=1e-5)
+
+
+def test_a_wider_network_is_drawn_like_a_narrow_one() -> None:
+    narrow, wide = models.mlp([64, 50, 40, 10], generator=generator(0)), models.mlp([64, 200, 160, 10])
+    redraw(wide, narrow, seed=1)
+    for name, old in (("hidden0", 64), ("hidden1", 50), ("output", 40)):
+        mine, theirs = weight_of(wide, name), weight_of(narrow, name)
+        scale = (old / mine.shape[1]) ** 0.5
+        assert float(mine.std()) == pytest.approx(scale * float(theirs.std()), rel=0.1)
+        torch.testing.assert_close(mine[: theirs.shape[0], : theirs.shape[1]], scale * theirs)
+
+
+def test_what_is_forgotten_is_drawn_anew_and_the_network_stays() -> None:
+    model = network(8)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    one, other = forgotten(model, 3), forgotten(model, 3)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert torch.equal(weight_of(one, "hidden0"), weight_of(other, "hidden0"))
+    assert not torch.equal(weight_of(one, "hidden0"), before["hidden0.weight"])
+
+
+def test_training_stops_at_the_accuracy_that_is_asked_for() -> None:
+    outcome = shape(network(16), DATA, as_ours(20, stop_at=0.5), latency=False)
+    best = best_of(lineage_of(outcome))
+    assert best.accuracy is not None and best.accuracy >= 0.5 and best.ends < 20
