@@ -108,12 +108,38 @@ def test_every_practice_in_one_command(command: Run) -> None:
         "--schedule performance --schedule-factor 3 --schedule-patience 1 --monitor macro_accuracy --balanced",
         "--activation selu --dropout 0.1 --dropout-layers 1 --input-dropout 0.1",
         "--activation gelu --batch-norm --batch-norm-position after --clip-norm 1 --clip-norm-over tensor",
+        "--activation leaky_relu --leaky-slope 0.2 --batch-norm --batch-norm-epsilon 0.001 --batch-norm-momentum 0.5",
         "--scaling unit --threads 1 --batch-size 7 --learning-rate 0.01 --device cpu",
     ],
 )
 def test_every_other_option_works(command: Run, words: str) -> None:
     result = as_json(command("train", "iris", "--hidden", 4, "--hidden", 3, "--epochs", 3, *words.split(), "--json"))
     assert result["epochs"] == 3
+
+
+def test_the_file_keeps_the_settings_of_batch_norm_and_leaky_relu(command: Run, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    words = "--activation leaky_relu --leaky-slope 0.2 --batch-norm --batch-norm-epsilon 0.01 --batch-norm-momentum 1"
+    as_json(command("train", "iris", "--epochs", 0, *words.split(), "--out", out, "--json"))
+    model = load(out)
+    assert model.get_submodule("activation0").negative_slope == 0.2
+    assert "eps=0.01, momentum=1.0" in repr(model.get_submodule("norm0"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--batch-norm-epsilon 0.1", "--batch-norm-epsilon has no effect without --batch-norm"),
+        ("--batch-norm-position after", "--batch-norm-position has no effect without --batch-norm"),
+        ("--leaky-slope 0.1", "--leaky-slope has no effect without --activation leaky_relu"),
+        ("--activation leaky_relu --leaky-slope 2", "--leaky-slope must be at least 0 and below 1; found 2.0"),
+        ("--batch-norm --batch-norm-epsilon 0", "--batch-norm-epsilon must be above 0; found 0.0"),
+        ("--batch-norm --batch-norm-momentum 3", "--batch-norm-momentum must be above 0 and at most 1; found 3.0"),
+        ("--vgg 0,0,1,1 --leaky-slope 0.1", "--leaky-slope has no effect on a network that --vgg builds"),
+    ],
+)
+def test_settings_of_layers_that_are_not_there_are_refused(command: Run, words: str, said: str) -> None:
+    assert command("train", "iris", *words.split()) == (2, "", f"topiarist: {said}\n")
 
 
 def test_pictures_are_told_their_shape(command: Run, tmp_path: Path) -> None:
