@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topiarist.cli import train_options as option
-from topiarist.cli.options import AsJson, DataLocation, Group, Scaling, Seed, Target, parse_shape
+from topiarist.cli.loading import load_network
+from topiarist.cli.options import AsJson, DataLocation, Group, Into, Scaling, Seed, Target, parse_shape
 from topiarist.cli.output import emit, measurement_rows, print_rows
+from topiarist.cli.train_base import as_base_reads
 from topiarist.cli.train_checks import check_family, check_layers, check_out, check_transfer
 from topiarist.cli.train_run import build_network, cross_validate, train_and_measure
 
@@ -71,6 +73,7 @@ def train_command(
     schedule_patience: option.SchedulePatience = 5,
     warmup: option.Warmup = 0,
     base: option.Base = None,
+    into: Into = None,
     drop_top: option.DropTop = 0,
     phases: option.Phases = None,
 ) -> None:
@@ -78,7 +81,8 @@ def train_command(
 
     Example: topiarist train digits --hidden 64 --epochs 60 --early-stopping 8 --out digits.safetensors
 
-    With --folds, cross-validates. With --base, goes on from a trained network. After an interruption, the same command
+    With --folds, cross-validates. With --base, goes on from a trained network, your own with --into; images are
+    resized to what it reads. After an interruption, the same command
     with the same --out goes on from where it was.
     """
     from topiarist.data import load_data
@@ -130,26 +134,26 @@ def train_command(
     }
     check_out(out)
     check_transfer(context, base)
+    trained = None if base is None else load_network(base, into)
     check_family(context, family)
     if family is None and base is None:
         check_layers(context, network)
     declared = parse_phases(phases, base)
-    task = load_data(
-        data,
-        target=target,
-        group=group,
-        scaling=scaling,
-        input_shape=parse_shape(input_shape),
-        projection=option.parse_projection(projection),
-        seed=seed,
-    )
+    how: dict[str, Any] = {
+        "scaling": scaling,
+        "input_shape": parse_shape(input_shape),
+        "projection": option.parse_projection(projection),
+        "seed": seed,
+    }
+    task = load_data(data, target=target, group=group, **how)
+    task = task if trained is None else as_base_reads(trained, task, **how)
     if not len(task.test):
         raise DataError(f"{task.name} has {len(task.train)} samples: too few to set a test part aside")
 
     def build(part: "Data") -> "nn.Module":
         options = {} if dropout is None else {"dropout": dropout}
         convolutional = None if family is None else (*family, options)
-        return build_network(part, network, hidden, family=convolutional, base=base, drop_top=drop_top, seed=seed)
+        return build_network(part, network, hidden, family=convolutional, base=trained, drop_top=drop_top, seed=seed)
 
     result: dict[str, Any] = {"data": task.name, "seed": seed, "config": config.model_dump(mode="json")}
     if declared:

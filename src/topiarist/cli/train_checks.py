@@ -57,8 +57,11 @@ def check_transfer(context: typer.Context, base: Path | None) -> None:
 
     given = given_options(context)
     if base is None:
-        if "drop_top" in given:
-            raise SettingsError("--drop-top belongs to transfer: name the trained network with --base")
+        for name in ("drop_top", "into"):
+            if name in given:
+                raise SettingsError(
+                    f"--{name.replace('_', '-')} belongs to transfer: name the trained network with --base"
+                )
         return
     for name in given:
         if name in option.OF_A_FRESH_NETWORK:
