@@ -4,8 +4,10 @@ import json
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import numpy
 import pandas
 import pytest
 from scipy import stats
@@ -149,11 +151,14 @@ def test_claims_are_decided_by_the_rule(verdicts: list[str], better: str, worse:
     claim = claims()[0]
     assert judge(claim, "accuracy", rows(*verdicts))["verdict"] == better
     assert judge(replace(claim, says="worse"), "accuracy", rows(*verdicts))["verdict"] == worse
+    each = judge(replace(claim, each=True), "accuracy", rows(*verdicts))["verdict"]
+    assert each == (better if better != "supported" else "not supported")
+    assert judge(replace(claim, each=True), "accuracy", rows("helped", "helped"))["verdict"] == "supported"
 
 
 def test_a_claim_says_what_was_measured() -> None:
     told = judge(claims()[0], "accuracy", rows("helped"))
-    assert told["measured"] == "a0 +10.00 [+5.00, +15.00]"
+    assert told["measured"] == "a0: +10.00 [+5.00, +15.00]"
     assert told["differences"] == [
         {"alternative": "a0", "difference": 0.1, "low": 0.05, "high": 0.15, "p": 0.01, "verdict": "helped"}
     ]
@@ -185,20 +190,25 @@ class Page(HTMLParser):
         self.texts.append(data.strip())
 
 
-def test_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def shorten(monkeypatch: pytest.MonkeyPatch, **changes: object) -> list[Plan]:
+    """Keep the declaration but for epochs and runs: the same cells, in a moment; give the plans that are made."""
     plans: list[Plan] = []
 
     def shortened(*arguments: object, **options: object) -> Plan:
-        """Keep the declaration but for epochs: the same cells, in a moment."""
         found = plan_practices(*arguments, **options)  # type: ignore[arg-type]
         variants = [
             {**variant, "training": {**variant.get("training", {}), "epochs": 2}} for variant in found.study.variants
         ]
-        study = Study(**{**found.study.to_json(), "variants": variants, "folds": 3})
+        study = Study(**{**found.study.to_json(), "variants": variants, **changes})
         plans.append(replace(found, study=study))
         return plans[-1]
 
     monkeypatch.setattr(recipe, "plan_practices", shortened)
+    return plans
+
+
+def test_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = shorten(monkeypatch, folds=3)
     found = recipe.reproduce_practices(tmp_path, location="iris", quick=True)
     assert json.loads(json.dumps(found)) == found and found["failed"] == 0
     table = pandas.read_csv(found["table"])
@@ -228,3 +238,21 @@ def test_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert page.index("what the paper recommends") < page.index("What helped, and by how much</h2>")
     assert "://" not in page.replace("http://www.w3.org", "") and len(page) < 2_000_000
     assert {practice.name for practice in plans[0].practices} <= set(Page(page).texts)
+
+
+def test_few_runs_and_labels_without_sense_get_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = numpy.random.default_rng(0)
+    parts = {"train": 200, "test": 150}
+    arrays: dict[str, Any] = {f"x_{part}": random.normal(size=(count, 3)) for part, count in parts.items()}
+    arrays |= {f"y_{part}": random.integers(0, 2, count) for part, count in parts.items()}
+    numpy.savez(tmp_path / "noise.npz", **arrays)
+    shorten(monkeypatch, seeds=[0, 1])
+    found = recipe.reproduce_practices(tmp_path / "out", location=str(tmp_path / "noise.npz"), quick=True)
+    rows = [row for row in found["findings"] if row["verdict"] != "baseline"]
+    assert {row["verdict"] for row in rows} <= {"both at chance", "too few runs"}
+    assert sum(row["verdict"] == "both at chance" for row in rows) > len(rows) / 2
+    assert all(row["least_p"] > 0.05 and row["p"] >= row["least_p"] for row in rows)
+    assert {claim["verdict"] for claim in found["claims"]} == {"not testable"}
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "2 runs of each cannot show a difference" in page and "No better than chance: " in page
+    assert "no difference shown" not in page and "was shown to help" not in page

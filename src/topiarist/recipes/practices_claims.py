@@ -14,21 +14,25 @@ from topiarist.recipes.practices_findings import ALPHA, NO_VERDICT, Finding, in_
 PAPER_DATA = {"fashionmnist": "Fashion-MNIST", "cifar10": "CIFAR-10"}
 Verdict = Literal["supported", "not supported", "not testable"]
 RULE = (
-    "Supported: at least one of the alternatives named is better than the baseline (or worse, where the paper says so)"
-    f" with p ≤ {ALPHA:g} after Holm's correction, and none the other way. Not supported: none is, or one is the"
-    " opposite. Not testable: so few runs cannot reach that p, or both sides are no better than chance, or it was"
-    " not run."
+    "Supported: at least one of the alternatives named (each of them, where the paper ranks them) is better than the"
+    f" baseline, or worse where the paper says so, with p ≤ {ALPHA:g} after Holm's correction, and none is the"
+    " opposite. Not supported: this was not shown. Not testable: so few runs cannot reach that p, or both sides are no"
+    " better than chance, or it was not run."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """What the paper says of some alternatives of a practice, against its first: that they are better, or worse."""
+    """What the paper says of some alternatives of a practice, against its first: that they are better, or worse.
+
+    Where it ranks them, `each` of them must be so; where it leaves the choice, one is enough.
+    """
 
     practice: str
     recommends: str
     alternatives: tuple[str, ...]
     says: Literal["better", "worse"] = "better"
+    each: bool = False
 
 
 def claims() -> list[Claim]:
@@ -42,11 +46,13 @@ def claims() -> list[Claim]:
     ]
     for depth in (2, DEEP):
         name = f"Activations with {depth} hidden layers"
-        before, after = ("selu", "elu", "leaky_relu"), ("tanh", "sigmoid")
         first = "SELU, then ELU, then leaky ReLU come before ReLU, unless run time has priority."
-        found.append(Claim(practice=name, recommends=first, alternatives=before))
-        last = "Tanh, then sigmoid come after ReLU."
-        found.append(Claim(practice=name, recommends=last, alternatives=after, says="worse"))
+        found.append(
+            Claim(practice=name, recommends=first, alternatives=("selu", "elu", "leaky_relu"), each=True),
+        )
+        for last in ("tanh", "sigmoid"):
+            said = f"{last.capitalize()} comes after ReLU."
+            found.append(Claim(practice=name, recommends=said, alternatives=(last,), says="worse"))
     return [
         *found,
         Claim(
@@ -97,7 +103,7 @@ def judged_claims(findings: Sequence[Finding]) -> list[dict[str, Any]]:
 def judge(claim: Claim, metric: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the record of a claim by one metric."""
     names = ("alternative", "difference", "low", "high", "p", "verdict")
-    told = [f"{row['alternative']} {in_words(row, interval=True)}" for row in rows if row["difference"] is not None]
+    told = [f"{row['alternative']}: {in_words(row, interval=True)}" for row in rows if row["difference"] is not None]
     return {
         "practice": claim.practice,
         "recommends": claim.recommends,
@@ -115,7 +121,8 @@ def verdict_of(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> Verdict:
     verdicts = [row["verdict"] for row in rows]
     if all(verdict in NO_VERDICT for verdict in verdicts):  # also where there is none
         return "not testable"
-    return "supported" if wanted in verdicts and other not in verdicts else "not supported"
+    shown = all(verdict == wanted for verdict in verdicts) if claim.each else wanted in verdicts
+    return "supported" if shown and other not in verdicts else "not supported"
 
 
 def paper_data(name: str) -> str | None:

@@ -139,5 +139,7 @@ def in_words(row: Mapping[str, Any], *, interval: bool = False) -> str:
     """Write a difference, with its interval where asked for: in points of accuracy, or in log loss."""
     scale, places = (100, 2) if row["metric"] == "accuracy" else (1, 4)
     unit = "points of test accuracy" if row["metric"] == "accuracy" else "in test log loss"
-    difference, low, high = (signed(scale * row[name], places) for name in ("difference", "low", "high"))
+    difference, low, high = (
+        signed(scale * row[name], places).replace("-", "−") for name in ("difference", "low", "high")
+    )
     return f"{difference} [{low}, {high}]" if interval else f"{difference} {unit}"

@@ -104,7 +104,7 @@ def claim_section(claims: Sequence[Mapping[str, Any]]) -> Section:
     """Return the table of the paper's claims, and the rule by which it is decided."""
     columns = ("practice", "what the paper recommends", "what we measured", "verdict")
     rows = tuple(
-        (claim["practice"], claim["recommends"], f"{measure_of(claim)}: {claim['measured']}", claim["verdict"])
+        (claim["practice"], claim["recommends"], f"{claim['measured']} ({measure_of(claim)})", claim["verdict"])
         for claim in claims
     )
     supported = frozenset(number for number, claim in enumerate(claims) if claim["verdict"] == "supported")
