@@ -108,7 +108,10 @@ def claim_section(claims: Sequence[Mapping[str, Any]]) -> Section:
         for claim in claims
     )
     supported = frozenset(number for number, claim in enumerate(claims) if claim["verdict"] == "supported")
-    caption = "Differences from the first alternative of each practice, with 95 % intervals."
+    caption = (
+        "Differences from the first alternative of each practice, with the 95 % interval of each alone: only p, and so"
+        " the verdict, is corrected for several comparisons."
+    )
     table = Table(columns=columns, rows=rows, caption=caption, highlight=supported)
     return Section(title="What the paper recommends, and what we found", text=RULE, tables=(table,))
 
