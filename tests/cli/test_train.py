@@ -1,4 +1,5 @@
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -9,9 +10,12 @@ from typing import Any
 
 import numpy
 import pytest
+from safetensors.torch import load_file, save_file
 
 from topiarist import load, load_data, measure
 from topiarist.models import card_of
+from topiarist.models.code import build_by_code
+from topiarist.randomness import isolated
 
 Run = Callable[..., tuple[int, str, str]]
 MEASURED = {
@@ -108,12 +112,38 @@ def test_every_practice_in_one_command(command: Run) -> None:
         "--schedule performance --schedule-factor 3 --schedule-patience 1 --monitor macro_accuracy --balanced",
         "--activation selu --dropout 0.1 --dropout-layers 1 --input-dropout 0.1",
         "--activation gelu --batch-norm --batch-norm-position after --clip-norm 1 --clip-norm-over tensor",
+        "--activation leaky_relu --leaky-slope 0.2 --batch-norm --batch-norm-epsilon 0.001 --batch-norm-momentum 0.5",
         "--scaling unit --threads 1 --batch-size 7 --learning-rate 0.01 --device cpu",
     ],
 )
 def test_every_other_option_works(command: Run, words: str) -> None:
     result = as_json(command("train", "iris", "--hidden", 4, "--hidden", 3, "--epochs", 3, *words.split(), "--json"))
     assert result["epochs"] == 3
+
+
+def test_the_file_keeps_the_settings_of_batch_norm_and_leaky_relu(command: Run, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    words = "--activation leaky_relu --leaky-slope 0.2 --batch-norm --batch-norm-epsilon 0.01 --batch-norm-momentum 1"
+    as_json(command("train", "iris", "--epochs", 0, *words.split(), "--out", out, "--json"))
+    model = load(out)
+    assert model.get_submodule("activation0").negative_slope == 0.2
+    assert "eps=0.01, momentum=1.0" in repr(model.get_submodule("norm0"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--batch-norm-epsilon 0.1", "--batch-norm-epsilon has no effect without --batch-norm"),
+        ("--batch-norm-position after", "--batch-norm-position has no effect without --batch-norm"),
+        ("--leaky-slope 0.1", "--leaky-slope has no effect without --activation leaky_relu"),
+        ("--activation leaky_relu --leaky-slope 2", "--leaky-slope must be at least 0 and below 1; found 2.0"),
+        ("--batch-norm --batch-norm-epsilon 0", "--batch-norm-epsilon must be above 0; found 0.0"),
+        ("--batch-norm --batch-norm-momentum 3", "--batch-norm-momentum must be above 0 and at most 1; found 3.0"),
+        ("--vgg 0,0,1,1 --leaky-slope 0.1", "--leaky-slope has no effect on a network that --vgg builds"),
+    ],
+)
+def test_settings_of_layers_that_are_not_there_are_refused(command: Run, words: str, said: str) -> None:
+    assert command("train", "iris", *words.split()) == (2, "", f"topiarist: {said}\n")
 
 
 def test_pictures_are_told_their_shape(command: Run, tmp_path: Path) -> None:
@@ -150,6 +180,94 @@ def test_layers_are_dropped_and_added_above_a_base(command: Run, digits_model: P
     words = ("--base", digits_model, "--drop-top", 1, "--hidden", 5, "--phase", "1", "--folds", 2)
     result = as_json(command("train", "digits", *words, "--json"))
     assert len(result["fold_accuracies"]) == 2
+
+
+OWN = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, channels=3, size=12, classes=5):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(channels, 4, 3), nn.ReLU(), nn.Flatten())
+        self.head = nn.Linear(4 * (size - 2) ** 2, classes)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+def colour(): return Net()
+def new_colour(): return Net(classes=4)
+def headless(): return nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten())
+def deep(): return Net(channels=2)
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder with a user's own networks, their code and data: 40 grey images of 8 × 8, of 4 classes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "own_networks", raising=False)
+    (tmp_path / "own_networks.py").write_text(OWN)
+    random = numpy.random.default_rng(0)
+    y = numpy.arange(80) % 4
+    images = (random.integers(0, 100, (80, 1, 8, 8)) + 40 * y[:, None, None, None]).astype(numpy.uint8)
+    numpy.savez(tmp_path / "grey.npz", x=images, y=y)
+    numpy.savez(tmp_path / "pairs.npz", x=numpy.repeat(images, 2, axis=1), y=y)
+    for name in ("colour", "headless", "deep"):
+        with isolated(0):
+            save_file(build_by_code(f"own_networks:{name}").state_dict(), tmp_path / f"{name}.safetensors")
+    return tmp_path
+
+
+def test_a_users_own_network_is_gone_on_from(command: Run, own: Path) -> None:
+    words = ("--base", "colour.safetensors", "--into", "own_networks:colour", "--phase", "2:1", "--json")
+    code, out, err = command("train", "grey.npz", *words, "--out", "new.safetensors")
+    assert (code, err) == (0, "topiarist: note: images of 1 × 8 × 8 resized to 3 × 12 × 12, which the network reads\n")
+    assert json.loads(out)["parameters"] == 3 * 4 * 9 + 4 + 4 * 100 * 4 + 4
+    before, after = load_file(own / "colour.safetensors"), load_file(own / "new.safetensors")
+    assert before["body.0.weight"].equal(after["body.0.weight"]) and after["head.weight"].shape == (4, 400)
+    # what was saved reads the same raw images again
+    for verb in ("measure", "predict"):
+        code, out, err = command(verb, "new.safetensors", "grey.npz", "--into", "own_networks:new_colour", "--json")
+        assert code == 0 and "resized to 3 × 12 × 12" in err
+
+
+def test_a_users_own_network_is_cross_validated(command: Run, own: Path) -> None:
+    words = ("--base", "colour.safetensors", "--into", "own_networks:colour", "--phase", "1:1", "--folds", 2)
+    code, out, _ = command("train", "grey.npz", *words, "--json")
+    assert code == 0 and len(json.loads(out)["fold_accuracies"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "words", "said"),
+    [
+        ("grey.npz", "--base colour.safetensors", "not written by topiarist"),
+        ("grey.npz", "--base headless.safetensors --into own_networks:headless", "no linear layer"),
+        ("grey.npz", "--base deep.safetensors --into own_networks:deep", r"cannot read samples of shape \(1, 8, 8\)"),
+        ("pairs.npz", "--base colour.safetensors --into own_networks:colour", r"samples of shape \(2, 8, 8\)"),
+        ("iris", "--base colour.safetensors --into own_networks:colour", r"cannot read samples of shape \(4,\)"),
+        ("grey.npz", "--base colour.safetensors --into own_networks:none", "cannot build a network"),
+        ("grey.npz", "--base colour.safetensors --into own_networks:colour --drop-top 1", "dropped or added only"),
+        ("grey.npz", "--into own_networks:colour", "--into belongs to transfer"),
+    ],
+)
+def test_what_cannot_be_gone_on_from_is_refused_in_a_line(
+    command: Run, own: Path, data: str, words: str, said: str
+) -> None:
+    code, out, err = command("train", data, *words.split())
+    *notes, last = err.splitlines()
+    assert (code, out) == (2, "") and re.search(said, last) and all(": note: " in note for note in notes)
+
+
+def test_one_of_our_networks_reads_resized_images_too(command: Run, own: Path) -> None:
+    as_json(command("train", "digits", "--epochs", 0, "--input-shape", "1x8x8", "--out", "base.safetensors", "--json"))
+    random = numpy.random.default_rng(0)
+    images = random.integers(0, 255, (60, 3, 16, 10)).astype(numpy.uint8)
+    numpy.savez(own / "colour.npz", x=images, y=numpy.arange(60) % 3)
+    code, _, err = command("train", "colour.npz", "--base", "base.safetensors", "--phase", "1:1", "--json")
+    assert (code, err) == (0, "topiarist: note: images of 3 × 16 × 10 resized to 1 × 8 × 8, which the network reads\n")
+    code, _, err = command("train", "iris", "--base", "base.safetensors")
+    assert code == 2 and "it was trained on samples of shape (1, 8, 8)" in err
 
 
 def test_what_was_decided_is_noted_on_standard_error(command: Run, tmp_path: Path) -> None:

@@ -108,6 +108,12 @@ def test_the_global_generator_is_left_alone() -> None:
         ({"sizes": [4, 3], "dropout": math.nan}, "dropout must be at least 0 and below 1; found nan"),
         ({"sizes": [4, 3], "input_dropout": -0.1}, "input_dropout must be at least 0 and below 1; found -0.1"),
         ({"sizes": [4, 3], "dropout_layers": -1}, "dropout_layers must be at least 0; found -1"),
+        ({"sizes": [4, 3], "batch_norm_epsilon": 0.0}, "batch_norm_epsilon must be above 0; found 0.0"),
+        ({"sizes": [4, 3], "batch_norm_epsilon": math.inf}, "batch_norm_epsilon must be above 0; found inf"),
+        ({"sizes": [4, 3], "batch_norm_momentum": 1.1}, "batch_norm_momentum must be above 0 and at most 1; found 1.1"),
+        ({"sizes": [4, 3], "batch_norm_momentum": 0}, "batch_norm_momentum must be above 0 and at most 1; found 0"),
+        ({"sizes": [4, 3], "leaky_slope": 1.0}, "leaky_slope must be at least 0 and below 1; found 1.0"),
+        ({"sizes": [4, 3], "leaky_slope": math.nan}, "leaky_slope must be at least 0 and below 1; found nan"),
     ],
 )
 def test_what_makes_no_network_is_refused(arguments: dict[str, Any], message: str) -> None:
@@ -126,3 +132,20 @@ def test_the_spec_survives_a_copy() -> None:
         "dropout_layers": 1,
         "input_dropout": 0.2,
     }
+
+
+def test_the_settings_of_batch_norm_and_leaky_relu_are_those_asked_for() -> None:
+    settings = {"batch_norm_epsilon": 0.01, "batch_norm_momentum": 0.5, "leaky_slope": 0.2}
+    model = mlp([4, 5, 6, 3], "leaky_relu", True, **settings)  # type: ignore[arg-type]
+    norms = [module for module in model if isinstance(module, nn.BatchNorm1d)]
+    slopes = [module.negative_slope for module in model if isinstance(module, nn.LeakyReLU)]
+    assert [(norm.eps, norm.momentum) for norm in norms] == [(0.01, 0.5)] * 2 and slopes == [0.2] * 2
+    spec = card_of(model).spec
+    assert spec is not None and settings.items() <= spec.items()
+    plain = card_of(mlp([4, 5, 3], "leaky_relu", True)).spec
+    assert plain is not None and not settings.keys() & plain.keys()  # as older versions write and read them
+
+
+def test_the_slope_decides_the_variance_of_the_weights() -> None:
+    weights = mlp([900, 800, 3], "leaky_relu", leaky_slope=0.8).state_dict()["hidden0.weight"]
+    assert weights.var().item() == pytest.approx(2 / (1 + 0.8**2) / 900, rel=0.01)  # He and others (2015)

@@ -37,6 +37,14 @@ def test_a_padded_copy_is_as_wide_as_the_widest_and_gives_the_same_outputs(activ
         assert card_of(copy) == card_of(model)
 
 
+def test_padding_keeps_the_slope_of_leaky_relu() -> None:
+    models = [network(*widths, activation="leaky_relu", leaky_slope=0.4) for widths in WIDTHS]
+    x = torch.randn(20, 6, generator=generator(0, "samples"), dtype=torch.float64)
+    for model, copy in zip(models, padded(models), strict=True):
+        assert copy[2].negative_slope == 0.4  # type: ignore[index]
+        torch.testing.assert_close(copy(x), model(x), rtol=0, atol=1e-13)
+
+
 def test_the_network_itself_is_left_alone_and_takes_back_what_its_copy_became() -> None:
     models = [network(*widths) for widths in WIDTHS]
     before = [[value.clone() for value in model.parameters()] for model in models]
@@ -78,6 +86,8 @@ OTHERS: dict[str, Callable[[], nn.Module]] = {
     "another type": lambda: network(5, 9).float(),
     "another mode": lambda: network(5, 9).eval(),
     "other inputs": lambda: mlp([7, 5, 9, 3]).double(),
+    "a slope of its own": lambda: network(5, 9, activation="leaky_relu", leaky_slope=0.2),
+    "another of them": lambda: network(5, 9, activation="leaky_relu", leaky_slope=0.3),
     "other classes": lambda: mlp([6, 5, 9, 4]).double(),
     "another slope": lambda: nn.Sequential(nn.Linear(6, 5), nn.LeakyReLU(0.2), nn.Linear(5, 3)).double(),
     "another slope still": lambda: nn.Sequential(nn.Linear(6, 5), nn.LeakyReLU(0.3), nn.Linear(5, 3)).double(),

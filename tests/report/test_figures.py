@@ -115,7 +115,7 @@ def test_the_knee_and_the_front_are_named() -> None:
 def test_a_row_says_its_difference_and_interval() -> None:
     shown = texts(forest("cut"))
     assert "−0.02  [−0.03, −0.01]" in shown
-    assert "+0.00  [–, –]" in shown
+    assert "0.00  [–, –]" in shown
 
 
 def test_points_that_are_no_numbers_are_left_out() -> None:

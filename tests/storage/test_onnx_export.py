@@ -75,6 +75,19 @@ def test_raw_digits_in_one_file(network: nn.Module, digits: Data, exported: Expo
     assert time_onnx(exported.path, raw[:1], repeats=5).median_ms > 0
 
 
+def test_the_settings_of_batch_norm_and_leaky_relu_go_into_the_file(digits: Data, tmp_path: Path) -> None:
+    model = mlp([64, 16, 10], "leaky_relu", True, batch_norm_epsilon=0.5, leaky_slope=0.4)
+    train(model, digits, TrainConfig(epochs=1))
+    path = export_onnx(model, tmp_path / "m.onnx", data=digits).path
+    assert digits.source is not None and digits.split is not None
+    raw = numpy.asarray(digits.source.features)[digits.split.test].astype(numpy.float32)
+    expected, _ = part_logits(model, digits.test)
+    assert_same(answers(path, raw)[0], expected)
+    other = mlp([64, 16, 10], "leaky_relu", True)
+    other.load_state_dict(model.state_dict())
+    assert (part_logits(other.eval(), digits.test)[0] - expected).abs().max() > 0.01
+
+
 def test_an_export_says_what_it_is_worth(digits: Data, exported: Export) -> None:
     record = json.loads(json.dumps(exported.to_json()))
     assert (record["samples"], record["compared_on"], record["bits"]) == (len(digits.test), "test part", 32)

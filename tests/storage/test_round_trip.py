@@ -27,6 +27,9 @@ def networks(draw: st.DrawFn) -> nn.Sequential:
         draw(st.sampled_from([0.0, 0.25])),
         dropout_layers=draw(st.integers(0, 3)),
         input_dropout=draw(st.sampled_from([0.0, 0.1])),
+        batch_norm_epsilon=draw(st.sampled_from([1e-5, 0.01])),
+        batch_norm_momentum=draw(st.sampled_from([0.1, 1.0])),
+        leaky_slope=draw(st.sampled_from([0.01, 0.0, 0.3])),
         generator=generator(draw(st.integers(0, 2**32)), "test"),
     )
     return model.to(draw(st.sampled_from(DTYPES)))

@@ -446,3 +446,16 @@ def test_whatever_is_declared_is_taken_or_refused_in_one_line(declared: dict[str
         assert "\n" not in str(error)
     else:
         assert len(study.configurations) >= 1
+
+
+def test_settings_of_batch_norm_and_leaky_relu_can_be_compared() -> None:
+    grid = {"model.batch_norm_epsilon": [1e-5, 0.1], "model.leaky_slope": [0.01, 0.3]}
+    model = {"activation": "leaky_relu", "batch_norm": True, "batch_norm_momentum": 0.5}
+    study = Study(**{**SPLIT, "model": model, "grid": grid})
+    found = [(each.settings.model.batch_norm_epsilon, each.settings.model.leaky_slope) for each in study.configurations]
+    assert found == [(1e-5, 0.01), (1e-5, 0.3), (0.1, 0.01), (0.1, 0.3)]
+    for wrong in ({"batch_norm_epsilon": 0}, {"batch_norm_momentum": 2}, {"leaky_slope": 1}):
+        with pytest.raises(SettingsError, match=f"model.{next(iter(wrong))}: must be"):
+            Study(**{**SPLIT, "model": wrong})
+    with pytest.raises(SettingsError, match="leaky_slope belongs to mlp"):
+        Study(**{**SPLIT, "model": {"family": "vgg", "blocks": [0, 0, 1, 1], "leaky_slope": 0.2}})

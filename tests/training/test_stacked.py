@@ -57,6 +57,42 @@ def test_every_network_of_ours(task: Data, activation: str, batch_norm: str | bo
         assert losses[0] == pytest.approx(losses[1], abs=1e-9)
 
 
+NORMS = [(1e-5, 0.1), (0.01, 0.3), (1.0, 1.0)]
+
+
+@pytest.mark.parametrize(("epsilon", "momentum"), NORMS)
+@pytest.mark.parametrize("slope", [0.0, 0.01, 0.3])
+def test_settings_of_batch_norm_and_leaky_relu(task: Data, epsilon: float, momentum: float, slope: float) -> None:
+    norm = {"batch_norm": True, "batch_norm_epsilon": epsilon, "batch_norm_momentum": momentum}
+    configs = [TrainConfig(epochs=4, learning_rate=0.005, batch_size=23, seed=number) for number in range(3)]
+    models = networks(3, "leaky_relu", leaky_slope=slope, dropout=0.2, **norm)
+    plain = networks(3, "leaky_relu", leaky_slope=slope, dropout=0.2, batch_norm=True)
+    _, _, difference = both_ways(models, task.folds(3), configs)
+    assert difference < 1e-5
+    train_many(plain, task.folds(3), configs)
+    same = torch.equal(models[0].state_dict()["hidden0.weight"], plain[0].state_dict()["hidden0.weight"])
+    assert same == (epsilon == 1e-5)  # ε changes what is learned, the momentum only the averages
+    averages = [model.state_dict()["norm0.running_mean"] for model in (models[0], plain[0])]
+    assert torch.equal(*averages) == (momentum == 0.1)
+
+
+def test_the_gradient_of_every_setting_is_that_of_autograd() -> None:
+    x = torch.randn(2, 11, 6, generator=generator(0, "x"), dtype=torch.float64)
+    upstream = torch.randn(2, 11, 3, generator=generator(0, "slope"), dtype=torch.float64)
+    for (epsilon, momentum), slope in zip(NORMS, (0.0, 0.2, 0.9), strict=True):
+        norm = {"batch_norm": True, "batch_norm_epsilon": epsilon, "batch_norm_momentum": momentum}
+        models = networks(2, "leaky_relu", leaky_slope=slope, **norm)
+        stack = Stack(models)
+        stack.forward(x.transpose(1, 2).contiguous(), Pass(training=True, rows=(11, 11)))
+        stack.backward(upstream.transpose(1, 2).contiguous())
+        for member, model in enumerate(models):
+            (model(x[member]) * upstream[member]).sum().backward()
+            for name, parameter in model.named_parameters():
+                torch.testing.assert_close(stack.gradients[name][member], parameter.grad, rtol=0, atol=1e-10)
+            for name, buffer in model.named_buffers():
+                torch.testing.assert_close(stack.buffers[name][member], buffer, rtol=0, atol=1e-12)
+
+
 PRACTICES: dict[str, dict[str, object]] = {
     "sgd": {"optimizer": "sgd", "learning_rate": 0.05},
     "momentum": {"optimizer": "sgd", "momentum": 0.9},

@@ -40,7 +40,7 @@ def load_for(
         whole = task_for(network, location, target=target, group=group, seed=seed)
         parts = {"train": whole.train, "validation": whole.validation, "test": whole.test}
         return cast("Part", parts[part])
-    source = read_labelled(location, target=target, group=group, whole=True)
+    source = read_labelled(network, location, target=target, group=group, whole=True)
     source = replace(source, classes=card_of(network).classes)
     labels, _ = number_labels(source)
     return make_part(source, labels, numpy.arange(len(labels)), preprocessing_of(network))
@@ -54,7 +54,7 @@ def task_for(
     from topiarist.models import card_of
 
     card, preprocessing = card_of(network), preprocessing_of(network)
-    source = replace(read_labelled(location, target=target, group=group, whole=False), classes=card.classes)
+    source = replace(read_labelled(network, location, target=target, group=group, whole=False), classes=card.classes)
     labels, _ = number_labels(source)
     if card.rule is None and seed is None and source.parts is None:
         note = "the network does not say how its samples were split: some of the test part may have trained it"
@@ -64,7 +64,9 @@ def task_for(
     return Data.of_parts(source, split_source(source, labels, rule), preprocessing, notes=source.notes, rule=rule)
 
 
-def read_labelled(location: str, *, target: str | None, group: str | None, whole: bool) -> "Source":
+def read_labelled(
+    network: "nn.Module", location: str, *, target: str | None, group: str | None, whole: bool
+) -> "Source":
     """Read samples with labels, as training did where they are to be split.
 
     The whole of a file need not be fit for training: it may be of one class, or hold one value in a column.
@@ -72,14 +74,31 @@ def read_labelled(location: str, *, target: str | None, group: str | None, whole
     from topiarist.data import find_source
 
     source = find_source(location, target=target, group=group, labelled=not whole)
-    return find_source(location, target=target, group=group) if source.labels is None else source
+    source = find_source(location, target=target, group=group) if source.labels is None else source
+    return as_network_reads(network, source)
+
+
+def as_network_reads(network: "nn.Module", source: "Source") -> "Source":
+    """Return images of another shape than the network was trained on in its shape, and say so; all else as it is."""
+    import math
+
+    from topiarist.data.resizing import resized
+
+    shape = preprocessing_of(network).input_shape
+    found = tuple(getattr(source.features, "shape", ()))[1:]
+    if len(shape) != 3 or len(found) != 3 or math.prod(found) == math.prod(shape):
+        return source
+    made = resized(source, shape)
+    warnings.warn(made.notes[-1], TopiaristWarning, stacklevel=2)
+    return made
 
 
 def features_for(network: "nn.Module", location: str, *, target: str | None) -> "Tensor":
     """Read raw samples, labelled or not, and turn them into what the network reads."""
     from topiarist.data import find_source
 
-    return preprocessing_of(network)(find_source(location, target=target, labelled=False).features)
+    source = find_source(location, target=target, labelled=False)
+    return preprocessing_of(network)(as_network_reads(network, source).features)
 
 
 def preprocessing_of(network: "nn.Module") -> "Preprocessing":

@@ -41,7 +41,7 @@ def practices_command(
         int | None,
         typer.Option("--samples", min=2, help="Training samples at most; 10,000, or 2,000 with --quick, unless given."),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer epochs, folds or seeds: a first look.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer epochs and samples: a first look.")] = False,
     seed: Seed = 0,
     workers: Workers = None,
     cluster: Cluster = None,
@@ -263,9 +263,11 @@ def show_failures(found: Mapping[str, Any]) -> None:
 
 
 def show_findings(found: Mapping[str, Any]) -> None:
-    """Print what helped and what hurt, and where the rest is."""
+    """Print the paper's claims with their verdicts, what helped and what hurt, and where the rest is."""
     from rich.table import Table
     from rich.text import Text
+
+    from topiarist.report.cells import signed
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in ("practice", "alternative", "difference", "p (Holm)", "verdict"):
@@ -273,11 +275,14 @@ def show_findings(found: Mapping[str, Any]) -> None:
     for row in found["findings"]:
         if row["verdict"] in ("helped", "hurt"):
             points = row["metric"] == "accuracy"
-            difference = f"{100 * row['difference']:+.2f} points" if points else f"{row['difference']:+.4f} log loss"
+            difference = (
+                f"{signed(100 * row['difference'], 2)} points" if points else f"{signed(row['difference'], 4)} log loss"
+            )
             style = "" if row["verdict"] == "helped" else "dim"
             cells = (row["practice"], row["alternative"], difference, f"{row['p']:.4f}", row["verdict"])
             table.add_row(*(Text(cell, style=style) for cell in cells))
     screen = console()
+    screen.print(Text(found["summary"]))
     screen.print(table)
     show_failures(found)
     screen.print(Text(f"page: {found['page']}  table: {found['table']}  figures: {found['figures']}"))

@@ -105,7 +105,7 @@ def shape_command(
     with the same --out goes on: topiarist shape digits.safetensors digits --method surgeon --out grown.safetensors
     """
     from topiarist.cli.loading import load_network, task_for
-    from topiarist.cli.train import check_out
+    from topiarist.cli.train_checks import check_out
     from topiarist.cli.train_options import named
     from topiarist.methods import Surgeon, shape
     from topiarist.storage import save

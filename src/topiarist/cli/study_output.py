@@ -156,6 +156,8 @@ def result_rows(
     results: "Results", *, metric: str, baseline: str | None, size: str, test: "TestName"
 ) -> list[dict[str, str]]:
     """Give one row a configuration, as text."""
+    from topiarist.report.cells import signed
+
     front = {row["configuration"]: row for row in results.front(metric, sizes=[size]).table.to_dict("records")}
     tests = tests_of(results, baseline=baseline, metric=metric, test=test)
     compared = {row["configuration"]: row for row in tests}
@@ -169,7 +171,7 @@ def result_rows(
                 metric: figure(row["mean"], row["sd"]),
                 INTERVAL: "" if row["n"] < 2 else f"{row['low']:.4f} – {row['high']:.4f}",
                 size: f"{row[size]:,.4g}" if row[size] % 1 else f"{row[size]:,.0f}",
-                "difference": f"{against['difference']:+.4f}" if against else "baseline" if compared else "",
+                "difference": signed(against["difference"], 4) if against else "baseline" if compared else "",
                 "p (Holm)": f"{against['holm_p']:.4f}" if against else "",
                 "front": "knee" if place["knee"] else "front" if place["front"] else "",
             }

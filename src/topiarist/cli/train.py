@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topiarist.cli import train_options as option
-from topiarist.cli.options import AsJson, DataLocation, Group, Scaling, Seed, Target, given_options, parse_shape
+from topiarist.cli.loading import load_network
+from topiarist.cli.options import AsJson, DataLocation, Group, Into, Scaling, Seed, Target, parse_shape
 from topiarist.cli.output import emit, measurement_rows, print_rows
+from topiarist.cli.train_base import as_base_reads
+from topiarist.cli.train_checks import check_family, check_layers, check_out, check_transfer
 from topiarist.cli.train_run import build_network, cross_validate, train_and_measure
 
 if TYPE_CHECKING:
@@ -35,6 +38,9 @@ def train_command(
     activation: option.Activation = "relu",
     batch_norm: option.BatchNorm = False,
     batch_norm_position: option.BatchNormPosition = "before",
+    batch_norm_epsilon: option.BatchNormEpsilon = 1e-5,
+    batch_norm_momentum: option.BatchNormMomentum = 0.1,
+    leaky_slope: option.LeakySlope = 0.01,
     precise_norms: option.PreciseNorms = False,
     dropout: option.Dropout = None,
     dropout_layers: option.DropoutLayers = 3,
@@ -67,6 +73,7 @@ def train_command(
     schedule_patience: option.SchedulePatience = 5,
     warmup: option.Warmup = 0,
     base: option.Base = None,
+    into: Into = None,
     drop_top: option.DropTop = 0,
     phases: option.Phases = None,
 ) -> None:
@@ -74,7 +81,8 @@ def train_command(
 
     Example: topiarist train digits --hidden 64 --epochs 60 --early-stopping 8 --out digits.safetensors
 
-    With --folds, cross-validates. With --base, goes on from a trained network. After an interruption, the same command
+    With --folds, cross-validates. With --base, goes on from a trained network, your own with --into; images are
+    resized to what it reads. After an interruption, the same command
     with the same --out goes on from where it was.
     """
     from topiarist.data import load_data
@@ -114,33 +122,38 @@ def train_command(
             device=device,
             threads=threads,
         )
-    check_out(out)
-    check_transfer(context, base)
-    check_family(context, family)
-    declared = parse_phases(phases, base)
-    task = load_data(
-        data,
-        target=target,
-        group=group,
-        scaling=scaling,
-        input_shape=parse_shape(input_shape),
-        projection=option.parse_projection(projection),
-        seed=seed,
-    )
-    if not len(task.test):
-        raise DataError(f"{task.name} has {len(task.train)} samples: too few to set a test part aside")
     network = {
         "activation": activation,
+        "leaky_slope": leaky_slope,
         "batch_norm": batch_norm_position if batch_norm else False,
+        "batch_norm_epsilon": batch_norm_epsilon,
+        "batch_norm_momentum": batch_norm_momentum,
         "dropout": dropout or 0.0,
         "dropout_layers": dropout_layers,
         "input_dropout": input_dropout,
     }
+    check_out(out)
+    check_transfer(context, base)
+    trained = None if base is None else load_network(base, into)
+    check_family(context, family)
+    if family is None and base is None:
+        check_layers(context, network)
+    declared = parse_phases(phases, base)
+    how: dict[str, Any] = {
+        "scaling": scaling,
+        "input_shape": parse_shape(input_shape),
+        "projection": option.parse_projection(projection),
+        "seed": seed,
+    }
+    task = load_data(data, target=target, group=group, **how)
+    task = task if trained is None else as_base_reads(trained, task, **how)
+    if not len(task.test):
+        raise DataError(f"{task.name} has {len(task.train)} samples: too few to set a test part aside")
 
     def build(part: "Data") -> "nn.Module":
         options = {} if dropout is None else {"dropout": dropout}
         convolutional = None if family is None else (*family, options)
-        return build_network(part, network, hidden, family=convolutional, base=base, drop_top=drop_top, seed=seed)
+        return build_network(part, network, hidden, family=convolutional, base=trained, drop_top=drop_top, seed=seed)
 
     result: dict[str, Any] = {"data": task.name, "seed": seed, "config": config.model_dump(mode="json")}
     if declared:
@@ -150,47 +163,6 @@ def train_command(
     if folds is None or out is not None:
         result |= train_and_measure(task, build(task), config, declared, out)
     emit(result, as_json=as_json, show=show_result)
-
-
-def check_out(out: Path | None) -> None:
-    """Refuse a place where the network could not be written, before hours of training."""
-    from topiarist.errors import SettingsError
-    from topiarist.files import check_place
-
-    if out is None:
-        return
-    if out.suffix != ".safetensors":
-        raise SettingsError(f"--out must end in .safetensors; found '{out}'")
-    check_place(out)
-
-
-def check_family(context: typer.Context, family: tuple[str, tuple[int, ...]] | None) -> None:
-    """Refuse options of fully connected layers for a convolutional network."""
-    from topiarist.errors import SettingsError
-
-    given = [name for name in ("hidden", *option.OF_HIDDEN_LAYERS) if name in given_options(context)]
-    if family is not None and given:
-        raise SettingsError(f"--{given[0].replace('_', '-')} has no effect on a network that --{family[0]} builds")
-
-
-def check_transfer(context: typer.Context, base: Path | None) -> None:
-    """Refuse options that would have no effect."""
-    from topiarist.errors import SettingsError
-
-    given = given_options(context)
-    if base is None:
-        if "drop_top" in given:
-            raise SettingsError("--drop-top belongs to transfer: name the trained network with --base")
-        return
-    for name in given:
-        if name in option.OF_A_FRESH_NETWORK:
-            raise SettingsError(
-                f"--{name.replace('_', '-')} has no effect with --base: the network is built as its base"
-            )
-    if "epochs" in given:
-        raise SettingsError("--epochs has no effect with --base: give the epochs of each phase with --phase")
-    if "until_epoch" in given:
-        raise SettingsError("--until-epoch has no effect with --base: give the epochs of each phase with --phase")
 
 
 def parse_phases(texts: Sequence[str] | None, base: Path | None) -> "Sequence[Phase]":

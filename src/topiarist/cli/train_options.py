@@ -38,6 +38,18 @@ BatchNormPosition = Annotated[
     Literal["before", "after"],
     typer.Option("--batch-norm-position", rich_help_panel=NETWORK, help="Before or after the activation."),
 ]
+BatchNormEpsilon = Annotated[
+    float, typer.Option("--batch-norm-epsilon", rich_help_panel=NETWORK, help="ε, added to batch norm's variance.")
+]
+BatchNormMomentum = Annotated[
+    float,
+    typer.Option(
+        "--batch-norm-momentum", rich_help_panel=NETWORK, help="Share of a batch in batch norm's moving averages."
+    ),
+]
+LeakySlope = Annotated[
+    float, typer.Option("--leaky-slope", rich_help_panel=NETWORK, help="Slope of leaky_relu below zero.")
+]
 PreciseNorms = Annotated[
     bool,
     typer.Option(
@@ -191,7 +203,8 @@ Projection = Annotated[
     ),
 ]
 
-OF_HIDDEN_LAYERS = ("activation", "batch_norm", "batch_norm_position", "dropout_layers", "input_dropout")
+OF_BATCH_NORM = ("batch_norm_position", "batch_norm_epsilon", "batch_norm_momentum")
+OF_HIDDEN_LAYERS = ("activation", "leaky_slope", "batch_norm", *OF_BATCH_NORM, "dropout_layers", "input_dropout")
 OF_A_FRESH_NETWORK = (*OF_HIDDEN_LAYERS, "dropout", "vgg", "inception")
 OPTION_OF = {
     "learning_rate": "--lr",

@@ -20,7 +20,7 @@ def build_network(
     hidden: Sequence[int] | None,
     *,
     family: tuple[str, tuple[int, ...], Mapping[str, Any]] | None,
-    base: Path | None,
+    base: "nn.Module | None",
     drop_top: int,
     seed: int,
 ) -> "nn.Module":
@@ -30,12 +30,11 @@ def build_network(
     from topiarist.models import mlp
     from topiarist.models.families import family_network
     from topiarist.randomness import generator
-    from topiarist.storage import load
     from topiarist.training import reuse
 
     random = generator(seed, "initial weights")
     if base is not None:
-        return reuse(load(base), classes=len(data.classes), drop=drop_top, add=hidden or (), generator=random)
+        return reuse(base, classes=len(data.classes), drop=drop_top, add=hidden or (), generator=random)
     if family is not None:
         name, blocks, options = family
         shape: dict[str, Any] = {"input_shape": data.input_shape, "classes": len(data.classes)}

@@ -8,25 +8,48 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from topiarist.data import Data
+import numpy
+from scipy.stats import binom
+
+from topiarist.data import Data, number_labels
+from topiarist.data.copies import original_rows
 from topiarist.errors import SettingsError
 from topiarist.study.study import Study
 
 Overrides = Mapping[str, Any]
 
 SAMPLES, QUICK_SAMPLES = 10_000, 2_000
-RUNS, QUICK_RUNS = 10, 5
+# As many runs in a first look as otherwise: with 5 seeds, the least p of the exact rank-sum test is 0.0079, which
+# Holm's correction over the 7 activations makes 0.056, so that nothing could be shown. With 10 it is 0.00008.
+RUNS = 10
 DEEP = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Practice:
-    """A question, and the alternatives that answer it, the first of which the others are compared with."""
+    """A question and the alternatives that answer it; the others are compared with the first, by each metric."""
 
     name: str
     question: str
     alternatives: Mapping[str, Overrides]
-    metric: str = "accuracy"
+    metrics: tuple[str, ...] = ("accuracy",)
+
+
+@dataclass(frozen=True)
+class Chance:
+    """What always naming the largest class achieves: its share of the test samples, and the most that is luck.
+
+    `highest` is the upper end of the central 95 % of the binomial distribution with this share and as many samples:
+    a mean accuracy up to there is at chance.
+    """
+
+    share: float
+    samples: int
+
+    @property
+    def highest(self) -> float:
+        """The largest accuracy that is still at chance."""
+        return float(binom.ppf(0.975, self.samples, self.share)) / self.samples
 
 
 def practices(classes: Sequence[str], *, samples: int, quick: bool) -> list[Practice]:
@@ -53,7 +76,7 @@ def schedules() -> Practice:
         name="Learning-rate schedules",
         question="Does a schedule help a network that starts at a high rate?",
         alternatives={**declared, "cosine with warm-up": warm},
-        metric="log_loss",
+        metrics=("log_loss",),
     )
 
 
@@ -117,7 +140,7 @@ def early_stopping(few: int, *, quick: bool) -> Practice:
         name="Early stopping",
         question=f"With {few} samples: does it help to stop when the validation loss no longer falls, and to go back?",
         alternatives={name: {"data": data, "training": {"epochs": epochs, **more}} for name, more in declared.items()},
-        metric="log_loss",
+        metrics=("log_loss", "accuracy"),
     )
 
 
@@ -129,7 +152,7 @@ def dropout(few: int) -> Practice:
         name="Dropout",
         question=f"With {few} samples: does dropout help a network that is too wide, and at which rate?",
         alternatives={name: wide_network(few, rate) for name, rate in rates.items()},
-        metric="log_loss",
+        metrics=("log_loss",),
     )
 
 
@@ -144,7 +167,7 @@ def monte_carlo_dropout(few: int) -> Practice:
             "mean of 10": {**once, "prediction": {"monte_carlo": 10}},
             "mean of 100": {**once, "prediction": {"monte_carlo": 100}},
         },
-        metric="log_loss",
+        metrics=("log_loss",),
     )
 
 
@@ -154,9 +177,13 @@ def wide_network(few: int, dropout: Overrides) -> Overrides:
 
 
 def transfer(classes: Sequence[str], *, samples: int, quick: bool) -> Practice:
-    """Few samples of some classes, after many of the others; as many epochs for all."""
-    half, epochs = len(classes) // 2, 50 if quick else 100
-    known, new = list(classes[:half]), list(classes[half:])
+    """Declare few samples of every second class, after many of the others; as many epochs for all.
+
+    Neighbours in a list of classes are often alike (four animals in a row in CIFAR-10), and its halves are not: every
+    second class makes two tasks of one kind, which is what transfer asks for.
+    """
+    epochs = 50 if quick else 100
+    known, new = list(classes[::2]), list(classes[1::2])
     task = {"classes": new, "samples": 10 * len(new)}
     base = {"classes": known, "epochs": 20, "samples": samples}
     head = {"train_top": 1, "learning_rate": 0.01}
@@ -167,7 +194,8 @@ def transfer(classes: Sequence[str], *, samples: int, quick: bool) -> Practice:
     }
     return Practice(
         name="Transfer",
-        question=f"With {10 * len(new)} samples of {len(new)} classes: do layers help that learned {half} others?",
+        question=f"With {10 * len(new)} samples of every second class ({len(new)} of them): do layers help that learned"
+        f" the {len(known)} others?",
         alternatives={
             "from scratch": {"data": task, "training": {"epochs": epochs, "batch_size": 16}},
             **{
@@ -180,11 +208,12 @@ def transfer(classes: Sequence[str], *, samples: int, quick: bool) -> Practice:
 
 @dataclass(frozen=True)
 class Plan:
-    """The study to run, its practices, and for each the label under which an alternative is found."""
+    """The study to run, its practices, the label under which each alternative is found, and chance in each practice."""
 
     study: Study
     practices: tuple[Practice, ...]
     labels: Mapping[tuple[str, str], str]
+    chances: Mapping[str, Chance]
 
 
 def plan_practices(
@@ -206,7 +235,6 @@ def plan_practices(
             label = known if known is not None else f"{practice.name}: {name}"
             variants[label] = dict(overrides)
             labels[practice.name, name] = label
-    runs = QUICK_RUNS if quick else RUNS
     own_test = data.source.parts is not None
     settings: dict[str, Any] = {"location": location, "validation_fraction": 0.15, "seed": seed}
     settings |= {} if target is None else {"target": target}
@@ -217,8 +245,22 @@ def plan_practices(
         model={"hidden": [100, 100]},
         training={"epochs": 15 if quick else 40, "learning_rate": 0.002},
         variants=[{"name": label, **overrides} for label, overrides in variants.items()],
-        seeds=[seed + number for number in range(runs)] if own_test else [seed],
-        folds=None if own_test else runs,
+        seeds=[seed + number for number in range(RUNS)] if own_test else [seed],
+        folds=None if own_test else RUNS,
         models=False,
     )
-    return Plan(study, tuple(chosen), labels)
+    return Plan(study, tuple(chosen), labels, {practice.name: chance_in(practice, data) for practice in chosen})
+
+
+def chance_in(practice: Practice, data: Data) -> Chance:
+    """Return what naming the largest class achieves on the samples that judge a practice: a test part, or all folds."""
+    assert data.source is not None
+    numbers, classes = number_labels(data.source)
+    rows = original_rows(data.source)
+    if data.source.parts is not None:
+        rows = rows[data.source.parts[rows] == "test"]
+    first = next(iter(practice.alternatives.values()))
+    wanted = first.get("data", {}).get("classes", classes)
+    counts = numpy.bincount(numbers[rows], minlength=len(classes))
+    kept = [int(count) for name, count in zip(classes, counts, strict=True) if name in wanted]
+    return Chance(share=max(kept) / sum(kept), samples=sum(kept))

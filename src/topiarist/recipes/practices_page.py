@@ -1,91 +1,14 @@
-"""What the study of the practices found: which helped and by how much, as a table, figures and a page."""
+"""The page of the practices: the paper's claims first, then each practice with its figures, tests and verdicts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import pandas
-
-from topiarist.recipes.practices import Plan, Practice
+from topiarist.recipes.practices_claims import RULE
+from topiarist.recipes.practices_findings import NO_VERDICT, UNSHOWN, WORDS, Finding, in_words, table_of
 from topiarist.report import Section, Table, differences, learning_curves, render_page
 from topiarist.study.results import SMALLER_IS_BETTER, Results
 
-ALPHA = 0.05
-WORDS = {"accuracy": "test accuracy", "log_loss": "test log loss"}
-COLUMNS = (
-    "practice",
-    "alternative",
-    "accuracy",
-    "sd",
-    "log_loss",
-    "metric",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "verdict",
-)
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A practice with one row for each alternative, the baseline first."""
-
-    practice: Practice
-    rows: tuple[Mapping[str, Any], ...]
-    notes: tuple[str, ...]
-
-    @property
-    def best(self) -> Mapping[str, Any] | None:
-        """The alternative that helped most, where one helped."""
-        helped = [row for row in self.rows if row["verdict"] == "helped"]
-        return max(helped, key=lambda row: abs(row["difference"]), default=None)
-
-
-def findings_of(plan: Plan, results: Results) -> list[Finding]:
-    """Compare the alternatives of each practice with its first."""
-    summary, losses = by_label(results.summary()), by_label(results.summary("log_loss"))
-    found = []
-    for practice in plan.practices:
-        labels = {name: plan.labels[practice.name, name] for name in practice.alternatives}
-        baseline, *_ = labels.values()
-        tests = by_label(results.compare(baseline, practice.metric, among=list(labels.values())))
-        rows = tuple(
-            {
-                "practice": practice.name,
-                "alternative": name,
-                "label": label,
-                "metric": practice.metric,
-                "accuracy": summary[label]["mean"],
-                "sd": summary[label]["sd"],
-                "log_loss": losses.get(label, {}).get("mean"),
-                **compared(tests.get(label), practice.metric),
-            }
-            for name, label in labels.items()
-            if label in summary
-        )
-        notes = dict.fromkeys(note for test in tests.values() if test["notes"] for note in test["notes"].split("; "))
-        found.append(Finding(practice, rows, tuple(notes)))
-    return found
-
-
-def by_label(frame: pandas.DataFrame) -> dict[str, dict[str, Any]]:
-    """Give the rows of a table by configuration."""
-    return {row["configuration"]: {str(name): value for name, value in row.items()} for row in frame.to_dict("records")}
-
-
-def compared(test: Mapping[str, Any] | None, metric: str) -> dict[str, Any]:
-    """Say how an alternative compares with the baseline."""
-    if test is None:
-        return {"difference": None, "low": None, "high": None, "p": None, "verdict": "baseline"}
-    better = test["difference"] * (-1 if metric in SMALLER_IS_BETTER else 1) > 0
-    verdict = ("helped" if better else "hurt") if test["holm_p"] <= ALPHA else "no difference shown"
-    return {name: test[name] for name in ("difference", "low", "high")} | {"p": test["holm_p"], "verdict": verdict}
-
-
-def table_of(findings: Sequence[Finding]) -> pandas.DataFrame:
-    """Give all findings as one table."""
-    return pandas.DataFrame([{name: row[name] for name in COLUMNS} for finding in findings for row in finding.rows])
+SHORT = {"accuracy": "accuracy", "log_loss": "log loss"}
 
 
 def curves_of(finding: Finding, results: Results) -> str:
@@ -103,7 +26,7 @@ def curves_of(finding: Finding, results: Results) -> str:
     return learning_curves(curves, title=finding.practice.name, y_label="validation loss", y_scale="log")
 
 
-def forest_of(finding: Finding) -> str:
+def forest_of(finding: Finding, metric: str) -> str:
     """Draw the differences from the baseline."""
     rows = [
         {
@@ -111,71 +34,117 @@ def forest_of(finding: Finding) -> str:
             "difference": row["difference"],
             "low": row["low"],
             "high": row["high"],
-            "significant": row["verdict"] != "no difference shown",
+            "significant": row["verdict"] in ("helped", "hurt"),
         }
-        for row in finding.rows
+        for row in finding.by(metric)
         if row["difference"] is not None
     ]
-    metric = WORDS[finding.practice.metric]
-    better = "less" if finding.practice.metric in SMALLER_IS_BETTER else "more"
-    return differences(rows, title=f"{finding.practice.name}: {metric}", unit=f"{better} is better")
+    better = "less" if metric in SMALLER_IS_BETTER else "more"
+    return differences(rows, title=f"{finding.practice.name}: {WORDS[metric]}", unit=f"{better} is better")
 
 
 def section_of(finding: Finding, curves: str) -> Section:
-    """Give the section of one practice."""
-    metric = WORDS[finding.practice.metric]
-    columns = ("alternative", "accuracy", "SD", "log loss", f"difference in {metric}", "p (Holm)", "verdict")
+    """Return the section of one practice."""
+    metrics = finding.practice.metrics
+    answers = [f"By {WORDS[metric]}: {answer(finding, metric)}" for metric in metrics]
+    text = "\n\n".join([finding.practice.question, *answers, *finding.notes])
+    figures = (curves, *(forest_of(finding, metric) for metric in metrics))
+    return Section(title=finding.practice.name, text=text, figures=figures, tables=(table_in(finding),))
+
+
+def table_in(finding: Finding) -> Table:
+    """Return the alternatives of a practice with their figures, and difference, p and verdict by each metric."""
+    metrics = finding.practice.metrics
+    columns = ["alternative", "accuracy", "SD", "log loss"]
+    for metric in metrics:
+        of = f", {SHORT[metric]}" if len(metrics) > 1 else ""
+        columns += [f"difference in {SHORT[metric]}", f"p (Holm){of}", f"verdict{of}"]
+    rows = []
+    for each in zip(*(finding.by(metric) for metric in metrics), strict=True):
+        tested = [row[name] for row in each for name in ("difference", "p", "verdict")]
+        rows.append((*(each[0][name] for name in ("alternative", "accuracy", "sd", "log_loss")), *tested))
+    helped = frozenset(number for number, row in enumerate(rows) if "helped" in row[4:])
+    said = " and by ".join(WORDS[metric] for metric in metrics)
+    caption = f"Compared with the first row, by {said}."
+    return Table(columns=tuple(columns), rows=tuple(rows), caption=caption, highlight=helped)
+
+
+def answer(finding: Finding, metric: str) -> str:
+    """Answer the practice's question in a sentence or two."""
+    rows, best = finding.by(metric), finding.best(metric)
+    tested = [row for row in rows if row["verdict"] != "baseline"]
+    hurt = [row["alternative"] for row in tested if row["verdict"] == "hurt"]
+    if all(row["verdict"] in NO_VERDICT for row in tested):
+        return "no verdict can be given."
+    first = "no alternative was shown to help."
+    if best is not None:
+        first = f"{best['alternative']} helped most, {in_words(best)}."
+    return f"{first} {', '.join(hurt)} hurt." if hurt else first
+
+
+def summary_of(claims: Sequence[Mapping[str, Any]], note: str) -> str:
+    """Say in a few sentences which of the paper's recommendations the figures support, and on which data."""
+    said = []
+    for verdict in ("supported", "not supported", "not testable"):
+        named = [claim_name(claim, claims) for claim in claims if claim["verdict"] == verdict]
+        said += [f"{verdict.capitalize()}: {'; '.join(named)}."] if named else []
+    return "\n\n".join([note, " ".join(said)])
+
+
+def claim_name(claim: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> str:
+    """Name a claim, with what tells it apart from others of its practice."""
+    others = [other for other in claims if other["practice"] == claim["practice"] and other is not claim]
+    extra = [SHORT[claim["metric"]]] if any(other["metric"] != claim["metric"] for other in others) else []
+    names = ", ".join(row["alternative"] for row in claim["differences"])
+    extra += [f"{names} {claim['says']}"] if any(other["recommends"] != claim["recommends"] for other in others) else []
+    return f"{claim['practice']} ({', '.join(extra)})" if extra else str(claim["practice"])
+
+
+def claim_section(claims: Sequence[Mapping[str, Any]]) -> Section:
+    """Return the table of the paper's claims, and the rule by which it is decided."""
+    columns = ("practice", "what the paper recommends", "what we measured", "verdict")
     rows = tuple(
-        (row["alternative"], row["accuracy"], row["sd"], row["log_loss"], row["difference"], row["p"], row["verdict"])
-        for row in finding.rows
+        (claim["practice"], claim["recommends"], f"{claim['measured']} ({measure_of(claim)})", claim["verdict"])
+        for claim in claims
     )
-    helped = frozenset(number for number, row in enumerate(finding.rows) if row["verdict"] == "helped")
-    text = "\n\n".join([f"{finding.practice.question} {answer(finding)}", *finding.notes])
-    table = Table(columns=columns, rows=rows, caption=f"Compared with the first row, by {metric}.", highlight=helped)
-    return Section(title=finding.practice.name, text=text, figures=(curves, forest_of(finding)), tables=(table,))
+    supported = frozenset(number for number, claim in enumerate(claims) if claim["verdict"] == "supported")
+    caption = (
+        "Differences from the first alternative of each practice, with the 95 % interval of each alone: only p, and so"
+        " the verdict, is corrected for several comparisons."
+    )
+    table = Table(columns=columns, rows=rows, caption=caption, highlight=supported)
+    return Section(title="What the paper recommends, and what we found", text=RULE, tables=(table,))
 
 
-def answer(finding: Finding) -> str:
-    """Answer the practice's question in a sentence."""
-    best, metric = finding.best, WORDS[finding.practice.metric]
-    hurt = [row["alternative"] for row in finding.rows if row["verdict"] == "hurt"]
-    said = f"{', '.join(hurt)} hurt." if hurt else ""
-    if best is None:
-        return f"No alternative was shown to help. {said}".strip()
-    return f"{best['alternative']} helped most: {in_words(best, finding.practice)} {metric}. {said}".strip()
+def measure_of(claim: Mapping[str, Any]) -> str:
+    """Say in what the differences of a claim are."""
+    return "points of accuracy" if claim["metric"] == "accuracy" else "log loss, less is better"
 
 
-def in_words(row: Mapping[str, Any], practice: Practice) -> str:
-    """Write a difference: points of accuracy, or a number."""
-    difference = row["difference"]
-    return f"{100 * difference:+.2f} points of" if practice.metric == "accuracy" else f"{difference:+.4f} in"
-
-
-def summary_of(findings: Sequence[Finding]) -> str:
-    """Say in a sentence or two what helped."""
-    helped = [
-        f"{finding.practice.name} ({finding.best['alternative']}: {in_words(finding.best, finding.practice)}"
-        f" {WORDS[finding.practice.metric]})"
-        for finding in findings
-        if finding.best is not None
-    ]
-    unshown = [finding.practice.name for finding in findings if finding.best is None]
-    first = f"What helped: {'; '.join(helped)}." if helped else "Nothing was shown to help."
-    return f"{first} No help was shown for: {'; '.join(unshown)}." if unshown else first
-
-
-def page_of(findings: Sequence[Finding], curves: Mapping[str, str], facts: Mapping[str, str]) -> str:
-    """Give the whole page."""
+def page_of(
+    findings: Sequence[Finding],
+    claims: Sequence[Mapping[str, Any]],
+    curves: Mapping[str, str],
+    note: str,
+    facts: Mapping[str, str],
+) -> str:
+    """Return the whole page."""
     overview = table_of(findings).replace({"metric": WORDS})
     overview = overview[["practice", "alternative", "metric", "difference", "p", "verdict"]]
     shown = overview[overview["verdict"].isin(["helped", "hurt"])]
+    left = {verdict: int((overview["verdict"] == verdict).sum()) for verdict in (UNSHOWN, *NO_VERDICT)}
+    rest = ", ".join(f"{count} × {verdict}" for verdict, count in left.items() if count)
     table = Table(
         columns=tuple(shown.columns),
         rows=tuple(tuple(row) for row in shown.itertuples(index=False)),
-        caption="Every difference from the baseline that was shown, p corrected by Holm within each practice.",
+        caption="Every difference from the baseline that was shown, p corrected by Holm within practice and metric."
+        + (f" Of the others: {rest}." if rest else ""),
     )
-    first = Section(title="What helped, and by how much", tables=(table,))
-    sections = [first, *(section_of(finding, curves[finding.practice.name]) for finding in findings)]
+    second = Section(title="What helped, and by how much", tables=(table,))
+    each = (section_of(finding, curves[finding.practice.name]) for finding in findings)
     return render_page(
-        title="Good practices of training, compared", summary=summary_of(findings), sections=sections, footer=facts
+        title="Good practices of training, compared",
+        summary=summary_of(claims, note),
+        sections=[claim_section(claims), second, *each],
+        footer=facts,
     )

@@ -12,6 +12,7 @@ from topiarist.report.figures import (
 from topiarist.report.page import Section, Table, render_page, table_of
 from topiarist.report.rightsizing import rightsizing_page
 from topiarist.report.tables import TableForm, format_table
+from topiarist.report.wording import from_paper
 
 __all__ = [
     "Section",
@@ -19,6 +20,7 @@ __all__ = [
     "TableForm",
     "differences",
     "format_table",
+    "from_paper",
     "learning_curves",
     "lineage_curves",
     "lineage_tree",

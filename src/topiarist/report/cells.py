@@ -10,6 +10,9 @@ import pandas as pd
 from topiarist.report.wording import clean
 
 MOST_DECIMALS = 4
+# Sums and differences of a few numbers of size x are off by some ε·x: 16 of them, as in the rank tests. Figures of a
+# report are made from shares and losses, numbers of about 1; and what differs by 1e-9 is never told apart by noise.
+NOISE, LARGEST_NOISE = 16 * float(np.finfo(np.float64).eps), 1e-9
 GROUPED_FROM = 10_000
 SCIENTIFIC_FROM = 1e12
 
@@ -34,15 +37,32 @@ def format_column(values: Sequence[object]) -> list[str | None]:
     """Write the cells of a column for people; None where a cell is missing."""
     if not is_numeric(values):
         return [None if is_missing(value) else format_other(value) for value in values]
-    known = [as_real(value) for value in values if not is_missing(value)]
+    cleared = without_noise([None if is_missing(value) else as_real(value) for value in values])
+    known = [value for value in cleared if value is not None]
     places = decimals([float(value) for value in known])
     separator = "," if any(abs(value) >= GROUPED_FROM for value in known) else ""
-    return [None if is_missing(value) else format_number(as_real(value), places, separator) for value in values]
+    return [None if value is None else format_number(value, places, separator) for value in cleared]
 
 
 def as_real(value: object) -> int | float:
     """Give a plain integer or a plain float."""
     return int(value) if isinstance(value, numbers.Integral) else float(value)  # type: ignore[arg-type]
+
+
+def without_noise(values: Sequence[int | float | None]) -> list[int | float | None]:
+    """Return the numbers of a column, with 0 for those that are nothing but rounding beside the largest of them.
+
+    [0.9, 1.1e-16] becomes [0.9, 0]; so does 1.1e-16 alone, since figures come from numbers of about 1. 1e-7 stays.
+    """
+    sizes = [abs(value) for value in values if value is not None and math.isfinite(value)]
+    limit = min(NOISE * max([1.0, *sizes]), LARGEST_NOISE)
+    return [0.0 if isinstance(value, float) and abs(value) <= limit else value for value in values]
+
+
+def signed(value: float, places: int) -> str:
+    """Return a difference with its sign; what rounds to nothing has none: 0.00, not −0.00."""
+    rounded = round(value, places)
+    return f"{rounded:+.{places}f}" if rounded else f"{0:.{places}f}"
 
 
 def decimals(values: Sequence[float]) -> int:

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 
 from topiarist.errors import DataError
 from topiarist.report.canvas import BLUE, VERMILLION, draw
-from topiarist.report.cells import decimals
+from topiarist.report.cells import decimals, signed, without_noise
 from topiarist.report.svg import INK
 from topiarist.report.wording import as_number, clean, required, shorten
 
@@ -112,12 +112,13 @@ def add_legend(
 
 def texts_of(rows: Sequence[Difference]) -> list[str]:
     """Write each difference and its interval with the same decimals."""
-    places = decimals([value for row in rows for value in (row.difference, row.low, row.high) if math.isfinite(value)])
+    known = [value for row in rows for value in (row.difference, row.low, row.high) if math.isfinite(value)]
+    places = decimals([value for value in without_noise(known) if value is not None])
 
-    def signed(value: float) -> str:
-        return "–" if math.isnan(value) else f"{value:+.{places}f}".replace("-", "−")
+    def written(value: float) -> str:
+        return "–" if math.isnan(value) else signed(value, places).replace("-", "−")
 
-    return [f"{signed(row.difference)}  [{signed(row.low)}, {signed(row.high)}]" for row in rows]
+    return [f"{written(row.difference)}  [{written(row.low)}, {written(row.high)}]" for row in rows]
 
 
 def describe(rows: Sequence[Difference], texts: Sequence[str]) -> str:

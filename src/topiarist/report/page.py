@@ -66,7 +66,7 @@ def render_page(*, title: str, summary: str, sections: Sequence[Section], footer
     """Give the whole page as HTML; every text in it is shown as it is, never run."""
     return render(
         "page.html.j2",
-        scripts=("sort.js",),
+        scripts=("sort.js", "scroll.js"),
         title=title,
         summary=summary,
         sections=sections,

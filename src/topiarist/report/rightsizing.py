@@ -68,7 +68,7 @@ def rightsizing_page(record: Record) -> str:
     }
     return render(
         "rightsizing.html.j2",
-        scripts=("sort.js", "rightsizing.js"),
+        scripts=("sort.js", "scroll.js", "rightsizing.js"),
         title=f"Right-sizing: {look_up(record, 'data.name')}",
         record=record,
         quote=partial(quote, record),

@@ -41,3 +41,12 @@ def as_number(value: Any) -> float:
     except (TypeError, ValueError) as error:
         raise DataError(f"a figure needs numbers: found {value!r}") from error
     return number if math.isfinite(number) else math.nan
+
+
+def from_paper(text: str, *, same_data: bool) -> str:
+    """Mark a column heading, or a figure, as the paper's, and tell whether ours beside it are on the same data.
+
+    `from_paper("macro", same_data=False)` is "macro (paper, its own data)"; on the same data, "macro (paper, same
+    data)".
+    """
+    return f"{text} (paper, {'same' if same_data else 'its own'} data)"

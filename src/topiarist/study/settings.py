@@ -8,7 +8,9 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 from topiarist.data import Scaling, SplitRule
 from topiarist.data.block_mixing import BlockMixing
 from topiarist.errors import ModelError
+from topiarist.models.activations import LEAKY_SLOPE
 from topiarist.models.families import BLOCKS, check_blocks
+from topiarist.models.mlp import EPSILON, MOMENTUM
 from topiarist.settings import Settings
 from topiarist.study.treatments import AnyTreatment, NoTreatment, treatment
 from topiarist.training import Phase, TrainConfig
@@ -42,7 +44,10 @@ class DataSettings(Settings):
 
 
 OF_KIND: Mapping[str, set[str]] = {
-    "mlp": {"family", "hidden", "activation", "batch_norm", "dropout", "dropout_layers", "input_dropout"},
+    "mlp": {
+        *("family", "hidden", "activation", "leaky_slope", "dropout", "dropout_layers", "input_dropout"),
+        *("batch_norm", "batch_norm_epsilon", "batch_norm_momentum"),
+    },
     "vgg": {"family", "blocks", "options"},
     "inception": {"family", "blocks", "options"},
     "code": {"code", "options"},
@@ -62,7 +67,10 @@ class ModelSettings(Settings):
     blocks: tuple[int, ...] = ()
     hidden: tuple[int, ...] = (100,)
     activation: str = "relu"
+    leaky_slope: float = Field(default=LEAKY_SLOPE, ge=0, lt=1)
     batch_norm: Literal["before", "after"] | bool = False
+    batch_norm_epsilon: float = Field(default=EPSILON, gt=0)
+    batch_norm_momentum: float = Field(default=MOMENTUM, gt=0, le=1)
     dropout: float = Field(default=0.0, ge=0, lt=1)
     dropout_layers: int = Field(default=3, ge=0)
     input_dropout: float = Field(default=0.0, ge=0, lt=1)
