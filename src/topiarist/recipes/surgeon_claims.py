@@ -65,9 +65,7 @@ def reaches_the_baseline(cells: Sequence[Cell], papers: Sequence[Cell]) -> Verdi
     return Verdict(
         claim=claim,
         published=published,
-        ours=f"{sum(mean >= 0 for mean in means)} of {len(means)}; {worst}, {100 * means[lowest]:+.1f} points".replace(
-            "-", "−"
-        ),
+        ours=f"{sum(mean >= 0 for mean in means)} of {len(means)}; {worst}, {points} points",
         interval=written(intervals[lowest], lambda value: f"{100 * value:+.1f}"),
         verdict=found if papers and len(known) == len(intervals) else NOT_TESTABLE,
         note="; ".join(filter(None, ["reproduced unless an interval lies below 0", missing(papers, intervals)])),
