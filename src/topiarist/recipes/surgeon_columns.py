@@ -46,7 +46,7 @@ def paper_columns(rows: Frame) -> Frame:
 
 def rows_of_the_paper(rows: Frame) -> Frame:
     """Return the paper's rows in the same columns, each to stand below ours of the same topology."""
-    shown = Frame({"topology": rows["topology"], "setting": "the paper", "runs": str(PAPER_RUNS)})
+    shown = Frame({"topology": rows["topology"], "setting": "paper", "runs": str(PAPER_RUNS)})
     shown["baseline"] = with_spread(rows, "paper, baseline", 2)
     shown["Surgeon"] = with_spread(rows, "paper, surgeon", 2)
     shown["relative gain, %"] = [signed(value, 2) for value in rows["paper, relative gain, %"].astype(float)]
@@ -77,7 +77,7 @@ def cost_columns(rows: Frame) -> Frame:
     for kind in KINDS:
         shown[HEADINGS[kind]] = rows[f"{kind}, sample MACs"].astype(float) / 1e9
     shown["Surgeon / baseline"] = times(rows, "work ratio")
-    shown["Surgeon / final topology"] = times(rows, "work ratio to final")
+    shown["Surgeon / final"] = times(rows, "work ratio to final")
     return shown
 
 
@@ -87,7 +87,7 @@ def time_columns(rows: Frame) -> Frame:
     for kind in KINDS:
         shown[HEADINGS[kind]] = rows[f"{kind}, s"].astype(float)
     shown["Surgeon / baseline"] = times(rows, "time ratio")
-    shown["Surgeon / final topology"] = times(rows, "time ratio to final")
+    shown["Surgeon / final"] = times(rows, "time ratio to final")
     return shown
 
 
