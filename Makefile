@@ -42,7 +42,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.masked_training
 	$(BIN)/python -m benchmarks.log_mel
 	$(BIN)/python -m benchmarks.ensemble
-	$(BIN)/python -m benchmarks.surgeon rescue
+	$(BIN)/python -m benchmarks.surgeon_parts rescue
 
 docs: setup
 	$(BIN)/mkdocs build --strict
@@ -51,7 +51,7 @@ docs: setup
 bench-rightsize: setup
 	$(BIN)/python -m benchmarks.rightsize $(IMAGES)
 
-# The Surgeon on Fashion-MNIST, about 15 minutes: `make bench-surgeon IMAGES=folder`.
+# The Surgeon on images, an hour or more for each set; it resumes: `make bench-surgeon IMAGES=folder`.
 bench-surgeon: setup
 	$(BIN)/python -m benchmarks.surgeon $(IMAGES)
 

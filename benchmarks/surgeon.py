@@ -1,158 +1,70 @@
-"""The Surgeon against plain training, side by side: accuracy, size and time, and what of it is the topology's.
+"""The Surgeon, as published and ours, beside the better of plain SGD and Adam and beside plain training of its result.
 
-6,000 Fashion-MNIST images, 900 of them held out to choose by, 50 epochs, one thread; optimizer, schedule and samples of
-each Surgeon are those of the plain training beside it. `python -m benchmarks.surgeon FOLDER [PART …]`, the
-parts being compare, convolutional and rescue, which needs no folder; all without any. About 20 minutes.
+4,000 training samples, 20 epochs, 3 seeds, from small, medium and large. Work is samples trained on times the
+multiply-accumulates of a forward pass, over all networks. `python -m benchmarks.surgeon [--out OUT] IMAGES…`, each what
+`load_data` reads, or NAME=PATH; it resumes where it was interrupted, and leaves the page of `reproduce surgeon` in OUT.
 """
 
-import sys
+import argparse
 import time
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from statistics import mean, stdev
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-import torch
-from torch import nn
+from topiarist.recipes.reproduce_surgeon import reproduce_surgeon
+from topiarist.recipes.surgeon import Scope
+from topiarist.recipes.surgeon_data import Asked
 
-from topiarist import TrainConfig, load_data, measure, models, shape, train
-from topiarist.data import Data, Part
-from topiarist.methods import Surgeon
-from topiarist.randomness import generator
-from topiarist.recipes.surgeon import TOPOLOGIES
-
-OURS = Surgeon().course
-PAPER = Surgeon(published=True).course.model_copy(update={"epochs": OURS.epochs})
-SEEDS, RESCUED = 3, 10
-IMAGES, HELD_OUT = 6000, 900
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a training came to on the test part."""
-
-    accuracy: float
-    parameters: int
-    seconds: float
+SCOPE = Scope(seeds=3, epochs=20, samples=4000)
+COLUMNS = "{:14}{:8}{:11}{:>18}{:>18}{:>18}{:>12}{:>9}{:>9}"
 
 
 def main() -> None:
-    """Run the parts that are asked for."""
-    folder, *parts = [*sys.argv[1:], *([""] if len(sys.argv) < 2 else [])]
-    if folder in PARTS:
-        folder, parts = "", [folder, *parts]
-    for part in parts or PARTS:
-        if not folder and part != "rescue":
-            raise SystemExit("python -m benchmarks.surgeon FOLDER [PART …]: name a folder with Fashion-MNIST")
-        PARTS[part](folder)
-
-
-def images(folder: str) -> Data:
-    """Give 6,000 images, some of them held out, and the whole test part."""
-    data = load_data(folder)
-    assert isinstance(data.train, Part)
-    chosen = torch.randperm(len(data.train), generator=generator(0, "benchmark"))[:IMAGES]
-    x, y = data.train.x[chosen], data.train.y[chosen]
-    kept = IMAGES - HELD_OUT
-    return replace(data, train=Part(x[:kept], y[:kept]), validation=Part(x[kept:], y[kept:]))
-
-
-def trained(model: nn.Module, data: Data, config: TrainConfig) -> Result:
-    """Train as `train` does, without a look at the held-out part, which would cost time."""
-    assert isinstance(data.validation, Part)
-    unwatched = replace(data, validation=Part(data.validation.x[:0], data.validation.y[:0]))
+    """Run what is left to do, and print one row per data set, topology and setting."""
+    parser = argparse.ArgumentParser(description="Compare the Surgeon with plain training.")
+    parser.add_argument("images", nargs="+", metavar="IMAGES")
+    parser.add_argument("--out", type=Path, default=Path("surgeon-benchmark"))
+    parser.add_argument("--workers", type=int, default=1)
+    given = parser.parse_args()
     began = time.perf_counter()
-    train(model, unwatched, config)
-    seconds = time.perf_counter() - began
-    found = measure(model, data, latency=False)
-    return Result(found.accuracy, found.parameters, seconds)
+    asked = [named(text) for text in given.images]
+    found = reproduce_surgeon(given.out, data=asked, scope=SCOPE, workers=given.workers)
+    print(
+        "accuracy on the test part; work of the Surgeon as a multiple of plain training's, at the start and at the end"
+    )
+    heads = ("data", "start", "setting", "plain", "plain, final", "Surgeon", "parameters", "work", "final")
+    print(COLUMNS.format(*heads))
+    for row in found["rows"]:
+        print(line_of(row))
+    print(f"{time.perf_counter() - began:.0f} s; page: {found['page']}")
 
 
-def operated(model: nn.Module, data: Data, surgeon: Surgeon, seed: int) -> Result:
-    """Let a Surgeon train."""
-    began = time.perf_counter()
-    outcome = shape(model, data, surgeon, seed=seed, latency=False)
-    seconds = time.perf_counter() - began
-    return Result(outcome.after.accuracy, outcome.after.parameters, seconds)
+def named(text: str) -> Asked:
+    """Read NAME=PATH, or PATH alone."""
+    name, equals, path = text.partition("=")
+    return Asked(location=path, name=name) if equals else Asked(location=text)
 
 
-def compare(folder: str) -> None:
-    """Compare both settings with plain training, from three topologies."""
-    data = images(folder)
-    for name, hidden in TOPOLOGIES.items():
-        found: dict[str, list[Result]] = defaultdict(list)
-        for seed in range(SEEDS):
-
-            def network(hidden: Sequence[int] = hidden, seed: int = seed) -> nn.Module:
-                return models.mlp([784, *hidden, 10], generator=generator(seed, "benchmark"))
-
-            for kind, result in both_settings(network, data, seed):
-                found[kind].append(result)
-        show(name, found)
+def line_of(row: Mapping[str, Any]) -> str:
+    """Write one comparison."""
+    baseline = row["baseline"]
+    kinds = [with_spread(row, f"{kind}, test") for kind in (baseline, "final", "surgeon")]
+    kinds[0] = f"{kinds[0]} {baseline}" if not row["at chance"] else f"at chance {row['at chance']}/{row['runs']}"
+    size, ratios = f"{row['parameters after']:,.0f}", [ratio_of(row, name) for name in ("", " to final")]
+    return COLUMNS.format(row["data"][:13], row["topology"], row["setting"], *kinds, size, *ratios)
 
 
-def both_settings(network: Callable[[], nn.Module], data: Data, seed: int) -> list[tuple[str, Result]]:
-    """Train one network in five ways."""
-    ours, paper = (config.model_copy(update={"seed": seed}) for config in (OURS, PAPER))
-    return [
-        ("plain", trained(network(), data, ours)),
-        ("no changes", operated(network(), data, Surgeon(training=ours, kinds=()), seed)),
-        ("Surgeon", operated(network(), data, Surgeon(training=ours), seed)),
-        ("plain, SGD", trained(network(), data, paper)),
-        ("as published", operated(network(), data, Surgeon(published=True, training=paper), seed)),
-    ]
+def with_spread(row: Mapping[str, Any], name: str) -> str:
+    """Write a mean in per cent with its standard deviation."""
+    spread = row[f"{name}, sd"]
+    return f"{100 * row[name]:.1f}" + ("" if spread is None else f" ± {100 * spread:.1f}")
 
 
-def show(name: str, found: dict[str, list[Result]]) -> None:
-    """Print a table of means; times are those of the plain training beside it."""
-    print(f"{name}: accuracy, parameters, time")
-    for kind, results in found.items():
-        beside = found["plain, SGD" if kind in ("plain, SGD", "as published") else "plain"]
-        accuracies = [100 * result.accuracy for result in results]
-        spread = stdev(accuracies) if len(accuracies) > 1 else 0.0
-        ratio = sum(result.seconds for result in results) / sum(result.seconds for result in beside)
-        sizes = ", ".join(f"{result.parameters:,}" for result in results)
-        print(f"  {kind:14}{mean(accuracies):6.2f} ± {spread:.2f}  {sizes:26}{ratio:5.2f} ×", flush=True)
+def ratio_of(row: Mapping[str, Any], end: str) -> str:
+    """Write the work as a multiple, nothing where it is not known."""
+    value = row[f"work ratio{end}"]
+    return "–" if value is None else f"{value:.2f} ×"
 
-
-def convolutional(folder: str) -> None:
-    """Begin with V(0,0,1,1)."""
-    data, found = images(folder), defaultdict(list)
-    for seed in range(SEEDS):
-        for kind, kinds in (("plain", None), ("no changes", ()), ("Surgeon", Surgeon().kinds)):
-            model = models.vgg(0, 0, 1, 1, input_shape=(1, 28, 28), classes=10, generator=generator(seed, "benchmark"))
-            config = OURS.model_copy(update={"epochs": 10, "batch_size": 32, "seed": seed})
-            result = (
-                trained(model, data, config)
-                if kinds is None
-                else operated(model, data, Surgeon(training=config, kinds=kinds), seed)
-            )
-            found[kind].append(result)
-    show("V(0,0,1,1), 10 epochs of batches of 32", found)
-
-
-def rescue(folder: str) -> None:
-    """Begin with networks whose hidden units are dead, all but one in each layer."""
-    data, rescued = load_data("digits"), 0
-    for seed in range(RESCUED):
-        config = OURS.model_copy(update={"epochs": 20, "seed": seed})
-        stuck = trained(dead_network(seed), data, config)
-        found = operated(dead_network(seed), data, Surgeon(training=config), seed)
-        rescued += found.accuracy >= stuck.accuracy + 0.05
-        print(f"  seed {seed}: {100 * stuck.accuracy:5.2f} → {100 * found.accuracy:5.2f}")
-    print(f"rescued: {rescued} of {RESCUED}")
-
-
-@torch.no_grad()
-def dead_network(seed: int) -> nn.Module:
-    """Give a network for digits with one living unit in each of its layers of 16."""
-    model = models.mlp([64, 16, 16, 10], generator=generator(seed, "benchmark"))
-    for name in ("hidden0", "hidden1"):
-        model.get_parameter(f"{name}.bias")[1:] = -100.0
-    return model
-
-
-PARTS: dict[str, Callable[[str], None]] = {"compare": compare, "convolutional": convolutional, "rescue": rescue}
 
 if __name__ == "__main__":
     main()

@@ -17,10 +17,11 @@ from tests.cli.conftest import invoke, invoke_installed
 from tests.cli.test_shape import as_json, contents
 from tests.cli.test_train import interrupted
 from topiarist import Budget, load, load_data, measure
-from topiarist.cli.shape_surgeon import OPTIONS, make_surgeon, write_lineage
+from topiarist.cli.shape_surgeon import OPTIONS, PAPER, make_surgeon, write_lineage
 from topiarist.data import Part
 from topiarist.methods import Surgeon, shape
 from topiarist.methods.surgeon.journal import Journal
+from topiarist.methods.surgeon.paper_settings import PaperSettings
 from topiarist.methods.surgeon.proposals import KINDS
 from topiarist.storage import serialise
 from topiarist.surgery import recommend
@@ -77,11 +78,20 @@ def test_a_training_option_changes_that_setting_alone() -> None:
     assert make_surgeon({**given, "aim": "smaller"}, ["aim"]) == Surgeon(aim="smaller")
 
 
+def test_every_setting_of_the_paper_has_its_name_in_the_help(command: Run) -> None:
+    assert tuple(PaperSettings.model_fields) == PAPER
+    code, out, _ = command("shape", "--help")
+    assert code == 0 and all(name in "".join(out.split()) for name in PAPER)
+    made = make_surgeon({"published": True, "paper": ["top=3", "absolute_floor=0.1"]}, ["published", "paper"])
+    assert made == Surgeon(published=True, top=3, absolute_floor=0.1)
+
+
 WAYS: dict[str, str] = {
     "growth": "--epochs 5 --kind grow --kind deepen --aim better --interval 1",
     "reduction": "--epochs 5 --kind remove --kind fold --aim smaller",
     "a price, and other steps": "--epochs 2 --aim 0.01 --batch-size 64 --lr 0.01",
     "published": "--epochs 2 --interval 1 --published",
+    "published, other settings": "--epochs 2 --published --interval 1 --paper top=1 --paper branches=1",
     "a budget": "--epochs 2 --max-parameters 700",
 }
 
@@ -95,8 +105,11 @@ def test_options_have_their_effect(command: Run, digits_model: Path, way: str) -
     tried = {node["kind"] for node in lineage["nodes"]} - {"start", "identity"}
     assert tried <= {"growth": {"grow", "deepen"}, "reduction": {"remove", "fold"}}.get(way, tried)
     assert tried or way in ("a price, and other steps", "a budget")
-    if way == "published":
-        assert tried <= {"widen", "deepen", "project", "fold"}
+    if way.startswith("published"):
+        assert tried <= {"widen", "deepen", "project", "fold", "factorise"}
+    if way == "published, other settings":
+        assert all(len(decision["kept"]) == 1 for decision in lineage["decisions"])
+        assert all(len(decision["candidates"]) <= 3 for decision in lineage["decisions"])
     if way == "a budget":
         assert result["after"]["parameters"] <= 700 < result["before"]["parameters"]
 
@@ -243,6 +256,10 @@ REFUSED: list[tuple[str, str]] = [
     ("--method surgeon --lr nan", "--lr must be"),
     ("--method surgeon --published --aim better", "--aim has no effect with --published"),
     ("--method surgeon --published --kind grow", "--kind has no effect with --published"),
+    ("--method surgeon --paper branches=3", "--paper branches belongs to the paper's algorithm"),
+    ("--method surgeon --published --paper branches=0", "--paper branches must be greater than or equal to 1"),
+    ("--method surgeon --published --paper branches", "--paper takes NAME=VALUE with one of initial, branches"),
+    ("--method surgeon --published --paper width=3", "--paper takes NAME=VALUE with one of initial, branches"),
     ("--method surgeon --published --budget 5kB", "both say where to stop"),
     ("--method surgeon --finetune 3", "--finetune has no effect on the surgeon, which trains the network itself"),
     ("--method surgeon --rewind 1", "--rewind has no effect on the surgeon"),

@@ -358,3 +358,13 @@ def test_no_torch_is_needed() -> None:
         "print(sorted({'matplotlib.pyplot', 'torch', 'topiarist.data'} & set(sys.modules)))\n"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_curves_of_networks_that_no_one_changed_stand_beside() -> None:
+    record = evolution(3, 4)
+    plain = {"plain (SGD)": [(2.0, 0.3), (1.0, 0.2)], HOSTILE: [(4.0, 0.6)]}
+    svg = lineage_curves(record, baselines=plain)
+    ElementTree.fromstring(svg)
+    texts = [element.text for element in ElementTree.fromstring(svg).iter(f"{SVG}text")]
+    assert "plain (SGD)" in texts and HOSTILE in texts
+    assert "plain (SGD)" not in lineage_curves(record)

@@ -143,3 +143,12 @@ REFUSED: list[Case] = [
 def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, setting: str, line: int, said: str) -> None:
     found: Any = refusal(tmp_path, f'data = "iris"\n[[methods]]\nname = "surgeon"\n{setting}\n')
     assert found.startswith(f", line {line}: {said}"), found
+
+
+def test_a_study_takes_the_settings_of_the_paper() -> None:
+    given = {"branches": 3, "memory": "lineage", "top": 2, "absolute_floor": 0.1, "training": {"epochs": 3}}
+    made = BySurgeon(name="surgeon", published=True, **given)
+    assert (made.branches, made.memory, made.top, made.absolute_floor) == (3, "lineage", 2, 0.1)
+    assert made.course.epochs == 3 and made.course.optimizer == "sgd"
+    with pytest.raises(TopiaristError, match="branches belongs to the paper's algorithm"):
+        BySurgeon(name="surgeon", branches=3)

@@ -202,6 +202,9 @@ def surgeon_command(
         int | None, typer.Option("--samples", min=2, help="Training samples at most; all unless given.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few epochs, samples and seeds: a first look.")] = False,
+    paper_seeds: Annotated[
+        bool, typer.Option("--paper-seeds", help="The paper's seeds 6, 63, 72, 77 and 97, three runs of each.")
+    ] = False,
     seed: Seed = 0,
     workers: Workers = None,
     cluster: Cluster = None,
@@ -213,13 +216,17 @@ def surgeon_command(
     """
     from dataclasses import replace
 
+    from topiarist.errors import SettingsError
     from topiarist.recipes.reproduce_surgeon import reproduce_surgeon
     from topiarist.recipes.surgeon import FULL, QUICK, SETTINGS, changed, topologies_named
 
+    if paper_seeds and seeds is not None:
+        raise SettingsError("--seeds has no effect with --paper-seeds, which runs 5 seeds 3 times each")
     scope = replace(
         changed(QUICK if quick else FULL, seeds=seeds, epochs=epochs, samples=samples),
         topologies=topologies_named(topology or ()),
         settings=SETTINGS if setting == "both" else (setting,),
+        paper_seeds=paper_seeds,
     )
     with resumable(), count_bar("networks") as on_run:
         found = reproduce_surgeon(

@@ -70,6 +70,7 @@ def shape_command(
     aim: option.Aim = None,
     kind: option.Kind = None,
     interval: option.Interval = None,
+    paper: option.Paper = None,
     epochs: option.Epochs = None,
     batch_size: option.BatchSize = None,
     learning_rate: option.LearningRate = None,

@@ -134,6 +134,16 @@ Interval = Annotated[
         help="Between decisions.  [default: a 20th of the epochs; published 10]",
     ),
 ]
+Paper = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--paper",
+        metavar="NAME=VALUE",
+        rich_help_panel=SURGEON,
+        help="With --published, repeatable: initial (epochs), branches, redraws, batches, relative_floor,"
+        " absolute_floor, top (so many edits of all kinds together), memory (none, cycle or lineage).",
+    ),
+]
 Epochs = Annotated[
     int | None,
     typer.Option(

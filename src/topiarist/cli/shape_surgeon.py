@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 TRAINING = ("epochs", "batch_size", "learning_rate")
 NOT_PUBLISHED = ("aim", "kind")
-OPTIONS = ("published", *NOT_PUBLISHED, "interval", "workers", *TRAINING, "recommend_only")
+OPTIONS = ("published", *NOT_PUBLISHED, "interval", "paper", "workers", *TRAINING, "recommend_only")
+PAPER = ("initial", "branches", "redraws", "batches", "relative_floor", "absolute_floor", "top", "memory")
 OPTION_OF = {"epochs": "--epochs", "batch_size": "--batch-size", "learning_rate": "--lr"}
+OPTION_OF |= {name: f"--paper {name}" for name in PAPER}
 TRAINING_AFTERWARDS = ("finetune", "finetune_lr", "distil", "rewind", "early")
 OF_A_LOOK = ("model", "data", "method", "recommend_only", "target", "group", "into", "seed", "as_json")
 SPELT = {"size": "budget"}  # options that have another name than what they are kept as
@@ -54,6 +56,7 @@ def make_surgeon(given: Mapping[str, Any], named: Sequence[str]) -> "Surgeon":
     chosen = {name: given[name] for name in ("published", "interval", "workers") if name in named}
     chosen |= {"aim": parse_aim(given["aim"])} if "aim" in named else {}
     chosen |= {"kinds": parse_kinds(given["kind"])} if "kind" in named else {}
+    chosen |= parse_paper(given["paper"]) if "paper" in named else {}
     surgeon = Surgeon(**chosen)
     changes = {name: given[name] for name in TRAINING if name in named}
     if not changes:
@@ -77,6 +80,17 @@ def parse_kinds(texts: Sequence[str]) -> tuple[str, ...]:
     if strange:
         raise SettingsError(f"--kind must be one of {', '.join(KINDS)}; found '{strange[0]}'")
     return tuple(texts)
+
+
+def parse_paper(texts: Sequence[str]) -> dict[str, str]:
+    """Read NAME=VALUE for settings of the paper's algorithm; raise SettingsError for a name that it does not have."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or name not in PAPER:
+            raise SettingsError(f"--paper takes NAME=VALUE with one of {', '.join(PAPER)}; found '{text}'")
+        found[name] = value
+    return found
 
 
 def operate(

@@ -3,18 +3,20 @@
 import os
 import warnings
 from collections.abc import Sequence
-from itertools import product
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from topiarist.errors import TopiaristWarning
 from topiarist.parallel import check_workers
 from topiarist.recipes.findings import versions, write_findings
-from topiarist.recipes.surgeon import FULL, Run, Scope, runs_of
+from topiarist.recipes.surgeon import FULL, PAPER_REPEATS, PAPER_SEEDS, Run, Scope, runs_of
+from topiarist.recipes.surgeon_claims import claims_of, claims_table
 from topiarist.recipes.surgeon_data import Asked, DataSet, read_data_sets
-from topiarist.recipes.surgeon_page import Found, figures_of, page_of, summary_of
+from topiarist.recipes.surgeon_figures import figures_of
+from topiarist.recipes.surgeon_page import Found, page_of, summary_of
 from topiarist.recipes.surgeon_runs import OnRun, Ran, Samples, run_all
-from topiarist.recipes.surgeon_tables import runs_table, table_3, typical
+from topiarist.recipes.surgeon_tables import cells_of, dead_ends, runs_table, table_3
 
 RUNS = "runs"
 
@@ -29,7 +31,7 @@ def reproduce_surgeon(
     cluster: str | None = None,
     on_run: OnRun | None = None,
 ) -> dict[str, Any]:
-    """Reproduce the paper's Table 3, and add ours; the same call after an interruption goes on.
+    """Reproduce the paper's Table 3 and Figure 2, and add ours; the same call after an interruption resumes.
 
     Without `data`, digits stand in for them. `scope` says how much is run; a larger one, in the same folder, uses what
     is there. Writes `index.html`, `tables/`, `figures/` and, in `runs/`, a record of each run. `on_run` hears how much
@@ -55,14 +57,29 @@ def check_data(runs: Sequence[Run], samples: Samples) -> None:
 
 
 def gather(ran: Ran, scope: Scope, data_sets: Sequence[DataSet], *, stand_in: bool) -> Found:
-    """Bring what was found into tables; of each topology and setting, one evolution on the first data set is shown."""
-    chosen = (typical(ran.records, data_sets[0].name, *each) for each in product(scope.topologies, scope.settings))
+    """Bring what was found into tables, and judge the paper's claims by it."""
+    cells = cells_of(ran.records, scope, data_sets)
     return Found(
-        table=table_3(ran.records, scope, data_sets),
+        cells=cells,
+        table=table_3(cells),
         runs=runs_table(ran.records),
-        evolutions=[record for record in chosen if record is not None],
+        claims=claims_of(cells),
         stand_in=stand_in,
-        notes=(*(note for each in data_sets for note in each.notes), *failure_notes(ran)),
+        notes=(*(note for each in data_sets for note in each.notes), *dead_end_notes(ran), *failure_notes(ran)),
+    )
+
+
+def dead_end_notes(ran: Ran) -> tuple[str, ...]:
+    """Say in how many runs of the published Surgeon the only hidden layer was folded."""
+    found = dead_ends(ran.records)
+    total = sum(each["kind"] == "surgeon" and each["setting"] == "published" for each in ran.records)
+    if not found:
+        return ()
+    listed = ", ".join(f"{each['data']}, {each['topology']}, seed {each['seed']}" for each in found)
+    return (
+        f"{len(found)} of {total} runs of the published Surgeon ended without a hidden layer: the last one was folded"
+        " into the output, the network became linear, and as input and output layers never change, it could only be"
+        f" trained on ({listed}).",
     )
 
 
@@ -77,14 +94,16 @@ def failure_notes(ran: Ran) -> tuple[str, ...]:
 
 def write_found(out: Path, found: Found, facts: dict[str, str], *, failed: int) -> dict[str, Any]:
     """Write what was found, and say where."""
-    figures, table = figures_of(found), found.table
+    figures, table = figures_of(found.cells), found.table
+    tables = {"claims": claims_table(found.claims), "table3": table, "runs": found.runs}
     return {
-        **write_findings(out, {"table3": table, "runs": found.runs}, figures, page_of(found, figures, facts)),
+        **write_findings(out, tables, figures, page_of(found, figures, facts)),
         "stand_in": found.stand_in,
         "summary": summary_of(found),
         "failed": failed,
         "failed_in": [],
         "notes": list(found.notes),
+        "claims": [asdict(each) for each in found.claims],
         "rows": table.astype(object).where(table.notna(), None).to_dict("records"),
     }
 
@@ -98,14 +117,17 @@ def facts_of(runs: Sequence[Run], scope: Scope, ran: Ran) -> dict[str, str]:
     }
     trainings = {}
     for run in runs:
-        course = run.method.course
+        course, inputs = run.method.course, "z-scores" if run.scaling == "zscore" else "[0, 1]"
         trainings[run.setting] = (
             f"{run.setting}: {course.epochs} epochs, batch {course.batch_size}, {course.optimizer}"
-            f" {course.learning_rate:g}, {course.schedule.name} rate"
+            f" {course.learning_rate:g}, {course.schedule.name} rate, inputs {inputs}"
         )
+    seeds = f"{scope.seeds} seed(s), from {min(run.seed for run in runs)}"
+    if scope.paper_seeds:
+        seeds = f"the paper's seeds {', '.join(map(str, PAPER_SEEDS))}, {PAPER_REPEATS} runs of each"
     return {
         "Data": "; ".join(sizes.values()),
-        "Repeats": f"{scope.seeds} seed(s), from {min(run.seed for run in runs)}",
+        "Repeats": seeds,
         "Training": "; ".join(trainings.values()),
         "Runs": str(len(runs)),
         "Paper": "Schiessler, Aydin, Linka and Cyron, Neural network surgery: Combining training with topology"

@@ -1,43 +1,24 @@
 """Runs plain trainings and evolutions, and keeps a record of each in a file, so that none is run twice."""
 
 import json
-import math
-import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torch import nn
-
-from topiarist.data import Data, Part, Source
+from topiarist.data import Data, Source
 from topiarist.errors import TopiaristError, TopiaristWarning
 from topiarist.files import cannot_write, write_atomically
-from topiarist.measurement import measure
-from topiarist.methods import shape
-from topiarist.models import mlp
-from topiarist.models.evaluation import count_parameters
 from topiarist.parallel import open_pool
-from topiarist.randomness import generator
 from topiarist.recipes.findings import file_stem
-from topiarist.recipes.surgeon import TOPOLOGIES, Run
+from topiarist.recipes.surgeon import Run
+from topiarist.recipes.surgeon_training import OnShare, Record, Task, sizes_of_parts, train_by_surgeon, train_plainly
 from topiarist.study.declaration import canonical
 from topiarist.study.samples import fingerprint
-from topiarist.training import train
 
 PARTS_OF_A_RUN = 1000  # in which progress is counted
-Record = dict[str, Any]
 OnRun = Callable[[int, int], None]
-OnShare = Callable[[float], None]
-
-
-@dataclass(frozen=True)
-class Task:
-    """A run, and the file with which it goes on after an interruption."""
-
-    run: Run
-    checkpoint: Path | None
 
 
 @dataclass
@@ -46,18 +27,18 @@ class Samples:
 
     sources: Mapping[str, Source]
     on_share: OnShare | None = None
-    _made: dict[tuple[str, int, int | None], Data] = field(default_factory=dict, repr=False)
+    _made: dict[tuple[str, str, int, int | None], Data] = field(default_factory=dict, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"sources": self.sources, "on_share": None, "_made": {}}
 
     def of(self, run: Run) -> Data:
         """Give the parts that a run trains on and is judged by."""
-        key = run.data, run.split_seed, run.samples
+        key = run.data, run.scaling, run.split_seed, run.samples
         if key not in self._made:
             self._made.clear()
             source = self.sources[run.data]
-            self._made[key] = Data.from_source(source, seed=run.split_seed, samples=run.samples)
+            self._made[key] = Data.from_source(source, seed=run.split_seed, samples=run.samples, scaling=run.scaling)
         return self._made[key]
 
 
@@ -80,34 +61,59 @@ def run_all(
 ) -> Ran:
     """Run what has no record yet; one that failed has none, and is tried again by the same call.
 
-    Workers on this machine write checkpoints, with which interrupted runs go on.
+    The topology that a Surgeon ended with is trained after it, and left out where the Surgeon failed. Workers on this
+    machine write checkpoints, with which interrupted runs resume.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise cannot_write(folder, error) from error
     files = files_of(runs, samples.sources, folder)
-    left = [run for run in runs if not files[run].exists()]
-    tell = on_run or (lambda done, total: None)
-    done, failures = len(runs) - len(left), {}
+    done = Progress(len(runs), on_run or (lambda done, total: None), sum(file.exists() for file in files.values()))
+    failures: dict[Run, str] = {}
+    for last in (False, True):
+        wanted = [run for run in runs if (run.kind == "final") == last and not files[run].exists()]
+        plans = plans_of(wanted, files) if last else dict.fromkeys(wanted)
+        tasks = [
+            Task(run, files[run].with_suffix(".checkpoint") if cluster is None else None, plan)
+            for run, plan in plans.items()
+        ]
+        if tasks:
+            done.tell(0.0)
+            here = replace(samples, on_share=done.tell)
+            with open_pool(here, workers=min(workers, len(tasks)), cluster=cluster) as pool:
+                for finished in pool.run(run_task, tasks):
+                    run = tasks[finished.number].run
+                    if finished.reason is None:
+                        write_atomically(files[run], canonical(finished.value).encode())
+                    else:
+                        failures[run] = finished.reason
+                    done.count += 1
+                    done.tell(0.0)
+    return Ran(tuple(read_record(files[run]) for run in runs if files[run].exists()), failures)
 
-    def tell_share(share: float) -> None:
-        tell(round(PARTS_OF_A_RUN * (done + min(share, 1.0))), PARTS_OF_A_RUN * len(runs))
 
-    if left:
-        tell_share(0.0)
-        tasks = [Task(run, files[run].with_suffix(".checkpoint") if cluster is None else None) for run in left]
-        here = replace(samples, on_share=tell_share)
-        with open_pool(here, workers=min(workers, len(left)), cluster=cluster) as pool:
-            for finished in pool.run(run_task, tasks):
-                run = left[finished.number]
-                if finished.reason is None:
-                    write_atomically(files[run], canonical(finished.value).encode())
-                else:
-                    failures[run] = finished.reason
-                done += 1
-                tell_share(0.0)
-    return Ran(tuple(read_record(files[run]) for run in runs if run not in failures), failures)
+@dataclass
+class Progress:
+    """How many of all runs are done, and who hears of it."""
+
+    total: int
+    on_run: OnRun
+    count: int
+
+    def tell(self, share: float) -> None:
+        """Tell how much is done, with a share of the run that is under way."""
+        self.on_run(round(PARTS_OF_A_RUN * (self.count + min(share, 1.0))), PARTS_OF_A_RUN * self.total)
+
+
+def plans_of(finals: Sequence[Run], files: Mapping[Run, Path]) -> dict[Run, Mapping[str, Any]]:
+    """Return the edits that the Surgeon of the same seed made, where it ended well."""
+    found = {}
+    for run in finals:
+        surgeon = files[replace(run, kind="surgeon")]
+        if surgeon.exists():
+            found[run] = read_record(surgeon)["plan"]
+    return found
 
 
 def files_of(runs: Sequence[Run], sources: Mapping[str, Source], folder: Path) -> dict[Run, Path]:
@@ -135,63 +141,7 @@ def run_task(task: Task, samples: Samples) -> Record:
         warnings.simplefilter("ignore", TopiaristWarning)  # the page says it
         data = samples.of(task.run)
         interrupted = task.checkpoint is not None and task.checkpoint.exists()
-        work = train_plainly if task.run.kind == "baseline" else train_by_surgeon
+        work = train_by_surgeon if task.run.kind == "surgeon" else train_plainly
         found = work(task, data, samples.on_share or (lambda share: None))
-    sizes = {f"{name}_samples": len(getattr(data, name)) for name in ("train", "validation", "test")}
     seconds = None if interrupted else found["seconds"]
-    return {**task.run.keys, **found, "seconds": seconds, "epochs": task.run.method.course.epochs, **sizes}
-
-
-def network_of(run: Run, data: Data) -> nn.Module:
-    """Build the network that a run begins with."""
-    sizes = [math.prod(data.input_shape), *TOPOLOGIES[run.topology], len(data.classes)]
-    return mlp(sizes, generator=generator(run.seed, "initial weights"))
-
-
-def train_plainly(task: Task, data: Data, on_share: OnShare) -> Record:
-    """Train a network as it is; the validation part is looked at only at the end, as it costs time."""
-    run, model = task.run, network_of(task.run, data)
-    config, held = run.method.course, data.validation
-    assert isinstance(held, Part)
-    unwatched = replace(data, validation=Part(held.x[:0], held.y[:0]))
-    before, clock = count_parameters(model), time.perf_counter()
-    train(
-        model,
-        unwatched,
-        config,
-        checkpoint=task.checkpoint,
-        on_epoch=lambda number, _: on_share(number / max(config.epochs, 1)),
-    )
-    seconds = time.perf_counter() - clock
-    chosen_by = measure(model, data, part="validation", latency=False).accuracy
-    return record_of(measure(model, data, latency=False).to_json(), chosen_by, before, seconds)
-
-
-def train_by_surgeon(task: Task, data: Data, on_share: OnShare) -> Record:
-    """Train a network, and change its topology on the way."""
-    run, model = task.run, network_of(task.run, data)
-    clock = time.perf_counter()
-    outcome = shape(
-        model,
-        data,
-        run.method,
-        seed=run.seed,
-        latency=False,
-        checkpoint=task.checkpoint,
-        on_progress=on_share,
-    )
-    seconds = time.perf_counter() - clock
-    found = record_of(outcome.after.to_json(), outcome.score[1], outcome.before.parameters, seconds)
-    return {**found, "lineage": outcome.lineage, "reasons": outcome.reasons}
-
-
-def record_of(measured: Mapping[str, Any], chosen_by: float, before: int, seconds: float) -> Record:
-    """Give what a network is worth: on the test part, and on the part that the Surgeon chooses by."""
-    return {
-        "test_accuracy": measured["accuracy"],
-        "test_log_loss": measured["log_loss"],
-        "validation_accuracy": chosen_by,
-        "parameters_before": before,
-        "parameters": measured["parameters"],
-        "seconds": seconds,
-    }
+    return {**task.run.keys, **found, "seconds": seconds, "epochs": task.run.course.epochs, **sizes_of_parts(data)}

@@ -2,16 +2,18 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
 from topiarist.errors import DataError
-from topiarist.report.canvas import BLUE, FAINT, draw
+from topiarist.report.canvas import BLUE, DASH_DOTTED, DASHED, DOTTED, FAINT, draw
 from topiarist.report.hovering import with_titles
 from topiarist.report.lineage import Lineage, Node, read_lineage, story
 from topiarist.report.lineage_layout import LABEL_POINTS, ROW_POINTS, Layout, lay_out
@@ -99,9 +101,16 @@ def path_of(lineage: Lineage, layout: Layout, node: Node, end: float) -> Path:
 
 
 def lineage_curves(
-    record: Mapping[str, Any], *, title: str = "Accuracy along the lineage", y_label: str = "validation accuracy"
+    record: Mapping[str, Any],
+    *,
+    title: str = "Accuracy along the lineage",
+    y_label: str = "validation accuracy",
+    baselines: Mapping[str, Sequence[Place]] | None = None,
 ) -> str:
-    """Draw accuracy against epochs as an SVG: the winning line bold, all others thin, and where decisions fell."""
+    """Draw accuracy against epochs as an SVG: the winning line bold, all others thin, and where decisions fell.
+
+    `baselines` are curves to compare with, by name: epochs and accuracies of networks that no one changed.
+    """
     lineage = read_lineage(record)
     places = {number: places_of(node) for number, node in lineage.nodes.items()}
     if not any(places.values()):
@@ -123,10 +132,20 @@ def lineage_curves(
         if winning:
             epochs, accuracies = zip(*winning, strict=True)
             mark_edits(axes, lineage, lambda epoch: float(np.interp(epoch, epochs, accuracies)))
-        add_legend(figure, lineage)
+        add_legend(figure, lineage, draw_baselines(axes, baselines or {}))
 
     svg = draw(paint, title=title, description=describe(winning, lineage), height_inches=4.4)
     return with_titles(svg, titles_of(lineage))
+
+
+def draw_baselines(axes: Axes, baselines: Mapping[str, Sequence[Place]]) -> list[Line2D]:
+    """Draw the curves of networks that no one changed, and return what the legend shows of them."""
+    handles = []
+    for (name, curve), style in zip(baselines.items(), cycle((DASHED, DOTTED, DASH_DOTTED)), strict=False):
+        look: dict[str, Any] = {"color": INK, "linestyle": style, "linewidth": 1.6}
+        axes.plot(*zip(*sorted(curve), strict=True), marker="o" if len(curve) == 1 else "", markersize=4.5, **look)
+        handles.append(Line2D([], [], label=clean(name), **look))
+    return handles
 
 
 def places_of(node: Node) -> list[Place]:

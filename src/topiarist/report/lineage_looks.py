@@ -1,6 +1,6 @@
 """One look for all figures of a lineage: colours, markers, the axis of epochs and the legend."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -69,7 +69,7 @@ def draw_dropped(axes: Axes, lineage: Lineage, ways: Mapping[int, Path], marker_
                 axes.plot([across], [up], MARKERS[group], markersize=marker_points, url=link(node), **MARKER, **look)
 
 
-def add_legend(figure: Figure, lineage: Lineage) -> None:
+def add_legend(figure: Figure, lineage: Lineage, others: Sequence[Line2D] = ()) -> None:
     """Say what lines and markers mean, of which only those in use."""
     handles = [Line2D([], [], label="winning line", **WINNING)]
     if lineage.branches:
@@ -78,6 +78,7 @@ def add_legend(figure: Figure, lineage: Lineage) -> None:
     for group in [group for group in DROPPED if group in used]:
         look = STUB | {"color": COLOURS[group], "marker": MARKERS[group], "alpha": STRENGTHS[group]}
         handles.append(Line2D([], [], label=DROPPED[group], markersize=4.6, markeredgewidth=0, **look))
+    handles[1:1] = others
     spacing = {"handlelength": 1.6, "handletextpad": 0.5, "columnspacing": 1.3}
     figure.legend(handles=handles, loc="outside lower left", ncols=5, fontsize=8.5, **spacing)
 

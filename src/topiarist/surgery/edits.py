@@ -115,14 +115,24 @@ class FoldLayer(Settings):
 
 
 class FactoriseLayer(Settings):
-    """A layer as the product of two thinner ones."""
+    """A layer as the product of two thinner ones, each with the roots of the singular values.
+
+    Not `balanced`: the first has all of them and the second none, as the published code of the Surgeon does.
+    """
 
     kind: Literal["factorise"] = "factorise"
     layer: str
     rank: PositiveInt
+    balanced: bool = True
 
     def __str__(self) -> str:
         return f"factorise '{self.layer}' to rank {self.rank}"
+
+    @model_serializer(mode="wrap")
+    def dump(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Return the record without `balanced` where it is usual: versions that do not know it can read it."""
+        record: dict[str, Any] = write(self)
+        return {name: value for name, value in record.items() if name != "balanced"} if self.balanced else record
 
 
 Edit = Annotated[

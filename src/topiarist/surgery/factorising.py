@@ -25,7 +25,8 @@ def factorise_layer(model: nn.Module, edit: FactoriseLayer, structure_only: bool
     weight = layers.weight_of(layer).flatten(1)
     if edit.rank > min(weight.shape):
         raise ModelError(f"'{edit.layer}' has rank {min(weight.shape)} at most; found rank={edit.rank}")
-    first, second = split(torch.zeros_like(weight) if structure_only else weight, edit.rank)
+    given = torch.zeros_like(weight) if structure_only else weight
+    first, second = split(given, edit.rank, balanced=edit.balanced)
     if structure_only:
         first, second = first * torch.nan, second * torch.nan
     with isolated(0):  # what torch draws for the new layers is overwritten
@@ -48,8 +49,12 @@ def thin_layers(layer: nn.Linear | nn.Conv1d | nn.Conv2d, rank: int) -> tuple[nn
     return kind(layer.in_channels, rank, bias=False, **geometry), kind(rank, layer.out_channels, 1, bias=False)
 
 
-def split(weight: Tensor, rank: int) -> tuple[Tensor, Tensor]:
-    """Give `narrow` (rank, n_in) and `wide` (n_out, rank), of like size, whose product is nearest to a matrix."""
+def split(weight: Tensor, rank: int, *, balanced: bool = True) -> tuple[Tensor, Tensor]:
+    """Return `narrow` (rank, n_in) and `wide` (n_out, rank) whose product is nearest to a matrix.
+
+    They are of like size, unless not `balanced`: then `narrow` has the singular values, and `wide` is orthonormal.
+    """
     left, values, right = torch.linalg.svd(weight.to(torch.float64), full_matrices=False)
-    roots = values[:rank].sqrt()
-    return (roots[:, None] * right[:rank]).to(weight), (left[:, :rank] * roots).to(weight)
+    first = values[:rank].sqrt() if balanced else values[:rank]
+    second = first if balanced else torch.ones_like(first)
+    return (first[:, None] * right[:rank]).to(weight), (left[:, :rank] * second).to(weight)

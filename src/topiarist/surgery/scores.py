@@ -15,7 +15,7 @@ from topiarist.tracing import Anatomy
 
 @dataclass(frozen=True)
 class Scores:
-    """What the paper thinks of four edits of one hidden layer, each from 0 to 1.
+    """What the paper thinks of the edits of one hidden layer, each from 0 to 1.
 
     `negligible` of its `units` (n_r of n_l) could go by the singular values.
     """
@@ -26,6 +26,11 @@ class Scores:
     add_layer: float
     remove_neurons: float
     remove_layer: float
+
+    @property
+    def truncate(self) -> float:
+        """Return the score of a truncated SVD, n_r/n_l: the published code has it, the text has none."""
+        return self.remove_neurons
 
 
 def paper_scores(

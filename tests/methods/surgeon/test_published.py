@@ -37,14 +37,16 @@ from topiarist.methods.surgeon import Surgeon
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.evolving import evolve
 from topiarist.methods.surgeon.lineage import Decision, Lineage
-from topiarist.methods.surgeon.published import Published, candidates_of
+from topiarist.methods.surgeon.paper_settings import PaperSettings
+from topiarist.methods.surgeon.published import DEAD_END, Published
+from topiarist.methods.surgeon.published_candidates import candidates_of
 from topiarist.methods.surgeon.theatre import Candidate
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import count_parameters
-from topiarist.surgery.edits import DeepenNetwork, FoldLayer, ProjectSpace, WidenSpace
+from topiarist.surgery.edits import DeepenNetwork, FactoriseLayer, FoldLayer, ProjectSpace, WidenSpace
 
-KINDS = ["widen", "deepen", "project", "fold"]
-TIMES = {"identity": 1, "widen": 1, "deepen": 10, "project": 10, "fold": 10}  # of the appendix
+KINDS = ["widen", "deepen", "project", "fold", "factorise"]
+TIMES = {"identity": 1, "widen": 1, "factorise": 1, "deepen": 10, "project": 10, "fold": 10}  # of the appendix
 SGD = TrainConfig(epochs=4, batch_size=16, learning_rate=0.05, optimizer="sgd")
 
 # by how wild the training is: the learning rate and the seed
@@ -69,7 +71,7 @@ def lineage(outcome: Outcome) -> Lineage:
 
 def published(model: nn.Module, *, seed: int = 0, config: TrainConfig = SGD) -> tuple[Published, Watched]:
     theatre, pool = theatre_for(model, digits(), config, seed=seed)
-    return Published(theatre=theatre, initial=1, interval=1), pool
+    return Published(theatre=theatre, interval=1), pool
 
 
 def grown(model: nn.Module) -> tuple[Published, Watched, list[Branch]]:
@@ -91,11 +93,13 @@ def test_the_settings_are_those_of_the_appendix() -> None:
     assert (course.optimizer, course.learning_rate, course.batch_size, course.epochs) == ("sgd", 0.005, 16, 100)
     assert (course.momentum, course.weight_decay, course.schedule.name) == (0.0, 0.0, "constant")
     theatre, _ = theatre_for(network(4), digits(), course)
-    way = Published(theatre=theatre)
-    assert (way.initial, way.interval, way.branches, way.redraws, way.batches) == (10, 10, 2, 2, 25)
-    made: Any = Surgeon(published=True)._way(theatre, Budget())
-    assert isinstance(made, Published)
-    assert (made.initial, made.interval, made.branches, made.redraws, made.batches) == (10, 10, 2, 2, 25)
+    for way in (Published(theatre=theatre), Surgeon(published=True)._way(theatre, Budget())):
+        assert isinstance(way, Published)
+        used = way.settings
+        assert (used.initial or way.interval, way.interval) == (10, 10)
+        assert (used.branches, used.redraws, used.batches) == (2, 2, 25)
+        assert (used.relative_floor, used.absolute_floor) == (0.005, 0.3)
+        assert used.top is None, "the best of each kind"
 
 
 def test_a_training_shorter_than_the_first_decision_is_plain_training() -> None:
@@ -111,15 +115,15 @@ def test_every_branch_as_it_is_the_best_edit_of_each_kind_and_one_at_random_comp
     way, _, branches = grown(network(10, 30, 10))
     drawn = list(way.choose(branches, 2, 0))
     assert [each.kind for each in drawn] == ["identity", "identity", *KINDS, drawn[-1].kind]
-    assert len(drawn) == 7  # as in Algorithm 1
+    assert len(drawn) == 8
     assert [each.branch for each in drawn[:2]] == branches
     known = [each for branch in branches for each in candidates_of(branch, way.theatre, 2)]
-    for kind, each in zip(KINDS, drawn[2:6], strict=True):
+    for kind, each in zip(KINDS, drawn[2:7], strict=True):
         rivals = [other for other in known if other.kind == kind]
         assert each.merit == max(other.merit for other in rivals)
         alike = [other for other in rivals if other.merit == each.merit]
         assert each.parameters == min(other.parameters for other in alike)
-    assert drawn[-1] in known and drawn[-1] not in drawn[2:6]
+    assert drawn[-1] in known and drawn[-1] not in drawn[2:7]
 
 
 def test_the_random_draw_is_any_of_the_others() -> None:
@@ -150,6 +154,7 @@ def test_candidates_have_the_scores_of_section_3_2() -> None:
             expected["deepen"].append((1 - share) * depth)
             expected["project"] += [share] if share else []
             expected["fold"].append(1.0 if share == 1 else share * depth)
+            expected["factorise"].append(share)
         for each in candidates_of(branch, way.theatre, 2):
             found[each.kind].append(each.merit)
         assert found == {kind: pytest.approx(values) for kind, values in expected.items()}
@@ -257,7 +262,7 @@ def test_recuperation_comes_on_top_of_the_epochs() -> None:
     model = network(10, 10)
     config = TrainConfig(epochs=5, batch_size=16, learning_rate=0.05, optimizer="sgd")
     theatre, pool = theatre_for(model, digits(), config)
-    best = evolve(Published(theatre=theatre, initial=2, interval=2), theatre, None, None)
+    best = evolve(Published(theatre=theatre, interval=2), theatre, None, None)
     assert best.steps == theatre.last_step == 5 * theatre.per_epoch
     line = line_of(theatre.lineage, best.node)
     counted = [task for task in pool.tasks if task.counted and task.branch.node in {node.number for node in line}]
@@ -271,7 +276,10 @@ def test_the_score_is_against_the_parent(lineage: Lineage) -> None:
             assert node.accuracy is not None and node.score == pytest.approx(node.accuracy + math.exp(-1.0))
             continue
         parent = lineage.nodes[node.parent]
-        assert node.accuracy is not None and parent.accuracy is not None
+        if node.accuracy is None:
+            assert node.score is None and node.fate == "dropped", "what diverged is worth nothing"
+            continue
+        assert parent.accuracy is not None
         gain, fraction = node.accuracy - parent.accuracy, node.parameters / parent.parameters
         assert node.score == pytest.approx(node.accuracy + math.exp(gain) / math.exp(fraction))
 
@@ -280,6 +288,8 @@ def recuperated_score(lineage: Lineage, number: int) -> float:
     """Give the score of a candidate as it was when branches were chosen."""
     node = lineage.nodes[number]
     assert node.parent is not None
+    if not node.points:
+        return -math.inf  # it diverged
     parent = lineage.nodes[node.parent]
     accuracy = node.points[0][1]
     gain = accuracy - parent.points[-1][1]
@@ -293,7 +303,8 @@ def test_the_two_of_the_best_scores_are_kept(lineage: Lineage) -> None:
         worst = min(scores[number] for number in decision.kept)
         assert all(scores[number] <= worst + 1e-12 for number in scores if number not in decision.kept)
         for number in decision.candidates:
-            assert len(lineage.nodes[number].points) == (2 if number in decision.kept else 1)
+            seen = len(lineage.nodes[number].points)
+            assert seen == (2 if number in decision.kept else 1) or scores[number] == -math.inf
 
 
 def parents(lineage: Lineage, draws: Sequence[Decision]) -> set[int]:
@@ -336,7 +347,7 @@ def test_a_draw_has_each_kind_at_most_twice(lineage: Lineage) -> None:
         del kinds["identity"]
         assert max(kinds.values(), default=0) <= 2
         assert sum(count == 2 for count in kinds.values()) <= 1, "the random draw alone doubles a kind"
-        assert len(decision.candidates) <= 7
+        assert len(decision.candidates) <= 8
 
 
 def test_branches_that_did_not_reach_what_there_was_are_discarded_by_a_draw_that_did() -> None:
@@ -410,3 +421,165 @@ def test_candidates_that_the_network_does_not_allow_are_left_out() -> None:
     refused: list[Candidate] = [each for each, branch in made if branch is None]
     assert refused and len(refused) < len(made)
     assert len(theatre.lineage.nodes) == 1 + len(made) - len(refused)
+
+
+def test_a_truncated_svd_is_the_layer_as_the_published_code_splits_it() -> None:
+    model = network(12, 10)
+    with torch.no_grad():
+        left, _, right = torch.linalg.svd(model.hidden0.weight, full_matrices=False)
+        values = torch.where(torch.arange(12) < 7, 2.0, 0.1)
+        model.hidden0.weight.copy_(left @ torch.diag(values) @ right)
+    theatre, _ = theatre_for(model, digits(), SGD)
+    start = theatre.begin()
+    first = next(each for each in candidates_of(start, theatre, 1) if each.kind == "factorise")
+    assert first.edits == (FactoriseLayer(layer="hidden0", rank=7, balanced=False),)
+    assert first.merit == pytest.approx(5 / 12)
+    branch = theatre.operate(first, 1)
+    assert branch is not None
+    weight = model.hidden0.weight.detach().double().numpy()
+    u, s, v = numpy.linalg.svd(weight.T, full_matrices=False)  # the published code has (inputs, units)
+    narrow, wide = (
+        branch.model.get_parameter(f"hidden0.{name}.weight").detach().double() for name in ("narrow", "wide")
+    )
+    assert numpy.linalg.norm(narrow.numpy(), axis=1) == pytest.approx(s[:7], rel=1e-5), "with the singular values"
+    assert wide.T.numpy() @ wide.numpy() == pytest.approx(numpy.eye(7), abs=1e-5), "without"
+    assert (wide @ narrow).numpy() == pytest.approx((u[:, :7] * s[:7] @ v[:7]).T, abs=1e-5)
+    assert branch.model.get_parameter("hidden0.wide.bias") is not None
+    assert "hidden0.narrow.bias" not in dict(branch.model.named_parameters())
+
+
+def test_a_network_with_a_truncated_layer_goes_on_changing() -> None:
+    way, _ = published(network(10, 8))
+    (branch,) = way.first()
+    edit = next(each for each in candidates_of(branch, way.theatre, 1) if each.kind == "factorise")
+    thin = way.theatre.operate(edit, 1)
+    assert thin is not None
+    found = list(candidates_of(thin, way.theatre, 2))
+    assert {each.kind for each in found} >= {"widen", "deepen", "fold", "factorise"}
+    made = [(each, way.theatre.operate(each, 2)) for each in found]
+    sizes = [(str(each.edits[0]), each.parameters - branch.parameters) for each, branch in made if branch is not None]
+    assert len(sizes) == len(found) and all(difference == 0 for _, difference in sizes), sizes
+
+
+def test_the_top_edits_of_all_kinds_can_be_tried() -> None:
+    way, _, branches = grown(network(10, 30, 10))
+    for top in (1, 3, 50):
+        way.settings, way.tried = PaperSettings(top=top), set()
+        known = [each for branch in branches for each in candidates_of(branch, way.theatre, 2) if each.merit > 0]
+        drawn = [each for each in way.choose(branches, 2, 0) if each.kind != "identity"]
+        best = drawn[:top]
+        assert len(best) == min(top, len(drawn)) and len(drawn) in (min(top, len(known)), min(top, len(known)) + 1)
+        lowest = min(each.merit for each in drawn[: min(top, len(known))])
+        assert all(each.merit <= lowest for each in known if each not in drawn)
+        merits = [each.merit for each in drawn[: min(top, len(known))]]
+        assert merits == sorted(merits, reverse=True)
+
+
+@cache
+def remembering(memory: str, seed: int = 2) -> Lineage:
+    method = Surgeon(
+        published=True, memory=memory, interval=1, training=SGD.model_copy(update={"learning_rate": 1.0}), batches=2
+    )
+    return lineage_of(shape(network(10), digits(), method, seed=seed, latency=False))
+
+
+def tried_before(lineage: Lineage) -> list[tuple[int, str]]:
+    """Give what was tried again after an earlier decision on the way to the same branch had tried it."""
+    again = []
+    for node in lineage.nodes:
+        if node.parent is None or node.kind == "identity":
+            continue
+        line = {each.number for each in line_of(lineage, node.parent)} - {node.parent}
+        earlier = {each.edit for each in lineage.nodes if each.parent in line}
+        again += [(node.number, node.edit)] if node.edit in earlier else []
+    return again
+
+
+def test_with_memory_of_the_lineage_nothing_is_tried_again() -> None:
+    repeating = [seed for seed in range(4) if tried_before(remembering("cycle", seed))]
+    assert repeating, "or the next line would say nothing"
+    assert all(tried_before(remembering("lineage", seed)) == [] for seed in repeating)
+
+
+def test_without_memory_new_branches_stay_whatever_they_reach() -> None:
+    drawn_again = [seed for seed in range(4) if any(each.draw for each in remembering("cycle", seed).decisions)]
+    assert drawn_again, "or the rest would say nothing"
+    for without in (remembering("none", seed) for seed in drawn_again):
+        assert {decision.draw for decision in without.decisions} == {0}
+        for draws, following in pairwise(cycles(without)):
+            assert parents(without, following) == {number for number in draws[0].kept if lineage_alive(without, number)}
+
+
+def lineage_alive(lineage: Lineage, number: int) -> bool:
+    return len(lineage.nodes[number].points) == 2
+
+
+def test_branches_redraws_and_batches_are_as_many_as_are_set() -> None:
+    theatre, pool = theatre_for(network(10, 10), digits(), SGD.model_copy(update={"learning_rate": 1.0}), seed=2)
+    settings = PaperSettings(initial=2, branches=3, redraws=1, batches=4)
+    evolve(Published(theatre=theatre, interval=1, settings=settings), theatre, None, None)
+    lineage = theatre.lineage
+    assert lineage.nodes[0].ends == 2
+    assert max(len(decision.kept) for decision in lineage.decisions) == 3
+    assert max(decision.draw for decision in lineage.decisions) == 1
+    steps = {task.steps for task in pool.tasks if not task.counted}
+    assert steps == {4, 40}
+
+
+@pytest.mark.parametrize(("floors", "negligible"), [((0.0, 0.0), 0), ((0.6, 0.0), 5), ((0.0, 3.0), 12)])
+def test_the_floors_of_singular_values_can_be_set(floors: tuple[float, float], negligible: int) -> None:
+    model = network(12, 10)
+    with torch.no_grad():
+        left, _, right = torch.linalg.svd(model.hidden0.weight, full_matrices=False)
+        values = torch.where(torch.arange(12) < 7, 2.0, 1.0)
+        model.hidden0.weight.copy_(left @ torch.diag(values) @ right)
+    theatre, _ = theatre_for(model, digits(), SGD)
+    way = Published(theatre=theatre, settings=PaperSettings(relative_floor=floors[0], absolute_floor=floors[1], top=99))
+    first = next(each for each in way.choose([theatre.begin()], 1, 0) if str(each.edits[:1]).count("hidden0"))
+    assert f"{negligible} of 12 singular values" in first.reason
+
+
+def test_a_network_without_a_hidden_layer_has_one_candidate_left_and_says_so() -> None:
+    theatre, _ = theatre_for(network(10), digits(), SGD)
+    start = theatre.begin()
+    fold = next(each for each in candidates_of(start, theatre, 1) if each.kind == "fold")
+    folded = theatre.operate(fold, 1)
+    assert folded is not None
+    linear = theatre.train([folded], theatre.per_epoch)
+    theatre.note(linear[0], 0.0)
+    way = Published(theatre=theatre, interval=1)
+    (after,) = way.cycle(linear)
+    assert theatre.lineage.nodes[after.node].kind == "identity" and after.steps == 2 * theatre.per_epoch
+    decision = theatre.lineage.decisions[0]
+    assert decision.candidates == decision.kept == (after.node,)
+    assert decision.reason == f"the only candidate: {DEAD_END}"
+    assert theatre.lineage.nodes[after.node].reason == DEAD_END
+
+
+def test_the_work_is_that_of_all_networks_that_were_trained() -> None:
+    theatre, pool = theatre_for(network(10, 10), digits(), SGD)
+    evolve(Published(theatre=theatre, interval=1), theatre, None, None)
+    samples = len(digits().train)
+    macs = [sum(each.numel() for each in task.branch.model.parameters() if each.ndim == 2) for task in pool.tasks]
+    shares = [task.steps / theatre.per_epoch for task in pool.tasks]
+    assert theatre.lineage.trained_epochs == pytest.approx(sum(shares))
+    expected = sum(samples * share * each for share, each in zip(shares, macs, strict=True))
+    assert theatre.lineage.sample_macs == pytest.approx(expected)
+    assert Lineage.from_record(theatre.lineage.to_record()).sample_macs == theatre.lineage.sample_macs
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"branches": 3}, "branches belongs to the paper's algorithm: it has no effect without published"),
+        ({"memory": "cycle"}, "memory belongs to the paper's algorithm"),
+        ({"published": True, "branches": 0}, "branches must be greater than or equal to 1"),
+        ({"published": True, "relative_floor": 2.0}, "relative_floor must be less than or equal to 1"),
+        ({"published": True, "memory": "long"}, "memory must be 'none', 'cycle' or 'lineage'"),
+        ({"published": True, "memory": "none", "redraws": 1}, "redraws has no effect with memory 'none'"),
+        ({"published": True, "aim": "smaller"}, "aim has no effect with published"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        Surgeon(**settings)

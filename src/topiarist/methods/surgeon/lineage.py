@@ -46,11 +46,17 @@ class Decision:
 
 @dataclass
 class Lineage:
-    """All networks and decisions so far, in the order in which they came."""
+    """All networks and decisions so far, in the order in which they came, and what all training took.
+
+    `trained_epochs` and `sample_macs` are summed over all networks that were trained, candidates and their recuperation
+    included: epochs of the training part, and samples times the multiply-accumulates of one forward pass.
+    """
 
     epochs: int
     nodes: list[Node] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
+    trained_epochs: float = 0.0
+    sample_macs: float = 0.0
 
     def add(self, **known: Any) -> Node:
         """Record a new network."""
@@ -60,6 +66,11 @@ class Lineage:
     def update(self, node: int, **known: Any) -> None:
         """Record what became of a network."""
         self.nodes[node] = replace(self.nodes[node], **known)
+
+    def add_work(self, *, epochs: float, sample_macs: float) -> None:
+        """Record what some training took."""
+        self.trained_epochs += epochs
+        self.sample_macs += sample_macs
 
     @property
     def next_decision(self) -> int:
@@ -72,6 +83,8 @@ class Lineage:
             "epochs": self.epochs,
             "nodes": [asdict(node) for node in self.nodes],
             "decisions": [asdict(decision) for decision in self.decisions],
+            "trained_epochs": self.trained_epochs,
+            "sample_macs": self.sample_macs,
         }
 
     @classmethod
@@ -85,7 +98,8 @@ class Lineage:
             Decision(**{**each, "candidates": tuple(each["candidates"]), "kept": tuple(each["kept"])})
             for each in record["decisions"]
         ]
-        return cls(record["epochs"], nodes, decisions)
+        work = record.get("trained_epochs", 0.0), record.get("sample_macs", 0.0)  # records of before have none
+        return cls(record["epochs"], nodes, decisions, *work)
 
 
 def pairs(values: Sequence[Sequence[Any]]) -> tuple[Any, ...]:

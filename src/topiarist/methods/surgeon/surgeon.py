@@ -19,6 +19,7 @@ from topiarist.methods.surgeon.evolving import Way, evolve
 from topiarist.methods.surgeon.journal import Journal
 from topiarist.methods.surgeon.lineage import Lineage
 from topiarist.methods.surgeon.narrowing import fitted
+from topiarist.methods.surgeon.paper_settings import PaperSettings
 from topiarist.methods.surgeon.proposals import Kind
 from topiarist.methods.surgeon.published import Published
 from topiarist.methods.surgeon.racing import Racing
@@ -28,7 +29,6 @@ from topiarist.models import attach, card_for
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.parallel import open_pool
 from topiarist.randomness import generator
-from topiarist.settings import Settings
 from topiarist.surgery import plan_of
 from topiarist.surgery.trials import Samples
 from topiarist.training import TrainConfig
@@ -43,7 +43,7 @@ OURS_ALONE = ("aim", "kinds", "patience", "search", "max_growth")  # settings th
 USUAL: tuple[Kind, ...] = ("renew", "grow", "remove", "fold", "factorise")
 
 
-class Surgeon(Settings):
+class Surgeon(PaperSettings):
     """Train a network, and change its topology on the way.
 
     `aim` is "better", "balanced", "smaller", or what the mean chance of the true class must gain for twice the
@@ -52,7 +52,7 @@ class Surgeon(Settings):
     of the training those that lose may take. Before the first epoch, a race of widths may multiply them by up to
     `max_growth`. `stop_at` ends the training at an accuracy on the validation part. `workers` train side by side and
     change no result. With `published`, it is the paper's algorithm, whose training `training` may shorten; a budget is
-    refused.
+    refused, and what `PaperSettings` names can be set.
     """
 
     published: bool = False
@@ -84,6 +84,7 @@ class Surgeon(Settings):
         idle = [name for name in OURS_ALONE if name in self.model_fields_set]
         if self.published and idle:
             raise ValueError(f"{idle[0]} has no effect with published: the paper's algorithm has its own")
+        self.check_paper_only(published=self.published)
         known = self.course
         refused = {
             "early stopping": known.early_stopping is not None,
@@ -137,8 +138,7 @@ class Surgeon(Settings):
 
     def _way(self, theatre: Theatre, budget: Budget) -> Way:
         if self.published:
-            interval = self.interval or PAPER_INTERVAL
-            return Published(theatre=theatre, initial=interval, interval=interval)
+            return Published(theatre=theatre, interval=self.interval or PAPER_INTERVAL, settings=self)
         return Racing(
             theatre=theatre,
             samples=looked_at(theatre.job.whole, theatre.job.data, theatre.job.seed),

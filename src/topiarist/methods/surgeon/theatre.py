@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from topiarist.errors import ModelError, TopiaristError
+from topiarist.measurement.cost import count_macs
 from topiarist.methods.jobs import Job
 from topiarist.methods.surgeon.branches import Branch, Course, Practice, judged, operated, practise
 from topiarist.methods.surgeon.lineage import Decision, Fate, Lineage
@@ -124,6 +125,10 @@ class Theatre:
 
     def practise(self, tasks: Sequence[Practice]) -> list[Branch]:
         """Train branches side by side, each as long as is said."""
+        for task in tasks:
+            samples = task.steps / self.per_epoch * len(self.course.data.train)
+            macs = samples * count_macs(task.branch.model, self.job.sample)
+            self.lineage.add_work(epochs=task.steps / self.per_epoch, sample_macs=macs)
         found: list[Branch | None] = [None] * len(tasks)
         for done in self.pool.run(practise, tasks):
             if done.reason is not None:
