@@ -1,11 +1,13 @@
 """What `topiarist train` does once its options are understood."""
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from topiarist.cli.output import InterruptionError, epoch_bar
+from topiarist.errors import TopiaristWarning
 
 if TYPE_CHECKING:
     from torch import nn
@@ -82,7 +84,9 @@ def train_and_measure(
     from topiarist.measurement import measure
     from topiarist.storage import save
 
-    history = run_training(data, model, config, phases, out)
+    history, notes = run_training(data, model, config, phases, out)
+    for note in notes:
+        warnings.warn(note, TopiaristWarning, stacklevel=1)
     if out is not None:
         save(model, out, data=data)
     measured = measure(model, data, path=out).to_json()
@@ -92,22 +96,28 @@ def train_and_measure(
         "kept_epoch": history.kept_epoch,
         "stopped": history.stopped,
         "diverged_epoch": history.diverged_epoch,
+        "rescue": list(notes),
         "out": None if out is None else str(out),
     }
 
 
 def run_training(
     data: "Data", model: "nn.Module", config: "TrainConfig", phases: "Sequence[Phase]", out: Path | None
-) -> "History":
-    """Train with a bar, in phases where declared; an interruption says how to go on."""
-    from topiarist.training import train, train_phases
+) -> "tuple[History, tuple[str, ...]]":
+    """Train with a bar, in phases where declared; return what happened, and what was done about a network that ailed.
+
+    An interruption says how to resume.
+    """
+    from topiarist.training import train_phases
+    from topiarist.training.rescue import train_with_rescue
 
     if phases:
         with epoch_bar(sum(phase.epochs for phase in phases), "training in phases") as on_epoch:
-            return train_phases(model, data, phases, config, on_epoch=on_epoch)[-1]
+            return train_phases(model, data, phases, config, on_epoch=on_epoch)[-1], ()
     checkpoint = checkpoint_beside(out)
     with going_on_from(checkpoint), epoch_bar(config.last_epoch, "training") as on_epoch:
-        return train(model, data, config, checkpoint=checkpoint, on_epoch=on_epoch)
+        (history,), notes = train_with_rescue([model], [data], [config], checkpoint=checkpoint, on_epoch=on_epoch)
+        return history, notes
 
 
 def checkpoint_beside(out: Path | None) -> Path | None:

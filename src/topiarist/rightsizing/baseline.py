@@ -6,21 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from scipy.stats import binom
 from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
-from topiarist.data import Data, Part
+from topiarist.data import Data
 from topiarist.models import Ensemble, card_of, mlp, vgg
 from topiarist.models.copying import copied
 from topiarist.models.stacked import stackable
 from topiarist.randomness import child_seed, generator, isolated
-from topiarist.rightsizing.folds import Fold, right_answers
+from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.planning import Speed
-from topiarist.training import History, TrainConfig, train_many
+from topiarist.training import History, TrainConfig
 from topiarist.training.inference import part_logits
 from topiarist.training.loop import OnEpoch
 from topiarist.training.metrics import log_loss
+from topiarist.training.rescue import train_with_rescue
 from topiarist.training.stretches import steps_per_epoch, train_stretch
 
 HIDDEN = (128, 64)
@@ -34,18 +34,21 @@ STACKED = 0.3  # of the time of a network alone that it takes as one of a stack
 ALONE = 1.3  # times its best steps that an epoch of a network alone takes, with its validation
 FORWARD = 1 / 3  # of the time of a step of training that its answers take
 LOOKS, LOOKED_AT = 3.6, 700  # at both networks for each layer that a cut refits, and at how many samples on average
-CHANCE = 1e-6  # below this probability, right answers are no luck
 
 Build = Callable[[int], nn.Module]
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A baseline of one fold: the best of its seeds by the validation part, all of them, and how it was trained."""
+    """A baseline of one fold: the best of its seeds by the validation part, all of them, and how it was trained.
+
+    `notes` say which of all baselines ailed, and what was done about it.
+    """
 
     best: nn.Module
     members: Sequence[nn.Module]
     history: History | None
+    notes: tuple[str, ...] = ()
 
     def fold(self, data: Data, seed: int) -> Fold:
         """Give the baseline with its data; all seeds together teach."""
@@ -83,15 +86,6 @@ def describe(model: nn.Module) -> str:
     if "sizes" in spec:
         return f"mlp {'-'.join(map(str, spec['sizes']))}"
     return str(spec.get("family", type(model).__name__))
-
-
-def is_trained(model: nn.Module, data: Data) -> bool:
-    """Say whether a network answers better than chance, naming the most frequent class always, could explain."""
-    assert isinstance(data.train, Part) and isinstance(data.validation, Part)
-    right = right_answers(model, data.validation)
-    frequent = int(torch.bincount(data.train.y).argmax())
-    share = float((data.validation.y == frequent).double().mean())
-    return bool(binom.sf(right.sum() - 1, len(right), max(share, 1 / len(data.classes))) < CHANCE)
 
 
 def training_of(data: Data, epochs: int, seed: int) -> TrainConfig:
@@ -141,7 +135,7 @@ def train_baselines(
     ]
     networks = [[build(number) for number in row] for row in numbers]
     configs = [training_of(data, epochs, number) for data, row in zip(datas, numbers, strict=True) for number in row]
-    histories = train_many(
+    histories, notes = train_with_rescue(
         [network for row in networks for network in row],
         [data for data in datas for _ in range(seeds)],
         configs,
@@ -151,5 +145,5 @@ def train_baselines(
     for fold, (data, row) in enumerate(zip(datas, networks, strict=True)):
         losses = [log_loss(*part_logits(network, data.validation)) for network in row]
         best = min(range(seeds), key=lambda member: losses[member] if math.isfinite(losses[member]) else math.inf)
-        found.append(Trained(row[best], row, histories[fold * seeds + best]))
+        found.append(Trained(row[best], row, histories[fold * seeds + best], notes))
     return found

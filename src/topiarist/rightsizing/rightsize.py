@@ -23,7 +23,6 @@ from topiarist.rightsizing.baseline import (
     Trained,
     builder,
     describe,
-    is_trained,
     speed_of,
     train_baselines,
 )
@@ -39,6 +38,7 @@ from topiarist.rightsizing.planning import Speed, plan_again, plan_work
 from topiarist.rightsizing.record import make_record
 from topiarist.threads import torch_threads
 from topiarist.training import History
+from topiarist.training.chance import beats_chance
 from topiarist.training.inference import first_sample
 
 MAX_DROP, ALPHA = 0.01, 0.05
@@ -144,7 +144,7 @@ def prepare(
     clock.tell(0.0, "looking at the data")
     build = builder(model, data)
     first = build(seed)
-    known = model is not None and (is_trained(first, data) if trained is None else trained)
+    known = model is not None and (beats_chance(first, data.validation) if trained is None else trained)
     design: Design = "held out" if known or data.source is None else "refitted"
     busy = threads if count_macs(first, first_sample(data.train)) >= MANY_MACS else 1
     with torch_threads(busy):
@@ -185,7 +185,8 @@ def carry_out(
     clock.measuring = ANSWERED * job.speed.answers
     full = replace(full, notes=job.notes)
     plan = plan_work(full, job.speed, can_hold_out=most_folds(job.data, "held out") >= FEWEST_FOLDS)
-    folds, history = baselines(job, plan, seed, clock)
+    folds, history, notes = baselines(job, plan, seed, clock)
+    full, plan = (replace(each, notes=(*each.notes, *notes)) for each in (full, plan))
     if history is not None and not plan.stacked:
         speed = job.speed.at(clock.stages["baseline"] / (plan.baselines * len(history.epochs)))
         plan = plan_again(full, plan, speed, clock.left)
@@ -251,12 +252,14 @@ def carry_out(
     )
 
 
-def baselines(job: Prepared, plan: WorkPlan, seed: int, clock: Clock) -> tuple[list[Fold], History | None]:
-    """Give each fold its baseline, the last of them that of the networks to keep, and how that was trained."""
+def baselines(
+    job: Prepared, plan: WorkPlan, seed: int, clock: Clock
+) -> tuple[list[Fold], History | None, tuple[str, ...]]:
+    """Return each fold with its baseline, the last that of the networks to keep, its history, and which ailed."""
     datas = [*folds_of(job.data, plan.design, plan.folds, seed), job.data]
     if job.trained:
         given = copied(job.first).eval()
-        return [Trained(given, (given,), None).fold(data, seed) for data in datas], None
+        return [Trained(given, (given,), None).fold(data, seed) for data in datas], None, ()
 
     def tell(epoch: int, records: Sequence[object]) -> None:
         clock.tell(0.2 * epoch / plan.epochs, f"training {plan.baselines} baselines, epoch {epoch}")
@@ -267,7 +270,8 @@ def baselines(job: Prepared, plan: WorkPlan, seed: int, clock: Clock) -> tuple[l
             found = train_baselines(job.build, datas, **settings, on_epoch=tell)
         else:
             found = train_baselines(job.build, datas[-1:], **settings, on_epoch=tell) * len(datas)
-    return [each.fold(data, seed) for each, data in zip(found, datas, strict=True)], found[-1].history
+    folds = [each.fold(data, seed) for each, data in zip(found, datas, strict=True)]
+    return folds, found[-1].history, found[-1].notes
 
 
 def checked(setting: str, name: Any, known: Mapping[Any, Any] | Sequence[Any]) -> Any:

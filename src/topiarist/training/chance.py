@@ -10,18 +10,18 @@ from topiarist.training.inference import part_logits
 NO_LUCK = 1e-6  # the probability below which right answers are no luck: one false alarm in a million networks
 
 
-def beats_chance(model: nn.Module, part: AnyPart) -> bool:
+def beats_chance(model: nn.Module, part: AnyPart, luck: float = NO_LUCK) -> bool:
     """Return whether a network is right more often than one that always names the most frequent class could be."""
     logits, labels = part_logits(model, part)
-    return better_than_chance(logits, labels)
+    return better_than_chance(logits, labels, luck)
 
 
-def better_than_chance(logits: Tensor, labels: Tensor) -> bool:
+def better_than_chance(logits: Tensor, labels: Tensor, luck: float = NO_LUCK) -> bool:
     """Return whether answers (n_samples, n_classes) are right more often than the most frequent class alone explains.
 
     The number of right answers is compared with a binomial one, whose probability is the share of the most frequent
-    class among these samples, or that of a guess where it is larger.
+    class among these samples, or that of a guess where it is larger; so many or more must be less likely than `luck`.
     """
     right = int((logits.argmax(dim=1) == labels).sum())
     share = max(float(torch.bincount(labels).max()) / len(labels), 1 / logits.shape[1])
-    return bool(binom.sf(right - 1, len(labels), share) < NO_LUCK)
+    return bool(binom.sf(right - 1, len(labels), share) < luck)
