@@ -15,9 +15,11 @@ from topiarist.features.log_mel import LogMel
 from topiarist.features.scene_stand_in import scene_waves
 from topiarist.recipes import scenes_paper as paper
 from topiarist.recipes.reproduce_scenes import reproduce_scenes
-from topiarist.recipes.scenes import FASTER, FULL, QUICK, Scope, changed, plan_scenes
+from topiarist.recipes.scenes import plan_scenes
 from topiarist.recipes.scenes_data import read_scenes
 from topiarist.recipes.scenes_judging import joint_score
+from topiarist.recipes.scenes_scope import FASTER, FULL, QUICK, Scope, changed
+from topiarist.recipes.scenes_tables import PAPER_MACRO
 from topiarist.storage import load
 from topiarist.study.results import Results
 from topiarist.study.statistics import bootstrap_macro_gain
@@ -83,7 +85,7 @@ def test_every_model_is_judged_unpruned_and_pruned(found: tuple[Path, dict[str, 
         assert pruned["paper's KB"] == pytest.approx(pruned["non-zero"] * 4 / 1024)
         assert 0 <= pruned["p, macro"] <= 1 and numpy.isnan(whole["p, macro"])
         assert pruned["joint"] == pytest.approx(joint_score(pruned["macro"], pruned["KB, 32 bits"]))
-    assert table["ensemble", "yes"]["paper, macro"] == paper.TABLE_3[3, True][1]
+    assert table["ensemble", "yes"][PAPER_MACRO] == paper.TABLE_3[3, True].macro
     rows = pandas.read_csv(found[0] / "tables" / "networks.csv")
     assert rows.groupby("kind")["network"].value_counts().to_dict() == {
         (kind, name): count for kind in TINY.kinds for name, count in (("V", 5), ("I", 1), ("E", 1))
@@ -143,7 +145,8 @@ def test_the_full_scope_is_that_of_the_paper() -> None:
     )
     assert (pruned.epochs, pruned.batch_size, pruned.learning_rate) == (400, 128, 0.0001)
     assert plan.tables is not None
-    assert len(plan.tables.cells) == 10 * (9 + 8 + 6)
+    assert len(plan.tables.cells) == 10 * (9 + 8)
+    assert plan.depths is not None and len(plan.depths.cells) == 10 * 6
     assert SplitRule().seed == 0
 
 
