@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from topiarist.errors import DataError, TopiaristWarning
 
+MOST_BANDS = 1024  # of `LogMel`; a network for larger pictures reads no sound
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
@@ -40,7 +42,7 @@ def load_for(
         whole = task_for(network, location, target=target, group=group, seed=seed)
         parts = {"train": whole.train, "validation": whole.validation, "test": whole.test}
         return cast("Part", parts[part])
-    source = read_labelled(location, target=target, group=group, whole=True)
+    source = read_labelled(network, location, target=target, group=group, whole=True)
     source = replace(source, classes=card_of(network).classes)
     labels, _ = number_labels(source)
     return make_part(source, labels, numpy.arange(len(labels)), preprocessing_of(network))
@@ -54,7 +56,7 @@ def task_for(
     from topiarist.models import card_of
 
     card, preprocessing = card_of(network), preprocessing_of(network)
-    source = replace(read_labelled(location, target=target, group=group, whole=False), classes=card.classes)
+    source = replace(read_labelled(network, location, target=target, group=group, whole=False), classes=card.classes)
     labels, _ = number_labels(source)
     if card.rule is None and seed is None and source.parts is None:
         note = "the network does not say how its samples were split: some of the test part may have trained it"
@@ -64,22 +66,35 @@ def task_for(
     return Data.of_parts(source, split_source(source, labels, rule), preprocessing, notes=source.notes, rule=rule)
 
 
-def read_labelled(location: str, *, target: str | None, group: str | None, whole: bool) -> "Source":
+def read_labelled(
+    network: "nn.Module", location: str, *, target: str | None, group: str | None, whole: bool
+) -> "Source":
     """Read samples with labels, as training did where they are to be split.
 
     The whole of a file need not be fit for training: it may be of one class, or hold one value in a column.
     """
-    from topiarist.data import find_source
+    source = read_for(network, location, target=target, group=group, labelled=not whole)
+    return read_for(network, location, target=target, group=group) if source.labels is None else source
 
-    source = find_source(location, target=target, group=group, labelled=not whole)
-    return find_source(location, target=target, group=group) if source.labels is None else source
+
+def read_for(
+    network: "nn.Module", location: str, *, target: str | None, group: str | None = None, labelled: bool = True
+) -> "Source":
+    """Read raw samples; sounds as spectrograms of as many bands as the network reads, or as the wave forms it reads."""
+    from topiarist.data import find_source
+    from topiarist.features.described import find_described
+    from topiarist.features.log_mel import LogMel
+
+    shape = preprocessing_of(network).input_shape
+    if len(shape) != 3:
+        return find_source(location, target=target, group=group, labelled=labelled)
+    settings = LogMel(bands=min(shape[1], MOST_BANDS))
+    return find_described(location, target=target, group=group, labelled=labelled, settings=settings)
 
 
 def features_for(network: "nn.Module", location: str, *, target: str | None) -> "Tensor":
     """Read raw samples, labelled or not, and turn them into what the network reads."""
-    from topiarist.data import find_source
-
-    return preprocessing_of(network)(find_source(location, target=target, labelled=False).features)
+    return preprocessing_of(network)(read_for(network, location, target=target, labelled=False).features)
 
 
 def preprocessing_of(network: "nn.Module") -> "Preprocessing":

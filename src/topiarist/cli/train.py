@@ -77,8 +77,8 @@ def train_command(
     With --folds, cross-validates. With --base, goes on from a trained network. After an interruption, the same command
     with the same --out goes on from where it was.
     """
-    from topiarist.data import load_data
     from topiarist.errors import DataError
+    from topiarist.features.described import load_described
     from topiarist.training import Augmentation, Pruning, Schedule, TrainConfig
 
     family = option.parse_family(vgg, inception)
@@ -118,7 +118,7 @@ def train_command(
     check_transfer(context, base)
     check_family(context, family)
     declared = parse_phases(phases, base)
-    task = load_data(
+    task = load_described(
         data,
         target=target,
         group=group,
