@@ -204,13 +204,16 @@ def test_every_claim_has_a_verdict_on_the_page_and_in_the_result(found: tuple[Pa
     claims = pandas.read_csv(out / "tables" / "claims.csv")
     assert claims["claim"].tolist() == [row["claim"] for row in result["verdicts"]] and json.dumps(result["verdicts"])
     verdicts = {row["claim"]: row for row in result["verdicts"]}
-    assert verdicts["parameters of V(2,2,3,3)"]["verdict"] == "reproduced"
+    assert verdicts["size of V(2,2,3,3)"]["verdict"] == "reproduced"
     assert {row["verdict"] for claim, row in verdicts.items() if "accuracy of" in claim} == {
         "not testable on this data"
     }
+    costs = [row for claim, row in verdicts.items() if claim.startswith("pruning costs")]
+    assert costs and all("trained for 2 epochs, the paper for 400" in row["note"] for row in costs)
+    assert {row["verdict"] for row in costs} == {"not testable on this data"}
     assert page.index("The paper&#39;s claims") < page.index("Table 3: unpruned")
     assert "paper (its own recordings)" in page and "not comparable" in page
-    for number in ("450.1", "0.895", "0.401", "115,219", "± 0.0068"):
+    for number in ("450.1", "0.895", "0.401", "115,219", "0.8852±0.0068"):
         assert number in page
 
 

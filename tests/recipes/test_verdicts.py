@@ -2,13 +2,20 @@
 
 import numpy
 import pytest
-from scipy.stats import ttest_ind
+from scipy.stats import t, ttest_ind
 
 from topiarist.recipes import scenes_paper as paper
 from topiarist.recipes.scenes_counts import numbers_of, pruned_numbers_of, rounded_numbers_of
 from topiarist.recipes.scenes_scope import INCEPTION, VGG
 from topiarist.recipes.scenes_verdicts import count_verdicts
-from topiarist.recipes.verdicts import Verdict, decide_direction, decide_margin, difference, verdict_table
+from topiarist.recipes.verdicts import (
+    Verdict,
+    decide_direction,
+    decide_margin,
+    difference,
+    reach_of_mean,
+    verdict_table,
+)
 from topiarist.study.statistics import Interval
 
 OPEN = "not testable on this data"
@@ -56,16 +63,23 @@ def test_the_counts_of_the_paper_come_out_on_its_input() -> None:
     assert 5 * rounded_numbers_of("vgg", VGG) + rounded_numbers_of("inception", INCEPTION) == 119_758
     verdicts = {row.claim: row for row in count_verdicts()}
     assert {row.verdict for row in verdicts.values()} == {"reproduced"}
-    assert verdicts["parameters of V(2,2,3,3)"].note.startswith("equal")
-    assert verdicts["non-zeros of V(2,2,3,3), pruned"].note.startswith("differs by -1")
-    assert verdicts["parameters of I(3,2,3)"].ours == "267,043"
+    assert verdicts["size of V(2,2,3,3)"].note.startswith("equal")
+    assert verdicts["size of V(2,2,3,3), pruned"].note.startswith("differs by -1")
+    assert verdicts["size of I(3,2,3)"].ours == "267,043 (1,043.1 KB)"
 
 
 def test_a_wrong_count_is_not_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = paper.Model(0.9, 0.0, 0.9, 0.0, 81_000, 316.4)
-    monkeypatch.setitem(paper.TABLE_3, (1, False), wrong)
-    verdicts = {row.claim: row.verdict for row in count_verdicts()}
-    assert verdicts["parameters of V(2,2,3,3)"] == verdicts["KB of V(2,2,3,3)"] == "not reproduced"
+    for nonzero, size in ((81_000, 315.8), (80_839, 316.4)):
+        monkeypatch.setitem(paper.TABLE_3, (1, False), paper.Model(0.9, 0.0, 0.9, 0.0, nonzero, size))
+        verdicts = {row.claim: row.verdict for row in count_verdicts()}
+        assert verdicts["size of V(2,2,3,3)"] == "not reproduced"
+
+
+def test_the_reach_of_a_mean_is_that_of_its_t_interval() -> None:
+    values = numpy.random.default_rng(1).normal(size=8)
+    low, high = t.interval(0.95, 7, loc=values.mean(), scale=values.std(ddof=1) / 8**0.5)
+    assert reach_of_mean(float(values.std(ddof=1)), 8) == pytest.approx((high - low) / 2)
+    assert reach_of_mean(0.1, 1) is None
 
 
 def test_claims_are_a_table() -> None:

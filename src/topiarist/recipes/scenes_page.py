@@ -107,8 +107,9 @@ def claims_section(found: Found) -> Section:
     return Section(
         title="The paper's claims",
         text=f"{len(found.verdicts)} claims: {counts}. {whose_recordings(found)} Counts of parameters hang on no"
-        " recording and are tested anywhere; so are the directions of what pruning costs and what an ensemble gains."
-        " Accuracies are tested only on clips of the form of the paper's, in its own setting.",
+        " recording and are tested anywhere; so is the direction of what an ensemble gains. What pruning costs is"
+        " tested where networks are trained and pruned as in the paper, mixing and depth on recordings, accuracies"
+        " only on clips of the form of the paper's in its own setting.",
         tables=(verdict_table(found.verdicts, paper=OF_PAPER, caption="Claims and verdicts"),),
     )
 

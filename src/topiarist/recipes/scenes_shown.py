@@ -13,11 +13,25 @@ Frame = pandas.DataFrame
 
 
 def with_spread(row: Mapping[Any, Any], mean: str, deviation: str) -> str | None:
-    """Return "0.8890 ± 0.0058", without the deviation where there is one run, None where there is no value."""
+    """Return "0.8890±0.0058", without the deviation where there is one run, None where there is no value."""
     if pandas.isna(row[mean]):
         return None
-    spread = "" if pandas.isna(row[deviation]) else f" ± {row[deviation]:.4f}"
+    spread = "" if pandas.isna(row[deviation]) else f"±{row[deviation]:.4f}"
     return f"{row[mean]:.4f}{spread}"
+
+
+def with_p(row: Mapping[Any, Any], mean: str, deviation: str, p: str) -> str | None:
+    """Return "0.8797±0.0080, p = 0.0155", as far as there is one."""
+    figure = with_spread(row, mean, deviation)
+    return figure if figure is None or pandas.isna(row[p]) else f"{figure}, p = {row[p]:.4f}"
+
+
+def with_tenths(table: Frame) -> Frame:
+    """Return a table whose KB as the paper counts them have one decimal, as in the paper."""
+    shown = table.astype(dict.fromkeys(("paper's KB", names.PAPER_KB), object))
+    for name in ("paper's KB", names.PAPER_KB):
+        shown[name] = [None if pandas.isna(size) else f"{size:,.1f}" for size in table[name]]
+    return shown
 
 
 def models_shown(table: Frame) -> tuple[Table, ...]:
@@ -28,8 +42,7 @@ def models_shown(table: Frame) -> tuple[Table, ...]:
         {
             "macro": with_spread(row, "macro", "macro sd"),
             "p": row["p, macro"],
-            names.OF_PAPER: with_spread(row, names.PAPER_MACRO, names.PAPER_MACRO_SD),
-            f"{names.OF_PAPER}: p": row[names.PAPER_P_MACRO],
+            names.OF_PAPER: with_p(row, names.PAPER_MACRO, names.PAPER_MACRO_SD, names.PAPER_P_MACRO),
             "log loss": row["log loss"],
             f"macro, {FEW_BITS} bits": row[f"macro, {FEW_BITS} bits"],
         }
@@ -39,8 +52,7 @@ def models_shown(table: Frame) -> tuple[Table, ...]:
         {
             "micro": with_spread(row, "micro", "micro sd"),
             "p": row["p, micro"],
-            names.OF_PAPER: with_spread(row, names.PAPER_MICRO, names.PAPER_MICRO_SD),
-            f"{names.OF_PAPER}: p": row[names.PAPER_P_MICRO],
+            names.OF_PAPER: with_p(row, names.PAPER_MICRO, names.PAPER_MICRO_SD, names.PAPER_P_MICRO),
         }
         for row in rows
     ]
@@ -49,7 +61,7 @@ def models_shown(table: Frame) -> tuple[Table, ...]:
     return (
         joined(shared, macro, "Macro accuracy"),
         joined(shared, micro, "Micro accuracy"),
-        table_of(table[list(columns)], "Size as the paper counts it"),
+        table_of(with_tenths(table)[list(columns)], "Size as the paper counts it"),
         table_of(table[["model", "pruned", *disk]], "Size on disk"),
     )
 
@@ -70,7 +82,7 @@ def depths_shown(table: Frame) -> tuple[Table, ...]:
         }
         for row in rows
     ]
-    sizes = table[["network", "non-zero", "paper's KB", names.PAPER_NONZERO, names.PAPER_KB]]
+    sizes = with_tenths(table)[["network", "non-zero", "paper's KB", names.PAPER_NONZERO, names.PAPER_KB]]
     return joined(shared, accuracies, "Accuracy"), table_of(sizes, "Size as the paper counts it")
 
 

@@ -57,6 +57,11 @@ def difference(one: Sequence[float], other: Sequence[float], *, confidence: floa
     return Interval(gap, gap - reach, gap + reach)
 
 
+def reach_of_mean(deviation: float, count: int, *, confidence: float = 0.95) -> float | None:
+    """Return how far the t interval of a mean reaches to either side; None for one run."""
+    return float(t.ppf((1 + confidence) / 2, count - 1)) * deviation / math.sqrt(count) if count > 1 else None
+
+
 def decide_direction(found: Interval, published: float) -> tuple[Decided, str]:
     """Decide whether a difference has the published sign; undecided where the interval holds 0 and the published one.
 
