@@ -206,7 +206,7 @@ def accuracy_verdicts(evidence: Evidence) -> Iterator[Verdict]:
 def accuracy_verdict(claim: str, known: paper.Model, some: "pandas.Series[float]", *, testable: bool) -> Verdict:
     """Compare one accuracy: reproduced where the two means differ by no more than both spreads explain."""
     error = reach_of_mean(float(some.std()), len(some))
-    interval = None if error is None else f"{some.mean() - error:.4f} to {some.mean() + error:.4f}"
+    interval = None if error is None else f"{max(0.0, some.mean() - error):.4f} to {min(1.0, some.mean() + error):.4f}"
     published = f"{known.macro:.4f} ± {known.macro_sd:.4f}"
     decided: Decided = NOT_TESTABLE
     note = "other recordings, or another setting, than the paper's: accuracies are not comparable"
