@@ -1,5 +1,7 @@
 """Figure 1 of the scenes paper: a mixture of pieces as a wave form and as a log-mel spectrogram, the seams marked."""
 
+from itertools import pairwise
+
 import numpy
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -54,13 +56,19 @@ def shades(spectrogram: NDArray[numpy.float32], seconds: float) -> list[PathPatc
 
     Neighbours in time are one rectangle. What is louder lies on more shapes and is darker.
     """
-    parts = numpy.array_split(spectrogram, min(COLUMNS, spectrogram.shape[1]), axis=1)
-    cells = numpy.stack([part.mean(axis=1) for part in parts], axis=1)  # (bands, columns)
+    frames = spectrogram.shape[1]
+    edges = numpy.linspace(0, frames, min(COLUMNS, frames) + 1).round().astype(int)
+    columns = [spectrogram[:, start:end].mean(axis=1) for start, end in pairwise(edges.tolist())]
+    cells = numpy.stack(columns, axis=1)  # (bands, columns)
     limits = numpy.quantile(cells, numpy.linspace(0, 1, LEVELS + 1)[1:-1])
-    width = seconds / cells.shape[1]
+    times = edges * (seconds / frames)  # columns hold one frame or two: each is as wide as its frames
     found = []
     for limit in limits:
-        outlines = [rectangle(band, *run, width) for band, row in enumerate(cells >= limit) for run in runs(row)]
+        outlines = [
+            rectangle(band, times[run[0]], times[run[1]])
+            for band, row in enumerate(cells >= limit)
+            for run in runs(row)
+        ]
         if outlines:
             outline = Outline.make_compound_path(*outlines)
             found.append(PathPatch(outline, facecolor=BLUE, alpha=1.6 / LEVELS, linewidth=0))
@@ -73,8 +81,7 @@ def runs(row: NDArray[numpy.bool_]) -> list[tuple[int, int]]:
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
-def rectangle(band: int, start: int, end: int, width: float) -> Outline:
-    """Return the outline of a stretch of cells in one band."""
-    left, right = start * width, end * width
+def rectangle(band: int, left: float, right: float) -> Outline:
+    """Return the outline of a stretch of time in one band."""
     corners = [(left, band), (right, band), (right, band + 1), (left, band + 1), (left, band)]
     return Outline(corners, closed=True)
