@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from topiarist.recipes.reproduce_scenes import reproduce_scenes
-from topiarist.recipes.scenes import FASTER, Scope
+from topiarist.recipes.scenes_scope import FASTER, Scope
 
 SCOPE = Scope(
     training={**FASTER, "epochs": 50},

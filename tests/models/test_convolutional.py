@@ -81,3 +81,12 @@ def test_what_makes_no_network_is_refused() -> None:
         models.vgg(0, 0, 0, 0, classes=0)
     with pytest.raises(ModelError, match="dropout"):
         models.vgg(0, 0, 0, 0, dropout=1.0)
+
+
+def test_inception_has_batch_norm_in_its_blocks_where_asked_and_is_published_without() -> None:
+    plain, normed = models.inception(2, 1, 2), models.inception(2, 1, 2, batch_norm=True)
+    count = sum(isinstance(layer, nn.BatchNorm2d) for layer in normed.modules())
+    assert count == 2 + 5 * 5 and sum(isinstance(layer, nn.BatchNorm2d) for layer in plain.modules()) == 2
+    spec = spec_of(normed)
+    assert spec is not None and spec["batch_norm"] and "batch_norm" not in (spec_of(plain) or {})
+    assert repr(build(spec)) == repr(normed)

@@ -11,13 +11,16 @@ import pandas
 import pytest
 
 from topiarist.data.split import SplitRule
+from topiarist.errors import SettingsError
 from topiarist.features.log_mel import LogMel
 from topiarist.features.scene_stand_in import scene_waves
 from topiarist.recipes import scenes_paper as paper
 from topiarist.recipes.reproduce_scenes import reproduce_scenes
-from topiarist.recipes.scenes import FASTER, FULL, QUICK, Scope, changed, plan_scenes
+from topiarist.recipes.scenes import plan_scenes
 from topiarist.recipes.scenes_data import read_scenes
 from topiarist.recipes.scenes_judging import joint_score
+from topiarist.recipes.scenes_scope import FASTER, FULL, QUICK, Scope, changed
+from topiarist.recipes.scenes_tables import PAPER_MACRO, PAPER_NONZERO
 from topiarist.storage import load
 from topiarist.study.results import Results
 from topiarist.study.statistics import bootstrap_macro_gain
@@ -83,7 +86,7 @@ def test_every_model_is_judged_unpruned_and_pruned(found: tuple[Path, dict[str, 
         assert pruned["paper's KB"] == pytest.approx(pruned["non-zero"] * 4 / 1024)
         assert 0 <= pruned["p, macro"] <= 1 and numpy.isnan(whole["p, macro"])
         assert pruned["joint"] == pytest.approx(joint_score(pruned["macro"], pruned["KB, 32 bits"]))
-    assert table["ensemble", "yes"]["paper, macro"] == paper.TABLE_3[3, True][1]
+    assert table["ensemble", "yes"][PAPER_MACRO] == paper.TABLE_3[3, True].macro
     rows = pandas.read_csv(found[0] / "tables" / "networks.csv")
     assert rows.groupby("kind")["network"].value_counts().to_dict() == {
         (kind, name): count for kind in TINY.kinds for name, count in (("V", 5), ("I", 1), ("E", 1))
@@ -143,7 +146,8 @@ def test_the_full_scope_is_that_of_the_paper() -> None:
     )
     assert (pruned.epochs, pruned.batch_size, pruned.learning_rate) == (400, 128, 0.0001)
     assert plan.tables is not None
-    assert len(plan.tables.cells) == 10 * (9 + 8 + 6)
+    assert len(plan.tables.cells) == 10 * (9 + 8)
+    assert plan.depths is not None and len(plan.depths.cells) == 10 * 6
     assert SplitRule().seed == 0
 
 
@@ -192,3 +196,84 @@ def test_runs_folds_and_epochs_can_be_changed() -> None:
     assert (scope.runs, scope.folds, scope.training["epochs"]) == (3, 4, 10)
     assert changed(QUICK, runs=None, folds=None, epochs=None) == QUICK
     assert json.loads(json.dumps(scope.pruning)) == {"initial_sparsity": 0.1, "begin": 1, "every": 1, "times": 4}
+
+
+def test_every_claim_has_a_verdict_on_the_page_and_in_the_result(found: tuple[Path, dict[str, Any]]) -> None:
+    out, result = found
+    page = (out / "index.html").read_text()
+    claims = pandas.read_csv(out / "tables" / "claims.csv")
+    assert claims["claim"].tolist() == [row["claim"] for row in result["verdicts"]] and json.dumps(result["verdicts"])
+    verdicts = {row["claim"]: row for row in result["verdicts"]}
+    assert verdicts["size of V(2,2,3,3)"]["verdict"] == "reproduced"
+    assert {row["verdict"] for claim, row in verdicts.items() if "accuracy of" in claim} == {
+        "not testable on this data"
+    }
+    costs = [row for claim, row in verdicts.items() if claim.startswith("pruning costs")]
+    assert costs and all("trained for 2 epochs, the paper for 400" in row["note"] for row in costs)
+    assert {row["verdict"] for row in costs} == {"not testable on this data"}
+    assert page.index("The paper&#39;s claims") < page.index("Table 3: unpruned")
+    assert "paper (its own recordings)" in page and "not comparable" in page
+    for number in ("450.1", "0.895", "0.401", "115,219", "0.8852±0.0068"):
+        assert number in page
+
+
+def test_mixtures_of_wave_forms_are_made_once_and_again_where_damaged(found: tuple[Path, dict[str, Any]]) -> None:
+    out, result = found
+    files = sorted((out / "sounds" / "mixtures").iterdir())
+    assert len(files) == 4, "2 and 10 pieces, within fine and coarse classes; those of the ensembles among them"
+    before = {path: path.stat().st_mtime_ns for path in files}
+    content = files[0].read_bytes()
+    files[0].write_bytes(content[: len(content) // 2])
+    assert reproduce_scenes(out, scope=TINY) == result
+    assert files[0].read_bytes() == content, "the same seed gives the same mixtures"
+    assert {path for path in files if path.stat().st_mtime_ns != before[path]} == {files[0]}
+    figure = (out / "figures" / "mixture.svg").read_text()
+    assert figure.count("stroke-dasharray") >= 2 * 9, "nine seams in the wave form and in the spectrogram"
+
+
+def test_spectrograms_are_mixed_where_asked_and_an_ensemble_has_the_members_asked_for(tmp_path: Path) -> None:
+    scope = replace(ONE_KIND, kinds=("pruned, mixed",), vgg_members=2, inception_members=0)
+    scope = changed(scope, mixing={"on": "spectrogram", "pieces": 4}, prune={"sparsity": 0.5})
+    result = reproduce_scenes(tmp_path, scope=scope)
+    assert (
+        result["failed"] == 0 and not (tmp_path / "sounds").exists() and not (tmp_path / "figures/mixture.svg").exists()
+    )
+    rows = pandas.read_csv(tmp_path / "tables" / "networks.csv")
+    assert rows["network"].tolist() == ["V", "V", "I", "E"]
+    sizes = rows.set_index("network")["non-zero"]
+    assert sizes["E"] == sizes["V"].sum()
+    kept = Results.read(tmp_path / "studies" / "vgg")
+    network = load(kept.model_path(kept.rows[0]))
+    kernels = [p for p in network.parameters() if p.ndim > 1]
+    assert sum(int((p == 0).sum()) for p in kernels) == round(0.5 * sum(p.numel() for p in kernels))
+
+
+def test_depths_are_counted_as_the_models(tmp_path: Path) -> None:
+    scope = replace(TINY, kinds=("unpruned",), bands=(), windows=(), pieces=(), depths=True, vgg_members=1)
+    reproduce_scenes(tmp_path, scope=replace(scope, clips=12, training={**FASTER, "epochs": 1}, inception_norms=True))
+    models = pandas.read_csv(tmp_path / "tables" / "networks.csv").set_index("network")["non-zero"]
+    depths = pandas.read_csv(tmp_path / "tables" / "table4.csv").set_index("network")
+    assert depths.loc["V(2,2,3,3)", "non-zero"] == models["V"] and depths.loc["I(2,1,2)", "non-zero"] == models["I"]
+    assert depths.loc["V(2,2,3,3)", PAPER_NONZERO] == 80_839
+    assert depths.loc["V(2,2,3,3)", "paper's KB"] == pytest.approx(models["V"] * 4 / 1024)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"vgg_members": 1, "inception_members": 0}, "two members or more; found 1 V and 0 I"),
+        ({"prune": {"times": 50}}, "the last pruning is after epoch 50"),
+        ({"prune": {"sparsity": 1.0}}, "less than 1"),
+        ({"mixing": {"pieces": 0}}, "greater than or equal to 1"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is(changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        changed(QUICK, **changes)
+
+
+def test_a_schedule_of_pruning_follows_the_options() -> None:
+    scope = changed(FULL, prune={"initial_sparsity": 0.2, "sparsity": 0.9, "begin": 50, "every": 5, "times": 10})
+    expected = {50 + 5 * k: 0.9 + (0.2 - 0.9) * (1 - k / 10) ** 3 for k in range(11)}
+    assert scope.prunings == pytest.approx(expected)
+    assert max(changed(QUICK, epochs=40, prune={"begin": 10}).prunings) == 20, "the end stays"

@@ -81,12 +81,12 @@ def show_data(
     """
     import warnings
 
-    from topiarist.data import load_data
     from topiarist.errors import TopiaristWarning
+    from topiarist.features.described import load_described
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # they are among the notes
-        summary = summarise(load_data(data, target=target, group=group, seed=seed))
+        summary = summarise(load_described(data, target=target, group=group, seed=seed))
     if as_json:
         typer.echo(json.dumps(summary))
     else:

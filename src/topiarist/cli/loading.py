@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from topiarist.errors import DataError, TopiaristWarning
 
+MOST_BANDS = 1024  # of `LogMel`; a network for larger pictures reads no sound
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
@@ -71,10 +73,8 @@ def read_labelled(
 
     The whole of a file need not be fit for training: it may be of one class, or hold one value in a column.
     """
-    from topiarist.data import find_source
-
-    source = find_source(location, target=target, group=group, labelled=not whole)
-    source = find_source(location, target=target, group=group) if source.labels is None else source
+    source = read_for(network, location, target=target, group=group, labelled=not whole)
+    source = read_for(network, location, target=target, group=group) if source.labels is None else source
     return as_network_reads(network, source)
 
 
@@ -93,11 +93,24 @@ def as_network_reads(network: "nn.Module", source: "Source") -> "Source":
     return made
 
 
+def read_for(
+    network: "nn.Module", location: str, *, target: str | None, group: str | None = None, labelled: bool = True
+) -> "Source":
+    """Read raw samples; sounds as spectrograms of as many bands as the network reads, or as the wave forms it reads."""
+    from topiarist.data import find_source
+    from topiarist.features.described import find_described
+    from topiarist.features.log_mel import LogMel
+
+    shape = preprocessing_of(network).input_shape
+    if len(shape) != 3:
+        return find_source(location, target=target, group=group, labelled=labelled)
+    settings = LogMel(bands=min(shape[1], MOST_BANDS))
+    return find_described(location, target=target, group=group, labelled=labelled, settings=settings)
+
+
 def features_for(network: "nn.Module", location: str, *, target: str | None) -> "Tensor":
     """Read raw samples, labelled or not, and turn them into what the network reads."""
-    from topiarist.data import find_source
-
-    source = find_source(location, target=target, labelled=False)
+    source = read_for(network, location, target=target, labelled=False)
     return preprocessing_of(network)(as_network_reads(network, source).features)
 
 

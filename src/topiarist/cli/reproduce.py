@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from topiarist.cli import scenes_options as scenes
 from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
 from topiarist.cli.output import InterruptionError, console, count_bar, emit
 from topiarist.cli.study_output import ended_by_signals, study_bar
@@ -121,26 +122,24 @@ def faces_command(
 
 @app.command("scenes")
 def scenes_command(
+    context: typer.Context,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, tables, figures and networks go.")],
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data",
-            help="The challenge's folder (audio/, meta.csv, evaluation_setup/), or one with a folder a class;"
-            " synthesised scenes unless given.",
-        ),
-    ] = None,
+    data: scenes.Recordings = None,
     target: Target = None,
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            "--folds",
-            min=2,
-            help="Cross-validate, whole cities together; only the training part, where there is a test part.",
-        ),
-    ] = None,
-    runs: Annotated[int | None, typer.Option("--runs", min=1, help="Ensembles to train.  [default: 10]")] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", min=4, help="Of every training.  [default: 400]")] = None,
+    folds: scenes.Folds = None,
+    runs: scenes.Runs = None,
+    epochs: scenes.Epochs = None,
+    initial_sparsity: scenes.InitialSparsity = None,
+    final_sparsity: scenes.FinalSparsity = None,
+    prune_from: scenes.PruneFrom = None,
+    prune_every: scenes.PruneEvery = None,
+    prune_times: scenes.PruneTimes = None,
+    pieces: scenes.Pieces = None,
+    within: scenes.Within = None,
+    mix_on: scenes.MixOn = None,
+    vgg_members: scenes.VggMembers = None,
+    inception_members: scenes.InceptionMembers = None,
+    inception_norms: scenes.InceptionNorms = False,
     quick: Annotated[bool, typer.Option("--quick", help="Two seconds of few clips, few epochs: a first look.")] = False,
     seed: Seed = 0,
     workers: Workers = None,
@@ -152,9 +151,8 @@ def scenes_command(
     Example: topiarist reproduce scenes --quick --out scenes
     """
     from topiarist.recipes.reproduce_scenes import reproduce_scenes
-    from topiarist.recipes.scenes import FULL, QUICK, changed
 
-    scope = changed(QUICK if quick else FULL, runs=runs, folds=folds, epochs=epochs)
+    scope = scenes.scope_of(context.params)
     with resumable(), count_bar("clips") as on_clip:
         found = reproduce_scenes(
             out,

@@ -151,7 +151,7 @@ def task_and_model(
 ) -> "tuple[Data, nn.Module | Callable[[], nn.Module] | None]":
     """Read data and network; the data of a network from a file are seen as it has learned to see them."""
     from topiarist.cli.loading import load_network, task_for
-    from topiarist.data import load_data
+    from topiarist.features.described import load_described
     from topiarist.models import card_of
     from topiarist.models.code import build_by_code
     from topiarist.randomness import isolated
@@ -159,17 +159,17 @@ def task_and_model(
     if into is not None and model is None:
         raise SettingsError("--into says what a model file is loaded into: name the file with --model")
     if model is None:
-        return load_data(data, **how), None
+        return load_described(data, **how), None
     if Path(model).suffix != ".safetensors":
         if ":" not in model:
             raise SettingsError(f"--model names a .safetensors file or module:function; found '{model}'")
         reference = model
         with isolated(how["seed"]):
             build_by_code(reference)  # whatever is wrong with it is said before the work
-        return load_data(data, **how), lambda: build_by_code(reference)
+        return load_described(data, **how), lambda: build_by_code(reference)
     network = load_network(Path(model), into)
     if card_of(network).preprocessing is None:
-        return load_data(data, **how), network
+        return load_described(data, **how), network
     if how["samples"] is not None or how["input_shape"] is not None:
         raise SettingsError("--samples and --input-shape are as the model's file has them: leave them out")
     return task_for(network, data, target=how["target"], group=how["group"]), network

@@ -85,8 +85,8 @@ def train_command(
     resized to what it reads. After an interruption, the same command
     with the same --out goes on from where it was.
     """
-    from topiarist.data import load_data
     from topiarist.errors import DataError
+    from topiarist.features.described import load_described
     from topiarist.training import Augmentation, Pruning, Schedule, TrainConfig
 
     family = option.parse_family(vgg, inception)
@@ -145,7 +145,7 @@ def train_command(
         "projection": option.parse_projection(projection),
         "seed": seed,
     }
-    task = load_data(data, target=target, group=group, **how)
+    task = load_described(data, target=target, group=group, **how)
     task = task if trained is None else as_base_reads(trained, task, **how)
     if not len(task.test):
         raise DataError(f"{task.name} has {len(task.train)} samples: too few to set a test part aside")

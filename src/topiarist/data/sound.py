@@ -92,10 +92,10 @@ def ends_well(path: Path) -> bool:
     return marked and len(page) >= OGG_HEADER + len(lengths) + sum(lengths)
 
 
-def read_wave(soundfile: Any, path: Path, length: int) -> NDArray[numpy.float32]:
-    """Decode the first `length` samples of a clip, as the mean of its channels."""
+def read_wave(soundfile: Any, path: Path, length: int, *, start: int = 0) -> NDArray[numpy.float32]:
+    """Decode `length` samples of a clip from `start` on, as the mean of its channels."""
     try:
-        wave, _ = soundfile.read(str(path), frames=length, dtype="float32", always_2d=True)
+        wave, _ = soundfile.read(str(path), start=start, frames=length, dtype="float32", always_2d=True)
     except soundfile.SoundFileError as error:
         raise DataError(f"{path} cannot be decoded as sound: {error}") from error
     if len(wave) < length:

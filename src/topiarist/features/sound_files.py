@@ -81,6 +81,17 @@ def read_clip(clips: Clips, number: int) -> NDArray[numpy.float32]:
     return numpy.pad(resampled, (0, clips.length - len(resampled)))
 
 
+def read_stretch(clips: Clips, number: int, start: int, length: int) -> NDArray[numpy.float32]:
+    """Decode a part of what `read_clip` gives; no more than that part where nothing is resampled."""
+    if clips.rates[number] != clips.rate:
+        return read_clip(clips, number)[start : start + length]
+    found = max(0, min(length, clips.lengths[number] - start))
+    if not found:
+        return numpy.zeros(length, dtype=numpy.float32)
+    wave = read_wave(import_reader(), clips.paths[number], found, start=start)
+    return numpy.pad(wave, (0, length - len(wave)))
+
+
 def resample(wave: NDArray[numpy.float32], rate: int, wanted: int) -> NDArray[numpy.float32]:
     """Bring a wave form (n_samples,) to another sample rate by an exact ratio."""
     if rate == wanted:

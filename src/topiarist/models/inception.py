@@ -13,11 +13,12 @@ STEM, NARROW, WIDE, DENSE = 16, 16, 32, 20
 class InceptionBlock(nn.Module):
     """Three ways side by side, each with as many filters: 1 × 1 then 3 × 3, 1 × 1 then 5 × 5, max-pool then 1 × 1."""
 
-    def __init__(self, channels: int, filters: int) -> None:
+    def __init__(self, channels: int, filters: int, *, batch_norm: bool = False) -> None:
         super().__init__()
-        self.three = nn.Sequential(*step(channels, filters, 1), *step(filters, filters, 3))
-        self.five = nn.Sequential(*step(channels, filters, 1), *step(filters, filters, 5))
-        self.pooled = nn.Sequential(nn.MaxPool2d(3, stride=1, padding=1), *step(channels, filters, 1))
+        make = normed_step if batch_norm else step
+        self.three = nn.Sequential(*make(channels, filters, 1), *make(filters, filters, 3))
+        self.five = nn.Sequential(*make(channels, filters, 1), *make(filters, filters, 5))
+        self.pooled = nn.Sequential(nn.MaxPool2d(3, stride=1, padding=1), *make(channels, filters, 1))
 
     def forward(self, x: Tensor) -> Tensor:
         """Give the three ways one after the other (n_samples, 3 · filters, height, width)."""
@@ -32,19 +33,25 @@ def inception(
     input_shape: tuple[int, ...] = SCENES,
     classes: int = 3,
     dropout: float = 0.5,
+    batch_norm: bool = False,
     generator: torch.Generator | None = None,
 ) -> nn.Sequential:
     """Build a stem of convolutions, `p` blocks of 16 filters, `q` and `r` of 32, a dense layer of 20 and the classes.
 
-    Padding is "same" throughout: a step of 2 gives half the size, rounded up. There is no batch norm in the blocks.
+    Padding is "same" throughout: a step of 2 gives half the size, rounded up. As published, there is no batch norm in
+    the blocks; with `batch_norm`, one follows each of their convolutions, which lets a network that is pruned in few
+    steps recover.
     """
     blocks, shape = (p, q, r), tuple(int(size) for size in input_shape)
     check(blocks, shape, classes, dropout)
     spec = {"family": "inception", "p": p, "q": q, "r": r, "input_shape": list(shape), "classes": classes}
-    return make_network(lambda: make_layers(blocks, shape, classes, dropout), {**spec, "dropout": dropout}, generator)
+    spec |= {"dropout": dropout, **({"batch_norm": True} if batch_norm else {})}
+    return make_network(lambda: make_layers(blocks, shape, classes, dropout, batch_norm), spec, generator)
 
 
-def make_layers(blocks: tuple[int, ...], shape: tuple[int, ...], classes: int, dropout: float) -> nn.Sequential:
+def make_layers(
+    blocks: tuple[int, ...], shape: tuple[int, ...], classes: int, dropout: float, batch_norm: bool
+) -> nn.Sequential:
     """Give the layers by name; the size is followed, because what is padded depends on it."""
     size = shape[1:]
     layers: OrderedDict[str, nn.Module] = OrderedDict()
@@ -61,7 +68,7 @@ def make_layers(blocks: tuple[int, ...], shape: tuple[int, ...], classes: int, d
     channels = STEM
     for name, count, filters in zip("pqr", blocks, (NARROW, WIDE, WIDE), strict=True):
         for number in range(count):
-            layers[f"{name}{number}"] = InceptionBlock(channels, filters)
+            layers[f"{name}{number}"] = InceptionBlock(channels, filters, batch_norm=batch_norm)
             channels = 3 * filters
         if name != "p":
             layers[f"pool_{name}"], size = max_pool(size), halved(size)
@@ -79,6 +86,12 @@ def make_layers(blocks: tuple[int, ...], shape: tuple[int, ...], classes: int, d
 def step(channels: int, filters: int, kernel: int) -> tuple[nn.Conv2d, nn.ReLU]:
     """Give a convolution that keeps the size, and ReLU."""
     return nn.Conv2d(channels, filters, kernel, padding="same"), nn.ReLU()
+
+
+def normed_step(channels: int, filters: int, kernel: int) -> tuple[nn.Conv2d, nn.BatchNorm2d, nn.ReLU]:
+    """Return a convolution that keeps the size, batch norm and ReLU."""
+    convolution, activation = step(channels, filters, kernel)
+    return convolution, nn.BatchNorm2d(filters), activation
 
 
 def max_pool(size: tuple[int, ...]) -> nn.MaxPool2d:

@@ -9,25 +9,43 @@ from numpy.typing import NDArray
 
 from topiarist.data import Source
 from topiarist.features.log_mel import LogMel, log_mel
-from topiarist.features.scene_stand_in import CITIES, scene_waves
+from topiarist.features.scene_stand_in import CITIES, SCENES, scene_waves
+from topiarist.features.sound_files import open_clips
+from topiarist.features.sound_labels import find_sounds
 from topiarist.features.sounds import describe_sounds
+from topiarist.features.waves import Waves, WavesInMemory, WavesOfFiles
 
 OnClip = Callable[[int, int], None]
 STAND_IN_CLIPS, STAND_IN_SECONDS, STAND_IN_RATE = 360, 2.0, 16_000
 TEST_CITIES = CITIES[-4:]  # a third of the clips, as in the challenge about 30 %
+PAPER_RATE, PAPER_SECONDS = 48_000, 10  # the paper, section 2
 
 
 @dataclass(frozen=True)
 class Scenes:
-    """Samples by the name of their description, and whether they stand in for recordings."""
+    """Samples by the name of their description, whether they stand in for recordings, and the wave forms of the first.
+
+    Clip k of `waves` is row k of every source.
+    """
 
     sources: Mapping[str, Source]
     stand_in: bool
+    waves: Waves
 
     @property
     def know_finer(self) -> bool:
-        """Say whether the samples have finer classes."""
+        """Return whether the samples have finer classes."""
         return all(source.finer is not None for source in self.sources.values())
+
+    @property
+    def like_the_paper(self) -> bool:
+        """Return whether the clips have the form of the paper's recordings: classes, parts, sample rate and length."""
+        source = next(iter(self.sources.values()))
+        form = self.waves.rate == PAPER_RATE and self.waves.length == PAPER_RATE * PAPER_SECONDS
+        if self.stand_in or not form or source.labels is None or source.finer is None or source.parts is None:
+            return False
+        coarse = {scene.coarse for scene in SCENES.values()}
+        return set(map(str, source.labels)) == coarse and set(map(str, source.finer)) == set(SCENES)
 
 
 def read_scenes(
@@ -41,7 +59,7 @@ def read_scenes(
 ) -> Scenes:
     """Read what the user points at, described in every way that is asked for; without it, scenes are synthesised."""
     if location is None:
-        return Scenes(synthesised(sounds, seed), stand_in=True)
+        return synthesised(sounds, seed)
     sources = {}
     for name, sound in sounds.items():
         found = describe_sounds(location, sound, target=target, cache=cache, on_clip=on_clip)
@@ -54,14 +72,16 @@ def read_scenes(
             parts=found.parts,
             notes=found.notes,
         )
-    return Scenes(sources, stand_in=False)
+    paths = find_sounds(location, target=target, finer=None, group=None).paths
+    waves = WavesOfFiles(open_clips(paths, next(iter(sounds.values()))))
+    return Scenes(sources, stand_in=False, waves=waves)
 
 
-def synthesised(sounds: Mapping[str, LogMel], seed: int) -> dict[str, Source]:
-    """Give made-up scenes; those of some cities are the test part."""
+def synthesised(sounds: Mapping[str, LogMel], seed: int) -> Scenes:
+    """Return made-up scenes; those of some cities are the test part."""
     clips = scene_waves(clips=STAND_IN_CLIPS, seconds=STAND_IN_SECONDS, rate=STAND_IN_RATE, seed=seed)
     parts: NDArray[numpy.str_] = numpy.where(numpy.isin(clips.cities, TEST_CITIES), "test", "train")
-    return {
+    sources = {
         name: Source(
             name=name,
             features=log_mel(clips.waves[:, numpy.newaxis], STAND_IN_RATE, sound),
@@ -72,3 +92,4 @@ def synthesised(sounds: Mapping[str, LogMel], seed: int) -> dict[str, Source]:
         )
         for name, sound in sounds.items()
     }
+    return Scenes(sources, stand_in=True, waves=WavesInMemory(clips.waves, STAND_IN_RATE))

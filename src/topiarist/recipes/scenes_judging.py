@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from topiarist.data import Part, Source
 from topiarist.measurement.size import BYTES_PER_KB
 from topiarist.models import Ensemble
-from topiarist.recipes.scenes import VGG_MEMBERS, Plan
+from topiarist.recipes.scenes import Plan
 from topiarist.recipes.scenes_paper import BUDGET_KB
 from topiarist.storage import Packing, load, serialise
 from topiarist.storage.quantising import rounded
@@ -31,10 +31,19 @@ Answers = tuple[NDArray[Any], NDArray[Any]]  # the gain of an ensemble over its 
 
 @dataclass(frozen=True)
 class Judged:
-    """A row for each network and ensemble, and for each kind how much an ensemble gains over its mean member."""
+    """One row per network and ensemble, and for each kind how much an ensemble gains over its mean member."""
 
     rows: pandas.DataFrame
     gains: Mapping[str, Interval]
+
+
+@dataclass(frozen=True)
+class Team:
+    """What one run trained: some V and some I, and which of them make its ensemble."""
+
+    vgg: list[nn.Module]
+    inception: list[nn.Module]
+    members: list[nn.Module]
 
 
 def judge_scenes(plan: Plan, results: Mapping[str, Results], sources: Mapping[str, Source]) -> Judged:
@@ -48,22 +57,40 @@ def judge_scenes(plan: Plan, results: Mapping[str, Results], sources: Mapping[st
             cell = next(cell for cell in plan.vgg.cells if cell.label == kind and cell.fold == fold)
             test = samples.of(cell).test
             assert isinstance(test, Part)
-            judged = [judge_team(members, test) for members in teams(plan, results, kind, fold)]
-            for run, team in enumerate(judged):
-                rows += [{"kind": kind, "fold": fold, "run": run, **figures} for figures, _ in team]
+            judged = [judge_team(team, test) for team in teams(plan, results, kind, fold)]
+            for run, (found, _) in enumerate(judged):
+                rows += [{"kind": kind, "fold": fold, "run": run, **figures} for figures in found]
             if judged:  # of each clip, the mean over runs: runs are no other clips
-                better = [gain([logits for _, logits in team], test.y) for team in judged]
+                better = [gain(logits, test.y) for _, logits in judged]
                 answers.append((numpy.mean(better, axis=0), test.y.numpy()))
         if answers:
             gains[kind] = bootstrap_macro_gain(*map(numpy.concatenate, zip(*answers, strict=True)))
-    return Judged(pandas.DataFrame(rows, columns=None if rows else ["kind", "network"]), gains)
+    return Judged(pandas.DataFrame(rows, columns=None if rows else ["kind", "network", "macro", "non-zero"]), gains)
 
 
-def judge_team(members: Sequence[nn.Module], test: Part) -> list[tuple[dict[str, Any], Tensor]]:
-    """Judge five V, one I and the ensemble of them; give figures and logits of each."""
-    networks = [*[("V", member) for member in members[:-1]], ("I", members[-1]), ("E", Ensemble(members))]
-    judged = [(name, *judge(network, test)) for name, network in networks]
-    return [({"network": name, **figures}, logits) for name, figures, logits in judged]
+def judge_team(team: Team, test: Part) -> tuple[list[dict[str, Any]], list[Tensor]]:
+    """Judge the V, the I and the ensemble of a run; return figures of each, and the logits of members and ensemble."""
+    networks = [("V", network) for network in team.vgg] + [("I", network) for network in team.inception]
+    judged = [(name, network, *judge(network, test)) for name, network in networks]
+    figures, logits = judge(Ensemble(team.members), test)
+    of_members = [found for _, network, _, found in judged if any(network is member for member in team.members)]
+    rows = [{"network": name, **found} for name, _, found, _ in judged]
+    return [*rows, {"network": "E", **figures}], [*of_members, logits]
+
+
+def judge_depths(plan: Plan, results: Results, sources: Mapping[str, Source]) -> pandas.DataFrame:
+    """Judge the networks of Table 4 as those of Table 3; one row per network."""
+    assert plan.depths is not None
+    samples = samples_of(plan.depths.cells, sources)
+    rows = []
+    for label in results.labels:
+        for fold in [None] if plan.scope.folds is None else range(plan.scope.folds):
+            cell = next(cell for cell in plan.depths.cells if cell.label == label and cell.fold == fold)
+            test = samples.of(cell).test
+            assert isinstance(test, Part)
+            for run, network in enumerate(found_networks(results, label, fold).values()):
+                rows.append({"network": label, "fold": fold, "run": run, **judge(network, test)[0]})
+    return pandas.DataFrame(rows, columns=None if rows else ["network", "macro"])
 
 
 def samples_of(cells: Sequence[Cell], sources: Mapping[str, Source]) -> Samples:
@@ -77,15 +104,23 @@ def found_networks(results: Results, kind: str, fold: int | None) -> dict[int, n
     return {row["seed"]: load(results.model_path(row)) for row in rows}
 
 
-def teams(plan: Plan, results: Mapping[str, Results], kind: str, fold: int | None) -> Iterator[list[nn.Module]]:
-    """Put the five V and the one I of each run together; a run that lacks one is left out."""
+def teams(plan: Plan, results: Mapping[str, Results], kind: str, fold: int | None) -> Iterator[Team]:
+    """Put the V and the I of each run together; a run that lacks one is left out."""
+    scope = plan.scope
     vgg, inception = (found_networks(results[name], kind, fold) for name in ("vgg", "inception"))
-    for run in range(plan.scope.runs):
-        seeds = range(plan.seed + run * VGG_MEMBERS, plan.seed + (run + 1) * VGG_MEMBERS)
-        members = [vgg.get(seed) for seed in seeds] + [inception.get(plan.seed + run)]
-        found = [member for member in members if member is not None]
-        if len(found) == len(members):
-            yield found
+    for run in range(scope.runs):
+        some_vgg = of_run(vgg, plan.seed, run, scope.vgg_trained)
+        some_inception = of_run(inception, plan.seed, run, scope.inception_trained)
+        if some_vgg is not None and some_inception is not None:
+            members = [*some_vgg[: scope.vgg_members], *some_inception[: scope.inception_members]]
+            yield Team(some_vgg, some_inception, members)
+
+
+def of_run(found: Mapping[int, nn.Module], seed: int, run: int, count: int) -> list[nn.Module] | None:
+    """Return the networks of a run, which has `count` seeds; None where one is missing."""
+    networks = [found.get(number) for number in range(seed + run * count, seed + (run + 1) * count)]
+    there = [network for network in networks if network is not None]
+    return there if len(there) == count else None
 
 
 def judge(network: nn.Module, test: Part) -> tuple[dict[str, Any], Tensor]:

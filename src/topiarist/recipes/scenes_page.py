@@ -1,4 +1,4 @@
-"""The page of the scenes: the paper's tables with its numbers beside ours, the Pareto front, and what ours add."""
+"""The page of the scenes: claims, the paper's tables with its numbers beside ours, the Pareto front, what ours add."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,10 +6,16 @@ from dataclasses import dataclass
 import pandas
 
 from topiarist.recipes.findings import drawn_of
+from topiarist.recipes.scenes_figure import described, mixture_figure
 from topiarist.recipes.scenes_judging import FEW_BITS, PRICE_POINTS
+from topiarist.recipes.scenes_mixing import Example
 from topiarist.recipes.scenes_paper import BUDGET_KB, TABLE_2_P
-from topiarist.recipes.scenes_tables import front_points
-from topiarist.report import Section, Table, learning_curves, pareto_figure, render_page, table_of
+from topiarist.recipes.scenes_scope import Scope
+from topiarist.recipes.scenes_shown import depths_shown, figures_shown, models_shown, reported_shown
+from topiarist.recipes.scenes_tables import OF_PAPER, front_points
+from topiarist.recipes.scenes_verdicts import counts_of
+from topiarist.recipes.verdicts import Verdict, verdict_table
+from topiarist.report import Section, Table, learning_curves, pareto_figure, render_page
 from topiarist.study.statistics import Finding, Interval
 
 Frame = pandas.DataFrame
@@ -17,21 +23,24 @@ Frame = pandas.DataFrame
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Everything that the page shows; `pruned_when` says from when to when networks are pruned."""
+    """Everything that the page shows; `example` is a mixture of wave forms, where they are mixed."""
 
+    scope: Scope
+    verdicts: list[Verdict]
+    example: Example | None
     tables: Mapping[str, Frame]
     mixing: tuple[Finding, Finding] | None
     gains: Mapping[str, Interval]
     losses: Mapping[str, list[list[float | None]]]
     sparsities: Mapping[str, list[list[float | None]]]
-    pruned_when: str
     stand_in: bool
+    like_the_paper: bool
     notes: tuple[str, ...]
 
 
 def figures_of(found: Found) -> dict[str, str]:
     """Draw every figure, by the name of its file."""
-    drawn = {}
+    drawn = {} if found.example is None else {"mixture": mixture_figure(found.example)}
     if len(found.tables["table3"]):
         drawn["accuracy-against-size"] = pareto_figure(
             front_points(found.tables["table3"]),
@@ -62,25 +71,19 @@ def summary_of(found: Found) -> str:
     fits = f"{'below' if size < BUDGET_KB else 'above'} the {BUDGET_KB:.0f} KB of the challenge"
     return (
         f"{data}A pruned V reaches {100 * alone['macro']:.1f} % macro accuracy{lost} in a file of"
-        f" {alone['KB, 32 bits']:.0f} KB. The pruned ensemble of six reaches {100 * together['macro']:.1f} %,"
+        f" {alone['KB, 32 bits']:.0f} KB. The pruned ensemble of {found.scope.members} reaches"
+        f" {100 * together['macro']:.1f} %,"
         f" {100 * gain.value:+.1f} points above its mean member (95 % interval {100 * gain.low:+.1f} to"
-        f" {100 * gain.high:+.1f}), in {size:.0f} KB, {fits}; with {FEW_BITS} bits a weight,"
+        f" {100 * gain.high:+.1f}), in {size:.0f} KB, {fits}; with {FEW_BITS} bits per weight,"
         f" {100 * together[f'macro, {FEW_BITS} bits']:.1f} % in {together[f'KB, {FEW_BITS} bits']:.0f} KB."
     )
 
 
 def sections_of(found: Found, figures: Mapping[str, str]) -> list[Section]:
     """Put tables and figures in order, each with what it says."""
-    tables = found.tables
-    sections = [
-        Section(
-            title="Table 3: unpruned and pruned models",
-            text="Means over runs (and folds) on the test part; p is that of Wilcoxon's two-sided rank-sum test between"
-            " pruned and unpruned, which takes all of them as independent. The paper counts 4 bytes for each number"
-            " that is not zero; beside that stands what a packed file takes on disk, with 32, 16 and"
-            f" {FEW_BITS} bits a weight.",
-            tables=models_of(tables["table3"]),
-        ),
+    return [
+        claims_section(found),
+        models_section(found),
         Section(
             title="Accuracy against size",
             text="The front that the paper asks for, and one measure that joins the two: points of macro accuracy, less"
@@ -90,44 +93,92 @@ def sections_of(found: Found, figures: Mapping[str, str]) -> list[Section]:
         ),
         Section(
             title="Pruning while training",
-            text="Sparsity follows s = s_f + (s_i − s_f)(1 − (t − t₀)/(nΔt))³"
-            f" {found.pruned_when}; then the masks are held.",
+            text=pruning_text(found.scope),
             figures=drawn_of(figures, "sparsity", "training-loss"),
         ),
+        *mixture_section(found, figures),
+        *table_sections(found),
     ]
-    captions = {
-        "table1": ("Table 1: mel bands and windows", "Unpruned V(2,2,3,3)."),
-        "table2": ("Table 2: block mixing", mixing_text(found.mixing)),
-        "table4": ("Table 4: depths", "Unpruned networks."),
-    }
-    for name, (title, text) in captions.items():
-        if name in tables and len(tables[name]):
-            sections.append(Section(title=title, text=text, tables=(table_of(tables[name], "Macro accuracy"),)))
-    return sections
 
 
-def models_of(table: Frame) -> tuple[Table, ...]:
-    """Give Table 3 in two halves, how good and how large the models are; nothing where there are none."""
-    if table.empty:
-        return ()
-    return table_of(accuracies_of(table), "Accuracy"), table_of(sizes_of(table), "Size")
+def claims_section(found: Found) -> Section:
+    """Put the claims at the top: the paper's figure, ours, and what follows."""
+    counts = ", ".join(f"{count} {kind}" for kind, count in counts_of(found.verdicts).items())
+    return Section(
+        title="The paper's claims",
+        text=f"{len(found.verdicts)} claims: {counts}. {whose_recordings(found)} Counts of parameters hang on no"
+        " recording and are tested anywhere; so is the direction of what an ensemble gains. What pruning costs is"
+        " tested where networks are trained and pruned as in the paper, mixing and depth on recordings, accuracies"
+        " only on clips of the form of the paper's in its own setting.",
+        tables=(verdict_table(found.verdicts, paper=OF_PAPER, caption="Claims and verdicts"),),
+    )
 
 
-def accuracies_of(table: Frame) -> Frame:
-    """Give the columns of Table 3 that say how good the models are."""
-    names = ("model", "pruned", "runs", "micro", "macro", "sd", "paper, macro", "log loss", "p, micro", "p, macro")
-    return table[[*names, "paper, p", f"macro, {FEW_BITS} bits"]]
+def whose_recordings(found: Found) -> str:
+    """Say beside which data the paper's numbers stand."""
+    if found.like_the_paper:
+        return "The clips have the form of the paper's recordings; whether they are the same, their names do not prove."
+    ours = "synthesised scenes" if found.stand_in else "other recordings"
+    return f"The paper's numbers were measured on its own recordings, ours on {ours}: the two are not comparable."
 
 
-def sizes_of(table: Frame) -> Frame:
-    """Give the columns of Table 3 that say how large the models are."""
-    sizes = [name for name in table.columns if "KB" in name]
-    return table[["model", "pruned", "non-zero", *sizes, "joint"]]
+def models_section(found: Found) -> Section:
+    """Show Table 3, and what the paper reports beside it."""
+    table = found.tables["table3"]
+    return Section(
+        title="Table 3: unpruned and pruned models",
+        text="Means ± standard deviations over runs (and folds) on the test part; p is that of Wilcoxon's two-sided"
+        " rank-sum test between pruned and unpruned, which takes all of them as independent. The paper counts 4 bytes"
+        " for each number that is not zero, batch norm's moving averages among them, on 48 × 467 inputs; beside that"
+        f" stands what a packed file takes on disk, with 32, 16 and {FEW_BITS} bits per weight."
+        f" {whose_recordings(found)}",
+        tables=(*(models_shown(table) if len(table) else ()), reported_shown()),
+    )
 
 
-def mixing_text(tested: tuple[Finding, Finding] | None) -> str:
-    """Say what Friedman's test with two factors finds."""
-    said = "Pruned V(2,2,3,3), trained on as many mixtures as clips."
+def pruning_text(scope: Scope) -> str:
+    """Say when how much is pruned."""
+    prunings, epochs = scope.prunings, scope.training["epochs"]
+    first, last = min(prunings), max(prunings)
+    return (
+        "Sparsity follows s = s_f + (s_i − s_f)(1 − (t − t₀)/(nΔt))³, from"
+        f" {prunings[first]:.0%} after {first} epochs to {prunings[last]:.0%} after {last} of {epochs}, in"
+        f" {len(prunings)} prunings; then the masks are held for {epochs - last} epochs."
+    )
+
+
+def mixture_section(found: Found, figures: Mapping[str, str]) -> list[Section]:
+    """Show Figure 1, where wave forms are mixed."""
+    if found.example is None:
+        return []
+    text = (
+        f"{described(found.example)} Pieces of sound are joined, and the whole is described (section 2.2 of the paper)."
+    )
+    return [Section(title="Figure 1: a mixture", text=text, figures=drawn_of(figures, "mixture"))]
+
+
+def table_sections(found: Found) -> list[Section]:
+    """Show Tables 1, 2 and 4, those that were run."""
+    tables, whose = found.tables, whose_recordings(found)
+    shown: dict[str, tuple[str, str, tuple[Table, ...]]] = {}
+    if "table1" in tables and len(tables["table1"]):
+        shown["table1"] = ("Table 1: mel bands and windows", "Unpruned V(2,2,3,3).", (figures_shown(tables["table1"]),))
+    if "table2" in tables and len(tables["table2"]):
+        text = mixing_text(found.mixing, on=found.scope.mixing.on)
+        shown["table2"] = ("Table 2: block mixing", text, (figures_shown(tables["table2"]),))
+    if "table4" in tables and len(tables["table4"]):
+        text = (
+            "Unpruned networks, counted as in Table 3; p is that of the rank-sum test against V(2,2,3,3) or I(1,0,1),"
+            " the paper's best of each family."
+        )
+        shown["table4"] = ("Table 4: depths", text, depths_shown(tables["table4"]))
+    return [Section(title=title, text=f"{text} {whose}", tables=some) for title, text, some in shown.values()]
+
+
+def mixing_text(tested: tuple[Finding, Finding] | None, *, on: str) -> str:
+    """Say what is mixed, and what Friedman's test with two factors finds."""
+    what = "wave forms, as in the paper" if on == "waveform" else "spectrograms, where the paper mixes wave forms"
+    said = f"Pruned V(2,2,3,3), trained on the clips and on as many mixtures of {what}."
     if tested is None:
         return said
     pieces, classes = tested
@@ -142,7 +193,7 @@ def page_of(found: Found, figures: Mapping[str, str], facts: Mapping[str, str]) 
     notice = Section(
         title="A stand-in",
         text="No data were given. The scenes are synthesised: they have the classes and cities of the challenge, and"
-        " prove nothing about recordings. Point --data at the challenge's folder, or at one with a folder a class.",
+        " prove nothing about recordings. Point --data at the challenge's folder, or at one with one folder per class.",
     )
     notes = Section(title="About the clips", text="\n\n".join(found.notes))
     return render_page(

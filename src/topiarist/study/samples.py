@@ -8,9 +8,10 @@ from typing import Any
 import numpy
 import pandas
 
-from topiarist.data import Data, Source, find_source
+from topiarist.data import Data, Source
 from topiarist.data.block_mixing import with_mixtures
 from topiarist.data.selection import of_classes
+from topiarist.features.described import find_described
 from topiarist.study.declaration import Cell, canonical
 from topiarist.study.settings import RULE, BaseSettings, CellSettings, DataSettings
 
@@ -92,7 +93,7 @@ def read_sources(cells: list[Cell], folder: Path) -> dict[str, Source]:
         if source_key(settings) not in found:
             beside = folder / settings.location
             location = beside if beside.exists() else settings.location
-            found[source_key(settings)] = find_source(location, target=settings.target, group=settings.group)
+            found[source_key(settings)] = find_described(location, target=settings.target, group=settings.group)
     return found
 
 

@@ -36,8 +36,8 @@ LOOKS: dict[Phase, tuple[float, ...]] = {  # how much of a race is run when thos
     "late": (0.0,),  # what no one needs is not missed: nothing has to recover
 }
 FAR = 0.01  # behind the leading one, and beyond doubt: then a network leaves the race before its end
-# CIFAR-10, 4,000 samples, 300-100-100, two seeds, plain 39.6 %: a hundredth halves the network and ends at 39.4 %, three
-# hundredths leave a third of it and end at 38.4 %.
+# CIFAR-10, 4,000 samples, 300-100-100, two seeds, plain 39.6 %: a hundredth halves the network and ends at 39.4 %,
+# three hundredths leave a third of it and end at 38.4 %.
 TOLERATED = 10.0  # times the price of size: what removals may lose of what readers need, which training makes up for
 LEAST, MOST = 100, 0.1  # steps of a race where an epoch has fewer, as long as that is this share of the training
 SPANS: dict[Phase, tuple[float, float]] = {"early": (0.0, 0.3), "late": (0.4, 0.6)}  # of the training

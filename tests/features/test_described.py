@@ -1,0 +1,53 @@
+"""A raw folder of sounds is read as spectrograms, with labels and without; all else is read as before."""
+
+from pathlib import Path
+
+import numpy
+import pytest
+
+from topiarist.errors import DataError, TopiaristWarning
+from topiarist.features.described import find_described, load_described
+from topiarist.features.log_mel import LogMel
+from topiarist.features.scene_stand_in import scene_waves
+from topiarist.features.sounds import describe_sounds
+
+
+@pytest.fixture
+def clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    soundfile = pytest.importorskip("soundfile")
+    monkeypatch.setenv("TOPIARIST_CACHE", str(tmp_path / "cache"))
+    made = scene_waves(clips=20, seconds=0.5, rate=8000, seed=0)
+    for number, (wave, label) in enumerate(zip(made.waves, made.labels, strict=True)):
+        place = tmp_path / "clips" / label / f"{number}.wav"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        soundfile.write(place, wave, 8000)
+    return tmp_path / "clips"
+
+
+def test_a_folder_of_sounds_is_described_and_a_note_says_how(clips: Path) -> None:
+    with pytest.warns(TopiaristWarning, match="log-mel spectrograms of 48 bands, window 2048"):
+        data = load_described(clips, seed=1)
+    assert data.input_shape == (1, 48, 2) and len(data.classes) == 3
+    source = find_described(clips, settings=LogMel(bands=16, window=512))
+    assert numpy.array_equal(source.features, describe_sounds(clips, LogMel(bands=16, window=512)).features)
+    assert f"topiarist data sounds {clips} --out" in source.notes[0]
+
+
+def test_for_prediction_sounds_need_no_labels(clips: Path) -> None:
+    known = find_described(clips, labelled=False)
+    loose = find_described(clips / "indoor", labelled=False)
+    alone = find_described(clips / "indoor" / "0.wav", labelled=False)
+    assert known.labels is not None and loose.labels is None and alone.labels is None
+    assert numpy.array_equal(known.features[known.labels == "indoor"], loose.features)
+    assert numpy.array_equal(alone.features[0], loose.features[0])
+    with pytest.raises(DataError, match="single sample without a label"):
+        find_described(clips / "indoor" / "0.wav")
+
+
+def test_all_else_is_read_as_before(tmp_path: Path) -> None:
+    assert load_described("iris").input_shape == (4,)
+    with pytest.raises(DataError, match="no such file or folder"):
+        find_described(tmp_path / "nothing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="holds no data"):
+        find_described(tmp_path / "empty")
