@@ -40,6 +40,7 @@ def train_command(
     dropout_layers: option.DropoutLayers = 3,
     input_dropout: option.InputDropout = 0.0,
     epochs: option.Epochs = 100,
+    steps: option.Steps = None,
     until_epoch: option.UntilEpoch = None,
     batch_size: option.BatchSize = 32,
     learning_rate: option.LearningRate = 0.001,
@@ -85,7 +86,7 @@ def train_command(
     with option.named():
         varied = Augmentation(mixup=mixup, time_masks=time_masks, band_masks=band_masks)
         config = TrainConfig(
-            epochs=epochs,
+            **option.training_length(context, epochs, steps),
             until_epoch=until_epoch,
             batch_size=batch_size,
             learning_rate=learning_rate,
@@ -189,8 +190,10 @@ def check_transfer(context: typer.Context, base: Path | None) -> None:
             )
     if "epochs" in given:
         raise SettingsError("--epochs has no effect with --base: give the epochs of each phase with --phase")
-    if "until_epoch" in given:
-        raise SettingsError("--until-epoch has no effect with --base: give the epochs of each phase with --phase")
+    for name in ("steps", "until_epoch"):
+        if name in given:
+            option_name = f"--{name.replace('_', '-')}"
+            raise SettingsError(f"{option_name} has no effect with --base: give the epochs of each phase with --phase")
 
 
 def parse_phases(texts: Sequence[str] | None, base: Path | None) -> "Sequence[Phase]":
