@@ -82,11 +82,11 @@ def train_command(
     from topiarist.errors import DataError
     from topiarist.training import Augmentation, Pruning, Schedule, TrainConfig
 
-    family = option.parse_family(vgg, inception)
+    family, length = option.parse_family(vgg, inception), option.training_length(context, epochs, steps)
     with option.named():
         varied = Augmentation(mixup=mixup, time_masks=time_masks, band_masks=band_masks)
         config = TrainConfig(
-            **option.training_length(context, epochs, steps),
+            **length,
             until_epoch=until_epoch,
             batch_size=batch_size,
             learning_rate=learning_rate,
