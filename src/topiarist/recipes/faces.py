@@ -31,9 +31,10 @@ class Reading:
     @property
     def name(self) -> str:
         """How tables name it."""
-        return f"{paper.LENGTH} {self.length}, {self.scaling}"
+        return f"{paper.LENGTH} {self.length}, {SCALING_NAMES[self.scaling]}"
 
 
+SCALING_NAMES: dict[Scaling, str] = {"zscore": "z-scores", "minmax": "min–max", "unit": "unit norm"}
 SCALINGS: tuple[Scaling, ...] = ("zscore", "minmax", "unit")
 READINGS = tuple(Reading(length, scaling) for length in ("steps", "epochs") for scaling in SCALINGS)
 DEFAULT = READINGS[0]  # with it the published numbers come out on the paper's own features

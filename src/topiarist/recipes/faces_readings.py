@@ -54,7 +54,7 @@ def side_by_side(found: list[Match], *, testable: bool) -> Frame:
     rows = []
     for verdicts in zip(*(match.verdicts for match in found), strict=True):
         claim = verdicts[0].claim
-        row = {"claim": f"{claim.part}: {claim.text}" if claim.part not in claim.text else claim.text}
+        row = {"claim": claim.name}
         if testable:
             row["paper"] = claim.number
         for match, verdict in zip(found, verdicts, strict=True):
@@ -74,7 +74,7 @@ def best_per_claim(found: list[Match]) -> Frame:
         nearest = min(named, key=lambda name: distance(named[name]))
         rows.append(
             {
-                "claim": f"{claim.part}: {claim.text}" if claim.part not in claim.text else claim.text,
+                "claim": claim.name,
                 "nearest": nearest,
                 "reproduced by": "; ".join(ticked) or "none",
             }

@@ -52,16 +52,20 @@ def verdict_table(verdicts: list[Verdict]) -> Frame:
     """Return the verdicts as a page shows them."""
     return pandas.DataFrame(
         {
-            "part": verdict.claim.part,
-            "claim": verdict.claim.text,
-            "the paper, on its data": verdict.claim.number,
-            "ours": f"{verdict.ours.mean:.1f}",
-            "95 % interval": f"{verdict.ours.low:.1f} to {verdict.ours.high:.1f}" if verdict.ours.half else "–",
+            "claim": verdict.claim.name,
             "verdict": verdict.answer,
-            "note": verdict.note,
+            "the paper, on its data": signed(verdict.claim.number),
+            "ours": signed(f"{verdict.ours.mean:.1f}"),
+            "95 % interval": signed(f"{verdict.ours.low:.1f} to {verdict.ours.high:.1f}") if verdict.ours.half else "–",
+            "note": verdict.note or "–",
         }
         for verdict in verdicts
     )
+
+
+def signed(number: str) -> str:
+    """Return a number in words with a true minus sign."""
+    return number.replace("-", "−")
 
 
 def compared_with_unpruned(plan: Plan, results: Results, part: str) -> Frame:
