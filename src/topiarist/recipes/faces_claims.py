@@ -83,7 +83,7 @@ class Claim:
         if self.shown:
             return self.shown
         if self.low == self.high:
-            return f"{self.low:g} {self.unit}"
+            return f"{self.low:{'+' if self.unit == 'points' else ''}g} {self.unit}"
         if math.isinf(self.high):
             return f"{self.low:g} {self.unit} or more"
         return (

@@ -56,10 +56,10 @@ def side_by_side(found: list[Match], *, testable: bool) -> Frame:
         claim = verdicts[0].claim
         row = {"claim": claim.name}
         if testable:
-            row["paper"] = claim.number
+            row["paper"] = claim.number.replace("-", "−")
         for match, verdict in zip(found, verdicts, strict=True):
             tick = {"reproduced": " ✓", "not reproduced": " ✗"}.get(verdict.answer, "")
-            row[match.reading.name] = f"{verdict.ours.mean:.1f}{tick}"
+            row[match.reading.name] = f"{verdict.ours.mean:.1f}{tick}".replace("-", "−")
         rows.append(row)
     return pandas.DataFrame(rows)
 
