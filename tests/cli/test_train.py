@@ -314,3 +314,11 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(command: Run, tmp_pat
     whole = as_json(command(*words, "--out", tmp_path / "whole" / "m.safetensors", "--json"))
     assert out.read_bytes() == (tmp_path / "whole" / "m.safetensors").read_bytes()
     assert (resumed["epochs"], resumed["kept_epoch"]) == (whole["epochs"], whole["kept_epoch"])
+
+
+def test_a_length_in_steps(command: Run) -> None:
+    result = as_json(command("train", "iris", "--hidden", 4, "--steps", 7, "--json"))
+    assert result["stopped"] == "all 7 steps done" and result["config"]["steps"] == 7
+    assert "epochs" not in result["config"]
+    code, _, err = command("train", "iris", "--steps", 7, "--epochs", 100)
+    assert code == 2 and "--epochs and --steps both say how long to train: give one" in err

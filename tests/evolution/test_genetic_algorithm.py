@@ -237,3 +237,24 @@ def test_packing_keeps_every_bit() -> None:
     zeros = numpy.zeros((2, 16), dtype=numpy.bool_)
     zeros[1, 0] = True
     assert len(set(keys_of(packed(zeros)))) == 2
+
+
+def test_a_hall_of_fame_beside_the_population_is_not_bred_from_and_the_last_population_wins() -> None:
+    often = {
+        "mutation_probability": 1.0,
+        "flip_probability": 0.3,
+        "generations": 8,
+        "population": 10,
+        "hall_of_fame": 2,
+    }
+    weighing, settings = Weighing(4, 40), GeneticSettings(**often, elite="beside")
+    beside = evolve(weighing, 40, generators(0, 1, 2, 3), settings)
+    inside = evolve(Weighing(4, 40), 40, generators(0, 1, 2, 3), settings.model_copy(update={"elite": "inside"}))
+    for problem, found in enumerate(beside):
+        assert found.fitness == pytest.approx(float(weighing.weights[problem] @ found.bits))
+        seen = [float(weighing.weights[number] @ numpy.frombuffer(one, bool)) for number, one in weighing.asked]
+        of_problem = [value for value, (number, _) in zip(seen, weighing.asked, strict=True) if number == problem]
+        assert found.hall_of_fame_fitness[0] == pytest.approx(max(of_problem))
+        assert found.fitness <= found.hall_of_fame_fitness[0]
+    assert any(found.fitness < found.hall_of_fame_fitness[0] for found in beside)
+    assert sum(found.fitness for found in inside) > sum(found.fitness for found in beside)

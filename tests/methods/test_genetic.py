@@ -257,3 +257,13 @@ def test_the_network_is_left_as_it_was() -> None:
     search(penalty=10).propose(task)
     assert same_state(task.model, state)
     assert all(module.training and not module._forward_pre_hooks for module in task.model.modules())
+
+
+def test_readings_of_the_published_search_belong_to_it() -> None:
+    for reading in ({"elite": "beside"}, {"start": 0.9}):
+        with pytest.raises(SettingsError, match="readings of the published method"):
+            Genetic(**reading)
+    full = Genetic(published=True, start=0.9, generations=1, penalty=0)
+    half = Genetic(published=True, generations=1, penalty=0)
+    assert full._settings().density == 0.9 and half._settings().density == 0.5
+    assert Genetic(published=True, elite="beside")._settings().elite == "beside"

@@ -39,7 +39,22 @@ def visits_in(order: Order, angles: Floats) -> Visit:
     return sorted(pairs, key=lambda pair: min(angles[pair], 180 - angles[pair]))
 
 
+def check_all_at_once(angles: Floats, threshold: float) -> None:
+    """Every pair counts: the second of similar ones goes, and both of complements, whatever became of the other."""
+    found, units = sweep(angles, threshold, "all at once"), range(len(angles))
+    pairs = [(one, other) for one in units for other in units if one < other]
+    opposed = {unit for pair in pairs if angles[pair] > 180 - threshold for unit in pair}
+    similar = {other for one, other in pairs if angles[one, other] < threshold}
+    alive = set(units) - opposed - similar or {min(opposed)}
+    assert set(units) - set(found.merged) - found.removed == alive
+    assert set(found.merged.values()) <= alive and not found.removed & set(found.merged)
+    assert set(found.merged) <= similar
+
+
 def check(angles: Floats, threshold: float, order: Order) -> None:
+    if order == "all at once":
+        check_all_at_once(angles, threshold)
+        return
     found = sweep(angles, threshold, order)
     alive, opposed, holds = literal(angles, threshold, visits_in(order, angles))
     if not alive:

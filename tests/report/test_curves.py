@@ -1,5 +1,6 @@
 import math
 from itertools import pairwise
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topiarist.report import learning_curves
+from topiarist.report import learning_curves, sweep_curves
 from topiarist.report.curves import Run, spread_out, summarise
 
 GAPPY = st.lists(st.one_of(st.none(), st.just(math.nan), st.floats(-1e6, 1e6)), max_size=8)
@@ -89,3 +90,12 @@ def test_a_logarithmic_scale_has_plain_numbers_and_leaves_out_what_it_cannot_sho
     texts = {element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
     assert {"0.001", "1", "1000", "a", "b"} <= texts
     assert "mathdefault" not in svg
+
+
+def test_points_from_elsewhere_are_marked_without_a_line_and_named() -> None:
+    curves = {"ours": {1.0: [1.0, 2.0], 2.0: [2.0, 3.0]}}
+    words: dict[str, Any] = {"title": "t", "x_label": "x", "y_label": "y"}
+    plain, marked = sweep_curves(curves, **words), sweep_curves(curves, **words, points={"paper": {1.0: 1.5, 2.0: 2.0}})
+    assert "paper" in marked and "paper" not in plain
+    assert "paper: 2 at x 2" in marked
+    assert marked.count("<use") > plain.count("<use")

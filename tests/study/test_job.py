@@ -11,9 +11,9 @@ from torch import nn
 
 from tests.study.networks import by_code
 from topiarist import Budget, load, load_data, measure, models, monte_carlo, reuse, train, train_phases
-from topiarist.data import Data
+from topiarist.data import Data, Part
 from topiarist.data.selection import of_classes
-from topiarist.errors import TopiaristWarning
+from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.methods import Factorisation, FineTuning, Magnitude, shape
 from topiarist.models.code import build_by_code
 from topiarist.randomness import child_seed, generator, isolated
@@ -295,3 +295,34 @@ def test_what_travels_to_a_worker_is_the_raw_samples_alone() -> None:
     fold = samples.of(study.cells[0])
     assert samples.of(study.cells[0]) is fold, "kept"
     assert samples.__getstate__() == before == {"sources": samples.sources, "_made": {}}
+
+
+def test_each_seed_may_deal_folds_of_its_own() -> None:
+    study = Declaration(data="iris", folds=3, seeds=2, new_folds_per_seed=True)
+    fixed = Declaration(data="iris", folds=3, seeds=2)
+    samples = Samples(read_sources(study.cells, Path()))
+    anew = [rows_tested(samples, cell) for cell in study.cells]
+    assert len(set(anew)) == 6  # 2 seeds x 3 folds
+    for first in (0, 3):  # of each seed, the folds are parts of the whole
+        assert sum(len(rows) for rows in anew[first : first + 3]) == 150
+    same = [rows_tested(samples, cell) for cell in fixed.cells]
+    assert same[:3] == same[3:]
+    assert {cell.hash for cell in study.cells}.isdisjoint(cell.hash for cell in fixed.cells)
+
+
+def rows_tested(samples: Samples, cell: Cell) -> tuple[tuple[float, ...], ...]:
+    part = samples.of(cell).test
+    assert isinstance(part, Part)
+    return tuple(map(tuple, part.x.tolist()))
+
+
+def test_a_training_in_steps_is_that_by_hand() -> None:
+    (cell,), (result,), _ = run(model={"hidden": [6]}, training={"steps": 7})
+    data = load_data("iris")
+    sizes = [data.input_shape[0], 6, len(data.classes)]
+    model = models.mlp(sizes, generator=generator(cell.training_seed, "initial weights"))
+    history = train(model, data, TrainConfig(steps=7, seed=cell.training_seed))
+    assert history.stopped == "all 7 steps done" and result.figures["epochs"] == len(history)
+    same_figures(result, model, data)
+    with pytest.raises(SettingsError, match="give one"):
+        Declaration(data="iris", training={"steps": 7}, grid={"training.epochs": [3]})

@@ -196,3 +196,10 @@ def test_every_axis_is_a_column(tmp_path: Path, path: str, values: list[int]) ->
     study, results = written(tmp_path, made, grid={path: values}, model={"hidden": [2]})
     texts = [str(value) for cell in study.cells for value in values if str(value) in cell.choices.values()]
     assert any(column.astype(str).tolist() == texts for _, column in results.cells.items())
+
+
+def test_repeats_with_folds_of_their_own_have_a_score_each(tmp_path: Path) -> None:
+    _, results = written(tmp_path, new_folds_per_seed=True, seeds=[5, 9])
+    for series in results.scores().values():
+        assert series.index.tolist() == [(seed, fold) for seed in (5, 9) for fold in range(3)]
+    assert set(results.compare()["n"]) == {6}

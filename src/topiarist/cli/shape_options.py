@@ -44,7 +44,7 @@ Keep = Annotated[
     ),
 ]
 Pairs = Annotated[
-    Literal["in order", "most similar first"],
+    Literal["in order", "most similar first", "all at once"],
     typer.Option("--pairs", rich_help_panel=DISTINCTIVENESS, help="Published: in which order pairs are visited."),
 ]
 

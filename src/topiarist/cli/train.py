@@ -46,6 +46,7 @@ def train_command(
     dropout_layers: option.DropoutLayers = 3,
     input_dropout: option.InputDropout = 0.0,
     epochs: option.Epochs = 100,
+    steps: option.Steps = None,
     until_epoch: option.UntilEpoch = None,
     batch_size: option.BatchSize = 32,
     learning_rate: option.LearningRate = 0.001,
@@ -89,11 +90,11 @@ def train_command(
     from topiarist.features.described import load_described
     from topiarist.training import Augmentation, Pruning, Schedule, TrainConfig
 
-    family = option.parse_family(vgg, inception)
+    family, length = option.parse_family(vgg, inception), option.training_length(context, epochs, steps)
     with option.named():
         varied = Augmentation(mixup=mixup, time_masks=time_masks, band_masks=band_masks)
         config = TrainConfig(
-            epochs=epochs,
+            **length,
             until_epoch=until_epoch,
             batch_size=batch_size,
             learning_rate=learning_rate,

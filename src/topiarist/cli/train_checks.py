@@ -68,7 +68,7 @@ def check_transfer(context: typer.Context, base: Path | None) -> None:
             raise SettingsError(
                 f"--{name.replace('_', '-')} has no effect with --base: the network is built as its base"
             )
-    if "epochs" in given:
-        raise SettingsError("--epochs has no effect with --base: give the epochs of each phase with --phase")
-    if "until_epoch" in given:
-        raise SettingsError("--until-epoch has no effect with --base: give the epochs of each phase with --phase")
+    for name in ("epochs", "steps", "until_epoch"):
+        if name in given:
+            option_name = f"--{name.replace('_', '-')}"
+            raise SettingsError(f"{option_name} has no effect with --base: give the epochs of each phase with --phase")

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from topiarist.cli.options import given_options
 from topiarist.errors import SettingsError
 
 NETWORK, LEARNING, SCHEDULE, TRANSFER = "The network", "Learning", "Learning rate over time", "Transfer"
@@ -91,6 +92,12 @@ BandMasks = Annotated[
 
 Epochs = Annotated[
     int, typer.Option("--epochs", min=0, rich_help_panel=LEARNING, help="Passes over the training part.")
+]
+Steps = Annotated[
+    int | None,
+    typer.Option(
+        "--steps", min=1, rich_help_panel=LEARNING, help="Optimizer steps in the place of epochs, exactly so many."
+    ),
 ]
 UntilEpoch = Annotated[
     int | None,
@@ -239,6 +246,15 @@ def named(options: Mapping[str, str] = OPTION_OF) -> Iterator[None]:
         for setting, option in options.items():  # a plain word may stand for itself later in the line
             said = re.sub(rf"\b{setting}\b" if "_" in setting else rf"^{setting}\b", option, said)
         raise SettingsError(said) from error
+
+
+def training_length(context: typer.Context, epochs: int, steps: int | None) -> dict[str, int]:
+    """Return the setting that says how long to train; epochs and steps together are refused."""
+    if steps is None:
+        return {"epochs": epochs}
+    if "epochs" in given_options(context):
+        raise SettingsError("--epochs and --steps both say how long to train: give one")
+    return {"steps": steps}
 
 
 def parse_projection(text: str | None) -> tuple[tuple[int, int], ...] | None:

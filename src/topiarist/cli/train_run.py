@@ -66,7 +66,7 @@ def cross_validate(
         for model, part in zip(models, parts, strict=True):
             train_phases(model, part, phases, config)
     else:
-        with epoch_bar(config.last_epoch, f"{folds} folds") as on_epoch:
+        with epoch_bar(last_epoch(models[0], parts[0], config), f"{folds} folds") as on_epoch:
             train_many(models, parts, config, on_epoch=on_epoch)
     accuracies = [measure(model, part, latency=False).accuracy for model, part in zip(models, parts, strict=True)]
     return {
@@ -115,9 +115,17 @@ def run_training(
         with epoch_bar(sum(phase.epochs for phase in phases), "training in phases") as on_epoch:
             return train_phases(model, data, phases, config, on_epoch=on_epoch)[-1], ()
     checkpoint = checkpoint_beside(out)
-    with going_on_from(checkpoint), epoch_bar(config.last_epoch, "training") as on_epoch:
+    with going_on_from(checkpoint), epoch_bar(last_epoch(model, data, config), "training") as on_epoch:
         (history,), notes = train_with_rescue([model], [data], [config], checkpoint=checkpoint, on_epoch=on_epoch)
         return history, notes
+
+
+def last_epoch(model: "nn.Module", data: "Data", config: "TrainConfig") -> int:
+    """Return the number of the last epoch of a training."""
+    from topiarist.training.stretches import steps_per_epoch
+
+    per_epoch = 1 if config.steps is None else steps_per_epoch(model, data, config)
+    return config.last_epoch(per_epoch)
 
 
 def checkpoint_beside(out: Path | None) -> Path | None:

@@ -5,7 +5,8 @@ algorithm that is usually put together with DEAP (Fortin et al., 2012). Departur
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy
 from pydantic import Field, model_validator
@@ -22,6 +23,8 @@ Record = tuple[Floats, Packed, Floats]
 class GeneticSettings(Settings):
     """How to search. Each generation has the hall of fame and, for the rest, children of tournament winners.
 
+    `elite` says where the hall of fame is: inside the population, or beside it; the result is then the best of the last
+    population, as DEAP's plain algorithm leaves it.
     `density` is the probability that a bit is set at the start; of a range, each individual draws its own.
     `patience` is the number of generations without a better fitness after which a problem's search ends.
     """
@@ -33,6 +36,7 @@ class GeneticSettings(Settings):
     crossover_probability: float = Field(default=0.8, ge=0, le=1)
     mutation_probability: float = Field(default=0.2, ge=0, le=1)
     flip_probability: float = Field(default=0.1, ge=0, le=1)
+    elite: Literal["inside", "beside"] = "inside"
     density: Density = 0.5
     patience: int | None = Field(default=None, ge=1)
 
@@ -88,6 +92,7 @@ def evolve(
         raise SettingsError(f"a search needs bits and a generator; found {n_bits} and {len(generators)}")
     populations = Populations(evaluate, n_bits, generators, chosen.population, chosen.hall_of_fame, chosen.density)
     records: list[list[Record]] = [[] for _ in generators]
+    last: dict[int, tuple[Packed, float]] = {}
     for number in range(chosen.generations + 1):
         if number:
             populations.advance(
@@ -95,11 +100,13 @@ def evolve(
                 chosen.crossover_probability,
                 chosen.mutation_probability,
                 chosen.flip_probability,
+                beside=chosen.elite == "beside",
             )
         running = populations.running
         state = zip(populations.fitness, populations.famous, populations.famous_fitness, strict=True)
         for problem, record in zip(running.tolist(), state, strict=True):
             records[problem].append(record)
+        last |= zip(running.tolist(), populations.best_members(), strict=True)
         if on_generation is not None:
             on_generation(number, numpy.array([of_problem[-1][2][0] for of_problem in records]))
         if chosen.patience is not None:
@@ -107,7 +114,13 @@ def evolve(
             if not len(populations.running):
                 break
     counts = [len(seen) for seen in populations.seen]
-    return [result(of_problem, n_bits, count) for of_problem, count in zip(records, counts, strict=True)]
+    found = [result(of_problem, n_bits, count) for of_problem, count in zip(records, counts, strict=True)]
+    if chosen.elite == "inside":
+        return found
+    return [
+        replace(of_problem, bits=unpacked(last[number][0], n_bits), fitness=last[number][1])
+        for number, of_problem in enumerate(found)
+    ]
 
 
 def improved(records: list[Record], patience: int) -> bool:

@@ -50,14 +50,22 @@ class Populations:
         rows = self.running[:, None]
         self.famous, self.famous_fitness = self.members[rows, order], self.fitness[rows, order]
 
-    def advance(self, tournament: int, crossover: float, mutation: float, flips: float) -> None:
-        """Replace each population by its hall of fame and children of its tournament winners."""
-        count = self.members.shape[1] - self.famous.shape[1]
+    def advance(
+        self, tournament: int, crossover: float, mutation: float, flips: float, *, beside: bool = False
+    ) -> None:
+        """Replace each population by its hall of fame, unless that stays beside, and children of tournament winners."""
+        count = self.members.shape[1] - (0 if beside else self.famous.shape[1])
         children = self.children(count, tournament, crossover, mutation, flips)
         fitness, unseen = self.evaluated(children)
-        self.members = numpy.concatenate((self.famous, children), axis=1)
-        self.fitness = numpy.concatenate((self.famous_fitness, fitness), axis=1)
-        self.admit(unseen)
+        members = numpy.concatenate((self.famous, children), axis=1)
+        scores = numpy.concatenate((self.famous_fitness, fitness), axis=1)
+        self.members, self.fitness = (children, fitness) if beside else (members, scores)
+        self.admit(members, scores, unseen)
+
+    def best_members(self) -> list[tuple[Packed, float]]:
+        """Return the fittest individual of each population as it is now, with its fitness."""
+        best = self.fitness.argmax(axis=1).tolist()
+        return [(self.members[row, place], float(self.fitness[row, place])) for row, place in enumerate(best)]
 
     def children(self, count: int, tournament: int, crossover: float, mutation: float, flips: float) -> Packed:
         """Select, cross and mutate: packed bits (n_running, count, n_bytes)."""
@@ -112,17 +120,17 @@ class Populations:
         fitness = [list(map(seen.__getitem__, of_problem)) for seen, of_problem in zip(known, keys, strict=True)]
         return numpy.array(fitness), unseen
 
-    def admit(self, unseen: Floats) -> None:
-        """Let children into the halls of fame, by their fitness where they were seen for the first time, else −∞.
+    def admit(self, members: Packed, scores: Floats, unseen: Floats) -> None:
+        """Let children, which follow the hall of fame in `members`, into it.
 
-        Who was seen before was admitted then, or was not good enough, and the hall only gets better. The first members
-        are the hall of fame.
+        `unseen` is their fitness where they were seen for the first time, else −∞.
+        Who was seen before was admitted then, or was not good enough, and the hall only gets better.
         """
         if (unseen.max(axis=1) > self.famous_fitness[:, -1]).any():
             merged = numpy.concatenate((self.famous_fitness, unseen), axis=1)
             order = numpy.argsort(-merged, axis=1, kind="stable")[:, : self.famous.shape[1]]
             rows = numpy.arange(len(order))[:, None]
-            self.famous, self.famous_fitness = self.members[rows, order], self.fitness[rows, order]
+            self.famous, self.famous_fitness = members[rows, order], scores[rows, order]
 
     def keep(self, rows: list[int]) -> None:
         """Go on with those of the running problems only that stand at `rows`."""

@@ -42,13 +42,16 @@ class Genetic(SearchSettings):
 
     `relative`: λ times the share of the units that is left; `absolute`: λ times their number, both after equations 5
     and 6 of the paper. `refitted`: λ times their number, with accuracy after a least-squares refit of the last layer;
-    it ends at much the same size from any start. `penalty` is λ. Published, it is judged on the training samples. A
-    budget's limits are kept.
+    it ends at much the same size from any start. `penalty` is λ. Published, it is judged on the training samples;
+    `elite` says whether the hall of fame is inside the population or beside it, and `start` the probability of a bit at
+    the beginning, 0.5 unless given: the paper's words allow for others. A budget's limits are kept.
     """
 
     penalty: float = Field(default=0.0, ge=0)
     fitness: Fitness = "relative"
     published: bool = False
+    elite: Literal["inside", "beside"] = "inside"
+    start: float | None = Field(default=None, gt=0, le=1)
 
     @model_validator(mode="after")
     def _what_goes_together(self) -> Self:
@@ -58,6 +61,8 @@ class Genetic(SearchSettings):
             raise ValueError("the published method is judged on the training samples")
         if self.published and "patience" in self.model_fields_set and self.patience is not None:
             raise ValueError("the published method runs all its generations: leave patience out")
+        if not self.published and (self.elite != "inside" or self.start is not None):
+            raise ValueError("elite and start are readings of the published method: give published too")
         return self
 
     def propose(self, task: Task) -> Proposal:
@@ -88,7 +93,8 @@ class Genetic(SearchSettings):
         sizes: dict[str, Any] = {"population": self.population, "generations": self.generations}
         sizes["hall_of_fame"] = min(PUBLISHED.hall_of_fame, self.population - 1)
         if self.published:
-            return GeneticSettings(**sizes)
+            start = PUBLISHED.density if self.start is None else self.start
+            return GeneticSettings(**sizes, elite=self.elite, density=start)
         return GeneticSettings(**sizes, density=(0.02, 1.0), patience=self.patience)
 
     def _proposal(self, task: Task, subject: Subject, found: Evolved, uncut: float, search: "Search") -> Proposal:

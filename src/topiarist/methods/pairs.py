@@ -4,6 +4,7 @@ The activations of two units over all samples are two vectors. Below a threshold
 minus the threshold complementary.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +12,7 @@ import numpy
 from numpy.typing import NDArray
 
 Floats = NDArray[numpy.float64]
-Order = Literal["in order", "most similar first"]
+Order = Literal["in order", "most similar first", "all at once"]
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,11 @@ def angles_between(products: Floats) -> Floats:
 def sweep(angles: Floats, threshold: float, order: Order = "in order") -> Sweep:
     """Visit each pair of units once: merge the second into the first if similar, remove both if complementary.
 
-    In order: each unit that is left, from the first, with each that follows it. Otherwise the pair nearest to 0° or
-    180° comes first. At least one unit stays.
+    In order: each unit that is left, from the first, with each that follows it. Most similar first: the pair nearest
+    to 0° or 180° comes first. All at once: every pair counts, also one of whose units another pair has taken away. At
+    least one unit stays.
     """
-    merged, removed = (in_order if order == "in order" else nearest_first)(angles, threshold)
+    merged, removed = VISITS[order](angles, threshold)
     if len(merged) + len(removed) == len(angles):
         removed.remove(min(removed))
     alive = set(range(len(angles))) - set(merged) - removed
@@ -90,3 +92,21 @@ def nearest_first(angles: Floats, threshold: float) -> tuple[dict[int, int], set
                 alive[one] = False
                 removed |= {one, other}
     return merged, removed
+
+
+def all_at_once(angles: Floats, threshold: float) -> tuple[dict[int, int], set[int]]:
+    """Mark pairs as if none were changed by another: the second of similar ones goes, and both complements."""
+    later = numpy.triu(numpy.ones_like(angles, dtype=bool), 1)
+    complements = later & (angles > 180 - threshold)
+    removed = set(numpy.flatnonzero(complements.any(axis=0) | complements.any(axis=1)).tolist())
+    similar = later & (angles < threshold)
+    firsts = similar.argmax(axis=0)
+    seconds = (unit for unit in numpy.flatnonzero(similar.any(axis=0)).tolist() if unit not in removed)
+    return {unit: int(firsts[unit]) for unit in seconds}, removed
+
+
+VISITS: dict[Order, Callable[[Floats, float], tuple[dict[int, int], set[int]]]] = {
+    "in order": in_order,
+    "most similar first": nearest_first,
+    "all at once": all_at_once,
+}

@@ -60,10 +60,17 @@ def training_of(model: nn.Module, retraining: FineTuning | Rewinding, seed: int)
             seed=child_seed(seed, "fine-tuning") % 2**32,
         )
     original = retraining.training if retraining.training is not None else remembered_training(model)
-    if retraining.epoch >= original.epochs:
+    if original.steps is None and retraining.epoch >= original.epochs:
         raise SettingsError(f"the training has {original.epochs} epochs: it cannot go on from epoch {retraining.epoch}")
     changes = {"after_epoch": retraining.epoch, "until_epoch": None, "distillation": retraining.distillation}
     return TrainConfig(**{**original.model_dump(), **changes})
+
+
+def end_of(config: TrainConfig) -> str:
+    """Return where a training ended: after an epoch, or after a step."""
+    if config.until_epoch is None and config.steps is not None:
+        return f"step {config.steps}"
+    return f"epoch {config.epochs if config.until_epoch is None else config.until_epoch}"
 
 
 def remembered_training(model: nn.Module) -> TrainConfig:
@@ -91,9 +98,8 @@ class Pupil:
         if self.early is None:
             raise SettingsError("rewinding the weights needs the network of the early epoch: give it as early")
         known = card_of(self.early).training
-        if known is not None and TrainConfig(**known).last_epoch != retraining.epoch:
-            found = TrainConfig(**known).last_epoch
-            raise SettingsError(f"the early network is that of epoch {found}; epoch {retraining.epoch} is asked for")
+        if known is not None and (found := end_of(TrainConfig(**known))) != f"epoch {retraining.epoch}":
+            raise SettingsError(f"the early network is that of {found}; epoch {retraining.epoch} is asked for")
         return rewind(self.whole, self.cut, self.early)
 
 

@@ -1,6 +1,5 @@
 """What the study of the faces found, as tidy tables: one for each table and figure of the paper, and for ours."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,8 +7,10 @@ import pandas
 from sklearn.svm import SVC
 
 from topiarist.data import Data, Part
+from topiarist.randomness import child_seed
 from topiarist.recipes import faces_paper as paper
 from topiarist.recipes.faces import SCALINGS, Plan
+from topiarist.recipes.faces_claims import Verdict
 from topiarist.study.results import Results
 
 Frame = pandas.DataFrame
@@ -17,58 +18,54 @@ FIGURES = {"accuracy": "accuracy", "train_accuracy": "training accuracy", "units
 
 
 def cells_of(plan: Plan, results: Results, part: str) -> Frame:
-    """Give one row a fold of each configuration of a part: its keys, accuracies in per cent, and units left."""
+    """Return one row per network of each configuration of a part: keys, accuracies in per cent, and units left."""
     done = dict(list(results.done.groupby("configuration")))
     rows = []
     for keys, label in plan.rows(part):
         for cell in done[label].to_dict("records") if label in done else ():
             figures = {name: cell[figure] for figure, name in FIGURES.items()}
             figures |= {name: 100 * figures[name] for name in ("accuracy", "training accuracy")}
-            rows.append({**keys, "configuration": label, "fold": cell["fold"], **figures})
+            rows.append({**keys, "configuration": label, "seed": cell["seed"], "fold": cell["fold"], **figures})
     return pandas.DataFrame(rows)
 
 
 def means_of(cells: Frame, by: list[str]) -> Frame:
-    """Give means over folds, and the standard deviation of the test accuracy."""
+    """Return means over repeats and folds, and the standard deviation of the test accuracy."""
     grouped = cells.groupby(by, sort=False)
     means = grouped[["accuracy", "training accuracy", "units left"]].mean()
     means.insert(1, "sd", grouped["accuracy"].std())
     return means.reset_index()
 
 
-def table_1(cells: Frame) -> Frame:
-    """Put accuracies by learning rate and size beside the paper's."""
+def table_1(cells: Frame, *, testable: bool) -> Frame:
+    """Return accuracies by learning rate and size, beside the paper's where the data are the paper's."""
     means = means_of(cells, ["learning rate", "units"])
-    means["paper"] = [
-        paper.TABLE_1[rate].get(size) for rate, size in zip(means["learning rate"], means["units"], strict=True)
-    ]
-    return means[["learning rate", "units", "accuracy", "sd", "paper", "training accuracy"]]
+    columns = ["learning rate", "units", "accuracy", "sd", "training accuracy"]
+    if testable:
+        places = zip(means["learning rate"], means["units"], strict=True)
+        means["paper"] = [paper.TABLE_1[rate].get(size) for rate, size in places]
+        columns.insert(4, "paper")
+    return means[columns]
 
 
-def table_3(cells: Frame) -> Frame:
-    """Put the sizes left at 15° and 45° beside the paper's, for each scaling."""
-    means = means_of(cells[cells["variant"] != "unpruned"], ["scaling", "units", "variant"])
-    sizes = means.pivot(index="units", columns=["variant", "scaling"], values="units left")
-    rows = []
-    for size in sizes.index:
-        row: dict[str, Any] = {"units": size, "paper, 15°": paper.TABLE_3.get(int(size))}
-        row |= {f"{scaling}, 15°": sizes.loc[size, ("15°", scaling)] for scaling in SCALINGS}
-        row |= {"paper, 45°": "20 to 30"}
-        row |= {f"{scaling}, 45°": sizes.loc[size, ("45°", scaling)] for scaling in SCALINGS}
-        rows.append(row)
-    return pandas.DataFrame(rows)
+def verdict_table(verdicts: list[Verdict]) -> Frame:
+    """Return the verdicts as a page shows them."""
+    return pandas.DataFrame(
+        {
+            "claim": verdict.claim.name,
+            "verdict": verdict.answer,
+            "the paper, on its data": signed(verdict.claim.number),
+            "ours": signed(f"{verdict.ours.mean:.1f}"),
+            "95 % interval": signed(f"{verdict.ours.low:.1f} to {verdict.ours.high:.1f}") if verdict.ours.half else "–",
+            "note": verdict.note or "–",
+        }
+        for verdict in verdicts
+    )
 
 
-def distance_from_paper(cells: Frame) -> dict[str, float]:
-    """Say how far the sizes of each scaling are from the paper's: the mean factor, over 15° and 45°."""
-    means = means_of(cells[cells["variant"] != "unpruned"], ["scaling", "units", "variant"])
-    low, high = paper.LEFT_AT_45_DEGREES
-    factors: dict[str, list[float]] = {}
-    for row in means.to_dict("records"):
-        left = max(row["units left"], 0.1)
-        wanted = paper.TABLE_3[row["units"]] if row["variant"] == "15°" else min(max(left, low), high, row["units"])
-        factors.setdefault(row["scaling"], []).append(abs(math.log(left / wanted)))
-    return {scaling: math.exp(sum(found) / len(found)) for scaling, found in factors.items()}
+def signed(number: str) -> str:
+    """Return a number in words with a true minus sign."""
+    return number.replace("-", "−")
 
 
 def compared_with_unpruned(plan: Plan, results: Results, part: str) -> Frame:
@@ -102,31 +99,39 @@ def compared_with_unpruned(plan: Plan, results: Results, part: str) -> Frame:
 
 
 def percent(value: float | None) -> float | None:
-    """Give a fraction in per cent."""
+    """Return a fraction in per cent."""
     return None if value is None else 100 * value
 
 
-def svm_table(data: Data, *, projection: Any, folds: int, seed: int) -> Frame:
+def svm_cells(data: Data, *, projection: Any, folds: int, repeats: int, seed: int) -> Frame:
     """Judge a support vector machine on the same samples, for each scaling, in two folds and in as many as ours."""
     rows = []
     for scaling in SCALINGS:
         scaled = Data.from_source(whole(data), scaling=scaling, projection=projection, seed=seed)
         for count in sorted({2, folds}):
-            scores = [svm_accuracy(fold) for fold in scaled.folds(count, seed=seed)]
-            mean, spread = float(pandas.Series(scores).mean()), float(pandas.Series(scores).std())
-            published = paper.SVM_ACCURACY if count == 2 else None
-            rows.append({"scaling": scaling, "folds": count, "accuracy": mean, "sd": spread, "paper": published})
+            for repeat in range(repeats):
+                dealt = scaled.folds(count, seed=child_seed(seed, "folds", repeat) % 2**32)
+                rows += [{"scaling": scaling, "folds": count, "accuracy": svm_accuracy(fold)} for fold in dealt]
     return pandas.DataFrame(rows)
 
 
+def svm_table(cells: Frame, *, testable: bool) -> Frame:
+    """Return the means of the support vector machine, beside the paper's where the data are the paper's."""
+    grouped = cells.groupby(["scaling", "folds"], sort=False)["accuracy"]
+    table = pandas.DataFrame({"accuracy": grouped.mean(), "sd": grouped.std()}).reset_index()
+    if testable:
+        table["paper"] = [paper.SVM_ACCURACY if count == 2 else None for count in table["folds"]]
+    return table
+
+
 def whole(data: Data) -> Any:
-    """Give the samples before any split."""
+    """Return the samples before any split."""
     assert data.source is not None
     return data.source
 
 
 def svm_accuracy(fold: Data) -> float:
-    """Train scikit-learn's machine with its own defaults on a fold; give its accuracy on the test part in per cent."""
+    """Train scikit-learn's machine with its own defaults on a fold; return its test accuracy in per cent."""
     assert isinstance(fold.train, Part)
     assert isinstance(fold.test, Part)
     machine = SVC().fit(fold.train.x.numpy(), fold.train.y.numpy())

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,10 +15,12 @@ from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from topiarist.errors import DataError
 from topiarist.report.canvas import FAINT, LINE_STYLES, PALETTE, draw
+from topiarist.report.svg import INK
 from topiarist.report.wording import as_number, clean, shorten
 
 LEAST_HEIGHT_INCHES = 4.0
 LABEL_INCHES = 0.21
+MARKERS = ("D", "s", "^", "v")
 MARGIN_INCHES = 1.1
 
 Run = Sequence[float | None]
@@ -27,13 +29,17 @@ Scale = Literal["linear", "log"]
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
-    """The places with a value of at least one run, the mean there, and the standard deviation (NaN for one value)."""
+    """The places with a value of at least one run, the mean there, and the standard deviation (NaN for one value).
+
+    `marker` is set where single points are shown, without a line.
+    """
 
     name: str
     runs: int
     x: npt.NDArray[np.float64]
     mean: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
+    marker: str | None = None
 
 
 def learning_curves(
@@ -65,9 +71,16 @@ def sweep_curves(
     y_label: str,
     x_scale: Scale = "linear",
     y_scale: Scale = "linear",
+    points: Mapping[str, Mapping[float, float]] | None = None,
 ) -> str:
-    """Draw, for each name, the mean at each value of a setting and a band of one standard deviation, as an SVG."""
+    """Draw, for each name, the mean at each value of a setting and a band of one standard deviation, as an SVG.
+
+    `points` are single values from elsewhere, such as a paper's, and are marked without a line.
+    """
     summaries = [averaged(name, values) for name, values in curves.items()]
+    for number, (name, values) in enumerate((points or {}).items()):
+        single = averaged(name, {x: [value] for x, value in values.items()})
+        summaries.append(replace(single, marker=MARKERS[number % len(MARKERS)]))
     if not any(curve.x.size for curve in summaries):
         raise DataError(f"cannot draw '{title}': there is no value")
     return draw_curves(summaries, title=title, x_label=x_label, y_label=y_label, x_scale=x_scale, y_scale=y_scale)
@@ -134,6 +147,10 @@ def summarise(name: str, runs: Sequence[Run]) -> Curve:
 
 def draw_curve(axes: Axes, curve: Curve, number: int, *, dots: bool) -> Line2D:
     """Draw one line, with dots or without, and its band; a single point gets a marker and a bar instead."""
+    if curve.marker is not None:
+        (dots_alone,) = axes.plot(curve.x, curve.mean, color=INK, linestyle="", marker=curve.marker, markersize=6.0)
+        dots_alone.set(markerfacecolor="none", markeredgewidth=1.4)
+        return dots_alone
     colour, style = PALETTE[number % len(PALETTE)], LINE_STYLES[number % len(LINE_STYLES)]
     low, high = curve.mean - curve.spread, curve.mean + curve.spread
     if axes.get_yscale() == "log":
@@ -166,6 +183,9 @@ def label_lines(
         line, curve = lines[number], curves[number]
         sample = Line2D([0.12, 0.56], [place, place], transform=where, clip_on=False)
         sample.set(color=line.get_color(), linestyle=LINE_STYLES[number % len(LINE_STYLES)], linewidth=1.9)
+        if curve.marker is not None:
+            sample.set(linestyle="", marker=curve.marker, markersize=6.0, markerfacecolor="none", markeredgewidth=1.4)
+            sample.set_data([0.34], [place])
         axes.add_artist(sample)
         name = shorten(curve.name) + ("" if curve.x.size else " (no value)")
         axes.text(0.65, place, name, transform=where, verticalalignment="center")

@@ -32,6 +32,7 @@ class Cell:
     fold: int | None
     folds: int | None
     folds_of: FoldsOf
+    new_folds_per_seed: bool = False
     seed: int
     latency: bool
 
@@ -45,6 +46,7 @@ class Cell:
         if self.fold is not None:
             record |= {"fold": self.fold, "folds": self.folds}
             record |= {} if self.folds_of == "all" else {"folds_of": self.folds_of}
+            record |= {"new_folds_per_seed": True} if self.new_folds_per_seed else {}
         return record | ({"latency": True} if self.latency else {})
 
     @cached_property
@@ -70,7 +72,8 @@ class Declaration(Settings):
     The sections `data`, `model`, `training`, `base` and `prediction` are those of `CellSettings`. `grid` maps settings
     such as "training.learning_rate" to the values to compare; `variants` are named sets of settings; `methods` are
     what is done to a trained network. All combinations are run on every fold (or, without folds, on the declared
-    split) and with every seed. `stack` is the largest number of networks that are trained as one.
+    split) and with every seed; with `new_folds_per_seed`, each seed deals the samples into folds anew, which makes the
+    seeds repeats of a cross-validation. `stack` is the largest number of networks that are trained as one.
     """
 
     name: str = Field(default="study", min_length=1)
@@ -84,6 +87,7 @@ class Declaration(Settings):
     methods: tuple[Table, ...] = ()
     folds: int | None = Field(default=None, ge=2)
     folds_of: FoldsOf = "all"
+    new_folds_per_seed: bool = False
     seeds: tuple[int, ...] = (0,)
     stack: int = Field(default=32, ge=1)
     latency: bool = False
@@ -143,6 +147,7 @@ class Declaration(Settings):
                 fold=fold,
                 folds=self.folds,
                 folds_of=self.folds_of,
+                new_folds_per_seed=self.new_folds_per_seed,
                 seed=seed,
                 latency=self.latency,
             )

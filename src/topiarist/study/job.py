@@ -124,7 +124,7 @@ def start_networks(cells: Sequence[Cell], datas: Sequence[Data], samples: Sample
         return [network_for(cell.settings, data, cell.training_seed) for cell, data in zip(cells, datas, strict=True)]
     base_datas = [samples.of_base(cell, base) for cell in cells]
     bases = [network_for(cell.settings, data, cell.training_seed) for cell, data in zip(cells, base_datas, strict=True)]
-    shorter = {"epochs": base.epochs, "pruning": None}
+    shorter = {"epochs": base.epochs, "steps": None, "pruning": None}
     train_many(bases, base_datas, [train_config(cell).model_copy(update=shorter) for cell in cells])
     return [
         reuse(

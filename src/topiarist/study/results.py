@@ -76,14 +76,19 @@ class Results:
         return float(self.done["samples"].mean() / self.done["train_samples"].mean())
 
     def scores(self, metric: str = "accuracy") -> Scores:
-        """Give the scores of each configuration: by fold, the mean over seeds; without folds, by seed."""
+        """Return the scores of each configuration: by fold, the mean over seeds; without folds, by seed.
+
+        Where each seed has folds of its own, there is a score per seed and fold.
+        """
         done = self.done
         figures = [str(name) for name in done.select_dtypes("number") if name not in ("fold", "seed", "seconds")]
         if metric not in figures:
             known = f"known are {', '.join(figures)}" if figures else "no cell is done yet"
             raise SettingsError(f"no figure is called '{metric}': {known}")
-        by = "seed" if self.test_to_train is None else "fold"
-        means = done.groupby(["configuration", by])[metric].mean().dropna()
+        by = ["seed"] if self.test_to_train is None else ["fold"]
+        if self.facts.get("declaration", {}).get("new_folds_per_seed"):
+            by = ["seed", "fold"]
+        means = done.groupby(["configuration", *by])[metric].mean().dropna()
         return {label: means[label] for label in self.labels if label in means.index.get_level_values(0)}
 
     def sizes(self, name: str = "parameters") -> dict[str, float]:

@@ -12,6 +12,7 @@ from topiarist.data import Data, Source
 from topiarist.data.block_mixing import with_mixtures
 from topiarist.data.selection import of_classes
 from topiarist.features.described import find_described
+from topiarist.randomness import child_seed
 from topiarist.study.declaration import Cell, canonical
 from topiarist.study.settings import RULE, BaseSettings, CellSettings, DataSettings
 
@@ -23,7 +24,7 @@ class Samples:
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
         self.sources = dict(sources)
-        self._made: dict[str, list[Data]] = {}
+        self._made: dict[str, dict[int, list[Data]]] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {"sources": self.sources, "_made": {}}
@@ -44,8 +45,11 @@ class Samples:
         if key not in self._made:
             for stale in list(self._made)[: 1 - KEPT or None]:
                 del self._made[stale]
-            self._made[key] = self._make(settings, fraction, cell)
-        return self._made[key][0 if cell.fold is None else cell.fold]
+            self._made[key] = {}
+        repeats, seed = self._made[key], folds_seed(cell, settings)
+        if seed not in repeats:
+            repeats[seed] = self._make(settings, fraction, cell)
+        return repeats[seed][0 if cell.fold is None else cell.fold]
 
     def _make(self, settings: DataSettings, fraction: float, cell: Cell) -> list[Data]:
         source = self.sources[source_key(settings)]
@@ -64,13 +68,18 @@ class Samples:
             data = Data.from_source(chosen, **declared, validation_fraction=0.0)
             made = data.folds(
                 cell.folds,
-                seed=settings.seed,
+                seed=folds_seed(cell, settings),
                 validation_fraction=fraction,
                 of=cell.folds_of,
                 samples=settings.samples,
             )
         mixing = settings.mixing
         return made if mixing is None else [with_mixtures(data, mixing, seed=settings.seed) for data in made]
+
+
+def folds_seed(cell: Cell, data: DataSettings) -> int:
+    """Return the seed by which samples are dealt into folds: that of the data, or another one in each repeat."""
+    return child_seed(data.seed, "folds", cell.seed) % 2**32 if cell.new_folds_per_seed else data.seed
 
 
 def validation_fraction(cell: CellSettings, data: DataSettings, *, folds: bool) -> float:

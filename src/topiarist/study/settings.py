@@ -116,6 +116,8 @@ class TrainingSettings(TrainConfig):
     def _phases_do_not_prune(self) -> "TrainingSettings":
         if self.phases and self.pruning is not None:
             raise ValueError("a training in phases does not prune")
+        if self.phases and self.steps is not None:
+            raise ValueError("each phase has epochs of its own: leave steps out of a training in phases")
         return self
 
     @property

@@ -82,8 +82,9 @@ def shape_of(cell: Cell, samples: Samples, *, most: int) -> Shape:
     if stackable(model) and not alone and training.device == "cpu":
         held = count * math.prod(data.input_shape)
         together = max(1, min(most, max(4, STACKED_NUMBERS // parameters), HELD_NUMBERS // held))
-    epochs = sum(phase.epochs for phase in training.phases) or training.epochs
-    steps = max(1, epochs * math.ceil(count / training.batch_size))
+    per_epoch = math.ceil(count / training.batch_size)
+    phased = sum(phase.epochs for phase in training.phases) * per_epoch
+    steps = max(1, phased or training.total_steps(per_epoch))
     if base is not None:
         steps += base.epochs * math.ceil((base.samples or count) / training.batch_size)
     forward_and_back = 3 * count_macs(model, first_sample(data.train)) * min(training.batch_size, count)

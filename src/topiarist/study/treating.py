@@ -50,7 +50,7 @@ def treat(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -
             model,
             data,
             shaping.method,
-            early=early.get((cell.training_key, rewound_epoch(cell) or 0)),
+            early=None if (epoch := rewound_epoch(cell)) is None else early.get((cell.training_key, epoch)),
             seed=cell.training_seed,
         )
         for cell, (model, data, _) in zip(cells, networks, strict=True)

@@ -8,12 +8,14 @@ from typing import Any, Self
 class Epoch:
     """One epoch, numbered from 1; the validation figures are None where there is no validation part.
 
+    `train_accuracy` is that on the training part after the epoch, where the training watches it.
     `sparsity` is the fraction of weights, or of units, that were zero in it; None where nothing is pruned.
     """
 
     number: int
     learning_rate: float
     train_loss: float
+    train_accuracy: float | None = None
     validation_loss: float | None = None
     validation_accuracy: float | None = None
     monitored: float | None = None

@@ -2,7 +2,9 @@
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 
 import torch
 from torch import nn
@@ -10,7 +12,7 @@ from torch import nn
 from topiarist.data import AnyPart
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import child_seed, isolated
-from topiarist.training.batching import Batches
+from topiarist.training.batching import Batch, Batches
 from topiarist.training.checkpoint import Checkpoint, Snapshot
 from topiarist.training.engine import Engine, State
 from topiarist.training.history import Epoch, History
@@ -24,13 +26,21 @@ OnEpoch = Callable[[int, Sequence[Epoch]], None]
 class Loop:
     """Trains the members of an engine epoch by epoch; those that stop leave, the others go on.
 
-    `validations` has one part a member, or is empty. `score`, where given, is what early stopping and performance
+    `validations` has one part per member, or is empty; so has `watched`, the training parts whose accuracy is
+    recorded. `score`, where given, is what early stopping and performance
     scheduling watch (larger is better) in the place of the monitored metric.
     """
 
     def __init__(
-        self, engine: Engine, batches: Batches, validations: Sequence[AnyPart], runs: Sequence[Run], score: Score | None
+        self,
+        engine: Engine,
+        batches: Batches,
+        validations: Sequence[AnyPart],
+        runs: Sequence[Run],
+        score: Score | None,
+        watched: Sequence[AnyPart] = (),
     ) -> None:
+        self.watched = list(watched)
         self.engine, self.batches, self.validations, self.score = engine, batches, list(validations), score
         self.runs, self.models = list(runs), list(engine.models)
         self.best: dict[int, State] = {}
@@ -48,7 +58,7 @@ class Loop:
     def fit(self, *, checkpoint: Checkpoint | None = None, on_epoch: OnEpoch | None = None) -> list[History]:
         """Run to the end."""
         self.engine.remember()
-        while self.active and self.done_epochs < self.runs[0].config.last_epoch:
+        while self.active and self.done_epochs < max(self.runs[index].last_epoch for index in self.active):
             self._epoch(self.done_epochs + 1)
             self.done_epochs += 1
             if on_epoch is not None:
@@ -71,13 +81,13 @@ class Loop:
         longest = max(map(len, rates))
         rates_by_step = list(zip(*(rate + rate[-1:] * (longest - len(rate)) for rate in rates), strict=True))
         with self.engine.epoch(number):
-            pieces = zip(self.batches.epoch(number), rates_by_step, strict=True)
+            pieces = zip(self._batches(number, runs), rates_by_step, strict=True)
             sums = [self.engine.step(batch, rate) for batch, rate in pieces]
-        for run in runs:
-            run.steps += run.steps_per_epoch
+        for run, made in zip(runs, rates, strict=True):
+            run.take_steps(len(made))
         totals, weights = (torch.cat(column, dim=1).double().sum(dim=1) for column in zip(*sums, strict=True))
         losses = (totals / weights).tolist()
-        validated = self._validate()
+        validated, watched = self._validate(), self._watch()
         improved = []
         finite_members, sparsities = self.engine.finite(), self.engine.sparsities()
         for member, (run, finite) in enumerate(zip(runs, finite_members, strict=True)):
@@ -91,6 +101,7 @@ class Loop:
                 number=number,
                 learning_rate=rates[member][-1],
                 train_loss=losses[member],
+                train_accuracy=watched[member],
                 validation_loss=validation_loss,
                 validation_accuracy=validation_accuracy,
                 monitored=monitored,
@@ -100,6 +111,22 @@ class Loop:
                 improved.append(self.active[member])
         self._keep_best(improved)
         self.engine.remember()
+
+    def _batches(self, number: int, runs: Sequence[Run]) -> Iterator[Batch]:
+        """Yield the batches of an epoch up to the last step; members whose steps are done have no samples in them."""
+        coming = [run.coming_steps for run in runs]
+        for step, batch in enumerate(islice(self.batches.epoch(number), max(coming))):
+            if runs[0].config.steps is None or step < min(coming):
+                yield batch
+            else:
+                held = zip(batch.rows, coming, strict=True)
+                yield replace(batch, rows=tuple(rows if step < last else 0 for rows, last in held))
+
+    def _watch(self) -> Sequence[float | None]:
+        """Return the accuracy of each active member on its training part, where that is watched."""
+        if not self.watched:
+            return [None] * len(self.active)
+        return [accuracy(logits, y) for logits, y in self.engine.logits([self.watched[index] for index in self.active])]
 
     def _validate(self) -> Sequence[tuple[float | None, float | None, float | None]]:
         """Give validation loss, accuracy, and what is monitored (larger is better), for each active member."""
@@ -133,9 +160,9 @@ class Loop:
             self.best[index] = copy.deepcopy(self.models[index].state_dict())
 
     def _drop_stopped(self) -> None:
-        """Let those that stopped leave the stack, with their final weights in their network."""
-        going_on = [member for member, index in enumerate(self.active) if self.runs[index].stopped is None]
-        stopped = [index for index in self.active if self.runs[index].stopped is not None]
+        """Let those that stopped or have made all their steps leave the stack, their final weights written back."""
+        going_on = [member for member, index in enumerate(self.active) if not self.runs[index].ended]
+        stopped = [index for index in self.active if self.runs[index].ended]
         if not stopped:
             return
         self.engine.write_back()

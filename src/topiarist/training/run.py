@@ -21,23 +21,42 @@ class Run:
     stalled: int = 0
     reductions: int = 0
     stopped: str | None = None
+    complete: bool = False
     diverged_epoch: int | None = None
 
     def rates(self) -> list[float]:
-        """Give the learning rate of each step of the coming epoch."""
-        total = self.config.epochs * self.steps_per_epoch
+        """Return the learning rate of each step of the coming epoch."""
+        total, count = self.config.total_steps(self.steps_per_epoch), self.coming_steps
         initial, schedule = self.config.learning_rate, self.config.schedule
         if schedule.name in ("constant", "performance") and not schedule.warmup:
             rate = schedule.rate(self.steps, initial=initial, total_steps=total, reductions=self.reductions)
-            return [rate] * self.steps_per_epoch
-        coming = range(self.steps, self.steps + self.steps_per_epoch)
+            return [rate] * count
+        coming = range(self.steps, self.steps + count)
         return [schedule.rate(t, initial=initial, total_steps=total, reductions=self.reductions) for t in coming]
+
+    @property
+    def coming_steps(self) -> int:
+        """The number of steps of the coming epoch: a training in steps cuts its last epoch short."""
+        if self.config.steps is None:
+            return self.steps_per_epoch
+        return min(self.steps_per_epoch, self.config.steps - self.steps)
+
+    @property
+    def last_epoch(self) -> int:
+        """The number of the last epoch to run."""
+        return self.config.last_epoch(self.steps_per_epoch)
 
     def diverge(self, number: int, loss: float) -> None:
         """Stop because the loss or the weights are no longer numbers."""
         said = f"the loss became {loss}" if not math.isfinite(loss) else "the weights became infinite"
         self.stopped = f"{said} in epoch {number}"
         self.diverged_epoch = number
+
+    def take_steps(self, count: int) -> None:
+        """Count steps that were made; a training in steps ends with the last of them."""
+        self.steps += count
+        if self.config.steps is not None and self.steps >= self.config.steps:
+            self.complete = True
 
     def record(self, epoch: Epoch) -> bool:
         """Take an epoch in; say whether it is the best so far."""
@@ -65,6 +84,11 @@ class Run:
             self.stopped = f"no improvement in {patience} epochs: stopped after epoch {number}"
 
     @property
+    def ended(self) -> bool:
+        """Whether it leaves before the last epoch: it stopped, or has made all its steps."""
+        return self.complete or self.stopped is not None
+
+    @property
     def restores_best(self) -> bool:
         """Whether the network ends with the weights of its best epoch."""
         return self.config.early_stopping is not None and self.best_epoch > 0
@@ -72,10 +96,11 @@ class Run:
     def history(self) -> History:
         """Say what happened."""
         last = self.epochs[-1].number if self.epochs else self.config.after_epoch
+        done = f"{self.steps} steps" if self.complete else f"{len(self.epochs)} epochs"
         return History(
             epochs=tuple(self.epochs),
             kept_epoch=self.best_epoch if self.restores_best else last,
-            stopped=self.stopped or f"all {len(self.epochs)} epochs done",
+            stopped=self.stopped or f"all {done} done",
             diverged_epoch=self.diverged_epoch,
         )
 

@@ -163,7 +163,8 @@ def make_loop(
         runs = [begin(settings, batches.steps(member)) for member, settings in enumerate(configs)]
     else:
         runs = [Run.from_json(run, settings) for run, settings in zip(snapshot.runs, configs, strict=True)]
-    loop = Loop(engine, batches, validations(datas), runs, score)
+    watched = [data.train for data in datas] if configs[0].watch_training else []
+    loop = Loop(engine, batches, validations(datas), runs, score, watched)
     if snapshot is not None:
         loop.resume(snapshot)
     return loop
@@ -202,7 +203,12 @@ def examples_for(model: nn.Module, data: Data) -> Tensor:
 
 
 def begin(config: TrainConfig, steps_per_epoch: int) -> Run:
-    """Give a run that has made the steps of the epochs before the first."""
+    """Return a run that has made the steps of the epochs before the first."""
+    begun, total = config.after_epoch * steps_per_epoch, config.total_epochs(steps_per_epoch)
+    if config.steps is not None and (begun >= config.steps or (config.until_epoch or 0) > total):
+        asked = f"after_epoch {config.after_epoch}" if begun >= config.steps else f"until_epoch {config.until_epoch}"
+        found = f"{config.steps} steps are {config.steps / steps_per_epoch:.4g} epochs of {steps_per_epoch} steps"
+        raise SettingsError(f"{asked} is beyond the end of the training: {found}")
     return Run(config, steps_per_epoch, steps=config.after_epoch * steps_per_epoch)
 
 

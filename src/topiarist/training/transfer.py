@@ -107,6 +107,8 @@ def train_phases(
         raise SettingsError(
             "a training in phases does not prune: prune the network that comes of it in a training more"
         )
+    if settled.steps is not None:
+        raise SettingsError("each phase has epochs of its own: leave steps out of a training in phases")
     trainable = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     histories: list[History] = []
     try:

@@ -91,6 +91,7 @@ class Surgeon(PaperSettings):
             "performance scheduling": known.schedule.name == "performance",
             "pruning": known.pruning is not None,
             "distillation": known.distillation is not None,
+            "a length in steps": known.steps is not None,
             "a stretch of a training": bool(known.after_epoch) or known.until_epoch is not None,
             "another device than the CPU": known.device != "cpu",
         }
