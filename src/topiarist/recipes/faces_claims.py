@@ -133,11 +133,11 @@ class Verdict:
 ENDS = ("low", "high")
 
 
-def judge(claim: Claim, found: Estimate, *, testable: bool, note: str = "", also: bool = True) -> Verdict:
-    """Return the verdict; on other data than the paper's, a claim is not testable. `also` must hold as well."""
+def judge(claim: Claim, found: Estimate, *, testable: bool, note: str = "") -> Verdict:
+    """Return the verdict; on other data than the paper's, a claim is not testable."""
     if not testable:
         return Verdict(claim=claim, ours=found, answer="not testable on this data", note=note)
-    answer: Answer = "reproduced" if also and claim.holds(found) else "not reproduced"
+    answer: Answer = "reproduced" if claim.holds(found) else "not reproduced"
     return Verdict(claim=claim, ours=found, answer=answer, note=note)
 
 
