@@ -31,7 +31,7 @@ ROWS = (
 
 def task_of(trained: Trained) -> Data:
     """Give the data that a network was trained on."""
-    return load_data("digits", test_fraction=0.3, validation_fraction=0.0, seed=trained.seed)
+    return load_data("digits", scaling="minmax", test_fraction=0.3, validation_fraction=0.0, seed=trained.seed)
 
 
 def cut_all_ways(trained: Trained, budget: int) -> tuple[list[float], tuple[int, ...]]:

@@ -63,7 +63,10 @@ def make_network(seed: int, initial: str) -> nn.Module:
 
 def train_networks(seeds: int, initial: str) -> list[Trained]:
     """Train a network for each seed, all of them as one computation."""
-    data = [load_data("digits", test_fraction=0.3, validation_fraction=0.0, seed=seed) for seed in range(seeds)]
+    data = [
+        load_data("digits", scaling="minmax", test_fraction=0.3, validation_fraction=0.0, seed=seed)
+        for seed in range(seeds)
+    ]
     networks = [make_network(seed, initial) for seed in range(seeds)]
     configs = [TrainConfig(epochs=60, learning_rate=0.001, batch_size=32, seed=seed) for seed in range(seeds)]
     train_many(networks, data, configs)

@@ -63,8 +63,8 @@ def interrupted(*_: Any, **__: Any) -> NoReturn:
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("topiarist.data.load_data", "interrupted: run the same command again"),
-        ("topiarist.training.train", "interrupted: nothing was written"),
+        ("topiarist.features.described.load_described", "interrupted: run the same command again"),
+        ("topiarist.training.rescue.train_with_rescue", "interrupted: nothing was written"),
     ],
 )
 def test_an_interruption_is_one_line(command: Run, monkeypatch: pytest.MonkeyPatch, place: str, said: str) -> None:

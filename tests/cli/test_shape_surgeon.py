@@ -88,7 +88,7 @@ def test_every_setting_of_the_paper_has_its_name_in_the_help(command: Run) -> No
 
 WAYS: dict[str, str] = {
     "growth": "--epochs 5 --kind grow --kind deepen --aim better --interval 1",
-    "reduction": "--epochs 5 --kind remove --kind fold --aim smaller",
+    "reduction": "--epochs 10 --kind remove --kind fold --aim smaller",
     "a price, and other steps": "--epochs 2 --aim 0.01 --batch-size 64 --lr 0.01",
     "published": "--epochs 2 --interval 1 --published",
     "published, other settings": "--epochs 2 --published --interval 1 --paper top=1 --paper branches=1",

@@ -157,7 +157,9 @@ def test_balanced_weights_help_the_rare_class(command: Run, tmp_path: Path) -> N
     y = (numpy.arange(400) % 16 == 0).astype(int)
     numpy.savez(tmp_path / "t.npz", x=random.normal(size=(400, 2)) + y[:, None], y=y)
     words = ("--hidden", 8, "--epochs", 40, "--json")
-    plain = as_json(command("train", tmp_path / "t.npz", *words))
+    code, out, err = command("train", tmp_path / "t.npz", *words)
+    plain = json.loads(out)
+    assert code == 0 and plain["rescue"] and f"topiarist: note: {plain['rescue'][0]}\n" == err
     balanced = as_json(command("train", tmp_path / "t.npz", *words, "--balanced"))
     assert balanced["macro_accuracy"] > plain["macro_accuracy"] + 0.1
 

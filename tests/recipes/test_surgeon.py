@@ -121,7 +121,7 @@ def test_inputs_are_scaled_as_each_setting_has_it() -> None:
         if run.setting == "published":
             assert float(x.min()) == 0.0 and float(x.max()) == 1.0
         else:
-            assert data.preprocessing is not None and data.preprocessing.scaling == "zscore"
+            assert data.preprocessing is not None and data.preprocessing.scaling == "pixels"
             assert abs(float(x.mean())) < 0.01
 
 
@@ -481,7 +481,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def test_the_command(tmp_path: Path, command: Any) -> None:
-    words = ("--data", "mine=iris", "--topology", "small", "--setting", "ours", "--seeds", 1, "--epochs", 2)
+    words = ("--data", "mine=digits", "--topology", "small", "--setting", "ours", "--seeds", 1, "--epochs", 4)
     code, out, err = command(*words, "--workers", 1, "--out", tmp_path / "out", "--json")
     assert (code, err) == (0, "")
     (row,) = json.loads(out.splitlines()[-1])["rows"]

@@ -10,7 +10,7 @@ from topiarist import Data, TrainConfig, load_data, models, train
 from topiarist.data import Part
 from topiarist.models.copying import copied
 from topiarist.training.centring import centring_for, folds_exactly, layers_reading
-from topiarist.training.chance import beats_chance, better_than_chance
+from topiarist.training.chance import beats_chance, better_than_chance, tells_apart
 from topiarist.training.rescue import condition_of, judged, renewed, train_with_rescue
 
 DATA = load_data("digits", samples=600)
@@ -48,7 +48,9 @@ def test_a_sound_training_is_left_alone() -> None:
 def test_a_dead_network_is_found_and_said() -> None:
     condition = condition_of(dead_network(), DATA.train)
     assert not condition.learned and condition.mostly_dead and not condition.sound
-    assert str(condition) == ("answers its training samples no better than chance and has 16 dead of 16 hidden units")
+    assert str(condition) == (
+        "does not tell the classes of its training samples apart and has 16 dead of 16 hidden units"
+    )
 
 
 def test_a_dead_network_is_brought_back_by_fresh_units() -> None:
@@ -72,13 +74,19 @@ def test_what_cannot_be_helped_is_said_and_kept() -> None:
     labels = torch.randint(10, (len(train_part(DATA)),), generator=torch.Generator().manual_seed(0))
     data = replace(DATA, train=Part(torch.zeros_like(train_part(DATA).x), labels))
     model = models.mlp([64, 4, 10])
-    _, (note,) = train_with_rescue([model], [data], [TrainConfig(epochs=1)])
-    assert "answers its training samples no better than chance" in note
+    _, (note,) = train_with_rescue([model], [data], [TrainConfig(epochs=6)])
+    assert "does not tell the classes of its training samples apart" in note
     assert not condition_of(model, data.train).learned
 
 
+def test_a_training_of_few_steps_is_left_alone() -> None:
+    model = dead_network()
+    (history,), notes = train_with_rescue([model], [DATA], [TrainConfig(epochs=2)])
+    assert notes == () and len(history) == 2
+
+
 def test_no_rescue_ends_worse_than_the_first_training() -> None:
-    data, config = far_from_centred(), TrainConfig(epochs=4, learning_rate=0.05)
+    data, config = far_from_centred(), TrainConfig(epochs=6, learning_rate=0.05)
     first = models.mlp([64, 10, 10])
     again = copied(first)
     train_with_rescue([again], [data], [config])
@@ -87,7 +95,7 @@ def test_no_rescue_ends_worse_than_the_first_training() -> None:
 
 
 def test_the_same_seed_gives_the_same_rescue() -> None:
-    data, config = far_from_centred(), TrainConfig(epochs=4, learning_rate=0.05)
+    data, config = far_from_centred(), TrainConfig(epochs=6, learning_rate=0.05)
     one, other = models.mlp([64, 10, 10]), models.mlp([64, 10, 10])
     assert train_with_rescue([one], [data], [config])[1] == train_with_rescue([other], [data], [config])[1]
     assert all(torch.equal(value, other.state_dict()[name]) for name, value in one.state_dict().items())
@@ -132,3 +140,21 @@ def test_chance_is_the_most_frequent_class() -> None:
     assert better_than_chance(nn.functional.one_hot(labels, 2).float(), labels, luck=0.01)
     even = torch.arange(200) % 2
     assert not better_than_chance(torch.randn(200, 2, generator=torch.Generator().manual_seed(0)), even)
+
+
+class Fixed(nn.Module):
+    """Answers a class that is written in the sample."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.one_hot(x[:, 0].long(), 2).float()
+
+
+def answering(answers: list[int], labels: list[int]) -> bool:
+    return tells_apart(Fixed(), Part(torch.tensor(answers).float()[:, None], torch.tensor(labels)), luck=0.01)
+
+
+def test_who_finds_a_rare_class_tells_apart_and_who_says_the_same_does_not() -> None:
+    labels = [0] * 90 + [1] * 10
+    assert not answering([0] * 100, labels)
+    assert answering([0] * 70 + [1] * 20 + [1] * 10, labels)  # 80 % right, below the 90 % of the frequent class
+    assert not answering([0, 1] * 50, labels)

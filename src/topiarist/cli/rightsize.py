@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from topiarist.cli import shape_options as option
-from topiarist.cli.options import AsJson, DataLocation, Group, Into, Seed, Target, parse_shape
+from topiarist.cli.options import AsJson, DataLocation, Group, Into, Scaling, Seed, Target, parse_shape
 from topiarist.cli.output import emit
 from topiarist.cli.rightsize_output import progress, say, show_nearest, show_record
 from topiarist.cli.train_options import InputShape
@@ -69,6 +69,13 @@ def rightsize_command(
         typer.Option("--effort", help="About 1 minute, 10 minutes or 1 hour of work; large networks can take longer."),
     ] = "normal",
     input_shape: InputShape = None,
+    scaling: Annotated[
+        Scaling | None,
+        typer.Option(
+            "--scaling",
+            help="In the place of what suits the data: minmax for a network that was trained on pixels in [0, 1].",
+        ),
+    ] = None,
     samples: Annotated[
         int | None, typer.Option("--samples", min=2, help="Train on so many samples at most, drawn by the seed.")
     ] = None,
@@ -107,7 +114,8 @@ def rightsize_command(
         )
         if not 0 < max_drop < 1:
             raise SettingsError(f"max_drop: max_drop must lie between 0 and 1; found {max_drop}")
-    how = {"target": target, "group": group, "seed": seed, "samples": samples, "input_shape": parse_shape(input_shape)}
+    how: dict[str, Any] = {"target": target, "group": group, "seed": seed, "samples": samples, "scaling": scaling}
+    how["input_shape"] = parse_shape(input_shape)
     task, start = task_and_model(data, model, into, how)
     say(f"about {TIMES[effort]} of work on {task.name} ({effort}; --effort chooses)", quiet=as_json)
     try:
@@ -170,8 +178,8 @@ def task_and_model(
     network = load_network(Path(model), into)
     if card_of(network).preprocessing is None:
         return load_described(data, **how), network
-    if how["samples"] is not None or how["input_shape"] is not None:
-        raise SettingsError("--samples and --input-shape are as the model's file has them: leave them out")
+    if any(how[name] is not None for name in ("samples", "input_shape", "scaling")):
+        raise SettingsError("--samples, --input-shape and --scaling are as the model's file has them: leave them out")
     return task_for(network, data, target=how["target"], group=how["group"]), network
 
 

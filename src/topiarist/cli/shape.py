@@ -70,6 +70,8 @@ def shape_command(
     aim: option.Aim = None,
     kind: option.Kind = None,
     interval: option.Interval = None,
+    max_growth: option.MaxGrowth = None,
+    stop_at: option.StopAt = None,
     paper: option.Paper = None,
     epochs: option.Epochs = None,
     batch_size: option.BatchSize = None,

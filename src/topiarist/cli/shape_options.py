@@ -134,6 +134,25 @@ Interval = Annotated[
         help="Between decisions.  [default: a 20th of the epochs; published 10]",
     ),
 ]
+MaxGrowth = Annotated[
+    int | None,
+    typer.Option(
+        "--max-growth",
+        min=1,
+        metavar="TIMES",
+        rich_help_panel=SURGEON,
+        help="How many times its width a layer may have after the race of widths.  [default: 8]",
+    ),
+]
+StopAt = Annotated[
+    float | None,
+    typer.Option(
+        "--stop-at",
+        metavar="ACCURACY",
+        rich_help_panel=SURGEON,
+        help="Stop training at this accuracy on the validation part: 0.9.",
+    ),
+]
 Paper = Annotated[
     list[str] | None,
     typer.Option(

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from topiarist.surgery.recommendation import Recommendation
 
 TRAINING = ("epochs", "batch_size", "learning_rate")
-NOT_PUBLISHED = ("aim", "kind")
-OPTIONS = ("published", *NOT_PUBLISHED, "interval", "paper", "workers", *TRAINING, "recommend_only")
+NOT_PUBLISHED = ("aim", "kind", "max_growth")
+OPTIONS = ("published", *NOT_PUBLISHED, "interval", "stop_at", "paper", "workers", *TRAINING, "recommend_only")
+AS_THEY_ARE = ("published", "interval", "max_growth", "stop_at", "workers")
 PAPER = ("initial", "branches", "redraws", "batches", "relative_floor", "absolute_floor", "top", "memory")
 OPTION_OF = {"epochs": "--epochs", "batch_size": "--batch-size", "learning_rate": "--lr"}
 OPTION_OF |= {name: f"--paper {name}" for name in PAPER}
@@ -53,7 +54,9 @@ def make_surgeon(given: Mapping[str, Any], named: Sequence[str]) -> "Surgeon":
     from topiarist.methods import Surgeon
     from topiarist.training import TrainConfig
 
-    chosen = {name: given[name] for name in ("published", "interval", "workers") if name in named}
+    chosen = {
+        name: given[name] for name in ("published", "interval", "max_growth", "stop_at", "workers") if name in named
+    }
     chosen |= {"aim": parse_aim(given["aim"])} if "aim" in named else {}
     chosen |= {"kinds": parse_kinds(given["kind"])} if "kind" in named else {}
     chosen |= parse_paper(given["paper"]) if "paper" in named else {}

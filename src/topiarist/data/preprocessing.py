@@ -28,10 +28,10 @@ class Preprocessing:
     """Turns raw samples into what the network reads: (n_samples, *input_shape) of float32.
 
     `columns` is empty for arrays. `projection`, where there is one, comes between filling and scaling and makes fewer
-    inputs of the columns. `shift` and `scale` (x − shift) · scale have one entry per feature, or per channel where a
-    sample has more than one axis; scaling `unit` divides each sample by its norm instead. `zscore` and `pixels` centre
-    and scale to a standard deviation of 1, but `pixels` takes a flat sample as the pixels of one channel, with one
-    mean and one deviation: a pixel that is rarely lit would otherwise become a huge number.
+    inputs of the columns. `shift` and `scale` (x − shift) · scale have one entry per feature, per channel where a
+    sample has more than one axis, or one in all; scaling `unit` divides each sample by its norm instead. `zscore` and
+    `pixels` centre and scale to a standard deviation of 1, but `pixels` takes a flat sample as the pixels of one
+    channel, with one mean and one deviation: a pixel that is rarely lit would otherwise become a huge number.
     """
 
     scaling: Scaling
@@ -113,7 +113,7 @@ def fit_preprocessing(
     shift, scale = affine(training, scaling)
     if shift.size and training.ndim == 2 and plain.columns and not plain.projection:
         one_hot = numpy.repeat([c.kind == "text" for c in plain.columns], [c.width for c in plain.columns])
-        shift[one_hot], scale[one_hot] = 0.0, 1.0
+        shift, scale = numpy.where(one_hot, 0.0, shift), numpy.where(one_hot, 1.0, scale)
     return replace(plain, scaling=scaling, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
 
 
@@ -146,7 +146,7 @@ def affine(training: NDArray[Any], scaling: Scaling) -> tuple[NDArray[Any], NDAr
     """Return shift and scale per feature (or channel): zero for what is constant in training."""
     axes = (0, *range(2, training.ndim))
     if scaling == "pixels" and training.ndim == 2:
-        shift, spread = (numpy.full(training.shape[1], statistic(training, dtype=float)) for statistic in MOMENTS)
+        shift, spread = (numpy.atleast_1d(statistic(training, dtype=float)) for statistic in MOMENTS)
     elif scaling in ("zscore", "pixels"):
         shift, spread = (statistic(training, axis=axes, dtype=float) for statistic in MOMENTS)
     elif scaling == "minmax":

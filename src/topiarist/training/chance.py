@@ -1,7 +1,8 @@
 """Whether a network has learned anything: what it answers against what chance would."""
 
+import numpy
 import torch
-from scipy.stats import binom
+from scipy.stats import binom, chi2_contingency
 from torch import Tensor, nn
 
 from topiarist.data import AnyPart
@@ -25,3 +26,17 @@ def better_than_chance(logits: Tensor, labels: Tensor, luck: float = NO_LUCK) ->
     right = int((logits.argmax(dim=1) == labels).sum())
     share = max(float(torch.bincount(labels).max()) / len(labels), 1 / logits.shape[1])
     return bool(binom.sf(right - 1, len(labels), share) < luck)
+
+
+def tells_apart(model: nn.Module, part: AnyPart, luck: float = NO_LUCK) -> bool:
+    """Return whether what a network answers has anything to do with the classes.
+
+    Answers and classes are independent of each other where a network learned nothing (Pearson's χ² test); so a network
+    counts that finds rare classes at the price of accuracy, and one that always answers the same does not.
+    """
+    logits, labels = part_logits(model, part)
+    answers, classes = numpy.unique(logits.argmax(dim=1).numpy(), return_inverse=True)[1], labels.numpy()
+    counts = numpy.zeros((int(classes.max()) + 1, int(answers.max()) + 1))
+    numpy.add.at(counts, (classes, answers), 1)
+    counts = counts[counts.sum(axis=1) > 0]
+    return min(counts.shape) > 1 and bool(chi2_contingency(counts).pvalue < luck)

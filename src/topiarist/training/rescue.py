@@ -21,7 +21,7 @@ from topiarist.surgery import Plan, apply
 from topiarist.surgery.edits import GrowSpace, RemoveUnits
 from topiarist.surgery.recommendation import Recommendation, recommend
 from topiarist.training.centring import Centring, centring_for, sample_of
-from topiarist.training.chance import beats_chance
+from topiarist.training.chance import tells_apart
 from topiarist.training.config import TrainConfig
 from topiarist.training.history import History
 from topiarist.training.inference import part_logits
@@ -30,6 +30,7 @@ from topiarist.training.train import train_many
 
 MOSTLY = 0.5  # of all hidden units; after an epoch of CIFAR-10 with pixels in [0, 1], 321 of 500 ReLU units were dead
 LUCK = 0.01  # a network that learned little is taken for one that learned nothing: that costs time, and loses nothing
+FEWEST_STEPS = 100  # of a training that should have come to something: a race of the Surgeon tells widths apart by 125
 FEWER = 10.0  # by what the rate is divided or multiplied: the usual grid of rates
 
 State = Mapping[str, Tensor]
@@ -37,7 +38,10 @@ State = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Condition:
-    """What is wrong with a trained network: `learned` is False at chance; `dead` units by space of `units` in all."""
+    """What is wrong with a trained network.
+
+    `learned` is False where its answers have nothing to do with the classes; `dead` units by space, of `units` in all.
+    """
 
     learned: bool
     dead: Mapping[str, tuple[int, ...]]
@@ -54,7 +58,7 @@ class Condition:
         return self.learned and not self.mostly_dead
 
     def __str__(self) -> str:
-        said = [] if self.learned else ["answers its training samples no better than chance"]
+        said = [] if self.learned else ["does not tell the classes of its training samples apart"]
         if self.mostly_dead:
             said.append(f"has {sum(map(len, self.dead.values()))} dead of {self.units} hidden units")
         return " and ".join(said)
@@ -75,6 +79,8 @@ def train_with_rescue(
 ) -> tuple[list[History], tuple[str, ...]]:
     """Train networks in place as `train_many` does, and train those that ail again, in up to three other ways.
 
+    What made fewer than 100 steps had no time to learn, and is left alone.
+
     Returns the histories, and one line for each network that ailed: what was wrong, what was tried, what helped. The
     weights that are kept are those of the lowest log loss on the validation part, or on the training part without one.
     """
@@ -82,8 +88,8 @@ def train_with_rescue(
     histories = train_many(models, datas, configs, **options)
     notes = []
     for number, (model, data, config) in enumerate(zip(models, datas, configs, strict=True)):
-        condition = condition_of(model, data.train)
-        if condition.sound or not len(histories[number]):
+        steps = len(histories[number]) * steps_in_epoch(len(data.train), config.batch_size)
+        if steps < FEWEST_STEPS or (condition := condition_of(model, data.train)).sound:
             continue
         histories[number], note = rescued(model, starts[number], data, config, condition, histories[number])
         notes.append(note)
@@ -136,6 +142,11 @@ def attempts(
     )
 
 
+def steps_in_epoch(samples: int, batch_size: int) -> int:
+    """Return the number of batches of an epoch, the last of which may be smaller."""
+    return math.ceil(samples / batch_size)
+
+
 def judged(model: nn.Module, data: Data) -> float:
     """Return the log loss on the validation part, or on the training part without one; infinite if it diverged."""
     found = log_loss(*part_logits(model, data.validation if len(data.validation) else data.train))
@@ -150,7 +161,7 @@ def condition_of(model: nn.Module, part: AnyPart) -> Condition:
     advice = advice_for(model, some)
     names = () if advice is None else tuple(advice.spaces)
     dead = {name: units for name in names if advice is not None and (units := advice.health(name).dead)}
-    return Condition(beats_chance(model, some, LUCK), dead, 0 if advice is None else sum(advice.spaces.values()))
+    return Condition(tells_apart(model, some, LUCK), dead, 0 if advice is None else sum(advice.spaces.values()))
 
 
 def advice_for(model: nn.Module, part: Part) -> Recommendation | None:
