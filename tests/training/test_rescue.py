@@ -112,7 +112,7 @@ def test_centring_folds_exactly_into_a_linear_layer() -> None:
 
 
 def test_centred_inputs_and_convolutions_are_not_centred_again() -> None:
-    assert centring_for(models.mlp([64, 10, 10]), Part(torch.randn(64, 64), torch.zeros(64).long())) is None
+    assert centring_for(models.mlp([64, 10, 10]), Part(torch.randn(1000, 64), torch.zeros(1000).long())) is None
     images = Part(torch.rand(32, 1, 8, 8) + 5, torch.zeros(32).long())
     network = nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(256, 10))
     assert centring_for(network, images) is None
