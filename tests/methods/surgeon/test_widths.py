@@ -14,10 +14,10 @@ from topiarist.methods.surgeon.widths import (
     LOOKS,
     Entrant,
     WidthRace,
-    doubled,
     forgotten,
     groups_of,
     held_out_loss,
+    more,
     redraw,
 )
 from topiarist.randomness import generator
@@ -104,19 +104,36 @@ def test_what_diverges_is_never_better() -> None:
     assert race.score(gone) == float("inf")
 
 
+def groups(model: nn.Module, inputs: int) -> list[tuple[str, ...]]:
+    found = anatomy(model, torch.zeros(2, inputs))
+    return groups_of(Costs(model, found), model, found)
+
+
 def test_layers_that_cost_little_come_first() -> None:
-    model = models.mlp([640, 10, 10, 10, 10])
-    found = anatomy(model, torch.zeros(2, 640))
-    assert groups_of(model, found) == [("hidden1", "hidden2"), ("hidden0", "hidden1", "hidden2")]
-    assert doubled(Costs(model, found), ["hidden1", "hidden2"]) < 0.25 < doubled(Costs(model, found), ["hidden0"])
-    flat = models.mlp([64, 10, 10])
-    assert groups_of(flat, anatomy(flat, torch.zeros(2, 64))) == [("hidden0",)]
+    assert groups(models.mlp([640, 10, 10, 10, 10]), 640) == [("hidden1", "hidden2"), ("hidden0", "hidden1", "hidden2")]
+    assert groups(models.mlp([64, 10, 10]), 64) == [("hidden0",)]
+
+
+def test_what_a_wider_network_costs_more() -> None:
+    model = models.mlp([640, 10, 10, 10])
+    costs = Costs(model, anatomy(model, torch.zeros(2, 640)))
+    wider = models.mlp([640, 10, 40, 10])
+    sizes = [sum(parameter.numel() for parameter in each.parameters()) for each in (model, wider)]
+    assert more(costs, {"hidden1": 4}) >= sizes[1] / sizes[0] - 1
+    assert more(costs, {"hidden1": 1}) == 0
+
+
+def test_the_first_spaces_grow_only_while_that_is_nearly_free() -> None:
+    lineage = lineage_of(raced(network(8, 8), max_growth=64))
+    costs = Costs(network(8, 8), anatomy(network(8, 8), X))
+    only_inner = [dict(node.widths) for node in lineage.nodes if dict(node.widths)["hidden0"] == 8]
+    assert all(more(costs, {"hidden1": widths["hidden1"] // 8}) <= 0.25 for widths in only_inner)
 
 
 def test_layers_that_do_not_learn_do_not_grow() -> None:
     model = network(4, 8)
     model.hidden0.requires_grad_(False)
-    assert groups_of(model, anatomy(model, X)) == [("hidden1",)]
+    assert groups(model, 64) == [("hidden1",)]
     outcome = raced(model)
     assert outcome.units.get("hidden0", (4, 4)) == (4, 4) and outcome.units["hidden1"][1] > 8
 

@@ -32,7 +32,7 @@ LENGTH = 0.5  # of an epoch: how long networks race,
 FEWEST, SHARE = 125, 0.05  # but so many steps at least, as far as that is no more than this share of the training
 LOOKS = (0.5, 0.75, 1.0)  # of the race
 PRICE = 10.0  # times the price of size: 0.01 nats per doubling of the parameters at the balanced aim
-NEARLY_FREE = 0.25  # of the parameters and of the work: what doubling the spaces that are raced first may cost in all
+NEARLY_FREE = 0.25  # of the parameters and of the work: what widening the spaces that are raced first may cost in all
 TEMPERATURES = 2.0 ** torch.linspace(-4, 4, 33)
 
 Factors = Mapping[str, int]
@@ -50,6 +50,15 @@ class Entrant:
     def loss(self) -> float:
         """The mean over looks: one look alone is as noisy as a doubling is worth."""
         return sum(self.losses) / len(self.losses)
+
+
+@dataclass(frozen=True)
+class Climb:
+    """Spaces that are widened together, and the share by which that may make the network larger."""
+
+    group: Sequence[str]
+    limit: float
+    costs: Costs
 
 
 @dataclass(kw_only=True)
@@ -74,17 +83,24 @@ class WidthRace:
         like = forgotten(start.model, self.theatre.seed("forget")) if trained else start.model
         same = Entrant(branch=replace(first, model=copied(like)), factors=dict.fromkeys(found.free, 1))
         best = same = self._raced(same, None)
-        for group in groups_of(start.model, found):
-            best = self._climbed(start, best, group, found, like)
+        costs = Costs(start.model, found)
+        groups = groups_of(costs, start.model, found)
+        for group in groups:
+            limit = NEARLY_FREE if group == groups[0] and len(groups) > 1 else math.inf
+            best = self._climbed(start, best, Climb(group, limit, costs), found, like)
         winner = best.branch if best is same or not trained else self._grown(start, best, found)
         kept = replace(start, node=first.node) if best is same and trained else winner
         return self._decided(start, kept, same, best)
 
-    def _climbed(self, start: Branch, best: Entrant, group: Sequence[str], found: Anatomy, like: nn.Module) -> Entrant:
+    def _climbed(self, start: Branch, best: Entrant, climb: Climb, found: Anatomy, like: nn.Module) -> Entrant:
         """Double the widths of a group until that does not pay twice in a row; a second try ends once behind."""
         missed, factor = False, 1
         while (factor := 2 * factor) <= self.most:
-            factors = {name: max(known, factor) if name in group else known for name, known in best.factors.items()}
+            factors = {
+                name: max(known, factor) if name in climb.group else known for name, known in best.factors.items()
+            }
+            if more(climb.costs, factors) > climb.limit:
+                break
             entrant = best if factors == best.factors else self._widened(start, factors, found, like)
             if entrant is None:
                 break
@@ -182,22 +198,22 @@ class WidthRace:
         self.theatre.settle([branch], "dropped", f"{known}; {reason}")
 
 
-def groups_of(model: nn.Module, found: Anatomy) -> list[tuple[str, ...]]:
+def groups_of(costs: Costs, model: nn.Module, found: Anatomy) -> list[tuple[str, ...]]:
     """Return the spaces to widen first, which all together are nearly free to double, and then all spaces.
 
     Of 3072-10-10-10-10 the two inner layers come first: doubled, they cost 2 % more parameters, the first layer 99 %.
     """
-    costs, every = Costs(model, found), tuple(name for name in found.free if learns(model, found, name))
+    every = tuple(name for name in found.free if learns(model, found, name))
     cheap: list[str] = []
-    for name in sorted(every, key=lambda each: doubled(costs, [each])):
-        if doubled(costs, [*cheap, name]) <= NEARLY_FREE:
+    for name in sorted(every, key=lambda each: more(costs, {each: 2})):
+        if more(costs, dict.fromkeys([*cheap, name], 2)) <= NEARLY_FREE:
             cheap.append(name)
     return [tuple(cheap), every] if 0 < len(cheap) < len(every) else [every] if every else []
 
 
-def doubled(costs: Costs, names: Sequence[str]) -> float:
-    """Return by which share parameters or multiply-accumulates grow, the larger, where these spaces are doubled."""
-    widths = {name: 2 * costs.widths[name] for name in names}
+def more(costs: Costs, factors: Factors) -> float:
+    """Return by which share parameters or multiply-accumulates grow, the larger, with so many times the units."""
+    widths = {name: factor * costs.widths[name] for name, factor in factors.items()}
     parameters = costs.parameters(widths) / max(costs.parameters({}), 1)
     return max(parameters, costs.macs(widths) / max(costs.macs({}), 1)) - 1
 
