@@ -26,12 +26,13 @@ from topiarist.methods import Surgeon
 from topiarist.recipes import surgeon_runs, surgeon_training
 from topiarist.recipes.reproduce_surgeon import reproduce_surgeon
 from topiarist.recipes.surgeon import FULL, KINDS, PAPER_SEEDS, QUICK, RATES, TOPOLOGIES, Run, Scope, changed, runs_of
-from topiarist.recipes.surgeon_claims import NOT_TESTABLE, UNDECIDED, claims_of
+from topiarist.recipes.surgeon_claims import UNDECIDED, claims_of
 from topiarist.recipes.surgeon_data import Asked, DataSet, read_data_sets, row_named
 from topiarist.recipes.surgeon_figures import at_epochs
 from topiarist.recipes.surgeon_paper import CLASSES, TABLE_3
 from topiarist.recipes.surgeon_statistics import is_at_chance, mean_interval
 from topiarist.recipes.surgeon_tables import AT_CHANCE, Cell, cells_of, dead_ends, decisions_table, table_3, typical
+from topiarist.recipes.verdicts import NOT_TESTABLE
 from topiarist.surgery import Plan
 
 TINY = Scope(seeds=2, topologies=("small", "medium"), epochs=6, samples=300)

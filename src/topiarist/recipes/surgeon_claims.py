@@ -7,34 +7,21 @@ is narrow enough to say something, and only runs of the paper's length on all of
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import asdict
+from typing import Any
 
 import pandas
 
 from topiarist.recipes.surgeon_paper import EPOCHS, REDRAWS, REDUCTION, TABLE_3, TRAINED_EPOCHS
 from topiarist.recipes.surgeon_statistics import Interval, mean_interval, share_interval
 from topiarist.recipes.surgeon_tables import AT_CHANCE, Cell
+from topiarist.recipes.verdicts import NOT_TESTABLE, Decided, Verdict
 
-Judgement = Literal["reproduced", "not reproduced", "not testable on this data"]
-NOT_TESTABLE: Judgement = "not testable on this data"
 RESCUED = ("SVHN", "CIFAR-10", "EuroSAT")  # section 4.2: there the small baseline does not learn
 OTHER_DATA = "not the paper's data"
 UNDECIDED = "undecided: too few runs for an interval that is narrow enough"
 MARGIN = 0.01  # of accuracy: the paper gives two places
 NARROW = 5.0  # per cent: half of an interval that can test a number near 0, as those of the large topologies are
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """One claim of the paper; `interval` is empty where there is none."""
-
-    claim: str
-    published: str
-    ours: str
-    interval: str
-    verdict: Judgement
-    note: str = ""
 
 
 def claims_of(cells: Sequence[Cell]) -> list[Verdict]:
@@ -79,7 +66,7 @@ def reaches_the_baseline(cells: Sequence[Cell], papers: Sequence[Cell]) -> Verdi
     )
 
 
-def judged(*, holds: bool, fails: bool, testable: bool) -> tuple[Judgement, str]:
+def judged(*, holds: bool, fails: bool, testable: bool) -> tuple[Decided, str]:
     """Return a verdict and why there is none, where what was found neither holds nor fails."""
     if not testable:
         return NOT_TESTABLE, OTHER_DATA
@@ -151,7 +138,7 @@ def number_claim(claim: str, published: float, values: Sequence[float], cell: Ce
 
 def judged_number(
     published: float, interval: Interval | None, cells: Sequence[Cell], narrow: float
-) -> tuple[Judgement, str]:
+) -> tuple[Decided, str]:
     """Return whether an interval contains a number, if its half is `narrow`, or why that is not judged."""
     if not cells:
         return NOT_TESTABLE, OTHER_DATA

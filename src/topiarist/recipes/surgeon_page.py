@@ -9,7 +9,7 @@ import pandas
 
 from topiarist.recipes.findings import drawn_of
 from topiarist.recipes.surgeon import TOPOLOGIES
-from topiarist.recipes.surgeon_claims import Verdict, claims_table
+from topiarist.recipes.surgeon_claims import claims_table
 from topiarist.recipes.surgeon_columns import (
     accuracy_columns,
     cost_columns,
@@ -21,6 +21,7 @@ from topiarist.recipes.surgeon_columns import (
 )
 from topiarist.recipes.surgeon_figures import FIGURES, WORDS, average_stem, stem_of
 from topiarist.recipes.surgeon_tables import Cell, decisions_table, typical
+from topiarist.recipes.verdicts import Verdict
 from topiarist.report import Section, render_page, table_of
 
 Frame = pandas.DataFrame
