@@ -1,5 +1,6 @@
 """The race of widths: what is raced, from which weights, by which score, and what becomes of a trained start."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from topiarist.methods.surgeon.widths import (
     WidthRace,
     forgotten,
     groups_of,
-    held_out_loss,
+    held_out_losses,
     more,
     redraw,
 )
@@ -100,7 +101,7 @@ def test_the_winner_of_untrained_networks_goes_on() -> None:
 def test_what_diverges_is_never_better() -> None:
     race = race_of(network(4))
     branch = race.theatre.begin()
-    gone = Entrant(branch=branch, factors={"hidden0": 1}, losses=(float("nan"),))
+    gone = Entrant(branch=branch, factors={"hidden0": 1}, losses=(torch.full((5,), torch.nan),))
     assert race.score(gone) == float("inf")
 
 
@@ -142,9 +143,25 @@ def test_the_temperature_does_not_count() -> None:
     random = torch.Generator().manual_seed(0)
     labels = torch.randint(10, (200,), generator=random)
     logits = torch.randn(200, 10, generator=random) + 3 * nn.functional.one_hot(labels, 10)
-    assert held_out_loss(8 * logits, labels) == pytest.approx(held_out_loss(logits, labels), abs=0.01)
-    assert held_out_loss(logits, labels) < float(nn.functional.cross_entropy(4 * logits, labels))
-    assert held_out_loss(torch.zeros(5, 10), labels[:5]) == pytest.approx(2.302585, abs=1e-5)
+    found = held_out_losses(logits, labels)
+    assert found.shape == (200,)
+    assert float(held_out_losses(8 * logits, labels).mean()) == pytest.approx(float(found.mean()), abs=0.01)
+    assert float(found.mean()) < float(nn.functional.cross_entropy(4 * logits, labels))
+    assert float(held_out_losses(torch.zeros(5, 10), labels[:5]).mean()) == pytest.approx(2.302585, abs=1e-5)
+
+
+def entrant(race: WidthRace, width: int, loss: float, *, spread: float = 0.0) -> Entrant:
+    losses = loss + spread * torch.linspace(-1, 1, 100)
+    branch = replace(race.theatre.begin(), model=network(width))
+    return Entrant(branch=branch, factors={"hidden0": width // 4}, losses=(losses, losses))
+
+
+def test_a_doubling_must_pay_its_price_and_more_than_half_a_standard_error() -> None:
+    race = race_of(network(4))
+    same = entrant(race, 4, 1.0)
+    assert race.pays(entrant(race, 8, 0.98), same)
+    assert not race.pays(entrant(race, 8, 0.995), same)  # twice the parameters cost 0.01 nats
+    assert not race.pays(entrant(race, 8, 0.98, spread=1.0), same)  # a standard error of 0.058
 
 
 def test_a_wider_network_is_drawn_like_a_narrow_one() -> None:

@@ -33,6 +33,7 @@ FEWEST, SHARE = 125, 0.05  # but so many steps at least, as far as that is no mo
 LOOKS = (0.5, 0.75, 1.0)  # of the race
 PRICE = 10.0  # times the price of size: 0.01 nats per doubling of the parameters at the balanced aim
 NEARLY_FREE = 0.25  # of the parameters and of the work: what widening the spaces that are raced first may cost in all
+DOUBT = 0.5  # standard errors of the gain over samples that it must exceed: 1 keeps 10 units of CIFAR-10 at 40, not 80
 TEMPERATURES = 2.0 ** torch.linspace(-4, 4, 33)
 
 Factors = Mapping[str, int]
@@ -40,16 +41,21 @@ Factors = Mapping[str, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Entrant:
-    """A network in the race: its factor of each space, and its cross-entropy at each look so far."""
+    """A network in the race: its factor of each space, and its losses (n_samples,) at each look so far."""
 
     branch: Branch
     factors: Factors
-    losses: tuple[float, ...] = ()
+    losses: tuple[Tensor, ...] = ()
+
+    @property
+    def each(self) -> Tensor:
+        """The mean over looks for each sample: one look alone is as noisy as a doubling is worth."""
+        return torch.stack(self.losses).mean(dim=0)
 
     @property
     def loss(self) -> float:
-        """The mean over looks: one look alone is as noisy as a doubling is worth."""
-        return sum(self.losses) / len(self.losses)
+        """The mean over looks and samples."""
+        return float(self.each.mean())
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,7 @@ class WidthRace:
             if entrant is None:
                 break
             raced = entrant if entrant is best else self._raced(entrant, best if missed else None)
-            if raced is best or self.score(raced) < self.score(best):
+            if raced is best or self.pays(raced, best):
                 best, missed = raced, False
             elif missed:
                 break
@@ -125,10 +131,10 @@ class WidthRace:
         for number, look in enumerate(LOOKS):
             target = max(1, round(look * self.length))
             (branch,) = theatre.train([entrant.branch], target - entrant.branch.steps)
-            loss = held_out_loss(*part_logits(branch.model, theatre.course.data.validation))
-            entrant = replace(entrant, branch=branch, losses=(*entrant.losses, loss))
+            losses = held_out_losses(*part_logits(branch.model, theatre.course.data.validation))
+            entrant = replace(entrant, branch=branch, losses=(*entrant.losses, losses))
             theatre.note(branch, -self.score(entrant))
-            if not math.isfinite(loss):
+            if not math.isfinite(entrant.loss):
                 break
             if leader is not None and self._at(entrant, number) >= self._at(leader, number):
                 break
@@ -138,8 +144,16 @@ class WidthRace:
         """Return the mean cross-entropy plus the price of the size, in nats; less is better."""
         return self._priced(entrant, entrant.loss)
 
+    def pays(self, wider: Entrant, best: Entrant) -> bool:
+        """Return whether a wider network is worth its size beyond the doubt that the samples leave."""
+        if len(wider.losses) < len(best.losses) or not math.isfinite(wider.loss):
+            return False
+        gains = (best.each - wider.each).double()
+        doubt = DOUBT * float(gains.std()) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
+        return self.score(best) - self.score(wider) > doubt
+
     def _at(self, entrant: Entrant, look: int) -> float:
-        return self._priced(entrant, entrant.losses[look])
+        return self._priced(entrant, float(entrant.losses[look].mean()))
 
     def _priced(self, entrant: Entrant, loss: float) -> float:
         size = entrant.branch.parameters / self.theatre.start_parameters
@@ -231,12 +245,12 @@ def said_of(factors: Factors) -> str:
     )
 
 
-def held_out_loss(logits: Tensor, labels: Tensor) -> float:
-    """Return the cross-entropy at the best of many temperatures: after so few steps, confidence says little."""
+def held_out_losses(logits: Tensor, labels: Tensor) -> Tensor:
+    """Return each sample's cross-entropy at the best of many temperatures: confidence says little after so few steps."""
     scaled = TEMPERATURES.to(logits)[:, None, None] * logits
     truth = labels.expand(len(scaled), -1)
-    losses = nn.functional.cross_entropy(scaled.permute(0, 2, 1), truth, reduction="none").mean(dim=1)
-    return float(losses.min())
+    losses = nn.functional.cross_entropy(scaled.permute(0, 2, 1), truth, reduction="none")
+    return losses[int(losses.mean(dim=1).argmin())]
 
 
 def forgotten(model: nn.Module, seed: int) -> nn.Module:
