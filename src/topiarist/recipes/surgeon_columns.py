@@ -13,10 +13,14 @@ PAPER_RUNS = len(PAPER_SEEDS) * PAPER_REPEATS
 
 
 def accuracy_columns(rows: Frame) -> Frame:
-    """Return how good all four are on the test part."""
+    """Return how good all four are on the test part; where a run ended at chance, that is said in place of a mean."""
     shown = first_columns(rows)
     for kind in KINDS:
-        shown[HEADINGS[kind]] = with_spread(rows, f"{kind}, test", 3)
+        means, dead = with_spread(rows, f"{kind}, test", 3), rows[f"{kind}, at chance"]
+        shown[HEADINGS[kind]] = [
+            f"at chance in {count} of {runs}" if count else mean
+            for mean, count, runs in zip(means, dead, rows["runs"], strict=True)
+        ]
     return shown
 
 

@@ -106,7 +106,7 @@ def accuracies_of(cell: Cell) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part, kind in product(("test", "validation"), KINDS):
         found |= mean_and_sd(f"{kind}, {part}", cell.values(kind, f"{part}_accuracy"))
-    return found
+    return found | {f"{kind}, at chance": sum(cell.at_chance(kind)) for kind in KINDS}
 
 
 def gains_of(cell: Cell) -> dict[str, Any]:
