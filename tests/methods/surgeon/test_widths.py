@@ -11,16 +11,8 @@ from tests.methods.surgeon.evolutions import as_ours, best_of, digits, lineage_o
 from topiarist import TrainConfig, models, train
 from topiarist.measurement import Budget
 from topiarist.methods import Outcome, shape
-from topiarist.methods.surgeon.widths import (
-    LOOKS,
-    Entrant,
-    WidthRace,
-    forgotten,
-    groups_of,
-    held_out_losses,
-    more,
-    redraw,
-)
+from topiarist.methods.surgeon.wider_networks import forgotten, groups_of, more, redraw
+from topiarist.methods.surgeon.widths import LOOKS, Entrant, WidthRace, held_out_losses
 from topiarist.randomness import generator
 from topiarist.surgery import layers
 from topiarist.surgery.costs import Costs

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.theatre import Candidate, Theatre
-from topiarist.methods.surgeon.widths import learns
+from topiarist.methods.surgeon.wider_networks import learns
 from topiarist.surgery import layers
 from topiarist.surgery.costs import Costs
 from topiarist.surgery.edits import DeepenNetwork, Edit, GrowSpace, RemoveUnits
