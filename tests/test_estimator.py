@@ -23,6 +23,7 @@ from torch import nn
 from topiarist import Budget, RightSizedClassifier, TopiaristWarning
 from topiarist.measurement import BudgetError, latency
 from topiarist.models.evaluation import count_parameters
+from topiarist.randomness import isolated
 from topiarist.rightsizing import EFFORTS, baseline
 
 NOTHING_CUT = replace(EFFORTS["quick"], folds=2, seeds=1, epochs=10, finetuning_epochs=8, ratios=())
@@ -159,7 +160,8 @@ def test_two_samples_are_enough_for_a_baseline() -> None:
 
 def test_a_network_of_the_users_own_and_a_budget() -> None:
     x, y = blobs()
-    network = nn.Sequential(nn.Linear(4, 24), nn.ReLU(), nn.Linear(24, 2))
+    with isolated(0):
+        network = nn.Sequential(nn.Linear(4, 24), nn.ReLU(), nn.Linear(24, 2))
     found = classifier(model=network, budget=Budget(parameters=60)).fit(x, y)
     assert count_parameters(found.model_) <= 60 < count_parameters(found.baseline_) == count_parameters(network)
 
