@@ -8,8 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from topiarist.recipes.reproduce_scenes import reproduce_scenes
-from topiarist.recipes.scenes_scope import FASTER, Scope
+from topiarist.reproductions.scenes.reproduce import reproduce_scenes
+from topiarist.reproductions.scenes.scope import FASTER, Scope
 
 SCOPE = Scope(
     training={**FASTER, "epochs": 50},

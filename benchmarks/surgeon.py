@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from topiarist.recipes.reproduce_surgeon import reproduce_surgeon
-from topiarist.recipes.surgeon import Scope
-from topiarist.recipes.surgeon_data import Asked
+from topiarist.reproductions.surgeon.data import Asked
+from topiarist.reproductions.surgeon.reproduce import reproduce_surgeon
+from topiarist.reproductions.surgeon.study import Scope
 
 SCOPE = Scope(seeds=3, epochs=20, samples=4000)
 COLUMNS = "{:14}{:8}{:11}{:>18}{:>18}{:>18}{:>12}{:>9}{:>9}"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from topiarist import methods, models, surgery
     from topiarist.data import Data, load_data
     from topiarist.errors import TopiaristError, TopiaristWarning
-    from topiarist.estimator import RightSizedClassifier
+    from topiarist.estimators import RightSizedClassifier
     from topiarist.measurement import Budget, Measurement, measure
     from topiarist.methods import Outcome, shape
     from topiarist.report.writing import write_report
@@ -44,7 +44,7 @@ _HOMES = {
     "Outcome": "methods",
     "Phase": "training",
     "Results": "study.results",
-    "RightSizedClassifier": "estimator",
+    "RightSizedClassifier": "estimators",
     "Rightsizing": "rightsizing",
     "Schedule": "training",
     "Study": "study.study",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from topiarist.features.scene_stand_in import scene_waves
+from topiarist.reproductions.scenes.stand_in import scene_waves
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -8,8 +8,8 @@ import pytest
 from topiarist.errors import DataError, TopiaristWarning
 from topiarist.features.described import find_described, load_described
 from topiarist.features.log_mel import LogMel
-from topiarist.features.scene_stand_in import scene_waves
 from topiarist.features.sounds import describe_sounds
+from topiarist.reproductions.scenes.stand_in import scene_waves
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from topiarist.cli.output import InterruptionError, console, count_bar, emit
 from topiarist.cli.study_output import ended_by_signals, study_bar
 
 if TYPE_CHECKING:
-    from topiarist.recipes.surgeon_data import Asked
+    from topiarist.reproductions.surgeon.data import Asked
 
 app = typer.Typer(help="Run a published system as a ready-made study.", no_args_is_help=True)
 
@@ -52,7 +52,7 @@ def practices_command(
 
     Example: topiarist reproduce practices --quick --out practices
     """
-    from topiarist.recipes.reproduce_practices import reproduce_practices
+    from topiarist.reproductions.practices.reproduce import reproduce_practices
 
     with resumable(), study_bar("practices") as on_progress:
         found = reproduce_practices(
@@ -96,8 +96,8 @@ def faces_command(
     Example: topiarist reproduce faces --quick --out faces
     """
     from topiarist.errors import SettingsError
-    from topiarist.recipes.faces_data import Pictures
-    from topiarist.recipes.reproduce_faces import reproduce_faces
+    from topiarist.reproductions.faces.data import Pictures
+    from topiarist.reproductions.faces.reproduce import reproduce_faces
 
     pictures = Pictures(align=align, missing=missing, copies=augment)
     if (pictures != Pictures() or target is not None) and (data is None or data.is_file()):
@@ -150,7 +150,7 @@ def scenes_command(
 
     Example: topiarist reproduce scenes --quick --out scenes
     """
-    from topiarist.recipes.reproduce_scenes import reproduce_scenes
+    from topiarist.reproductions.scenes.reproduce import reproduce_scenes
 
     scope = scenes.scope_of(context.params)
     with resumable(), count_bar("clips") as on_clip:
@@ -215,8 +215,8 @@ def surgeon_command(
     from dataclasses import replace
 
     from topiarist.errors import SettingsError
-    from topiarist.recipes.reproduce_surgeon import reproduce_surgeon
-    from topiarist.recipes.surgeon import FULL, QUICK, SETTINGS, changed, topologies_named
+    from topiarist.reproductions.surgeon.reproduce import reproduce_surgeon
+    from topiarist.reproductions.surgeon.study import FULL, QUICK, SETTINGS, changed, topologies_named
 
     if paper_seeds and seeds is not None:
         raise SettingsError("--seeds has no effect with --paper-seeds, which runs 5 seeds 3 times each")
@@ -242,7 +242,7 @@ def surgeon_command(
 def parse_named(text: str) -> "Asked":
     """Read NAME=DATA, or DATA alone; a file that is there is taken as it is, whatever its name."""
     from topiarist.errors import SettingsError
-    from topiarist.recipes.surgeon_data import Asked
+    from topiarist.reproductions.surgeon.data import Asked
 
     name, equals, location = text.partition("=")
     if not equals or Path(text).exists():

@@ -14,7 +14,7 @@ import numpy
 from topiarist.rightsizing.effort import MethodName
 from topiarist.rightsizing.folds import Answers, Fold
 from topiarist.rightsizing.making import Made, Target
-from topiarist.study.statistics import Evidence, compare_answers
+from topiarist.statistics import Evidence, compare_answers
 
 DEEPER = 1.5  # times the distance of a network with more layers
 

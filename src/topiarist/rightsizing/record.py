@@ -18,7 +18,7 @@ from topiarist.methods.shape import changed_widths
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.rightsizing.known import BASELINE, Finished, Known, final
 from topiarist.rightsizing.wording import sentence, unreachable
-from topiarist.study.statistics import compare_answers
+from topiarist.statistics import compare_answers
 from topiarist.training import History
 from topiarist.training.inference import first_sample
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from topiarist.errors import SettingsError
 from topiarist.evolution.pareto import hypervolume, knee, non_dominated
-from topiarist.study.statistics import Finding, corrected_t, holm, rank_sum, signed_rank
-from topiarist.study.statistics.noninferiority import paired_bound, welch_bound
+from topiarist.statistics import Finding, corrected_t, holm, rank_sum, signed_rank
+from topiarist.statistics.noninferiority import paired_bound, welch_bound
 
 Scores = Mapping[str, "pandas.Series[float]"]
 TestName = Literal["auto", "corrected-t", "signed-rank", "rank-sum"]

@@ -10,9 +10,9 @@ from typing import Any, Self
 import pandas
 
 from topiarist.errors import SettingsError, TopiaristError
+from topiarist.statistics import Decision, smallest_not_worse, summarise
 from topiarist.study.comparison import Front, Scores, TestName, compare, pareto_front
 from topiarist.study.ledger import Ledger, Progress
-from topiarist.study.statistics import Decision, smallest_not_worse, summarise
 
 SMALLER_IS_BETTER = ("log_loss",)
 SIZES = ("parameters", "nonzero", "size_kb", "file_kb", "macs", "latency_ms")

@@ -1,1 +1,0 @@
-"""The published systems as ready-made studies."""

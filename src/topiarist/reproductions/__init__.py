@@ -1,0 +1,1 @@
+"""The four published systems as ready-made studies, with their pages; nothing else imports this room."""

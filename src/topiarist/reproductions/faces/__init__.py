@@ -1,0 +1,1 @@
+"""Tanovic: distinctiveness and genetic pruning of networks that recognise facial expressions."""

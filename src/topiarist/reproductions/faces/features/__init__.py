@@ -1,0 +1,1 @@
+"""From photographs of faces to descriptors: detection, local phase quantisation, oriented gradients."""

@@ -1,0 +1,1 @@
+"""Huang: the good practices of training deep networks, each against its alternatives."""

@@ -1,0 +1,1 @@
+"""Schiessler, Aydin, Linka and Cyron: training fused with topology optimisation."""

@@ -1,0 +1,112 @@
+"""Is a network not worse than another by more than a margin? Told by the samples that both have answered.
+
+For a sample, d is 1 where only the candidate is right, −1 where only the baseline is, and 0 where they agree; where one
+of them stands for several networks, its answer is the share of them that are right. The hypothesis is that the mean of
+d is −m or less, m being the margin; a small p proves that it is not. The test is Tango's (1998) score test:
+
+    z = (d̄ + m) / √(v / n), v = f (2q − m) − m²,
+
+q being the share of losses that is most likely where the mean is −m. The likelihood is that of whole wins and losses;
+where d are shares, f = (1 + Σd²) / (1 + Σ|d|) says how much less they vary. And p is at least that of as many losses
+without a win, P(X ≤ lost − won), X binomial (n, m): (1 − m)ⁿ where nothing is lost. Networks are taken as they are:
+that others would come of other training samples is not in p.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scipy.stats import binom, norm
+
+from topiarist.errors import SettingsError
+from topiarist.statistics.samples import Values, check_share, pairs, sample
+
+POWER = 0.8
+ROUNDING = 1e-9  # of sums of shares
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """How a candidate's answers compare with the baseline's.
+
+    `low` and `high` are one-sided confidence bounds of the difference at 1 − alpha. `power` is the chance that there
+    was to prove a candidate that is no worse at all; `samples_needed` would make it 80 %. `won` and `lost` are the sums
+    of the positive and of the negative d.
+    """
+
+    accuracy: float
+    baseline_accuracy: float
+    difference: float
+    low: float
+    high: float
+    p: float
+    proven: bool
+    won: float
+    lost: float
+    samples: int
+    power: float
+    samples_needed: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Give plain numbers."""
+        return asdict(self)
+
+
+def compare_answers(candidate: Values, baseline: Values, *, margin: float, alpha: float = 0.05) -> Evidence:
+    """Compare the right answers (n,), 1 or 0 or a share of several, of two networks to the same samples."""
+    check_share("margin", margin)
+    check_share("alpha", alpha)
+    one, two = pairs(sample(candidate, "candidate", fewest=2), sample(baseline, "baseline", fewest=2))
+    for answers in (one, two):
+        if answers.min() < 0 or answers.max() > 1:
+            raise SettingsError("answers are 1 where they are right and 0 where they are wrong")
+    differences = one - two
+    n, mean = len(differences), float(differences.mean())
+    won, lost = float(differences.clip(min=0).sum()), float((-differences).clip(min=0).sum())
+    variance = varied(won, lost, n, margin, scale=(1 + float((differences**2).sum())) / (1 + won + lost))
+    error = math.sqrt(variance / n)
+    p = max(float(norm.sf((mean + margin) / error)), float(binom.cdf(max(lost - won, 0.0) + ROUNDING, n, margin)))
+    reach = float(norm.isf(alpha)) * error
+    return Evidence(
+        accuracy=float(one.mean()),
+        baseline_accuracy=float(two.mean()),
+        difference=mean,
+        low=mean - reach,
+        high=mean + reach,
+        p=p,
+        proven=p <= alpha,
+        won=won,
+        lost=lost,
+        samples=n,
+        power=power_of_samples(n, variance=variance, margin=margin, alpha=alpha),
+        samples_needed=samples_needed(variance=variance, margin=margin, alpha=alpha),
+    )
+
+
+def varied(won: float, lost: float, samples: int, margin: float, *, scale: float = 1.0) -> float:
+    """Give the variance of a difference where the margin is lost, from how often one of two was right alone."""
+    share = likely_losses(won, lost, samples, margin)
+    return max(scale * (2 * share - margin) - margin**2, margin**2)
+
+
+def likely_losses(won: float, lost: float, samples: int, margin: float) -> float:
+    """Give the share q of losses that is most likely where the share of wins is q − margin.
+
+    It is the larger root of 2n q² − (won + lost + margin · (2n − won + lost)) q + lost · margin · (1 + margin) = 0.
+    """
+    linear = won + lost + margin * (2 * samples - won + lost)
+    root = linear**2 - 8 * samples * lost * margin * (1 + margin)
+    return (linear + math.sqrt(max(root, 0.0))) / (4 * samples)
+
+
+def power_of_samples(samples: int, *, variance: float, margin: float, alpha: float = 0.05) -> float:
+    """Give the chance to prove that a network is not worse where it is just as good: Φ(margin / √(v / n) − z(1−α))."""
+    if (1 - margin) ** samples > alpha:
+        return 0.0
+    return float(norm.cdf(margin / math.sqrt(variance / samples) - norm.isf(alpha)))
+
+
+def samples_needed(*, variance: float, margin: float, alpha: float = 0.05, power: float = POWER) -> int:
+    """Give the fewest samples with that power: v · (z(1−α) + z(power))² / margin², and ln α / ln(1 − margin)."""
+    spread = variance * float(norm.isf(alpha) + norm.ppf(power)) ** 2 / margin**2
+    return math.ceil(max(spread, math.log(alpha) / math.log1p(-margin)))
