@@ -23,7 +23,7 @@ def test_training_and_measuring_agree(command: Run, tmp_path: Path) -> None:
     words = ("--hidden", 16, "--epochs", 3, "--seed", 5, "--out", out)
     trained = as_json(command("train", "digits", *words, "--json"))
     measured = as_json(command("measure", out, "digits", "--json"))
-    exact = {"accuracy", "macro_accuracy", "log_loss", "parameters", "nonzero", "size_kb", "file_kb", "macs"}
+    exact = {"accuracy", "macro_accuracy", "log_loss", "parameters", "nonzero", "memory_kb", "file_kb", "macs"}
     assert {*exact, "latency_ms"} <= set(measured)
     for name in exact:
         assert measured[name] == trained[name], name

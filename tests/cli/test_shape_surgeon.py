@@ -307,6 +307,6 @@ def test_a_checkpoint_that_cannot_be_read_is_one_line(command: Run, digits_model
 def test_a_budget_is_that_of_the_library(command: Run, digits_model: Path) -> None:
     words = ("--method", "surgeon", "--epochs", 2, "--budget", "5kB", "--json")
     result = as_json(command("shape", digits_model, "digits", *words))
-    budget = Budget(size_kb=5)
+    budget = Budget(file_kb=5)
     by_hand = shape(load(digits_model), load_data("digits"), surgeon(epochs=2), budget=budget, latency=False)
     assert result["after"]["accuracy"] == by_hand.after.accuracy and result["after"]["file_kb"] <= 5

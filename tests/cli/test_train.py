@@ -24,7 +24,7 @@ MEASURED = {
     "log_loss",
     "parameters",
     "nonzero",
-    "size_kb",
+    "memory_kb",
     "file_kb",
     "macs",
     "latency_ms",

@@ -36,7 +36,7 @@ METHODS: dict[str, tuple[Method | TrainingMethod, Budget | None]] = {
     "published genetic": (Genetic(published=True, population=10, generations=3), None),
     "genetic front": (GeneticFront(population=10, generations=3), None),
     "magnitude": (Magnitude(sparsity=0.5), None),
-    "magnitude by budget": (Magnitude(bits=8), Budget(size_kb=3)),
+    "magnitude by budget": (Magnitude(bits=8), Budget(file_kb=3)),
     "magnitude of units by budget": (Magnitude(units=True), Budget(parameters=200)),
     "magnitude in a pattern": (Magnitude(pattern=(2, 4), score="movement"), None),
     "factorisation": (Factorisation(keep=0.6), None),

@@ -41,16 +41,16 @@ def test_what_is_no_size_is_one_line(text: str) -> None:
 @pytest.mark.parametrize(
     "limits",
     [
-        {"size_kb": 0},
-        {"size_kb": -1.0},
-        {"size_kb": float("nan")},
-        {"size_kb": float("inf")},
+        {"file_kb": 0},
+        {"file_kb": -1.0},
+        {"file_kb": float("nan")},
+        {"file_kb": float("inf")},
         {"parameters": 0},
         {"parameters": 1.5},
         {"macs": 0},
         {"latency_ms": 0},
-        {"allowed_loss": -0.01},
-        {"allowed_loss": 1},
+        {"max_drop": -0.01},
+        {"max_drop": 1},
         {"size": 3},
     ],
 )
@@ -61,11 +61,11 @@ def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any]) -> None:
 
 def test_a_budget_knows_whether_it_limits_size() -> None:
     assert not Budget().limits_size
-    assert not Budget(allowed_loss=0.0).limits_size
-    for limit in ({"size_kb": 1.0}, {"parameters": 1}, {"macs": 1}, {"latency_ms": 0.1}):
+    assert not Budget(max_drop=0.0).limits_size
+    for limit in ({"file_kb": 1.0}, {"parameters": 1}, {"macs": 1}, {"latency_ms": 0.1}):
         given: dict[str, Any] = limit
         assert Budget(**given).limits_size
-        assert Budget(**given, allowed_loss=0.1).limits_size
+        assert Budget(**given, max_drop=0.1).limits_size
 
 
 TAKEN = Footprint(parameters=1000, file_kb=5.5, macs=900, latency_ms=0.2)
@@ -75,13 +75,13 @@ TAKEN = Footprint(parameters=1000, file_kb=5.5, macs=900, latency_ms=0.2)
     ("limits", "expected"),
     [
         ({}, None),
-        ({"parameters": 1000, "size_kb": 5.5, "macs": 900, "latency_ms": 0.2}, None),
+        ({"parameters": 1000, "file_kb": 5.5, "macs": 900, "latency_ms": 0.2}, None),
         ({"parameters": 999}, Excess("parameters", 1000, 999)),
-        ({"size_kb": 5.4}, Excess("KB on disk", 5.5, 5.4)),
+        ({"file_kb": 5.4}, Excess("KB on disk", 5.5, 5.4)),
         ({"macs": 100, "parameters": 900}, Excess("multiply-accumulates", 900, 100)),
         ({"macs": 800, "parameters": 100}, Excess("parameters", 1000, 100)),
         ({"latency_ms": 0.1}, Excess("ms a sample", 0.2, 0.1)),
-        ({"allowed_loss": 0.0}, None),
+        ({"max_drop": 0.0}, None),
     ],
 )
 def test_the_worst_excess_is_found(limits: dict[str, Any], expected: Excess | None) -> None:

@@ -53,7 +53,7 @@ def test_all_numbers_by_hand(data: Data, tmp_path: Path) -> None:
         log_loss=found.log_loss,
         parameters=3,
         nonzero=1,
-        size_kb=12 / 1024,
+        memory_kb=12 / 1024,
         file_kb=path.stat().st_size / 1024,
         macs=0,
         latency_ms=found.latency_ms,

@@ -42,7 +42,7 @@ def shaped(model: nn.Module, data: Data, method: Method | None = None, **others:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "limits", [{"parameters": 300}, {"macs": 250}, {"size_kb": 2.0}, {"parameters": 500, "macs": 200, "size_kb": 2.5}]
+    "limits", [{"parameters": 300}, {"macs": 250}, {"file_kb": 2.0}, {"parameters": 500, "macs": 200, "file_kb": 2.5}]
 )
 def test_sizes_are_kept(model: nn.Module, data: Data, tmp_path: Path, method: str, limits: dict[str, Any]) -> None:
     outcome = shaped(model, data, METHODS[method], **limits)
@@ -50,21 +50,21 @@ def test_sizes_are_kept(model: nn.Module, data: Data, tmp_path: Path, method: st
     assert outcome.after.macs <= limits.get("macs", 10**9)
     for given in (None, data):
         path = save(outcome.model, tmp_path / "small.safetensors", data=given)
-        assert path.stat().st_size <= 1024 * limits.get("size_kb", 10**9)
+        assert path.stat().st_size <= 1024 * limits.get("file_kb", 10**9)
         assert path.stat().st_size == round(1024 * outcome.after.file_kb)
     assert load(tmp_path / "small.safetensors")(data.train.x[:2]).shape == (2, 3)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("limits", [{"parameters": 300}, {"macs": 250}, {"size_kb": 2.0}])
+@pytest.mark.parametrize("limits", [{"parameters": 300}, {"macs": 250}, {"file_kb": 2.0}])
 def test_what_is_allowed_is_used(model: nn.Module, data: Data, limits: dict[str, Any]) -> None:
     after = shaped(model, data, **limits).after
     (limit,) = limits.values()
-    found = {"parameters": after.parameters, "macs": after.macs, "size_kb": after.file_kb}[next(iter(limits))]
+    found = {"parameters": after.parameters, "macs": after.macs, "file_kb": after.file_kb}[next(iter(limits))]
     assert 0.8 * limit < found <= limit
 
 
 def test_a_network_that_fits_already_stays(model: nn.Module, data: Data) -> None:
-    outcome = shaped(model, data, parameters=10**6, size_kb=10**6, macs=10**9)
+    outcome = shaped(model, data, parameters=10**6, file_kb=10**6, macs=10**9)
     assert outcome.plan.edits == () and outcome.after.parameters == outcome.before.parameters
 
 
@@ -129,9 +129,9 @@ def test_a_size_that_cannot_be_kept_is_refused_with_one_that_can(
 
 def test_a_file_size_that_cannot_be_kept_is_refused_with_one_that_can(model: nn.Module, data: Data) -> None:
     with pytest.raises(BudgetError, match="KB on disk") as refused:
-        shaped(model, data, size_kb=0.5)
+        shaped(model, data, file_kb=0.5)
     figure = nearest(refused.value)
-    assert shaped(model, data, size_kb=figure).after.file_kb <= figure
+    assert shaped(model, data, file_kb=figure).after.file_kb <= figure
 
 
 def test_a_latency_that_cannot_be_kept_is_refused(model: nn.Module, data: Data) -> None:
@@ -148,7 +148,7 @@ def test_a_method_that_cannot_cut_so_far_says_so_too(model: nn.Module, data: Dat
     assert shaped(model, data, Distinctiveness(**settings), parameters=figure).after.parameters <= figure
 
 
-@pytest.mark.parametrize(("rounds", "limits"), [(2, {"size_kb": 0.1}), (4, {"parameters": 1})])
+@pytest.mark.parametrize(("rounds", "limits"), [(2, {"file_kb": 0.1}), (4, {"parameters": 1})])
 def test_in_rounds_too_a_size_that_cannot_be_kept_is_refused(
     model: nn.Module, data: Data, rounds: int, limits: dict[str, Any]
 ) -> None:
@@ -159,7 +159,7 @@ def test_in_rounds_too_a_size_that_cannot_be_kept_is_refused(
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("loss", [0.0, 0.2])
 def test_no_more_is_lost_than_is_allowed(model: nn.Module, data: Data, method: str, loss: float) -> None:
-    outcome = shaped(model, data, METHODS[method], allowed_loss=loss)
+    outcome = shaped(model, data, METHODS[method], max_drop=loss)
     before, after = outcome.score
     assert after >= before - loss
     assert outcome.after.parameters <= outcome.before.parameters
@@ -170,12 +170,12 @@ def test_no_more_is_lost_than_is_allowed(model: nn.Module, data: Data, method: s
     ["distinctiveness", "genetic", "genetic front"],
 )
 def test_whatever_may_be_lost_a_network_is_found(model: nn.Module, data: Data, method: str) -> None:
-    outcome = shaped(model, data, METHODS[method], allowed_loss=0.9)
+    outcome = shaped(model, data, METHODS[method], max_drop=0.9)
     assert outcome.after.parameters < outcome.before.parameters
 
 
 def test_the_more_may_be_lost_the_smaller_the_network(model: nn.Module, data: Data) -> None:
-    sizes = [shaped(model, data, allowed_loss=loss).after.parameters for loss in (0.01, 0.9)]
+    sizes = [shaped(model, data, max_drop=loss).after.parameters for loss in (0.01, 0.9)]
     assert sizes[0] > sizes[-1] == 8 + 1 + 1 + 1 + 3 + 3
 
 
@@ -183,7 +183,7 @@ def test_the_more_may_be_lost_the_smaller_the_network(model: nn.Module, data: Da
 def test_a_method_that_cannot_cut_all_finds_the_smallest_too(
     model: nn.Module, data: Data, settings: dict[str, Any]
 ) -> None:
-    outcome = shaped(model, data, Distinctiveness(**settings), allowed_loss=0.9)
+    outcome = shaped(model, data, Distinctiveness(**settings), max_drop=0.9)
     assert outcome.after.parameters < outcome.before.parameters
 
 
@@ -191,25 +191,25 @@ def test_where_nothing_can_go_the_network_stays_and_is_not_the_argument(model: n
     def size(network: nn.Module) -> float:
         return float(sum(parameter.numel() for parameter in network.parameters()))
 
-    outcome = shaped(model, data, allowed_loss=0.0, score=size)
+    outcome = shaped(model, data, max_drop=0.0, score=size)
     assert outcome.model is not model and outcome.plan.edits == ()
     assert outcome.after.parameters == outcome.before.parameters
     assert "nothing can go" in outcome.reasons[0]
 
 
 def test_a_size_and_an_allowed_loss_are_both_kept(model: nn.Module, data: Data) -> None:
-    outcome = shaped(model, data, parameters=400, allowed_loss=0.3)
+    outcome = shaped(model, data, parameters=400, max_drop=0.3)
     assert outcome.after.parameters <= 400
     assert outcome.score[1] >= outcome.score[0] - 0.3
 
 
 def test_a_size_that_loses_too_much_is_refused_with_one_that_does_not(model: nn.Module, data: Data) -> None:
     with pytest.raises(BudgetError, match="points are lost and 1 are allowed") as refused:
-        shaped(model, data, parameters=30, allowed_loss=0.01)
+        shaped(model, data, parameters=30, max_drop=0.01)
     found = re.search(r"has ([0-9,]+) parameters and ([0-9.]+) KB", str(refused.value))
     assert found is not None
     figure = int(found[1].replace(",", ""))
-    outcome = shaped(model, data, parameters=figure, allowed_loss=0.01)
+    outcome = shaped(model, data, parameters=figure, max_drop=0.01)
     assert outcome.after.parameters <= figure and outcome.score[1] >= outcome.score[0] - 0.01
 
 
@@ -226,5 +226,5 @@ def test_without_a_validation_part_a_loss_is_judged_on_the_training_part(model: 
     empty = Part(torch.zeros(0, 8), torch.zeros(0, dtype=torch.int64))
     data = Data(name="m", classes=whole.classes, input_shape=(8,), train=whole.train, validation=empty, test=whole.test)
     with pytest.warns(TopiaristWarning, match="judged on the training part"):
-        outcome = shaped(model, data, allowed_loss=0.1)
+        outcome = shaped(model, data, max_drop=0.1)
     assert outcome.score[1] >= outcome.score[0] - 0.1

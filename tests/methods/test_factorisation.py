@@ -205,7 +205,7 @@ def data(model: nn.Module) -> Data:
 
 
 @pytest.mark.parametrize(
-    "limits", [{"parameters": 500}, {"macs": 450}, {"size_kb": 3.5}, {"parameters": 600, "macs": 500}]
+    "limits", [{"parameters": 500}, {"macs": 450}, {"file_kb": 3.5}, {"parameters": 600, "macs": 500}]
 )
 def test_shape_keeps_budgets_and_a_file_gives_the_network_back(
     model: nn.Module, data: Data, limits: dict[str, Any], tmp_path: Path
@@ -213,7 +213,7 @@ def test_shape_keeps_budgets_and_a_file_gives_the_network_back(
     state = state_of(model)
     outcome = shape(model, data, Factorisation(), budget=Budget(**limits), latency=False)
     after = outcome.after
-    found = {"parameters": after.parameters, "macs": after.macs, "size_kb": after.file_kb}
+    found = {"parameters": after.parameters, "macs": after.macs, "file_kb": after.file_kb}
     assert all(0.8 * limit < found[name] <= limit for name, limit in limits.items() if len(limits) == 1)
     assert all(found[name] <= limit for name, limit in limits.items()) and same_state(model, state)
     path = save(outcome.model, tmp_path / "thin.safetensors", data=data)
@@ -225,7 +225,7 @@ def test_shape_keeps_budgets_and_a_file_gives_the_network_back(
 
 
 def test_an_allowed_loss_finds_a_smaller_network_and_fine_tuning_mends(model: nn.Module, data: Data) -> None:
-    outcome = shape(model, data, Factorisation(), budget=Budget(allowed_loss=0.3), latency=False)
+    outcome = shape(model, data, Factorisation(), budget=Budget(max_drop=0.3), latency=False)
     assert outcome.after.parameters < outcome.before.parameters
     assert outcome.score[1] >= outcome.score[0] - 0.3
     mended = shape(model, data, Factorisation(keep=0.3), retraining=FineTuning(epochs=3), latency=False)

@@ -155,7 +155,7 @@ def test_a_budget_is_kept_by_the_file_and_the_file_gives_the_same(
     make, data = NETWORKS[network]
     model = make()
     limit = measure(model, data(), latency=False).file_kb * share
-    outcome = shaped(model, Magnitude(bits=bits), budget=Budget(size_kb=limit), data=data())
+    outcome = shaped(model, Magnitude(bits=bits), budget=Budget(file_kb=limit), data=data())
     path = save(outcome.model, tmp_path / "small.safetensors")
     kb = path.stat().st_size / 1024
     assert 0.9 * limit < kb <= limit, "and the sparsity is no higher than it must be"
@@ -176,33 +176,33 @@ def test_with_8_bits_every_kernel_is_whole_numbers_of_a_step() -> None:
 
 
 def test_a_network_that_fits_already_loses_nothing() -> None:
-    outcome = shaped(perceptron(), Magnitude(), budget=Budget(size_kb=100))
+    outcome = shaped(perceptron(), Magnitude(), budget=Budget(file_kb=100))
     assert outcome.histories[0].epochs[-1].sparsity == 0.0
     assert not any(mask.any() for mask in zeros(outcome.model).values())
 
 
 def test_a_budget_that_cannot_be_met_names_the_nearest() -> None:
-    said = refusal(perceptron(), Magnitude(), budget=Budget(size_kb=0.5))
+    said = refusal(perceptron(), Magnitude(), budget=Budget(file_kb=0.5))
     found = re.search(r"98% of it zero and 32 bits a weight, has ([\d.]+) KB on disk, the budget is 0.5$", said)
     assert said.startswith("the budget cannot be met: the network") and found is not None
     nearest = float(found[1])
-    outcome = shaped(perceptron(), Magnitude(), budget=Budget(size_kb=1.5 * nearest))
+    outcome = shaped(perceptron(), Magnitude(), budget=Budget(file_kb=1.5 * nearest))
     assert 0.5 < outcome.after.file_kb <= 1.5 * nearest
-    assert "8 bits" in refusal(perceptron(), Magnitude(bits=8), budget=Budget(size_kb=0.1))
+    assert "8 bits" in refusal(perceptron(), Magnitude(bits=8), budget=Budget(file_kb=0.1))
 
 
 @pytest.mark.filterwarnings("ignore::topiarist.errors.TopiaristWarning")
 def test_a_training_that_never_fits_is_refused_with_a_size() -> None:
     diverging = FineTuning(epochs=4, optimizer="sgd", learning_rate=1e30)
-    said = refusal(perceptron(), Magnitude(), budget=Budget(size_kb=4), retraining=diverging)
+    said = refusal(perceptron(), Magnitude(), budget=Budget(file_kb=4), retraining=diverging)
     assert re.search(r"has [\d.]+ KB on disk, the budget is 4$", said), said
 
 
 def test_no_more_is_lost_than_is_allowed() -> None:
-    outcome = shaped(perceptron(), Magnitude(), budget=Budget(allowed_loss=0.03))
+    outcome = shaped(perceptron(), Magnitude(), budget=Budget(max_drop=0.03))
     assert outcome.score[1] >= outcome.score[0] - 0.03
     assert sum(int(mask.sum()) for mask in zeros(outcome.model).values()) > 0
-    most = shaped(perceptron(), Magnitude(), budget=Budget(allowed_loss=0.99))
+    most = shaped(perceptron(), Magnitude(), budget=Budget(max_drop=0.99))
     assert most.histories[0].epochs[-1].sparsity == pytest.approx(0.98, abs=1 / 2080)
     assert most.after.file_kb < outcome.after.file_kb
 
@@ -213,16 +213,16 @@ def test_where_nothing_can_go_the_network_stays_and_is_not_the_argument() -> Non
     def whole(network: nn.Module) -> float:
         return -float(sum(int(mask.sum()) for mask in zeros(network).values()))
 
-    outcome = shaped(model, Magnitude(), budget=Budget(allowed_loss=0.0), score=whole)
+    outcome = shaped(model, Magnitude(), budget=Budget(max_drop=0.0), score=whole)
     assert outcome.model is not model and same_state(outcome.model, state_of(model))
     assert outcome.score == (0.0, 0.0) and outcome.histories == ()
     assert "no weight can go within the loss allowed" in outcome.reasons
 
 
 def test_a_size_and_an_allowed_loss_are_both_kept_or_refused() -> None:
-    outcome = shaped(perceptron(), Magnitude(), budget=Budget(size_kb=6, allowed_loss=0.05))
+    outcome = shaped(perceptron(), Magnitude(), budget=Budget(file_kb=6, max_drop=0.05))
     assert outcome.after.file_kb <= 6 and outcome.score[1] >= outcome.score[0] - 0.05
-    said = refusal(perceptron(), Magnitude(), budget=Budget(size_kb=1.5, allowed_loss=0.01))
+    said = refusal(perceptron(), Magnitude(), budget=Budget(file_kb=1.5, max_drop=0.01))
     found = re.fullmatch(
         r"within the budget's size, [\d.]+ points are lost and 1 are allowed: "
         r"the smallest network found that loses no more has [\d,]+ parameters and ([\d.]+) KB",
@@ -267,7 +267,7 @@ def test_a_pattern_is_kept_through_the_cut() -> None:
     rows = zeros(outcome.model)["hidden0.weight"].reshape(-1, 16, 4)
     assert bool((rows.sum(dim=2) == 2).all())
     assert "2 of every 4" in outcome.reasons[0]
-    assert "both say where to stop" in refusal(perceptron(), Magnitude(pattern=(2, 4)), budget=Budget(size_kb=4))
+    assert "both say where to stop" in refusal(perceptron(), Magnitude(pattern=(2, 4)), budget=Budget(file_kb=4))
 
 
 def members() -> list[nn.Module]:
@@ -292,7 +292,7 @@ def test_an_ensemble_loses_members_only_when_it_must_and_the_weakest(tmp_path: P
     state = state_of(whole)
     method = Magnitude(highest_sparsity=0.5)
     for limit, kept in ((9.0, {14: 1, 24: 2, 18: 3}), (6.5, {24: 2, 18: 3}), (4.2, {24: 2})):
-        outcome = shaped(whole, method, budget=Budget(size_kb=limit))
+        outcome = shaped(whole, method, budget=Budget(file_kb=limit))
         assert sorted(hidden(outcome)) == sorted(kept)
         assert len(outcome.histories) == len(kept)
         assert isinstance(outcome.model, Ensemble)
@@ -307,7 +307,7 @@ def test_an_ensemble_loses_members_only_when_it_must_and_the_weakest(tmp_path: P
             [] if len(kept) == 3 else [f"{len(kept)} of 3 members fit: the others were left out, the weakest first"]
         )
     assert same_state(whole, state)
-    said = refusal(whole, method, budget=Budget(size_kb=0.2))
+    said = refusal(whole, method, budget=Budget(file_kb=0.2))
     assert "its best member alone, 98% of it zero" in said
 
 
@@ -337,11 +337,11 @@ def test_published_is_the_papers_training() -> None:
     assert method.pruning.scope == "layer" and method.pruning.score == "magnitude"
     assert (method.bits, method.stops_itself) == (32, True)
     assert Magnitude().usual_retraining(0) == FineTuning(epochs=20)
-    assert "both say where to stop" in refusal(perceptron(), method, budget=Budget(size_kb=4))
+    assert "both say where to stop" in refusal(perceptron(), method, budget=Budget(file_kb=4))
 
 
 def test_a_sparsity_and_a_budget_are_refused_together() -> None:
-    assert "both say where to stop" in refusal(perceptron(), Magnitude(sparsity=0.5), budget=Budget(allowed_loss=0.1))
+    assert "both say where to stop" in refusal(perceptron(), Magnitude(sparsity=0.5), budget=Budget(max_drop=0.1))
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ def test_a_loss_without_a_validation_part_is_judged_on_the_training_part() -> No
     assert isinstance(whole, Part)
     data = replace(digits(), validation=Part(whole.x[:0], whole.y[:0]))
     with pytest.warns(TopiaristWarning, match="which flatters"):
-        shaped(perceptron(), Magnitude(), budget=Budget(allowed_loss=0.9), data=data)
+        shaped(perceptron(), Magnitude(), budget=Budget(max_drop=0.9), data=data)
 
 
 def test_the_published_training_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:

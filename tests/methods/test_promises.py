@@ -75,7 +75,7 @@ def test_a_front_is_searched_once_for_all_limits(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(GeneticFront, "_points", counted)
     search = GeneticFront(population=20, generations=4)
-    outcome = shape(model, data_for(model, 6), search, budget=Budget(allowed_loss=0.3), latency=False)
+    outcome = shape(model, data_for(model, 6), search, budget=Budget(max_drop=0.3), latency=False)
     assert len(calls) == 1 and outcome.after.parameters <= outcome.before.parameters
 
 

@@ -105,7 +105,7 @@ def test_a_users_score_decides(model: nn.Module, data: Data) -> None:
         seen.append(network)
         return -float(len(network.hidden0.weight))  # type: ignore[arg-type, union-attr]
 
-    outcome = shape(model, data, Distinctiveness(), budget=Budget(allowed_loss=0.0), score=score, latency=False)
+    outcome = shape(model, data, Distinctiveness(), budget=Budget(max_drop=0.0), score=score, latency=False)
     assert outcome.score == (-12.0, -float(outcome.units["hidden0"][1]))
     assert outcome.after.parameters == 6 + 1 + 1 + 1 + 3 + 3  # nothing is lost, however small it is
     assert seen[0] is model
@@ -158,7 +158,7 @@ def test_samples_may_be_read_batch_by_batch(model: nn.Module, data: Data, settin
     assert (stream.before.accuracy, stream.score[0]) == (memory.before.accuracy, memory.score[0])
     if not settings:
         assert same_state(stream.model, state_of(memory.model))
-        budget = Budget(allowed_loss=0.1)
+        budget = Budget(max_drop=0.1)
         assert shape(model, streamed(data), Distinctiveness(), budget=budget, latency=False).score[1] >= 0.0
 
 
@@ -208,7 +208,7 @@ def test_the_argument_keeps_its_weights_its_card_and_its_plan(model: nn.Module, 
     for method in METHODS.values():
         outcome = shape(model, data, method, latency=False)
         assert outcome.model is not model
-    shape(model, data, Distinctiveness(), budget=Budget(allowed_loss=0.0), latency=False)
+    shape(model, data, Distinctiveness(), budget=Budget(max_drop=0.0), latency=False)
     assert same_state(model, state) and card_of(model) == card and plan_of(model) == plan
 
 

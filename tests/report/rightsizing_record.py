@@ -178,7 +178,7 @@ def record() -> Record:
             "max_drop": 0.01,
             "alpha": 0.05,
             "methods": ["distinctiveness", "genetic", "magnitude", "surgeon", "factorisation"],
-            "budget": {"size_kb": 20, "parameters": None, "macs": None, "latency_ms": None},
+            "budget": {"file_kb": 20, "parameters": None, "macs": None, "latency_ms": None},
             "model": "mlp 64-128-64-32-10",
             "command": "topiarist rightsize digits.csv --target 'the \"digit\"' --size 20KB --effort quick --seed 0",
         },

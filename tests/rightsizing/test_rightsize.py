@@ -173,7 +173,7 @@ def test_all_methods_make_candidates_and_on_progress_is_told() -> None:
 @pytest.mark.parametrize(
     ("budget", "figure"),
     [
-        (Budget(size_kb=1.9), "file_kb"),
+        (Budget(file_kb=1.9), "file_kb"),
         (Budget(parameters=100), "parameters"),
         (Budget(parameters=300, macs=90), "macs"),
     ],
@@ -182,14 +182,14 @@ def test_a_budget_is_kept(budget: Budget, figure: str) -> None:
     found = shrunk(blobs(), budget=budget, max_drop=0.9)
     measured = measure(found.model, found.data, latency=False)
     assert budget.excess(measured) is None
-    limit = budget.size_kb or getattr(budget, figure)
+    limit = budget.file_kb or getattr(budget, figure)
     assert 0.7 * limit < getattr(measured, figure) <= limit  # no smaller than need be
 
 
 @pytest.mark.parametrize(
     ("budget", "has"),
     [
-        (Budget(size_kb=0.5), "KB on disk, the budget is 0.5"),
+        (Budget(file_kb=0.5), "KB on disk, the budget is 0.5"),
         (Budget(parameters=2), "parameters, the budget is 2"),
         (Budget(latency_ms=1e-7), "ms a sample, the budget is 1e-07"),
     ],
@@ -247,7 +247,7 @@ def test_too_few_samples_to_judge_by_are_refused_in_one_line() -> None:
         ({"effort": "none"}, "effort must be one of quick, normal, thorough; found 'none'"),
         ({"max_drop": 0.0}, "max_drop must lie between 0 and 1; found 0.0"),
         ({"max_drop": 1.0}, "max_drop must lie between 0 and 1; found 1.0"),
-        ({"budget": Budget(allowed_loss=0.0)}, "an allowed loss of 0 cannot be proven"),
+        ({"budget": Budget(max_drop=0.0)}, "an allowed loss of 0 cannot be proven"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], said: str) -> None:
@@ -256,4 +256,4 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], said:
 
 
 def test_the_loss_that_a_budget_allows_takes_the_place_of_the_drop() -> None:
-    assert shrunk(blobs(60), budget=Budget(allowed_loss=0.3)).record["settings"]["max_drop"] == 0.3
+    assert shrunk(blobs(60), budget=Budget(max_drop=0.3)).record["settings"]["max_drop"] == 0.3

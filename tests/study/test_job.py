@@ -48,7 +48,7 @@ def by_hand(data: Data, cell: Cell, hidden: list[int], **config: Any) -> tuple[n
 
 def same_figures(result: CellResult, model: nn.Module, data: Data, *, close: float = 0.0) -> None:
     expected = measure(model, data, latency=False).to_json()
-    for name in ("samples", "parameters", "nonzero", "macs", "size_kb"):
+    for name in ("samples", "parameters", "nonzero", "macs", "memory_kb"):
         assert result.figures[name] == expected[name], name
     for name in ("accuracy", "macro_accuracy", "log_loss"):
         assert result.figures[name] == pytest.approx(expected[name], rel=0, abs=close), name
@@ -175,7 +175,7 @@ name = "none"
 
 [[methods]]
 name = "magnitude"
-budget = { size_kb = 1.1 }
+budget = { file_kb = 1.1 }
 retraining = { kind = "fine-tuning", epochs = 2 }
 """
     )

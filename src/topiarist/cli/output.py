@@ -55,7 +55,7 @@ def measurement_rows(measured: Mapping[str, Any]) -> dict[str, str]:
         "macro accuracy": f"{measured['macro_accuracy']:.2%}",
         "log loss": f"{measured['log_loss']:.4f}",
         "parameters": f"{measured['parameters']:,}  ({measured['nonzero']:,} not zero)",
-        "size": f"{measured['size_kb']:.1f} KB in memory, {measured['file_kb']:.1f} KB on disk",
+        "size": f"{measured['memory_kb']:.1f} KB in memory, {measured['file_kb']:.1f} KB on disk",
         "MACs": f"{measured['macs']:,} a sample",
         "latency": f"{measured['latency_ms']:.3f} ms a sample, ±{measured['latency_spread_ms']:.3f}"
         f" ({measured['threads']} thread{'' if measured['threads'] == 1 else 's'})",

@@ -107,7 +107,7 @@ def rightsize_command(
     asked = parse_methods(methods)
     with named(option_names()):
         budget = Budget(
-            size_kb=None if size is None else parse_kb(size),
+            file_kb=None if size is None else parse_kb(size),
             parameters=max_parameters,
             macs=max_macs,
             latency_ms=None if max_latency is None else parse_ms(max_latency),
@@ -146,7 +146,7 @@ def rightsize_command(
 def option_names() -> dict[str, str]:
     """Say which option stands for which setting."""
     return {
-        "size_kb": "--budget",
+        "file_kb": "--budget",
         "parameters": "--max-parameters",
         "macs": "--max-macs",
         "latency_ms": "--max-latency",

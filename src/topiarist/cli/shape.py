@@ -27,11 +27,11 @@ OPTION_OF = {
     "angle_degrees": "--angle",
     "keep_fraction": "--keep",
     "keep": "--keep",
-    "size_kb": "--budget",
+    "file_kb": "--budget",
     "parameters": "--max-parameters",
     "macs": "--max-macs",
     "latency_ms": "--max-latency",
-    "allowed_loss": "--max-drop",
+    "max_drop": "--max-drop",
     "epochs": "--finetune",
     "epoch": "--rewind",
     "learning_rate": "--finetune-lr",
@@ -211,11 +211,11 @@ def make_budget(given: Mapping[str, Any]) -> "Budget | None":
     from topiarist.measurement.budget import parse_kb
 
     budget = Budget(
-        size_kb=None if given["size"] is None else parse_kb(given["size"]),
+        file_kb=None if given["size"] is None else parse_kb(given["size"]),
         parameters=given["max_parameters"],
         macs=given["max_macs"],
         latency_ms=given["max_latency"],
-        allowed_loss=given["max_drop"],
+        max_drop=given["max_drop"],
     )
     return None if budget == Budget() else budget
 

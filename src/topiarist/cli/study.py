@@ -90,7 +90,7 @@ def results_command(
         ),
     ] = None,
     size: Annotated[
-        Literal["parameters", "nonzero", "size_kb", "file_kb", "macs", "latency_ms"],
+        Literal["parameters", "nonzero", "memory_kb", "file_kb", "macs", "latency_ms"],
         typer.Option("--size", help="What small means."),
     ] = "parameters",
     test: Annotated[

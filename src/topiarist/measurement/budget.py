@@ -27,25 +27,25 @@ class BudgetError(ModelError):
 class Budget(Settings):
     """Upper limits; what is not given is not limited.
 
-    `size_kb` is that of the model file in KB of 1024 bytes, `latency_ms` that of one sample on one thread,
-    `allowed_loss` the accuracy that may be lost on the validation part: 0.01 is one point.
+    `file_kb` is that of the model file in KB of 1024 bytes, `latency_ms` that of one sample on one thread,
+    `max_drop` the accuracy that may be lost on the validation part: 0.01 is one point.
     """
 
-    size_kb: float | None = Field(default=None, gt=0)
+    file_kb: float | None = Field(default=None, gt=0)
     parameters: int | None = Field(default=None, ge=1)
     macs: int | None = Field(default=None, ge=1)
     latency_ms: float | None = Field(default=None, gt=0)
-    allowed_loss: float | None = Field(default=None, ge=0, lt=1)
+    max_drop: float | None = Field(default=None, ge=0, lt=1)
 
     @property
     def limits_size(self) -> bool:
         """Say whether anything but the loss is limited."""
-        return any(value is not None for name, value in self if name != "allowed_loss")
+        return any(value is not None for name, value in self if name != "max_drop")
 
     def excess(self, measured: "Measurement | Footprint") -> "Excess | None":
         """Give the limit that a network exceeds most; None where it keeps within all of them."""
         found = {
-            "KB on disk": (measured.file_kb, self.size_kb),
+            "KB on disk": (measured.file_kb, self.file_kb),
             "parameters": (measured.parameters, self.parameters),
             "multiply-accumulates": (measured.macs, self.macs),
             "ms a sample": (measured.latency_ms, self.latency_ms),

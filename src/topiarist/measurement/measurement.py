@@ -11,7 +11,7 @@ from topiarist.data import AnyPart, Data
 from topiarist.errors import DataError, ModelError
 from topiarist.measurement.cost import count_macs
 from topiarist.measurement.latency import REPEATS, time_sample
-from topiarist.measurement.size import BYTES_PER_KB, count_nonzero, size_kb
+from topiarist.measurement.size import BYTES_PER_KB, count_nonzero, memory_kb
 from topiarist.models.evaluation import count_parameters
 from topiarist.storage import serialise
 from topiarist.training.inference import first_sample, part_logits
@@ -33,7 +33,7 @@ class Measurement:
     log_loss: float
     parameters: int
     nonzero: int
-    size_kb: float
+    memory_kb: float
     file_kb: float
     macs: int
     latency_ms: float | None
@@ -77,7 +77,7 @@ def measure(
         log_loss=log_loss(logits, labels),
         parameters=count_parameters(model),
         nonzero=count_nonzero(model),
-        size_kb=size_kb(model),
+        memory_kb=memory_kb(model),
         file_kb=written / BYTES_PER_KB,
         macs=count_macs(model, sample),
         latency_ms=None if timed is None else timed.median_ms,

@@ -12,6 +12,6 @@ def count_nonzero(model: nn.Module) -> int:
     return sum(int(parameter.detach().count_nonzero()) for parameter in model.parameters())
 
 
-def size_kb(model: nn.Module) -> float:
+def memory_kb(model: nn.Module) -> float:
     """Give the KB that parameters and buffers take in memory."""
     return sum(tensor.nbytes for tensor in chain(model.parameters(), model.buffers())) / BYTES_PER_KB

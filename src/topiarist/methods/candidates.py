@@ -39,8 +39,8 @@ Weigh = Callable[[nn.Module], Footprint]
 def first_limits(budget: Budget, now: Footprint, bytes_each: int) -> dict[Measure, int]:
     """Give the limits that a budget means for a network, as far as can be told beforehand."""
     parameters, macs = budget.parameters, budget.macs
-    if budget.size_kb is not None:
-        surplus = math.ceil((now.file_kb - budget.size_kb) * 1024 / bytes_each)
+    if budget.file_kb is not None:
+        surplus = math.ceil((now.file_kb - budget.file_kb) * 1024 / bytes_each)
         parameters = max(1, min(now.parameters - surplus, parameters or now.parameters))
     if budget.latency_ms is not None and now.latency_ms is not None and now.latency_ms > budget.latency_ms:
         macs = min(int(now.macs * budget.latency_ms / now.latency_ms), macs or now.macs)

@@ -91,9 +91,7 @@ class Shaping:
         rewinds = isinstance(self.retraining, Rewinding) and self.retraining.weights
         if any((job.early is not None) != rewinds for job in jobs):
             raise SettingsError("an early network, and rewinding with weights=True, need each other: give both")
-        if self.budget.allowed_loss is not None and any(
-            not job.own_score and not len(job.data.validation) for job in jobs
-        ):
+        if self.budget.max_drop is not None and any(not job.own_score and not len(job.data.validation) for job in jobs):
             note = "there is no validation part: what is lost is judged on the training part, which flatters"
             warnings.warn(note, TopiaristWarning, stacklevel=3)
 
@@ -195,7 +193,7 @@ class Searching:
         """Find the smallest network that loses no more than is allowed."""
         job, share = self.job, self.task.share
         costs = Costs(self.task.model, anatomy(self.task.model, self.task.example_input, partial=True))
-        lowest = job.whole_score - (self.shaping.budget.allowed_loss or 0.0)
+        lowest = job.whole_score - (self.shaping.budget.max_drop or 0.0)
         full, fewest = costs.parameters({}), costs.parameters(dict.fromkeys(costs.widths, 1))
         return smallest(
             reachable(self.make),
@@ -207,10 +205,10 @@ class Searching:
 
 def check_loss(job: Job, shaping: Shaping, before: float, after: float) -> None:
     """Refuse a network that fits the budget's size and not its loss."""
-    allowed = shaping.budget.allowed_loss
+    allowed = shaping.budget.max_drop
     if allowed is None or not shaping.budget.limits_size or after >= before - allowed:
         return
-    freer = replace(shaping, budget=Budget(allowed_loss=allowed))
+    freer = replace(shaping, budget=Budget(max_drop=allowed))
     search = Searching(job, freer, job.task(job.whole, 1.0))
     raise lost_too_much(before - after, allowed, search.weigh(search.run().model))
 

@@ -34,7 +34,7 @@ class SparsitySearch:
         self._check()
         if self.budget.limits_size:
             found = self._within()
-        elif self.budget.allowed_loss is not None:
+        elif self.budget.max_drop is not None:
             least = self._least()
             notes = () if least is not None else ("no weight can go within the loss allowed",)
             found = least or Pruned(sparse.finished(sparse.members, sparse.members))
@@ -105,7 +105,7 @@ class SparsitySearch:
     def _least(self) -> Pruned | None:
         """Find the sparsest network that loses no more than is allowed; None where every one loses more."""
         job, members = self.sparse.job, self.sparse.members
-        lowest = job.whole_score - (self.budget.allowed_loss or 0.0)
+        lowest = job.whole_score - (self.budget.max_drop or 0.0)
         found, low, high = None, 0.0, self._highest(members)
         sparsest = self.sparse.train(members, high)
         if scored(job.score, sparsest.model) >= lowest:
@@ -124,10 +124,10 @@ class SparsitySearch:
 
     def _check_loss(self, before: float, after: float) -> None:
         """Refuse a network that fits the budget's size and not its loss."""
-        allowed = self.budget.allowed_loss
+        allowed = self.budget.max_drop
         if not self.budget.limits_size or allowed is None or after >= before - allowed:
             return
-        free = Budget(allowed_loss=allowed)
+        free = Budget(max_drop=allowed)
         nearest = replace(self, budget=free)._least()
         network = self.sparse.job.whole if nearest is None else nearest.model
         raise lost_too_much(before - after, allowed, weigh(self.sparse.job, free, network))

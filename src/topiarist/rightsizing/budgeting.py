@@ -20,10 +20,10 @@ def limits_of(budget: Budget | None, max_drop: float) -> tuple[Budget, float]:
         raise SettingsError(f"max_drop must lie between 0 and 1; found {max_drop}", setting="max_drop")
     if budget is None:
         return Budget(), max_drop
-    drop = max_drop if budget.allowed_loss is None else budget.allowed_loss
+    drop = max_drop if budget.max_drop is None else budget.max_drop
     if drop == 0:
-        raise SettingsError("an allowed loss of 0 cannot be proven by any number of samples", setting="allowed_loss")
-    return budget.model_copy(update={"allowed_loss": None}), drop
+        raise SettingsError("an allowed loss of 0 cannot be proven by any number of samples", setting="max_drop")
+    return budget.model_copy(update={"max_drop": None}), drop
 
 
 def ratios_for(
@@ -37,15 +37,15 @@ def ratios_for(
     for _ in range(TRIES):
         limits = first_limits(asked, size, bytes_each)
         ratio = CLOSER * max(getattr(size, measure) / max(limit, 1) for measure, limit in limits.items())
-        if asked.size_kb is None or budget.size_kb is None:
+        if asked.file_kb is None or budget.file_kb is None:
             break
         try:
-            above = weigh(ratio).file_kb + ROOM_KB - budget.size_kb
+            above = weigh(ratio).file_kb + ROOM_KB - budget.file_kb
         except TopiaristError:  # so small a network cannot be made: the descent says why
             break
         if above <= 0:
             break
-        asked = asked.model_copy(update={"size_kb": asked.size_kb - above})
+        asked = asked.model_copy(update={"file_kb": asked.file_kb - above})
     return [ratio, *(float(each) for each in usual if each > SMALLER_THAN_BUDGET * ratio)]
 
 

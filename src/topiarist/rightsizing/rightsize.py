@@ -96,7 +96,7 @@ def rightsize(
 
     Without a `model`, a network that suits the data is trained. A model that answers better than chance is taken as
     `trained`, and is the baseline as it is; any other, or a function that builds one, is trained first. `budget` limits
-    its size; its own `allowed_loss` takes the place of `max_drop`. The choice goes by samples that neither training nor
+    its size; its own `max_drop` takes the place of `max_drop`. The choice goes by samples that neither training nor
     any method saw; the test part confirms it, once. `on_progress` is told the share of the work that is done, and what.
     """
     limits, drop = limits_of(budget, max_drop)
@@ -224,7 +224,7 @@ def carry_out(
             "max_drop": drop,
             "alpha": alpha,
             "methods": list(plan.methods),
-            "budget": budget.model_dump(exclude={"allowed_loss"}),
+            "budget": budget.model_dump(exclude={"max_drop"}),
             "model": describe(whole),
             "trained_before": job.trained,
             "command": None,

@@ -15,7 +15,7 @@ from topiarist.study.comparison import Front, Scores, TestName, compare, pareto_
 from topiarist.study.ledger import Ledger, Progress
 
 SMALLER_IS_BETTER = ("log_loss",)
-SIZES = ("parameters", "nonzero", "size_kb", "file_kb", "macs", "latency_ms")
+SIZES = ("parameters", "nonzero", "memory_kb", "file_kb", "macs", "latency_ms")
 
 
 class Results:

@@ -150,7 +150,7 @@ def test_more_loss_than_is_allowed_is_an_error() -> None:
     train(trained, data, TrainConfig(epochs=20, learning_rate=0.01))
     method = with_rate("ours", 3, 3.0)
     with pytest.raises(BudgetError, match="points are lost on the validation part and 1 are allowed"):
-        shaped(trained, data, method, budget=Budget(allowed_loss=0.01))
+        shaped(trained, data, method, budget=Budget(max_drop=0.01))
 
 
 @both

@@ -28,6 +28,6 @@ def fitted(job: Job, budget: Budget) -> Job:
     """Give a job whose network keeps within a budget's size; one that cannot is an error that names the nearest."""
     if not budget.limits_size or budget.excess(weigh(job, budget, job.whole)) is None:
         return job
-    size = budget.model_copy(update={"allowed_loss": None})
+    size = budget.model_copy(update={"max_drop": None})
     search = Searching(job, Shaping(method=Narrowing(), budget=size), job.task(job.whole, 1.0))
     return replace(job, whole=search.run().model)

@@ -155,7 +155,7 @@ class Surgeon(PaperSettings):
     def _journal(self, job: Job, course: Course, shaping: Shaping) -> Journal | None:
         if shaping.checkpoint is None:
             return None
-        settings = self.model_dump_json(exclude={"workers"}), shaping.budget.model_dump_json(exclude={"allowed_loss"})
+        settings = self.model_dump_json(exclude={"workers"}), shaping.budget.model_dump_json(exclude={"max_drop"})
         training = fingerprint([job.whole], [job.data], [course.config], [], stacked=False)
         return Journal(shaping.checkpoint, sha256("\n".join([*settings, training]).encode()))
 
@@ -166,7 +166,7 @@ class Surgeon(PaperSettings):
         training = config.model_dump(mode="json", exclude_defaults=True)
         attach(model, replace(card_for(model, job.data), training=training))
         scores = job.whole_score, scored(job.score, model)
-        check_loss(scores[0] - scores[1], budget.allowed_loss)
+        check_loss(scores[0] - scores[1], budget.max_drop)
         return Shaped(model, scores, reasons_of(job, theatre), (), theatre.lineage.to_record())
 
 
