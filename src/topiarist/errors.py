@@ -1,8 +1,8 @@
-"""What can go wrong, in one line: what was asked, what was found, what to do."""
+"""Errors and warnings: one line each, what was asked, what was found, what to do."""
 
 
 class TopiaristError(Exception):
-    """Any error that is the caller's to mend. Its text is one line."""
+    """Any error that the caller can correct. Its text is one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
@@ -12,7 +12,7 @@ class DataError(TopiaristError):
     """The data cannot be used as asked."""
 
 
-class SettingsError(TopiaristError):
+class SettingsError(TopiaristError, ValueError):
     """A setting, named where it is known, has a value that makes no sense."""
 
     def __init__(self, message: str, *, setting: str = "") -> None:

@@ -28,6 +28,16 @@ class Settings(BaseModel):
             _INSIDE.reset(token)
 
 
+class Record(BaseModel):
+    """A record that is written, read and drawn: typed, and plain numbers, texts and lists in JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return self.model_dump(mode="json")
+
+
 def refuse(name: str, error: ValidationError) -> NoReturn:
     """Raise the first complaint of pydantic as one line that names the setting and the value found."""
     first = error.errors(include_url=False)[0]

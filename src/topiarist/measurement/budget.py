@@ -3,95 +3,108 @@
 import math
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pydantic import Field
-from torch import Tensor, nn
 
-from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError
-from topiarist.measurement.cost import count_macs
-from topiarist.measurement.latency import time_sample
-from topiarist.measurement.measurement import Measurement
-from topiarist.measurement.size import BYTES_PER_KB
-from topiarist.models.evaluation import count_parameters
 from topiarist.settings import Settings
-from topiarist.storage import serialise
+
+if TYPE_CHECKING:
+    from topiarist.measurement.footprint import Footprint
 
 KB_PER_UNIT = {"b": 1 / 1024, "kb": 1.0, "kib": 1.0, "mb": 1024.0, "mib": 1024.0, "gb": 1024.0**2, "gib": 1024.0**2}
+MS_PER_UNIT = {"ms": 1.0, "us": 1e-3, "µs": 1e-3, "s": 1e3}
+WORDS = {
+    "file_kb": "KB on disk",
+    "memory_kb": "KB in memory",
+    "parameters": "parameters",
+    "macs": "multiply-accumulates",
+    "latency_ms": "ms per sample",
+}
 
 
 class BudgetError(ModelError):
-    """A budget cannot be met; the text names the nearest thing that can."""
+    """A budget cannot be met; the text names the nearest network that can be made."""
 
 
 class Budget(Settings):
-    """Upper limits; what is not given is not limited.
+    """Upper limits for a network; what is not given is not limited.
 
-    `file_kb` is that of the model file in KB of 1024 bytes, `latency_ms` that of one sample on one thread,
-    `max_drop` the accuracy that may be lost on the validation part: 0.01 is one point.
+    The words are those of `Measurement`: a budget of `file_kb=100` limits what is measured as `file_kb`.
+
+    Parameters
+    ----------
+    file_kb : float, optional
+        Size of the model file in KB of 1024 bytes.
+    memory_kb : float, optional
+        Parameters and buffers in memory, in KB of 1024 bytes.
+    parameters : int, optional
+    macs : int, optional
+        Multiply-accumulates for one sample.
+    latency_ms : float, optional
+        Milliseconds for one sample on one thread.
+    max_drop : float, optional
+        How much of the score may be lost: 0.01 is one point of accuracy.
+
+    Raises
+    ------
+    SettingsError
+        If a limit makes no sense, such as a size of 0.
+
+    Examples
+    --------
+    >>> Budget(file_kb=100, max_drop=0.01).limits_size
+    True
     """
 
-    file_kb: float | None = Field(default=None, gt=0)
-    parameters: int | None = Field(default=None, ge=1)
-    macs: int | None = Field(default=None, ge=1)
-    latency_ms: float | None = Field(default=None, gt=0)
-    max_drop: float | None = Field(default=None, ge=0, lt=1)
+    file_kb: float | None = Field(default=None, gt=0, description="File size: 500kB, 1.5MB.")
+    memory_kb: float | None = Field(default=None, gt=0, description="Parameters and buffers in memory: 500kB.")
+    parameters: int | None = Field(default=None, ge=1, description="Number of parameters.")
+    macs: int | None = Field(default=None, ge=1, description="Multiply-accumulates per sample.")
+    latency_ms: float | None = Field(default=None, gt=0, description="Time per sample on one thread: 2ms, 500us.")
+    max_drop: float | None = Field(default=None, ge=0, lt=1, description="Accuracy that may be lost: 0.01.")
 
     @property
     def limits_size(self) -> bool:
-        """Say whether anything but the loss is limited."""
+        """Whether anything but the loss is limited."""
         return any(value is not None for name, value in self if name != "max_drop")
 
-    def excess(self, measured: "Measurement | Footprint") -> "Excess | None":
-        """Give the limit that a network exceeds most; None where it keeps within all of them."""
-        found = {
-            "KB on disk": (measured.file_kb, self.file_kb),
-            "parameters": (measured.parameters, self.parameters),
-            "multiply-accumulates": (measured.macs, self.macs),
-            "ms a sample": (measured.latency_ms, self.latency_ms),
-        }
+    @property
+    def sizes(self) -> "Budget":
+        """The same budget without the limit on the loss."""
+        return self.model_copy(update={"max_drop": None})
+
+    def excess(self, measured: "Footprint") -> "Excess | None":
+        """Return the limit that a network exceeds most; None where it keeps within all of them."""
+        found = {name: (getattr(measured, name), getattr(self, name)) for name in WORDS}
         exceeded = [
-            Excess(what, value, limit)
-            for what, (value, limit) in found.items()
+            Excess(name, value, limit)
+            for name, (value, limit) in found.items()
             if limit is not None and value is not None and value > limit
         ]
-        return max(exceeded, key=lambda excess: excess.found / excess.limit, default=None)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Footprint:
-    """What a network takes, whatever it is worth."""
-
-    parameters: int
-    file_kb: float
-    macs: int
-    latency_ms: float | None
-
-
-def footprint(model: nn.Module, sample: Tensor, *, data: Data | None = None, latency: bool = False) -> Footprint:
-    """Weigh a network; the sample (1, *input_shape) need not be of any class."""
-    return Footprint(
-        parameters=count_parameters(model),
-        file_kb=len(serialise(model, data=data)) / BYTES_PER_KB,
-        macs=count_macs(model, sample),
-        latency_ms=time_sample(model, sample).median_ms if latency else None,
-    )
+        return max(exceeded, key=lambda excess: excess.ratio, default=None)
 
 
 @dataclass(frozen=True)
 class Excess:
-    """What a network has too much of."""
+    """What a network has too much of: the name of the limit, what was found, and the limit."""
 
-    what: str
+    limit_name: str
     found: float
     limit: float
 
+    @property
+    def ratio(self) -> float:
+        """How many times the limit was found."""
+        return self.found / self.limit
+
     def __str__(self) -> str:
-        return f"{shown(self.found)} {self.what}, the budget is {shown(self.limit)}"
+        return f"{_rounded_up(self.found)} {WORDS[self.limit_name]}, the budget is {_rounded_up(self.limit)}"
 
 
-def shown(value: float) -> str:
-    """Write a number as people do; one with a fraction is rounded up, so that it can be met."""
+def _rounded_up(value: float) -> str:
+    """Return a number to four digits; a fraction is rounded up, so that a user can ask for what is printed."""
     if isinstance(value, int) or value <= 0:
         return f"{value:,}"
     unit = 10.0 ** (math.floor(math.log10(value)) - 3)
@@ -100,8 +113,17 @@ def shown(value: float) -> str:
 
 def parse_kb(text: str) -> float:
     """Read a size such as 500kB, 1.5 MB or 20000 B as KB of 1024 bytes; a bare number is in KB."""
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]*)\s*", text)
-    unit = match[2].lower() or "kb" if match else ""
-    if match is None or unit not in KB_PER_UNIT:
-        raise SettingsError(f"a size is written like 500kB or 1.5MB; found '{text}'")
-    return float(match[1]) * KB_PER_UNIT[unit]
+    return _parse(text, KB_PER_UNIT, "kb", "a size is written like 500kB or 1.5MB")
+
+
+def parse_ms(text: str) -> float:
+    """Read a time such as 2ms, 500us or 0.01 s as milliseconds; a bare number is in milliseconds."""
+    return _parse(text, MS_PER_UNIT, "ms", "a time is written like 2ms or 500us")
+
+
+def _parse(text: str, units: dict[str, float], usual: str, form: str) -> float:
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Zµ]*)\s*", text)
+    unit = match[2].lower() or usual if match else ""
+    if match is None or unit not in units:
+        raise SettingsError(f"{form}; found '{text}'")
+    return float(match[1]) * units[unit]

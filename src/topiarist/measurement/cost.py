@@ -12,20 +12,38 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from topiarist.errors import ModelError
-from topiarist.models.evaluation import evaluating, numbers_of, placed
-from topiarist.training.inference import call
+from topiarist.errors import ModelError, TopiaristError
+from topiarist.models.evaluation import evaluating
+from topiarist.tracing import Inputs
+from topiarist.tracing.graph import arguments
 
 aten = torch.ops.aten
 
 
-def count_macs(model: nn.Module, sample: Tensor) -> int:
-    """Count the multiply-accumulates for one sample, given as a batch (1, *input_shape)."""
-    x = placed(sample, numbers_of(model))
+def count_macs(model: nn.Module, example: Inputs) -> int:
+    """Return the multiply-accumulates for an example input of one sample, such as a tensor (1, *input_shape)."""
     counter = Counter()
+    run = runner(model, example)
     with evaluating(model), counter:
-        call(model, x)
+        run()
     return counter.macs
+
+
+def runner(model: nn.Module, example: Inputs) -> Callable[[], object]:
+    """Return a function that calls a network on an example; whatever its forward raises becomes one line."""
+    args, kwargs = arguments(model, example)
+
+    def run() -> object:
+        try:
+            return model(*args, **kwargs)
+        except TopiaristError:
+            raise
+        except Exception as error:  # whatever a user's forward raises
+            reason = str(error).split("\n")[0] or type(error).__name__
+            what = f"samples of shape {tuple(example.shape[1:])}" if isinstance(example, Tensor) else "the example"
+            raise ModelError(f"the network cannot read {what}: {reason}") from error
+
+    return run
 
 
 class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leaves it untyped
@@ -55,26 +73,26 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leav
         return output
 
 
-def product(output: Tensor, left: Tensor, *_: Any) -> int:
+def _product(output: Tensor, left: Tensor, *_: Any) -> int:
     """Each output of `left @ right` sums over the last axis of `left`."""
     return output.numel() * left.shape[-1]
 
 
-def sum_product(output: Tensor, _: Tensor, left: Tensor, *__: Any) -> int:
+def _sum_product(output: Tensor, _: Tensor, left: Tensor, *__: Any) -> int:
     """The same for `added + left @ right`."""
-    return product(output, left)
+    return _product(output, left)
 
 
-def convolution(output: Tensor, x: Tensor, weight: Tensor, *settings: Any) -> int:
+def _convolution(output: Tensor, x: Tensor, weight: Tensor, *settings: Any) -> int:
     """Each output sums over one kernel; each input of a transposed convolution is spread over one."""
     transposed = settings[4]
     return (x if transposed else output).numel() * weight[0].numel()
 
 
 RULES: dict[Any, Callable[..., int]] = {
-    **dict.fromkeys((aten.mm, aten.bmm, aten.mv, aten.dot), product),
-    **dict.fromkeys((aten.addmm, aten.baddbmm, aten.addmv), sum_product),
-    aten.convolution: convolution,
+    **dict.fromkeys((aten.mm, aten.bmm, aten.mv, aten.dot), _product),
+    **dict.fromkeys((aten.addmm, aten.baddbmm, aten.addmv), _sum_product),
+    aten.convolution: _convolution,
 }
 NOT_COUNTED = (
     aten.mkldnn_rnn_layer,

@@ -1,16 +1,18 @@
-"""Methods that decide what a network should become, and `shape`, which makes it so."""
+"""Methods that decide what a network should become, and `resize`, which makes it so."""
 
+from topiarist.methods import published
 from topiarist.methods.distinctiveness import Distinctiveness
 from topiarist.methods.factorisation import Factorisation
-from topiarist.methods.genetic import Genetic
-from topiarist.methods.genetic_front import FrontPoint, GeneticFront
+from topiarist.methods.genetic import FrontPoint, Genetic, GeneticFront
+from topiarist.methods.job import Request
+from topiarist.methods.lineage import Lineage
 from topiarist.methods.magnitude import Magnitude
+from topiarist.methods.method import Method, Proposal, TrainingMethod, Traits
 from topiarist.methods.outcome import Outcome
+from topiarist.methods.registry import find_method, register, registered
+from topiarist.methods.resize import resize
 from topiarist.methods.retraining import FineTuning, Rewinding
-from topiarist.methods.shape import shape
-from topiarist.methods.shaping import TrainingMethod
 from topiarist.methods.surgeon import Surgeon
-from topiarist.methods.task import Method, Proposal, Task
 
 __all__ = [
     "Distinctiveness",
@@ -19,13 +21,34 @@ __all__ = [
     "FrontPoint",
     "Genetic",
     "GeneticFront",
+    "Lineage",
     "Magnitude",
     "Method",
     "Outcome",
     "Proposal",
+    "Request",
     "Rewinding",
     "Surgeon",
-    "Task",
     "TrainingMethod",
-    "shape",
+    "Traits",
+    "find_method",
+    "published",
+    "register",
+    "registered",
+    "resize",
 ]
+
+# The order is that of tables, of `--help`, and of what `rightsize` asks.
+for _method in (
+    Distinctiveness,
+    Genetic,
+    GeneticFront,
+    Factorisation,
+    Magnitude,
+    Surgeon,
+    published.Distinctiveness,
+    published.Genetic,
+    published.Magnitude,
+    published.Surgeon,
+):
+    register(_method)

@@ -1,169 +1,213 @@
 """Distinctiveness: remove the units that do what others do already.
 
-After Gedeon and Harris (1991), as Tanovic applies it to a trained network (Comparison of distinctiveness pruning and
-genetic algorithms for the reduction of a fully trained neural network). `published` is that to the letter: one sweep
-over pairs, the outgoing weights of similar units are added, complementary pairs are deleted. The text says that weights
-and biases are summed; a sum of incoming weights would make another unit of it, so outgoing weights are our reading.
-
-Ours measures groups in the place of pairs, merges with the right scale and a constant, keeps one of two complements,
-and makes up for the rest by a least-squares refit of the layers that read the units.
+The idea is that of Gedeon and Harris (1991); `published.Distinctiveness` has it as Tanovic applies it. Ours measures
+groups in the place of pairs: a unit is not needed where it lies near the *span* of others, not only near one of them.
+It merges with the right scale and a constant, keeps one of two complements, and makes up for the rest by a
+least-squares refit of the layers that read the units.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
+import numpy
+import torch
 from pydantic import Field, model_validator
+from torch.nn.modules.conv import _ConvNd
 
-from topiarist.methods.groups import different_units, same_as_one, spanning_units
-from topiarist.methods.pairs import Order, angles_between, sweep
-from topiarist.methods.spaces import Looked, look
-from topiarist.methods.task import Proposal, Task
-from topiarist.settings import Settings
+from topiarist.methods.job import Job, Limits, Request
+from topiarist.methods.method import Method, Proposal, Resizing, Traits
 from topiarist.surgery import Merge, MergeUnits, RemoveUnits, choose_units
 from topiarist.surgery.activity import Activity, activity_of
 from topiarist.surgery.allotment import Losses, lost_shares
-from topiarist.surgery.costs import Costs
 from topiarist.surgery.edits import Edit
 from topiarist.surgery.rounding import put_back
+from topiarist.tracing import Anatomy
+from topiarist.training import TrainConfig
 
-PUBLISHED_ANGLE = 15.0
-SIGMOID_CENTRE = 0.5
-Removals = dict[str, tuple[int, ...]]
+SAME_DEGREES = 0.1  # units nearer than this to a multiple of another, plus a constant, compute the same
+SMALLEST_SHARE = 1e-12  # of a unit's variance: what rounding leaves of a unit that the others explain
+CHANNEL_BLOCKS = {"AVX512": 16}  # channels that a processor computes at once; 8 where not known better
+ROOM = 1.5  # times the cost of the narrowest network in blocks, below which smaller blocks are taken
 
 
-class Distinctiveness(Settings):
-    """Where to stop: at an angle, at a fraction of the units, or where a budget given to `shape` says.
+class Distinctiveness(Method):
+    """Where to stop: at an angle, at a fraction of the units, or where a budget given to `resize` decides.
 
-    `angle_degrees`: every unit that goes lies within this angle of the span of those that stay; published, of one of
-    them. `keep_fraction`: so many of the units of each space stay, those that make up best for the others. Without
-    either, and without a budget, only units go that are constant or, to within 0.1°, the same as another; published,
-    the angle is 15°. `rounds` above 1 cut to a fraction or a budget step by step, with retraining between; by an angle,
-    each round looks again. `spaces` names those to cut, unless all. `pairs` is the order of the published sweep. Widths
-    can be kept to multiples of `multiple_of`.
+    Without any of them, only units go that are constant or, to within 0.1°, the same as another.
     """
 
-    angle_degrees: float | None = Field(default=None, ge=0, le=90)
-    keep_fraction: float | None = Field(default=None, gt=0, le=1)
-    published: bool = False
-    pairs: Order = "in order"
-    rounds: int = Field(default=1, ge=1)
-    spaces: tuple[str, ...] | None = None
-    multiple_of: int = Field(default=1, ge=1)
+    name: ClassVar[str] = "distinctiveness"
+    traits: ClassVar[Traits] = Traits(
+        summary="Remove units that others make up for, and refit what reads them.", relative_cost=0.9, marker="circle"
+    )
+
+    angle_degrees: float | None = Field(
+        default=None, ge=0, le=90, description="Remove units within this angle of the span of those that stay."
+    )
+    keep_fraction: float | None = Field(
+        default=None, gt=0, le=1, description="Fraction of the units of each space that stays."
+    )
+    rounds: int = Field(default=1, ge=1, description="Cut in so many steps, with retraining between.")
+    spaces: tuple[str, ...] | None = Field(default=None, description="Cut only these spaces of units, such as hidden0.")
+    multiple_of: int = Field(default=1, ge=1, description="Keep widths to multiples of this.")
 
     @model_validator(mode="after")
-    def _what_goes_together(self) -> Self:
+    def _one_target(self) -> Self:
         if self.angle_degrees is not None and self.keep_fraction is not None:
-            raise ValueError("angle_degrees and keep_fraction both say where to stop: give one")
-        if self.published and (self.keep_fraction is not None or self.rounds > 1 or self.multiple_of > 1):
-            raise ValueError("the published method has one sweep and an angle: no keep_fraction, rounds or multiple_of")
-        if not self.published and self.pairs != "in order":
-            raise ValueError("the order of pairs belongs to the published method")
+            raise ValueError("angle_degrees and keep_fraction both decide where to stop: give one")
         return self
 
     @property
-    def stops_itself(self) -> bool:
-        """Say whether an angle or a fraction is given."""
-        return self.published or self.angle_degrees is not None or self.keep_fraction is not None
+    def round_count(self) -> int:
+        """Several rounds cut to a fraction or a budget step by step; by an angle, each round looks again."""
+        return self.rounds
 
-    def propose(self, task: Task) -> Proposal:
+    @property
+    def has_own_target(self) -> bool:
+        """Whether an angle or a fraction is given."""
+        return self.angle_degrees is not None or self.keep_fraction is not None
+
+    def propose(self, request: Request) -> Proposal:
         """Decide which units are merged and which are removed."""
-        looked = look(task, self.spaces)
-        if self.published:
-            return self._sweep(looked)
-        if task.limits:
-            return self._within(task, looked)
+        found = request.cuttable(self.spaces)
+        if request.limits:
+            losses = replace(self._losses(request, found), multiple_of=self.multiple_of)
+            keep = losses.within(parameters=request.limits.get("parameters"), macs=request.limits.get("macs"))
+            asked = " and ".join(f"{limit:,} {measure}" for measure, limit in request.limits.items())
+            return self._choose(request, found, keep, f"widths allotted within {asked}")
         if self.keep_fraction is not None:
-            keep = {name: self._wanted(task, name, space.size) for name, space in looked.spaces.items()}
-            return self._choose(task, looked, keep, f"{self.keep_fraction:.0%} of the units of each space shall stay")
-        return self._span(looked)
+            keep = {name: self._next_width(request, name, space.size) for name, space in found.spaces.items()}
+            return self._choose(request, found, keep, f"keep {self.keep_fraction:.0%} of the units of each space")
+        return self._span(request, found)
 
-    def _wanted(self, task: Task, name: str, size: int) -> int:
-        """Give the width of a space after this round, as far towards the last as the task says."""
+    @classmethod
+    def candidate(cls, job: Job, limits: Limits, training: TrainConfig) -> Resizing:
+        """Cut channels in blocks, as far as the limits leave a choice."""
+        return Resizing.within(cls(multiple_of=channel_multiple(job, limits)), limits)
+
+    def _losses(self, request: Request, found: Anatomy) -> Losses:
+        shares = request.remember(
+            f"lost shares {self.spaces}", lambda: lost_shares(request.model, found, request.batches)
+        )
+        return Losses(request.costs, shares)
+
+    def _next_width(self, request: Request, name: str, size: int) -> int:
+        """Return the width of a space after this round: n^(1 − share) · m^share on its way from n to m."""
         assert self.keep_fraction is not None
-        last = max(1.0, self.keep_fraction * task.widths.get(name, size))
-        return min(max(1, round(math.pow(size, 1 - task.share) * math.pow(last, task.share))), size)
+        last = max(1.0, self.keep_fraction * request.job.widths.get(name, size))
+        return min(max(1, round(math.pow(size, 1 - request.share) * math.pow(last, request.share))), size)
 
-    def _sweep(self, looked: Looked) -> Proposal:
-        """Do as the paper does, in every space."""
-        angle = PUBLISHED_ANGLE if self.angle_degrees is None else self.angle_degrees
-        edits, reasons = [], []
-        for name in looked.spaces:
-            seen = activity_of(looked.model, looked.anatomy, name, looked.batches, most_positions=None)
-            if seen is None:
-                continue
-            angles = angles_between(seen.about(SIGMOID_CENTRE if seen.sigmoid else 0.0))
-            found = sweep(angles, angle, self.pairs)
-            merges = tuple(Merge(unit=unit, into=into) for unit, into in sorted(found.merged.items()))
-            edits += in_turn(name, merges, sorted(found.removed), refit=False)
-            reasons.append(
-                f"'{name}': of {len(angles)} units, {len(merges)} are within {angle:g}° of another and"
-                f" {len(found.removed)} go with a complement"
-            )
-        return Proposal(tuple(edits), tuple(reasons))
+    def _choose(self, request: Request, found: Anatomy, keep: Mapping[str, int], reason: str) -> Proposal:
+        """Choose the units that make up best for the others, for given widths."""
+        job = request.job
+        units = choose_units(
+            request.model, job.example_input, keep=keep, calibration=job.calibration, multiple_of=self.multiple_of
+        )
+        widths = ", ".join(
+            f"'{name}' {space.size} → {space.size - len(units.get(name, ()))}" for name, space in found.spaces.items()
+        )
+        return Proposal(removal_of(units, refit=True), (f"{reason}: {widths}",))
 
-    def _span(self, looked: Looked) -> Proposal:
+    def _span(self, request: Request, found: Anatomy) -> Proposal:
         """Keep units that span the others."""
         angle = self.angle_degrees
         edits: list[Edit] = []
         reasons, others = [], {}
-        for name in looked.spaces:
-            seen = activity_of(looked.model, looked.anatomy, name, looked.batches)
-            if seen is None:
+        for name in found.spaces:
+            activity = activity_of(request.model, found, name, request.batches)
+            if activity is None:
                 continue
-            gone = self._not_needed(seen)
-            kept = sorted(set(range(len(seen.means))) - set(gone))
-            merges = [merge for unit in gone if (merge := same_as_one(seen, kept, unit)) is not None]
-            edits += in_turn(name, merges, (), refit=False)
+            size = len(activity.means)
+            kept = set(different_units(activity) if angle is None else spanning_units(activity, angle))
+            gone = put_back(tuple(sorted(set(range(size)) - kept)), size, self.multiple_of)
+            staying = sorted(set(range(size)) - set(gone))
+            merges = [merge for unit in gone if (merge := same_as_one(activity, staying, unit)) is not None]
+            edits += [MergeUnits(space=name, merges=tuple(merges))] if merges else []
             others[name] = renumbered(set(gone) - {merge.unit for merge in merges}, merges)
             reasons.append(
-                f"'{name}': of {len(seen.means)} units, {len(merges)} are the same as another, opposite or constant"
+                f"'{name}': of {size} units, {len(merges)} are the same as another, opposite or constant"
                 + ("" if angle is None else f", and {len(others[name])} within {angle:g}° of the span of those kept")
             )
         return Proposal((*edits, *removal_of(others, refit=True)), tuple(reasons))
 
-    def _not_needed(self, seen: Activity) -> tuple[int, ...]:
-        """Give the units that others stand for, as many as multiples of a width allow."""
-        angle, size = self.angle_degrees, len(seen.means)
-        kept = different_units(seen) if angle is None else spanning_units(seen, angle)
-        return put_back(tuple(sorted(set(range(size)) - set(kept))), size, self.multiple_of)
 
-    def _within(self, task: Task, looked: Looked) -> Proposal:
-        """Allot widths within limits, then choose units."""
-        key = f"losses {self.spaces}"
-        if key not in task.memory:
-            shares = lost_shares(looked.model, looked.anatomy, looked.batches)
-            task.memory[key] = Losses(Costs(looked.model, looked.anatomy), shares)
-        losses = replace(task.memory[key], multiple_of=self.multiple_of)
-        widths = losses.within(parameters=task.limits.get("parameters"), macs=task.limits.get("macs"))
-        asked = " and ".join(f"{limit:,} {measure}" for measure, limit in task.limits.items())
-        return self._choose(task, looked, widths, f"widths allotted within {asked}")
+def channel_multiple(job: Job, limits: Limits) -> int:
+    """Return what widths should be a multiple of: for convolutions a block of channels, or a half, a quarter … of it.
 
-    def _choose(self, task: Task, looked: Looked, keep: Mapping[str, int], reason: str) -> Proposal:
-        """Choose the units that make up best for the others, for given widths."""
-        units = choose_units(
-            task.model, task.example_input, keep=keep, calibration=task.calibration, multiple_of=self.multiple_of
-        )
-        widths = ", ".join(
-            f"'{name}' {space.size} → {space.size - len(units.get(name, ()))}" for name, space in looked.spaces.items()
-        )
-        return Proposal(tuple(removal_of(units, refit=True)), (f"{reason}: {widths}",))
-
-
-def in_turn(name: str, merges: Sequence[Merge], removed: Sequence[int], *, refit: bool) -> list[Edit]:
-    """Give the edits of one space: merges first, then removals with the numbers that units have then."""
-    merging: list[Edit] = [MergeUnits(space=name, merges=tuple(merges))] if merges else []
-    return [*merging, *removal_of({name: renumbered(set(removed), merges)}, refit=refit)]
+    A processor computes channels in blocks: 9 of them take as long as 16.
+    """
+    if not any(isinstance(module, _ConvNd) for module in job.whole.modules()):
+        return 1
+    multiple, costs = CHANNEL_BLOCKS.get(torch.backends.cpu.get_cpu_capability(), 8), job.request().costs
+    while multiple > 1 and any(
+        ROOM * Losses(costs, {}, multiple).fewest(measure) > limit for measure, limit in limits.items()
+    ):
+        multiple //= 2
+    return multiple
 
 
 def renumbered(units: set[int], merges: Sequence[Merge]) -> tuple[int, ...]:
-    """Give the numbers that units have once others are merged away."""
+    """Return the numbers that units have once others are merged away."""
     gone = sorted(merge.unit for merge in merges)
     return tuple(unit - sum(other < unit for other in gone) for unit in sorted(units))
 
 
-def removal_of(units: Mapping[str, Sequence[int]], *, refit: bool) -> list[Edit]:
-    """Give one removal from all spaces together; none where nothing goes."""
+def removal_of(units: Mapping[str, Sequence[int]], *, refit: bool) -> tuple[Edit, ...]:
+    """Return one removal from all spaces together; none where nothing goes."""
     some = {name: tuple(found) for name, found in units.items() if found}
-    return [RemoveUnits(units=some, refit=refit)] if some else []
+    return (RemoveUnits(units=some, refit=refit),) if some else ()
+
+
+def spanning_units(activity: Activity, angle_degrees: float) -> list[int]:
+    """Return units such that every other lies within an angle of their span, by pivoted Cholesky decomposition.
+
+    The angle between a unit and the span of those kept has sin² = the share of its variance that they do not explain.
+    The first unit is the one that varies most, the next always the one at the widest angle to those so far.
+    """
+    products, varies = activity.varied, ~activity.constant
+    variances = products.diagonal().clip(min=0)
+    scale = numpy.where(varies, numpy.sqrt(numpy.where(varies, variances, 1)), numpy.inf)
+    correlations = products / numpy.outer(scale, scale)
+    left = varies.astype(float)
+    factors = numpy.zeros_like(products)
+    kept: list[int] = []
+    limit = max(math.sin(math.radians(angle_degrees)) ** 2, SMALLEST_SHARE)
+    while len(kept) < len(products):
+        unit = int(variances.argmax()) if not kept else int(left.argmax())
+        if kept and left[unit] <= limit:
+            break
+        so_far = factors[: len(kept)]
+        row = correlations[unit] - so_far[:, unit] @ so_far
+        factors[len(kept)] = row / math.sqrt(left[unit]) if left[unit] > 0 else 0.0
+        left = (left - factors[len(kept)] ** 2).clip(min=0)
+        kept.append(unit)
+        left[kept] = 0
+    return sorted(kept)
+
+
+def different_units(activity: Activity) -> list[int]:
+    """Return units of which none is constant, or a multiple of another plus a constant; the first of equals stays."""
+    kept: list[int] = []
+    for unit in numpy.flatnonzero(~activity.constant).tolist():
+        if same_as_one(activity, kept, unit) is None:
+            kept.append(unit)
+    return kept or [0]
+
+
+def same_as_one(activity: Activity, kept: Sequence[int], unit: int) -> Merge | None:
+    """Return what a unit merges into: a unit of which it is a multiple plus a constant, or any if it is constant."""
+    if not kept:
+        return None
+    means = activity.means if activity.shiftable else numpy.zeros_like(activity.means)
+    if activity.constant[unit]:
+        return Merge(unit=unit, into=kept[0], scale=0.0, shift=float(means[unit]))
+    variances = activity.varied.diagonal()
+    products, others = activity.varied[unit, kept], numpy.where(activity.constant[kept], numpy.inf, variances[kept])
+    explained = products**2 / others
+    best = int(explained.argmax())
+    if variances[unit] - explained[best] > math.sin(math.radians(SAME_DEGREES)) ** 2 * variances[unit]:
+        return None
+    scale = products[best] / others[best]
+    return Merge(unit=unit, into=kept[best], scale=float(scale), shift=float(means[unit] - scale * means[kept[best]]))

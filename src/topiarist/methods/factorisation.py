@@ -4,86 +4,85 @@ The nearest matrix of a rank is the truncated singular value decomposition (Ecka
 the same share of their squared singular values, so that each loses as much as any other.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy
 from pydantic import Field
-from torch import nn
 
 from topiarist.errors import ModelError
-from topiarist.methods.task import Limits, Proposal, Task
-from topiarist.settings import Settings
-from topiarist.surgery import FactoriseLayer
+from topiarist.methods.distinctiveness import Distinctiveness, channel_multiple
+from topiarist.methods.job import Job, Limits, Request
+from topiarist.methods.method import Method, Proposal, Resizing, Traits
+from topiarist.surgery import FactoriseLayer, Plan, apply
 from topiarist.surgery.allotment import LimitError
-from topiarist.surgery.costs import Costs, Measure
+from topiarist.surgery.costs import Measure
 from topiarist.surgery.layer_damage import can_factorise
 from topiarist.surgery.layers import weight_of
 from topiarist.surgery.spectra import smallest_rank, weight_spectrum
-from topiarist.tracing import anatomy
+from topiarist.training import TrainConfig
 
-KEPT = 0.95
+DEFAULT_KEEP = 0.95
 JUST_BELOW = 1 - 1e-15  # so that no rounding asks for one rank more
-Ranks = Mapping[str, int]
 
 
-class Factorisation(Settings):
-    """Where to stop: at a share of the squared singular values of each layer, or where a budget says.
+class Factorisation(Method):
+    """Where to stop: at a share of the squared singular values of each layer, or where a budget decides.
 
-    `keep` is the share that stays, 95 % unless given; with a budget, the highest that its limits allow. A layer is
-    replaced only where that saves something. `layers` names those to look at, unless all.
+    With a budget, the highest share that its limits allow is kept. A layer is replaced only where that saves something.
     """
 
-    keep: float | None = Field(default=None, gt=0, le=1)
-    layers: tuple[str, ...] | None = None
+    name: ClassVar[str] = "factorisation"
+    traits: ClassVar[Traits] = Traits(
+        summary="Replace layers of low rank by two thinner ones.", adds_layers=True, marker="diamond"
+    )
+
+    keep: float | None = Field(
+        default=None, gt=0, le=1, description="Share of the squared singular values that stays; 0.95 without a budget."
+    )
+    layers: tuple[str, ...] | None = Field(default=None, description="Look only at these layers.")
+    remove_first: bool = Field(
+        default=False, description="With a budget: first remove units, by distinctiveness, down to twice its limits."
+    )
 
     @property
-    def rounds(self) -> int:
-        """It decides once."""
-        return 1
-
-    @property
-    def stops_itself(self) -> bool:
-        """Say whether a share is given."""
+    def has_own_target(self) -> bool:
+        """Whether a share is given."""
         return self.keep is not None
 
-    def propose(self, task: Task) -> Proposal:
+    def propose(self, request: Request) -> Proposal:
         """Decide which layers become two, and of which rank."""
-        found = self._layers(task)
-        own = KEPT if self.keep is None else self.keep
-        keep = self._share(found, task.limits) if task.limits else own
+        if self.remove_first and request.limits:
+            return self._after_removal(request)
+        found = request.remember(f"factorable layers {self.layers}", lambda: factorable_layers(request, self.layers))
+        own = DEFAULT_KEEP if self.keep is None else self.keep
+        keep = found.highest_share(request.limits) if request.limits else own
         ranks = found.ranks(keep)
-        kept = ", ".join(f"'{name}' {found.full_rank(name)} → {rank}" for name, rank in ranks.items())
+        kept = ", ".join(f"'{name}' {len(found.known[name].values)} → {rank}" for name, rank in ranks.items())
         reason = f"ranks that keep {keep:.1%} of the squared singular values: {kept or 'no layer becomes smaller'}"
         return Proposal(tuple(FactoriseLayer(layer=name, rank=rank) for name, rank in ranks.items()), (reason,))
 
-    def _layers(self, task: Task) -> "Layers":
-        key = f"factorised layers {self.layers}"
-        if key not in task.memory:
-            task.memory[key] = look_at(task, self.layers)
-        known: Layers = task.memory[key]
-        return known
+    @classmethod
+    def candidate(cls, job: Job, limits: Limits, training: TrainConfig) -> Resizing:
+        """Remove units down to half of the way first: thin layers of a wide network are still many calls."""
+        return Resizing.within(cls(remove_first=True), limits)
 
-    def _share(self, found: "Layers", limits: Limits) -> float:
-        """Give the highest share that keeps all limits, by halving among all shares that make a difference."""
-        shares = found.shares
-        for measure, limit in limits.items():
-            fewest = found.cost(measure, found.ranks(shares[0]))
-            if fewest > limit:
-                raise LimitError(measure, limit, fewest)
-        low, high = 0, len(shares)
-        while high - low > 1:
-            middle = (low + high) // 2
-            ranks = found.ranks(shares[middle])
-            fits = all(found.cost(measure, ranks) <= limit for measure, limit in limits.items())
-            low, high = (middle, high) if fits else (low, middle)
-        return shares[low]
+    def _after_removal(self, request: Request) -> Proposal:
+        job = request.job
+        halfway = replace(request, limits={measure: 2 * limit for measure, limit in request.limits.items()})
+        units = Distinctiveness(multiple_of=channel_multiple(job, halfway.limits)).propose(halfway)
+        narrow = apply(Plan(units.edits), request.model, job.example_input, calibration=job.calibration)
+        ranks = self.model_copy(update={"remove_first": False}).propose(replace(request, model=narrow, memory={}))
+        thin = apply(Plan(ranks.edits), narrow, job.example_input)
+        return Proposal((*units.edits, *ranks.edits), (*units.reasons, *ranks.reasons), thin)
 
 
 @dataclass(frozen=True)
-class Layer:
-    """A layer as a matrix (rows, columns) that stands at some positions, with its singular values."""
+class FactorableLayer:
+    """A layer as a matrix (rows, columns) that is applied at some positions, with its singular values."""
 
     rows: int
     columns: int
@@ -91,33 +90,38 @@ class Layer:
     values: Sequence[float]
 
     def saved(self, measure: Measure, rank: int) -> int:
-        """Give what a rank saves."""
-        return (self.rows * self.columns - rank * (self.rows + self.columns)) * self.each(measure)
-
-    def each(self, measure: Measure) -> int:
-        """Give what each weight costs."""
-        return 1 if measure == "parameters" else self.positions
+        """Return what a rank saves."""
+        each = 1 if measure == "parameters" else self.positions
+        return (self.rows * self.columns - rank * (self.rows + self.columns)) * each
 
 
 @dataclass(frozen=True)
-class Layers:
+class FactorableLayers:
     """The layers of a network that could become two, and what the whole of it costs."""
 
-    known: Mapping[str, Layer]
+    known: Mapping[str, FactorableLayer]
     totals: Mapping[Measure, int]
 
     def ranks(self, keep: float) -> dict[str, int]:
-        """Give the ranks that keep a share, of the layers that become smaller by it."""
+        """Return the ranks that keep a share, of the layers that become smaller by it."""
         found = {name: smallest_rank(layer.values, keep) for name, layer in self.known.items()}
         return {name: rank for name, rank in found.items() if self.known[name].saved("parameters", rank) > 0}
 
-    def cost(self, measure: Measure, ranks: Ranks) -> int:
-        """Give what the network costs with some ranks."""
+    def cost(self, measure: Measure, ranks: Mapping[str, int]) -> int:
+        """Return what the network costs with some ranks."""
         return self.totals[measure] - sum(self.known[name].saved(measure, rank) for name, rank in ranks.items())
 
-    def full_rank(self, name: str) -> int:
-        """Give the rank that a layer has at most."""
-        return len(self.known[name].values)
+    def highest_share(self, limits: Limits) -> float:
+        """Return the highest share that keeps all limits."""
+        for measure, limit in limits.items():
+            fewest = self.cost(measure, self.ranks(self.shares[0]))
+            if fewest > limit:
+                raise LimitError(measure, limit, fewest)
+
+        def exceeds(share: float) -> bool:
+            return any(self.cost(measure, self.ranks(share)) > limit for measure, limit in limits.items())
+
+        return self.shares[bisect_left(self.shares, True, lo=1, key=exceeds) - 1]
 
     @cached_property
     def shares(self) -> list[float]:
@@ -129,24 +133,19 @@ class Layers:
         return sorted({min(found) / 2, *found})
 
 
-def look_at(task: Task, names: Sequence[str] | None) -> Layers:
-    """Look at the layers that could become two; `names` are those that may, all unless given."""
-    found = anatomy(task.model, task.example_input, partial=True)
-    costs = Costs(task.model, found)
+def factorable_layers(request: Request, names: Sequence[str] | None) -> FactorableLayers:
+    """Return the layers that could become two thinner ones; `names` are those that may, all unless given."""
+    found, costs = request.anatomy, request.costs
     known = {}
     for name in found.calls if names is None else names:
-        if name not in found.calls or name not in costs.layers or not can_factorise(task.model, name):
+        if name not in found.calls or name not in costs.layers or not can_factorise(request.model, name):
             if names is not None:
-                raise ModelError(f"'{name}' is no layer that could become two thinner ones")
+                raise ModelError(f"'{name}' is not a layer that could become two thinner ones")
             continue
-        known[name] = layer_at(task.model.get_submodule(name), costs.layers[name].positions)
+        weight = weight_of(request.model.get_submodule(name))
+        rows, columns = weight.flatten(1).shape
+        values = weight_spectrum(weight).singular_values
+        known[name] = FactorableLayer(rows, columns, costs.layers[name].positions, values)
     if not known:
         raise ModelError("the network has no layer that could become two thinner ones")
-    return Layers(known, {"parameters": costs.parameters({}), "macs": costs.macs({})})
-
-
-def layer_at(module: nn.Module, positions: int) -> Layer:
-    """Describe a linear layer or a convolution."""
-    weight = weight_of(module)
-    rows, columns = weight.flatten(1).shape
-    return Layer(rows, columns, positions, weight_spectrum(weight).singular_values)
+    return FactorableLayers(known, {"parameters": costs.parameters({}), "macs": costs.macs({})})

@@ -1,50 +1,101 @@
-"""What shaping a network came to."""
+"""The network that one method made: what it became, why, and what it was and is worth."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from torch import nn
 
+from topiarist.errors import ModelError
 from topiarist.measurement import Measurement
-from topiarist.surgery import Plan
-from topiarist.tracing import Anatomy
+from topiarist.methods.job import Job
+from topiarist.methods.lineage import Lineage
+from topiarist.surgery import Plan, plan_of
 from topiarist.training import History
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The new network, the edits that made it, what it was and is worth, and what was decided and why.
+    """The new network, and what was decided and why.
 
-    `units` has, for each space that could be cut, its width before and after. Measurements are on the test part, which
-    no decision ever saw; `score` is what decisions went by. `histories` has one training for each round; `lineage` is
-    the record of an evolution, where there was one.
+    Attributes
+    ----------
+    model : nn.Module
+        The new network, of the class of the old one.
+    plan : Plan
+        The edits that made it, as data.
+    before, after : Measurement
+        The old and the new network on the test part, which no decision ever saw; without data, quality is NaN.
+    units : mapping
+        The width of each space that could be cut, before and after.
+    score : tuple of float
+        What decisions were based on, before and after; NaN where there was nothing to score by.
+    reasons : tuple of str
+    histories : tuple of History
+        One training per round.
+    lineage : Lineage or None
+        The record of an evolution, where there was one.
     """
 
+    job: Job = field(repr=False)
     model: nn.Module
-    plan: Plan
-    before: Measurement
-    after: Measurement
-    units: Mapping[str, tuple[int, int]]
-    score: tuple[float, float]
-    reasons: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
     histories: tuple[History, ...] = ()
-    lineage: Mapping[str, Any] | None = None
+    lineage: Lineage | None = None
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The edits that made the network."""
+        return _new_edits(self.job.whole, self.model)
+
+    @property
+    def before(self) -> Measurement:
+        """The network before."""
+        return self.job.before
+
+    @cached_property
+    def after(self) -> Measurement:
+        """The network after."""
+        return self.job.measured(self.model)
+
+    @cached_property
+    def score(self) -> tuple[float, float]:
+        """The score before and after."""
+        return self.job.whole_score, self.job.scored(self.model)
+
+    @cached_property
+    def units(self) -> Mapping[str, tuple[int, int]]:
+        """The width of each space before and after; none of a network that cannot be traced, and was not cut."""
+        try:
+            after = self.job.request(self.model).anatomy.spaces
+            return {name: (size, after[name].size) for name, size in self.job.widths.items() if name in after}
+        except ModelError:
+            return {}
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain lists and numbers."""
+        """Return plain lists and numbers: everything but the network."""
         return {
             "before": self.before.to_json(),
             "after": self.after.to_json(),
             "units": {name: {"before": before, "after": after} for name, (before, after) in self.units.items()},
-            "score": {"before": self.score[0], "after": self.score[1]},
+            "score": {name: None if value != value else value for name, value in zip(_SIDES, self.score, strict=True)},
             "plan": self.plan.to_record(),
             "reasons": list(self.reasons),
             "histories": [history.to_json() for history in self.histories],
-            "lineage": None if self.lineage is None else dict(self.lineage),
+            "lineage": None if self.lineage is None else self.lineage.to_record(),
         }
 
 
-def widths(before: Anatomy, after: Anatomy) -> dict[str, tuple[int, int]]:
-    """Give the width of each space that could be cut, before and after."""
-    return {name: (space.size, after.spaces[name].size) for name, space in before.free.items() if name in after.spaces}
+_SIDES = ("before", "after")
+
+
+def _new_edits(before: nn.Module, after: nn.Module) -> Plan:
+    """Return the part of a network's plan that was not there before."""
+    old, plan = plan_of(before), plan_of(after)
+    steps = list(plan.steps())
+    if plan.edits[: len(old)] == old.edits:
+        steps = steps[len(old) :]
+    else:  # of an ensemble, whose plan is that of one member after the other
+        steps = [step for step in steps if step[0] not in old.edits]
+    return Plan(tuple(edit for edit, _ in steps), plan.example, tuple(numbers for _, numbers in steps))

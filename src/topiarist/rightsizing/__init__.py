@@ -1,15 +1,16 @@
 """The main job: from data, perhaps a network and a budget, to a small network with the proof that nothing was lost."""
 
-from topiarist.rightsizing.effort import EFFORTS, METHODS
 from topiarist.rightsizing.folds import FewSamplesError
-from topiarist.rightsizing.rightsize import Rightsizing, UnreachableError, rightsize
-from topiarist.rightsizing.unjudged import unjudged_baseline
+from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS
+from topiarist.rightsizing.record import RightsizingRecord
+from topiarist.rightsizing.rightsize import Rightsizing, UnreachableError, rightsize, unjudged_baseline
 
 __all__ = [
+    "DEFAULT_EFFORT",
     "EFFORTS",
-    "METHODS",
     "FewSamplesError",
     "Rightsizing",
+    "RightsizingRecord",
     "UnreachableError",
     "rightsize",
     "unjudged_baseline",

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import nn
@@ -24,50 +23,32 @@ from topiarist.training.rescue import train_with_rescue
 from topiarist.training.stretches import steps_per_epoch, train_stretch
 
 HIDDEN = (128, 64)
-BLOCKS = (2, 2, 3, 3)
-SMALLEST_PICTURE = 8
+BLOCKS = (2, 2, 3, 3)  # of the scenes' VGG, the strongest of the paper's small networks
+SMALLEST_IMAGE = 8  # pixels: four poolings need as many
 DROPOUT = 0.2
 LEARNING_RATE = 0.003
 BATCH_SIZES = {20_000: 128, 600: 32, 200: 16, 0: 8}  # from so many training samples on
 PROBE_SECONDS, PROBE_STEPS = 0.3, 4
 STACKED = 0.3  # of the time of a network alone that it takes as one of a stack
 ALONE = 1.3  # times its best steps that an epoch of a network alone takes, with its validation
-FORWARD = 1 / 3  # of the time of a step of training that its answers take
-LOOKS, LOOKED_AT = 3.6, 700  # at both networks for each layer that a cut refits, and at how many samples on average
+FORWARD = 1 / 3  # of the time of a training step that a forward pass takes
+# A cut runs both networks this often for each layer that it refits, on so many samples on average.
+REFIT_PASSES, REFIT_SAMPLES = 3.6, 700
 
+Model = nn.Module | Callable[[], nn.Module]
 Build = Callable[[int], nn.Module]
 
 
-@dataclass(frozen=True)
-class Trained:
-    """A baseline of one fold: the best of its seeds by the validation part, all of them, and how it was trained.
-
-    `notes` say which of all baselines ailed, and what was done about it.
-    """
-
-    best: nn.Module
-    members: Sequence[nn.Module]
-    history: History | None
-    notes: tuple[str, ...] = ()
-
-    def fold(self, data: Data, seed: int) -> Fold:
-        """Give the baseline with its data; all seeds together teach."""
-        teacher = self.best if len(self.members) == 1 else Ensemble(self.members)
-        return Fold(data=data, whole=self.best, members=self.members, teacher=teacher, seed=seed)
+def fold_with(data: Data, members: Sequence[nn.Module], best: nn.Module, seed: int) -> Fold:
+    """Return a fold with its baselines; those of all seeds together teach."""
+    teacher = best if len(members) == 1 else Ensemble(members)
+    return Fold(data=data, whole=best, members=members, teacher=teacher, seed=seed)
 
 
-def suited_network(data: Data, seed: int) -> nn.Module:
-    """Build the network to start from where the user names none: with convolutions for pictures."""
-    shape, classes, random = data.input_shape, len(data.classes), generator(seed, "initial weights")
-    if len(shape) == 3 and min(shape[1:]) >= SMALLEST_PICTURE:
-        return vgg(*BLOCKS, input_shape=shape, classes=classes, dropout=DROPOUT, generator=random)
-    return mlp([math.prod(shape), *HIDDEN, classes], generator=random)
-
-
-def builder(model: nn.Module | Callable[[], nn.Module] | None, data: Data) -> Build:
-    """Give what builds a fresh baseline for a seed; a network that is given is copied, weights and all."""
+def builder(model: Model | None, data: Data) -> Build:
+    """Return what builds a fresh baseline for a seed; a network that is given is copied, weights and all."""
     if model is None:
-        return lambda seed: suited_network(data, seed)
+        return lambda seed: _suited_network(data, seed)
     if isinstance(model, nn.Module):
         given = model
         return lambda seed: copied(given)
@@ -80,16 +61,24 @@ def builder(model: nn.Module | Callable[[], nn.Module] | None, data: Data) -> Bu
     return build
 
 
+def _suited_network(data: Data, seed: int) -> nn.Module:
+    """Build the network to start from where the user names none: with convolutions for images."""
+    shape, classes, random = data.input_shape, len(data.classes), generator(seed, "initial weights")
+    if len(shape) == 3 and min(shape[1:]) >= SMALLEST_IMAGE:
+        return vgg(*BLOCKS, input_shape=shape, classes=classes, dropout=DROPOUT, generator=random)
+    return mlp([math.prod(shape), *HIDDEN, classes], generator=random)
+
+
 def describe(model: nn.Module) -> str:
-    """Name a network: one of ours by its sizes, another by its class."""
+    """Return a network's name: one of ours by its sizes, another by its class."""
     spec = card_of(model).spec or {}
     if "sizes" in spec:
         return f"mlp {'-'.join(map(str, spec['sizes']))}"
     return str(spec.get("family", type(model).__name__))
 
 
-def training_of(data: Data, epochs: int, seed: int) -> TrainConfig:
-    """Give how a baseline is trained, with as many threads as torch has now."""
+def baseline_training(data: Data, epochs: int, seed: int) -> TrainConfig:
+    """Return how a baseline is trained, with as many threads as torch has now."""
     threads = torch.get_num_threads()
     return TrainConfig(
         epochs=epochs,
@@ -104,17 +93,17 @@ def training_of(data: Data, epochs: int, seed: int) -> TrainConfig:
 
 
 def speed_of(model: nn.Module, data: Data) -> Speed:
-    """Measure how fast a network learns, and tell from it how fast it is cut, which for one of a stack is no matter."""
-    epoch, samples = seconds_of_epoch(model, data), len(data.train)
+    """Measure how fast a network learns, and estimate how fast it is cut, which does not count for one of a stack."""
+    epoch, samples = _seconds_of_epoch(model, data), len(data.train)
     answer = FORWARD * epoch / samples
     layers = sum(isinstance(module, (nn.Linear, _ConvNd)) for module in model.modules())
-    cut = 0.0 if stackable(model) else LOOKS * layers * min(samples, LOOKED_AT) * answer
+    cut = 0.0 if stackable(model) else REFIT_PASSES * layers * min(samples, REFIT_SAMPLES) * answer
     return Speed(epoch, cut, answer * (len(data.validation) + len(data.test)))
 
 
-def seconds_of_epoch(model: nn.Module, data: Data) -> float:
+def _seconds_of_epoch(model: nn.Module, data: Data) -> float:
     """Measure how long an epoch of a network takes, by some steps of a copy; less where it is one of a stack."""
-    copy, config = copied(model), training_of(data, 1, 0)
+    copy, config = copied(model), baseline_training(data, 1, 0)
     per_epoch = steps_per_epoch(copy, data, config)
     steps = min(PROBE_STEPS, per_epoch)
     train_stretch(copy, data, config, done=0, steps=steps)  # the first time, torch loads and prepares much
@@ -128,22 +117,28 @@ def seconds_of_epoch(model: nn.Module, data: Data) -> float:
 
 def train_baselines(
     build: Build, datas: Sequence[Data], *, seeds: int, epochs: int, seed: int, on_epoch: OnEpoch | None = None
-) -> list[Trained]:
-    """Train networks of several seeds on each of several data sets, those of one shape as one computation."""
+) -> tuple[list[Fold], History, tuple[str, ...]]:
+    """Train networks of several seeds on each of several data sets, those of one shape as one computation.
+
+    Return a fold for each data set, the history of the last one's best network, and notes on networks that had to be
+    trained again.
+    """
     numbers = [
         [child_seed(seed, "baseline", fold, member) % 2**32 for member in range(seeds)] for fold in range(len(datas))
     ]
     networks = [[build(number) for number in row] for row in numbers]
-    configs = [training_of(data, epochs, number) for data, row in zip(datas, numbers, strict=True) for number in row]
+    configs = [
+        baseline_training(data, epochs, number) for data, row in zip(datas, numbers, strict=True) for number in row
+    ]
     histories, notes = train_with_rescue(
         [network for row in networks for network in row],
         [data for data in datas for _ in range(seeds)],
         configs,
         on_epoch=on_epoch,
     )
-    found = []
-    for fold, (data, row) in enumerate(zip(datas, networks, strict=True)):
+    folds = []
+    for data, row in zip(datas, networks, strict=True):
         losses = [log_loss(*part_logits(network, data.validation)) for network in row]
         best = min(range(seeds), key=lambda member: losses[member] if math.isfinite(losses[member]) else math.inf)
-        found.append(Trained(row[best], row, histories[fold * seeds + best], notes))
-    return found
+        folds.append(fold_with(data, row, row[best], seed))
+    return folds, histories[(len(datas) - 1) * seeds + best], notes

@@ -1,68 +1,76 @@
-"""Writes what came of a rightsizing: the networks, as files of ours and as ONNX, timed where it will be used."""
+"""Writes the result of a rightsizing: the networks, as model files and as ONNX, timed where it will be used."""
 
-from collections.abc import Mapping
-from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from topiarist.errors import MissingExtraError, ModelError
-from topiarist.measurement.latency import in_turn
-from topiarist.measurement.onnx_latency import time_onnx
-from topiarist.rightsizing.known import BASELINE
-from topiarist.rightsizing.record import ratio
+from topiarist.measurement.latency import in_turn, time_onnx
+from topiarist.rightsizing.record import BASELINE, NetworkRecord, RightsizingRecord
+from topiarist.rightsizing.recording import ratio, with_sentence
 from topiarist.rightsizing.rightsize import Rightsizing
-from topiarist.rightsizing.wording import sentence
 from topiarist.storage import export_onnx, save
 
 MODEL_FILE, BASELINE_FILE, ONNX_FILE = "model.safetensors", "baseline.safetensors", "model.onnx"
 
 
-def deliver(result: Rightsizing, folder: str | Path, *, onnx: bool = True) -> dict[str, Any]:
-    """Save the network and the baseline in a folder, export the network, and give the record with what is known then.
+def deliver(result: Rightsizing, folder: str | Path, *, onnx: bool = True) -> RightsizingRecord:
+    """Save the network and the baseline in a folder, and export the network as ONNX.
 
-    Where the extra for ONNX is missing, or the network cannot be exported, the record says so among its notes.
+    Parameters
+    ----------
+    result : Rightsizing
+    folder : path
+        Made where it is not there.
+    onnx : bool
+        Whether to export. Where the extra for ONNX is missing, or the network cannot be exported, a note says so.
+
+    Returns
+    -------
+    RightsizingRecord
+        The record with the files, their sizes, and the times in ONNX Runtime.
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     save(result.baseline, place / BASELINE_FILE, data=result.data)
     save(result.model, place / MODEL_FILE, data=result.data)
-    record = deepcopy(result.record)
-    record["exports"] |= {"model": MODEL_FILE, "baseline": BASELINE_FILE}
-    if onnx:
-        try:
-            add_onnx(record, result, place)
-        except (MissingExtraError, ModelError) as error:
-            record["plan"]["notes"].append(f"no ONNX file: {error}")
-    return record
+    exports = result.record.exports.model_copy(update={"model": MODEL_FILE, "baseline": BASELINE_FILE})
+    record = result.record.model_copy(update={"exports": exports})
+    if not onnx:
+        return record
+    try:
+        return _with_onnx(record, result, place)
+    except (MissingExtraError, ModelError) as error:
+        return record.with_note(f"no ONNX file: {error}")
 
 
-def add_onnx(record: dict[str, Any], result: Rightsizing, place: Path) -> None:
+def _with_onnx(record: RightsizingRecord, result: Rightsizing, place: Path) -> RightsizingRecord:
     """Export both networks, keep the file of the new one, and add sizes and times to the record."""
+    chosen = record.verdict.chosen
     after = export_onnx(result.model, place / ONNX_FILE, data=result.data)
     with TemporaryDirectory() as elsewhere:
         unused = Path(elsewhere) / ONNX_FILE
         before = export_onnx(result.baseline, unused, data=result.data)
-        files = {BASELINE: unused, record["verdict"]["chosen"]: after.path}
-        timed = in_turn({name: partial(time_onnx, path) for name, path in files.items()})
+        timed = in_turn({BASELINE: partial(time_onnx, unused), chosen: partial(time_onnx, after.path)})
     times = {name: latency.median_ms for name, latency in timed.items()}
-    sizes = {BASELINE: before.file_kb, record["verdict"]["chosen"]: after.file_kb}
-    for network in record["networks"]:
-        if network["id"] in times:
-            network |= {"onnx_latency_ms": times[network["id"]], "onnx_kb": sizes[network["id"]]}
-    record["exports"] |= {
-        "onnx": ONNX_FILE,
-        "onnx_difference": after.largest_difference,
-        "onnx_samples": after.samples,
-    }
-    record["gains"] |= gains_in_onnx(times, sizes, record["verdict"]["chosen"])
-    record["verdict"]["sentence"] = sentence(record)
-
-
-def gains_in_onnx(times: Mapping[str, float], sizes: Mapping[str, float], chosen: str) -> dict[str, float | None]:
-    """Give how many times faster and smaller the network is as ONNX."""
-    return {
+    sizes = {BASELINE: before.file_kb, chosen: after.file_kb}
+    figures = {"onnx": ONNX_FILE, "onnx_difference": after.largest_difference, "onnx_samples": after.samples}
+    gains = {
         "onnx_latency": ratio(times[BASELINE], times[chosen]),
         "onnx_size": ratio(sizes[BASELINE], sizes[chosen]),
     }
+
+    def with_figures(network: NetworkRecord) -> NetworkRecord:
+        if network.id not in times:
+            return network
+        return network.model_copy(update={"onnx_latency_ms": times[network.id], "onnx_kb": sizes[network.id]})
+
+    return with_sentence(
+        record.model_copy(
+            update={
+                "networks": tuple(map(with_figures, record.networks)),
+                "exports": record.exports.model_copy(update=figures),
+                "gains": record.gains.model_copy(update=gains),
+            }
+        )
+    )

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,11 +16,11 @@ from topiarist.data.copies import original_rows
 from topiarist.data.labels import number_labels
 from topiarist.data.split import fold_tests
 from topiarist.errors import DataError
-from topiarist.methods.jobs import Job, make_job
-from topiarist.rightsizing.effort import Design
+from topiarist.methods.job import Job, make_job
+from topiarist.rightsizing.planning import Design
 from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits
 
-VALIDATION_FRACTION = 0.15
+VALIDATION_FRACTION = 0.15  # of a fold's training samples, for methods to choose by
 FEWEST_GROUPS = 3  # one to judge, one to train on, one to choose by
 Answers = NDArray[numpy.float64]
 
@@ -33,8 +33,7 @@ class FewSamplesError(DataError):
 class Fold:
     """A baseline with the data that methods may see; the test part of the data is what networks are judged on.
 
-    `members` are the baselines of all seeds, `whole` the best of them, `teacher` what smaller networks learn from;
-    `memory` is for what a method need not find out twice.
+    `members` are the baselines of all seeds, `whole` the best of them, `teacher` what smaller networks learn from.
     """
 
     data: Data
@@ -42,21 +41,22 @@ class Fold:
     members: Sequence[nn.Module]
     teacher: nn.Module
     seed: int
-    memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def job(self) -> Job:
         """The baseline as methods are given it."""
-        return make_job(self.whole, self.data, None, seed=self.seed)
+        return make_job(self.whole, self.data, seed=self.seed)
 
     @property
-    def lesson(self) -> tuple[int, int]:
+    def training_key(self) -> tuple[int, int]:
         """What a network of this fold is made of and learns from; the same for folds that differ in what they judge."""
         return id(self.whole), id(self.data.train)
 
     def judged(self, network: nn.Module) -> Answers:
-        """Give 1 for each right and 0 for each wrong answer (n_samples,) to the samples that no decision saw."""
-        return right_answers(network, self.data.test)
+        """Return 1 for each right and 0 for each wrong answer (n_samples,) to the samples that no decision saw."""
+        logits, labels = part_logits(network, self.data.test)
+        found: Answers = (logits.argmax(dim=1) == labels).double().numpy()
+        return found
 
     @cached_property
     def baseline_answers(self) -> Answers:
@@ -65,29 +65,22 @@ class Fold:
         return found
 
     def distance(self, network: nn.Module) -> float:
-        """Give how far a network's answers are from the teacher's on the validation part: what methods are chosen by.
+        """Return how far a network's answers are from the teacher's on the validation part: what methods compete by.
 
         It is the mean Kullback–Leibler divergence, which differs less by chance than accuracy on so few samples.
         """
         answers = part_logits(network, self.data.validation)[0].double().log_softmax(dim=1)
-        found = float((self._taught.exp() * (self._taught - answers)).sum(dim=1).mean())
+        found = float((self._teacher_answers.exp() * (self._teacher_answers - answers)).sum(dim=1).mean())
         return found if math.isfinite(found) else math.inf
 
     @cached_property
-    def _taught(self) -> torch.Tensor:
+    def _teacher_answers(self) -> torch.Tensor:
         return part_logits(self.teacher, self.data.validation)[0].double().log_softmax(dim=1)
 
 
-def right_answers(network: nn.Module, part: AnyPart) -> Answers:
-    """Give 1 for each right and 0 for each wrong answer (n_samples,)."""
-    logits, labels = part_logits(network, part)
-    found: Answers = (logits.argmax(dim=1) == labels).double().numpy()
-    return found
-
-
 def most_folds(data: Data, design: Design) -> int:
-    """Give how many folds the samples of the smallest class, and whole groups, allow."""
-    labels, groups = judged_samples(data, design)
+    """Return how many folds the samples of the smallest class, and whole groups, allow."""
+    labels, groups = _judged_samples(data, design)
     found = int(numpy.unique(labels, return_counts=True)[1].min())
     if groups is None:
         return found
@@ -95,8 +88,8 @@ def most_folds(data: Data, design: Design) -> int:
     return min(found, kinds) if design == "held out" or kinds >= FEWEST_GROUPS else 1
 
 
-def judged_samples(data: Data, design: Design) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Give the labels of the samples that are judged, and their groups."""
+def _judged_samples(data: Data, design: Design) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Return the labels of the samples that are judged, and their groups."""
     if design == "held out":
         assert isinstance(data.validation, Part)
         return data.validation.y.numpy(), data.validation.groups
@@ -107,7 +100,7 @@ def judged_samples(data: Data, design: Design) -> tuple[NDArray[Any], NDArray[An
 
 
 def folds_of(data: Data, design: Design, count: int, seed: int) -> list[Data]:
-    """Give the data of each fold.
+    """Return the data of each fold.
 
     Refitted: the samples that are not for the test are dealt into folds, and all but one train, on no more samples than
     the network to keep. Held out: the validation part is dealt into folds; all trainings have the same samples, and
@@ -134,22 +127,21 @@ def folds_of(data: Data, design: Design, count: int, seed: int) -> list[Data]:
 
 
 def some(part: Part, rows: torch.Tensor) -> Part:
-    """Give some samples of a part."""
+    """Return some samples of a part."""
     return Part(part.x[rows], part.y[rows], None if part.groups is None else part.groups[rows.numpy()])
 
 
 def in_memory(data: Data) -> Data:
-    """Give data whose samples are in memory, read once where they are not; without samples to choose by, refuse."""
+    """Return data whose samples are in memory, read once where they are not; raise where a part is missing."""
     for part, word in ((data.train, "train on"), (data.validation, "choose by")):
         if not len(part):
             raise FewSamplesError(
                 f"{data.name} has no samples to {word}: rightsizing needs a training and a validation part"
             )
-    return replace(data, train=read(data.train), validation=read(data.validation), test=read(data.test))
+    return replace(data, train=_read(data.train), validation=_read(data.validation), test=_read(data.test))
 
 
-def read(part: AnyPart) -> Part:
-    """Give a part in memory."""
+def _read(part: AnyPart) -> Part:
     if isinstance(part, Part):
         return part
     batches = list(part_batches(part, BATCH_SIZE)) if len(part) else []

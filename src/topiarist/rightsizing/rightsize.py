@@ -1,18 +1,18 @@
 """`rightsize`: from data, perhaps a network and a budget, to the smallest network proven not to be worse."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.data import Data, Part
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
-from topiarist.measurement.budget import Footprint, footprint
 from topiarist.measurement.cost import count_macs
+from topiarist.measurement.footprint import Footprint, footprint
+from topiarist.methods.registry import find_method, rightsizing_methods
 from topiarist.models import attach, card_for
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
@@ -20,22 +20,29 @@ from topiarist.models.stacked import stackable
 from topiarist.randomness import generator
 from topiarist.rightsizing.baseline import (
     Build,
-    Trained,
+    Model,
     builder,
     describe,
+    fold_with,
     speed_of,
     train_baselines,
 )
-from topiarist.rightsizing.budgeting import limits_of, nearest_below, ratios_for
-from topiarist.rightsizing.choosing import Status, choose
-from topiarist.rightsizing.clock import Clock, OnProgress
-from topiarist.rightsizing.descending import Descent
-from topiarist.rightsizing.effort import EFFORTS, METHODS, Design, EffortName, MethodName, WorkPlan, full_plan
+from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limits_of, ratios_for
+from topiarist.rightsizing.descent import Clock, Descent, OnProgress, finetune
 from topiarist.rightsizing.folds import FewSamplesError, Fold, folds_of, in_memory, most_folds, some
-from topiarist.rightsizing.known import Finished
-from topiarist.rightsizing.making import MAKERS, finetune
-from topiarist.rightsizing.planning import Speed, plan_again, plan_work
-from topiarist.rightsizing.record import make_record
+from topiarist.rightsizing.planning import (
+    DEFAULT_EFFORT,
+    EFFORTS,
+    Design,
+    EffortName,
+    Speed,
+    WorkPlan,
+    full_plan,
+    plan_again,
+    plan_work,
+)
+from topiarist.rightsizing.record import RightsizingRecord, SettingsRecord
+from topiarist.rightsizing.recording import Findings, budget_record
 from topiarist.threads import torch_threads
 from topiarist.training import History
 from topiarist.training.chance import beats_chance
@@ -44,26 +51,38 @@ from topiarist.training.inference import first_sample
 MAX_DROP, ALPHA = 0.01, 0.05
 FEWEST_FOLDS = 2
 EPOCH_SHARE, FEWEST_SAMPLES = 1 / 20, 500  # of the time that an epoch may take, with so many samples at least
-MANY_MACS = 5_000_000  # for a sample: with fewer, several threads are no faster than one
-ANSWERED = 2  # times that all samples of the validation and the test part are, in the end
-
-Model = nn.Module | Callable[[], nn.Module]
+MANY_MACS = 5_000_000  # per sample: with fewer, several threads are no faster than one
+ANSWERED = 2  # times that all samples of the validation and the test part are answered in the end
+WEIGHED_BY = "distinctiveness"  # the method that shows how large the file of a cut network is: the fastest
 
 
 class UnreachableError(BudgetError):
-    """No network fits the budget and is good enough; `nearest` are those that come nearest, `record` says it all."""
+    """No network fits the budget and is good enough; `nearest` are those that come nearest, `record` has it all."""
 
-    def __init__(self, message: str, nearest: Sequence[str], record: Mapping[str, Any]) -> None:
-        super().__init__(message)
-        self.nearest, self.record = tuple(nearest), dict(record)
+    def __init__(self, record: RightsizingRecord) -> None:
+        super().__init__(record.verdict.sentence)
+        self.record = record
+        self.nearest = tuple(f"{near.id}: {near.text}" for near in record.nearest)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rightsizing:
-    """The network, the baseline that it was made of, all networks by name, and the record of how it came about.
+    """The result of a rightsizing.
 
-    `status` is "proven", "unproven" where the samples were too few to prove that nothing is lost, or "unchanged" where
-    no smaller network was good enough.
+    Attributes
+    ----------
+    model, baseline : nn.Module
+        The network, and the baseline that it was made of.
+    networks : mapping
+        All networks that could be kept, by name.
+    status : {"proven", "unproven", "unchanged"}
+        "unproven": the samples were too few to prove that nothing is lost; "unchanged": no smaller network was good
+        enough, and the baseline stays.
+    data : Data
+    record : RightsizingRecord
+        How it came about: everything that the report shows.
+    sentence : str
+        The result in a sentence.
     """
 
     model: nn.Module
@@ -71,12 +90,12 @@ class Rightsizing:
     networks: Mapping[str, nn.Module]
     status: Status
     data: Data
-    record: dict[str, Any]
+    record: RightsizingRecord
 
     @property
     def sentence(self) -> str:
-        """What came of it, in a sentence."""
-        return str(self.record["verdict"]["sentence"])
+        """The result in a sentence."""
+        return self.record.verdict.sentence
 
 
 def rightsize(
@@ -85,46 +104,87 @@ def rightsize(
     *,
     budget: Budget | None = None,
     max_drop: float = MAX_DROP,
-    methods: Sequence[MethodName] = METHODS,
-    effort: EffortName = "normal",
+    methods: Sequence[str] | None = None,
+    effort: EffortName = DEFAULT_EFFORT,
     trained: bool | None = None,
     alpha: float = ALPHA,
     seed: int = 0,
     on_progress: OnProgress | None = None,
 ) -> Rightsizing:
-    """Give the smallest network that is not worse than the baseline by more than the drop of accuracy allowed.
+    """Find the smallest network that is proven not to be worse than the baseline by more than `max_drop`.
 
-    Without a `model`, a network that suits the data is trained. A model that answers better than chance is taken as
-    `trained`, and is the baseline as it is; any other, or a function that builds one, is trained first. `budget` limits
-    its size; its own `max_drop` takes the place of `max_drop`. The choice goes by samples that neither training nor
-    any method saw; the test part confirms it, once. `on_progress` is told the share of the work that is done, and what.
+    Parameters
+    ----------
+    data : Data
+        With a training and a validation part; the test part confirms the result, once.
+    model : nn.Module or callable, optional
+        The network to start from, or a function that builds one. By default, one that suits the data is trained.
+    budget : Budget, optional
+        Limits on the size; its own `max_drop` replaces the argument.
+    max_drop : float
+        Accuracy that may be lost: 0.01 is one point.
+    methods : sequence of str, optional
+        Names of registered methods that make candidates; by default those whose traits say so.
+    effort : {"quick", "normal", "thorough"}
+        About 1 minute, 10 minutes or 1 hour of work.
+    trained : bool, optional
+        Whether to take the model as it is, or to train it first. By default it is taken as it is if it beats chance.
+    alpha : float
+        Level of the tests.
+    seed : int
+    on_progress : callable, optional
+        Called with the share of the work that is done, and what is being done.
+
+    Returns
+    -------
+    Rightsizing
+
+    Raises
+    ------
+    UnreachableError
+        If no network fits the budget and is good enough.
+    FewSamplesError
+        If a class has too few samples to judge networks by.
+    SettingsError
+        If a setting makes no sense.
+
+    Examples
+    --------
+    >>> from topiarist import load_data, rightsize
+    >>> result = rightsize(load_data("digits"), effort="quick")  # doctest: +SKIP
+    >>> result.status  # doctest: +SKIP
+    'proven'
     """
     limits, drop = limits_of(budget, max_drop)
-    level = EFFORTS[checked("effort", effort, EFFORTS)]
-    asked = [checked("methods", name, METHODS) for name in dict.fromkeys(methods)]
+    if effort not in EFFORTS:
+        raise SettingsError(f"effort must be one of {', '.join(EFFORTS)}; found '{effort}'", setting="effort")
+    asked = rightsizing_methods() if methods is None else tuple(dict.fromkeys(methods))
+    for name in asked:
+        find_method(name, setting="methods")
     if not asked:
-        raise SettingsError(f"methods must name at least one of {', '.join(METHODS)}", setting="methods")
+        raise SettingsError(f"methods must name at least one of {', '.join(rightsizing_methods())}", setting="methods")
+    level = EFFORTS[effort]
     clock = Clock(level.seconds, on_progress=on_progress or (lambda share, what: None))
     threads = torch.get_num_threads()
     with torch_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of single trainings and cuts: the record says what matters
-        job = prepare(in_memory(data), model, trained=trained, seed=seed, clock=clock, threads=threads)
-        job = in_time(job, level.seconds, seed)
+        job = _prepare(in_memory(data), model, trained=trained, seed=seed, clock=clock, threads=threads)
+        job = _in_time(job, level.seconds, seed)
         folds = most_folds(job.data, job.design)
         if folds < FEWEST_FOLDS:
             raise FewSamplesError(
                 "rightsizing deals the samples of each class, in whole groups if there are any, into 2 folds or more;"
-                " too few are there to judge by"
+                " there are too few to judge by"
             )
         full = full_plan(
             level, asked, design=job.design, folds=folds, trained=job.trained, stacked=stackable(job.first)
         )
         with torch_threads(job.threads):
-            return carry_out(job, full, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
+            return _carry_out(job, full, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
 
 
 @dataclass(frozen=True)
-class Prepared:
+class _Setup:
     """What is known before the work begins."""
 
     data: Data
@@ -137,9 +197,9 @@ class Prepared:
     notes: tuple[str, ...] = ()
 
 
-def prepare(
+def _prepare(
     data: Data, model: Model | None, *, trained: bool | None, seed: int, clock: Clock, threads: int = 1
-) -> Prepared:
+) -> _Setup:
     """Build the baseline, see whether it is trained, and measure how fast it learns with so many threads at most."""
     clock.tell(0.0, "looking at the data")
     build = builder(model, data)
@@ -148,11 +208,11 @@ def prepare(
     design: Design = "held out" if known or data.source is None else "refitted"
     busy = threads if count_macs(first, first_sample(data.train)) >= MANY_MACS else 1
     with torch_threads(busy):
-        return Prepared(data, build, first, known, design, speed_of(first, data), busy)
+        return _Setup(data, build, first, known, design, speed_of(first, data), busy)
 
 
-def in_time(job: Prepared, seconds: float, seed: int) -> Prepared:
-    """Train on some of the samples where an epoch of all would take too much of the time, and say so."""
+def _in_time(job: _Setup, seconds: float, seed: int) -> _Setup:
+    """Train on some of the samples where an epoch of all would take too much of the time, and note it."""
     samples = len(job.data.train)
     count = max(int(samples * EPOCH_SHARE * seconds / job.speed.epoch), FEWEST_SAMPLES)
     if count >= samples or most_folds(job.data, "held out") < FEWEST_FOLDS:
@@ -170,8 +230,8 @@ def in_time(job: Prepared, seconds: float, seed: int) -> Prepared:
     )
 
 
-def carry_out(
-    job: Prepared,
+def _carry_out(
+    job: _Setup,
     full: WorkPlan,
     budget: Budget,
     *,
@@ -182,68 +242,34 @@ def carry_out(
     clock: Clock,
 ) -> Rightsizing:
     """Train the baselines, go down the sizes, choose, and write down how it came about; `full` is all that is asked."""
-    clock.measuring = ANSWERED * job.speed.answers
-    full = replace(full, notes=job.notes)
-    plan = plan_work(full, job.speed, can_hold_out=most_folds(job.data, "held out") >= FEWEST_FOLDS)
-    folds, history, notes = baselines(job, plan, seed, clock)
-    full, plan = (replace(each, notes=(*each.notes, *notes)) for each in (full, plan))
-    if history is not None and not plan.stacked:
-        speed = job.speed.at(clock.stages["baseline"] / (plan.baselines * len(history.epochs)))
-        plan = plan_again(full, plan, speed, clock.left)
-    whole = folds[-1].whole
-    sample = placed(first_sample(job.data.train), numbers_of(whole))
-    timed = budget.latency_ms is not None
-    size = footprint(whole, sample, data=job.data, latency=timed)
-
-    def fits(network: nn.Module) -> bool:
-        return budget.excess(footprint(network, sample, data=job.data, latency=timed)) is None
-
-    descent = Descent(folds=folds, plan=plan, clock=clock, whole=size, ratios=plan.ratios, fits=fits)
-
-    def weigh(ratio: float) -> Footprint:
-        cut = MAKERS["distinctiveness"](folds[-1], descent.target(ratio), plan.finetuning_epochs)
-        (untrained,) = finetune([cut], folds[-1:], 0, [seed])
-        return footprint(untrained.model, sample, data=job.data)
-
-    if budget.excess(size) is not None:
-        descent.ratios = ratios_for(budget, size, plan.ratios, numbers_of(whole).element_size(), weigh)
-    judged = descent.go(margin=drop, alpha=alpha)
-    if not descent.rungs and budget.excess(size) is not None:
-        judged = nearest_below(descent, descent.ratios[0], drop, alpha)
-    choice = choose(descent, judged, margin=drop, baseline_fits=budget.excess(size) is None)
-    finished = Finished(
-        data=job.data,
-        plan=plan,
-        descent=descent,
-        judged=judged,
-        choice=choice,
-        baseline_history=history,
-        settings={
-            "effort": effort,
-            "seed": seed,
-            "max_drop": drop,
-            "alpha": alpha,
-            "methods": list(plan.methods),
-            "budget": budget.model_dump(exclude={"max_drop"}),
-            "model": describe(whole),
-            "trained_before": job.trained,
-            "command": None,
-        },
-        budget=budget,
+    folds, history, plan = _baselines(job, replace(full, notes=job.notes), seed, clock)
+    descent, baseline_fits = _descend(job, folds, plan, budget, drop=drop, alpha=alpha, clock=clock)
+    choice = choose(descent, baseline_fits=baseline_fits)
+    settings = SettingsRecord(
+        effort=effort,
+        seed=seed,
+        max_drop=drop,
+        alpha=alpha,
+        methods=plan.methods,
+        budget=budget_record(budget),
+        model=describe(folds[-1].whole),
+        trained_before=job.trained,
+    )
+    findings = Findings(
+        data=job.data, descent=descent, choice=choice, baseline_history=history, budget=budget, settings=settings
     )
     clock.tell(0.92, "measuring")
     with clock.stage("measurement"):
-        record = make_record(finished)
-    record["seconds"] = {**clock.stages, "total": clock.elapsed}
+        record = findings.record(threads=job.threads)
+    record = record.model_copy(update={"seconds": {**clock.stages, "total": clock.elapsed}})
     clock.tell(1.0, "done")
     if choice is None:
-        lines = [f"{near['id']}: {near['said']}" for near in record["nearest"]]
-        raise UnreachableError(record["verdict"]["sentence"], lines, record)
-    networks = finished.networks
+        raise UnreachableError(record)
+    networks = findings.networks
     for network in networks.values():
         attach(network, card_for(network, job.data))
     return Rightsizing(
-        model=networks[record["verdict"]["chosen"]],
+        model=networks[findings.chosen],
         baseline=networks["baseline"],
         networks=networks,
         status=choice.status,
@@ -252,30 +278,93 @@ def carry_out(
     )
 
 
-def baselines(
-    job: Prepared, plan: WorkPlan, seed: int, clock: Clock
-) -> tuple[list[Fold], History | None, tuple[str, ...]]:
-    """Return each fold with its baseline, the last that of the networks to keep, its history, and which ailed."""
+def _baselines(job: _Setup, full: WorkPlan, seed: int, clock: Clock) -> tuple[list[Fold], History | None, WorkPlan]:
+    """Return each fold with its baseline, the last that of the networks to keep; its history; the plan from here."""
+    clock.measuring = ANSWERED * job.speed.answers
+    plan = plan_work(full, job.speed, can_hold_out=most_folds(job.data, "held out") >= FEWEST_FOLDS)
     datas = [*folds_of(job.data, plan.design, plan.folds, seed), job.data]
     if job.trained:
         given = copied(job.first).eval()
-        return [Trained(given, (given,), None).fold(data, seed) for data in datas], None, ()
+        return [fold_with(data, (given,), given, seed) for data in datas], None, plan
 
     def tell(epoch: int, records: Sequence[object]) -> None:
         clock.tell(0.2 * epoch / plan.epochs, f"training {plan.baselines} baselines, epoch {epoch}")
 
     with clock.stage("baseline"):
-        settings = {"seeds": plan.seeds, "epochs": plan.epochs, "seed": seed}
-        if plan.design == "refitted":
-            found = train_baselines(job.build, datas, **settings, on_epoch=tell)
-        else:
-            found = train_baselines(job.build, datas[-1:], **settings, on_epoch=tell) * len(datas)
-    folds = [each.fold(data, seed) for each, data in zip(found, datas, strict=True)]
-    return folds, found[-1].history, found[-1].notes
+        trained_on = datas if plan.design == "refitted" else datas[-1:]
+        folds, history, notes = train_baselines(
+            job.build, trained_on, seeds=plan.seeds, epochs=plan.epochs, seed=seed, on_epoch=tell
+        )
+    if plan.design == "held out":
+        folds = [fold_with(data, folds[0].members, folds[0].whole, seed) for data in datas]
+    full, plan = (replace(each, notes=(*each.notes, *notes)) for each in (full, plan))
+    if not plan.stacked:
+        speed = job.speed.at(clock.stages["baseline"] / (plan.baselines * len(history.epochs)))
+        plan = plan_again(full, plan, speed, clock.left)
+    return folds, history, plan
 
 
-def checked(setting: str, name: Any, known: Mapping[Any, Any] | Sequence[Any]) -> Any:
-    """Refuse a name that is not known."""
-    if name not in known:
-        raise SettingsError(f"{setting} must be one of {', '.join(known)}; found '{name}'", setting=setting)
-    return name
+def _descend(
+    job: _Setup, folds: Sequence[Fold], plan: WorkPlan, budget: Budget, *, drop: float, alpha: float, clock: Clock
+) -> tuple[Descent, bool]:
+    """Go down the sizes; return what was found, and whether the baseline itself fits the budget."""
+    whole, seed = folds[-1].whole, folds[-1].seed
+    sample: Tensor = placed(first_sample(job.data.train), numbers_of(whole))
+
+    def weighed(network: nn.Module) -> Footprint:
+        return footprint(network, sample, data=job.data, latency=budget.latency_ms is not None)
+
+    size = weighed(whole)
+    baseline_fits = budget.excess(size) is None
+    descent = Descent(
+        folds=folds,
+        plan=plan,
+        clock=clock,
+        whole=size,
+        ratios=plan.ratios,
+        fits=lambda network: not budget.limits_size or budget.excess(weighed(network)) is None,
+        margin=drop,
+        alpha=alpha,
+    )
+
+    def file_kb(ratio: float) -> float:
+        cut = descent.make(WEIGHED_BY, folds[-1], ratio)
+        (untrained,) = finetune([cut], folds[-1:], 0, [seed])
+        return footprint(untrained.model, sample, data=job.data).file_kb
+
+    if not baseline_fits:
+        descent.ratios = ratios_for(budget, size, plan.ratios, numbers_of(whole).element_size(), file_kb)
+    descent.go()
+    if not descent.sizes and not baseline_fits:
+        go_nearest_below(descent)
+    return descent, baseline_fits
+
+
+def unjudged_baseline(
+    data: Data,
+    model: Model | None = None,
+    *,
+    budget: Budget | None = None,
+    effort: EffortName = DEFAULT_EFFORT,
+    seed: int = 0,
+) -> nn.Module:
+    """Return the network that a rightsizing would start from, where a class has too few samples to judge by.
+
+    Raise BudgetError where it exceeds the budget.
+    """
+    level, limits = EFFORTS[effort], budget or Budget()
+    with torch_threads(1):
+        job = _prepare(in_memory(data), model, trained=None, seed=seed, clock=Clock(level.seconds))
+        network = copied(job.first).eval() if job.trained else None
+        if network is None:
+            full = full_plan(level, (), design="held out", folds=0, trained=False)
+            plan = plan_work(full, job.speed)
+            folds, _, _ = train_baselines(job.build, [job.data], seeds=plan.seeds, epochs=plan.epochs, seed=seed)
+            network = folds[0].whole
+        sample = placed(first_sample(job.data.train), numbers_of(network))
+        size = footprint(network, sample, data=job.data, latency=limits.latency_ms is not None)
+    excess = limits.excess(size)
+    if excess is not None:
+        raise BudgetError(f"{excess}; a class has too few samples to judge smaller networks by: give more of it")
+    attach(network, card_for(network, job.data))
+    return network

@@ -26,7 +26,7 @@ from topiarist.storage import serialise
 from topiarist.study.declaration import Cell, canonical
 from topiarist.study.samples import Samples
 from topiarist.study.settings import OF_KIND, CellSettings
-from topiarist.study.treating import Early, Trained, Treated, rewound_epoch, treat_all
+from topiarist.study.treating import EarlyNetworks, Treated, TrainedNetwork, rewound_epoch, treat_all
 from topiarist.tracing import anatomy
 from topiarist.training import History, TrainConfig, monte_carlo, reuse, train_many, train_phases
 from topiarist.training.inference import first_sample, part_logits
@@ -90,7 +90,7 @@ def first_of_each_training(cells: Sequence[Cell]) -> list[Cell]:
     return list({cell.training_key: cell for cell in reversed(cells)}.values())[::-1]
 
 
-def train_cells(cells: Sequence[Cell], samples: Samples) -> dict[str, Trained]:
+def train_cells(cells: Sequence[Cell], samples: Samples) -> dict[str, TrainedNetwork]:
     """Train one network a cell, those that can be as one computation."""
     datas = [samples.of(cell) for cell in cells]
     models = start_networks(cells, datas, samples)
@@ -105,9 +105,9 @@ def train_cells(cells: Sequence[Cell], samples: Samples) -> dict[str, Trained]:
     return dict(zip(keys, zip(models, datas, histories, strict=True), strict=True))
 
 
-def train_early(cells: Sequence[Cell], samples: Samples) -> Early:
+def train_early(cells: Sequence[Cell], samples: Samples) -> EarlyNetworks:
     """Train the networks of early epochs, to which some methods rewind the weights."""
-    found: Early = {}
+    found: EarlyNetworks = {}
     for epoch in sorted({epoch for epoch in map(rewound_epoch, cells) if epoch is not None}):
         some = first_of_each_training([cell for cell in cells if rewound_epoch(cell) == epoch])
         datas = [samples.of(cell) for cell in some]
@@ -178,7 +178,7 @@ def joined(histories: Sequence[History]) -> History:
 
 
 def judge_all(
-    stack: Stack, trained: Mapping[str, Trained], treated: Treated
+    stack: Stack, trained: Mapping[str, TrainedNetwork], treated: Treated
 ) -> tuple[tuple[CellResult, ...], dict[str, str]]:
     """Judge every cell; a method that cannot do its work costs its own cell and no other."""
     results, failures = [], {}

@@ -12,7 +12,7 @@ from topiarist.models.activations import LEAKY_SLOPE
 from topiarist.models.families import BLOCKS, check_blocks
 from topiarist.models.mlp import EPSILON, MOMENTUM
 from topiarist.settings import Settings
-from topiarist.study.treatments import AnyTreatment, NoTreatment, treatment
+from topiarist.study.treatment import Treatment, treatment
 from topiarist.training import Phase, TrainConfig
 
 RULE = SplitRule()
@@ -149,7 +149,7 @@ class CellSettings(Settings):
     model: ModelSettings = ModelSettings()
     training: TrainingSettings = TrainingSettings()
     base: BaseSettings | None = None
-    method: AnyTreatment = NoTreatment()
+    method: Treatment = Treatment()
     prediction: PredictionSettings = PredictionSettings()
 
 

@@ -13,8 +13,6 @@ from torch import nn
 from topiarist.data import Data
 from topiarist.errors import DataError, TopiaristError
 from topiarist.measurement.cost import count_macs
-from topiarist.methods import Surgeon
-from topiarist.methods.surgeon.surgeon import check_parts
 from topiarist.models.evaluation import count_parameters
 from topiarist.models.stacked import stackable
 from topiarist.study.declaration import Cell, Declaration, canonical
@@ -99,8 +97,8 @@ def try_out(cell: Cell, samples: Samples) -> tuple[Data, nn.Module]:
         data = samples.of(cell)
         if not len(data.test):
             raise DataError("there is no test part to judge by: give it a fraction of the data above 0")
-        if isinstance(settings.method, Surgeon):
-            check_parts(data)
+        if settings.method.method is not None:
+            settings.method.method.check_data(data)
         built = data if base is None else samples.of_base(cell, base)
         model = network_for(settings, built, cell.training_seed)
         check_task(model, built, train_config(cell))

@@ -5,81 +5,74 @@ from collections.abc import Mapping, Sequence
 from torch import nn
 
 from topiarist.data import Data
-from topiarist.measurement import Budget
-from topiarist.methods import Distinctiveness, Rewinding
-from topiarist.methods.jobs import make_job
-from topiarist.methods.shaping import Shaped, Shaping, cut_together
+from topiarist.methods import Rewinding
+from topiarist.methods.job import make_job
+from topiarist.methods.method import NO_BUDGET, Resizing
+from topiarist.methods.outcome import Outcome
+from topiarist.methods.resizing import resize_all
 from topiarist.study.declaration import Cell
-from topiarist.study.treatments import Cut, NoTreatment, Treatment
 from topiarist.training import History
 
-Trained = tuple[nn.Module, Data, History]
-Early = dict[tuple[str, int], nn.Module]
+TrainedNetwork = tuple[nn.Module, Data, History]
+EarlyNetworks = dict[tuple[str, int], nn.Module]  # by training key and epoch
 Treated = dict[str, tuple[nn.Module, int] | Exception]  # a network, and for how many epochs it was trained again
 
 
-def treat_all(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> Treated:
-    """Give, by the hash of each cell, what its method makes of its network, or why it makes nothing."""
+def treat_all(cells: Sequence[Cell], trained: Mapping[str, TrainedNetwork], early: EarlyNetworks) -> Treated:
+    """Return, by the hash of each cell, what its method makes of its network, or why it makes nothing."""
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(cell.settings.method.model_dump_json(), []).append(cell)
     found: Treated = {}
     for group in groups.values():
-        found |= treat_group(group, trained, early)
+        found |= _treat_group(group, trained, early)
     return found
 
 
-def treat_group(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> Treated:
+def _treat_group(cells: Sequence[Cell], trained: Mapping[str, TrainedNetwork], early: EarlyNetworks) -> Treated:
     """Treat cells of one method as one; where that fails, each alone, so that only the guilty fail."""
     try:
-        return dict(zip([cell.hash for cell in cells], treat(cells, trained, early), strict=True))
+        return dict(zip([cell.hash for cell in cells], _treat(cells, trained, early), strict=True))
     except Exception as error:  # whatever a method raises is the cell's result
         if len(cells) == 1:
             return {cells[0].hash: error}
-        return {name: result for cell in cells for name, result in treat_group([cell], trained, early).items()}
+        return {name: result for cell in cells for name, result in _treat_group([cell], trained, early).items()}
 
 
-def treat(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> list[tuple[nn.Module, int]]:
+def _treat(
+    cells: Sequence[Cell], trained: Mapping[str, TrainedNetwork], early: EarlyNetworks
+) -> list[tuple[nn.Module, int]]:
     """Apply the method that all these cells have."""
+    declared = cells[0].settings.method
     networks = [trained[cell.training_key] for cell in cells]
-    if isinstance(cells[0].settings.method, NoTreatment):
+    if declared.method is None:
         return [(model, 0) for model, _, _ in networks]
-    shaping = shaping_of(cells[0])
+    resizing = Resizing(
+        method=declared.method, budget=declared.budget or NO_BUDGET, retraining=declared.retraining
+    )
+    epoch = rewound_epoch(cells[0])
     jobs = [
         make_job(
             model,
             data,
-            shaping.method,
-            early=None if (epoch := rewound_epoch(cell)) is None else early.get((cell.training_key, epoch)),
+            early=None if epoch is None else early.get((cell.training_key, epoch)),
             seed=cell.training_seed,
+            all_samples=declared.method.traits.all_samples,
         )
         for cell, (model, data, _) in zip(cells, networks, strict=True)
     ]
-    shaping.check(jobs)
-    return [(shaped.model, epochs_of(shaped)) for shaped in cut_together(jobs, shaping)]
+    for job in jobs:
+        resizing.check(job)
+    return [(outcome.model, _epochs_of(outcome)) for outcome in resize_all(jobs, resizing)]
 
 
-def epochs_of(shaped: Shaped) -> int:
-    """Count the epochs for which a network was trained again, those of an evolution included."""
-    evolution = 0 if shaped.lineage is None else shaped.lineage["epochs"]
-    return sum(map(len, shaped.histories), evolution)
-
-
-def shaping_of(cell: Cell) -> Shaping:
-    """Give a cell's method as `shape` takes it."""
-    match cell.settings.method:
-        case Cut(keep=keep):
-            return Shaping(method=Distinctiveness(keep_fraction=keep))
-        case Treatment(budget=budget, retraining=retraining) as method:
-            return Shaping(method=method, budget=budget or Budget(), retraining=retraining)
-        case other:
-            raise AssertionError(f"{other} is no method")
+def _epochs_of(outcome: Outcome) -> int:
+    """Return for how many epochs a network was trained again, those of an evolution included."""
+    evolution = 0 if outcome.lineage is None else outcome.lineage.epochs
+    return sum(map(len, outcome.histories), evolution)
 
 
 def rewound_epoch(cell: Cell) -> int | None:
-    """Give the epoch to whose weights a cell's method rewinds, where it does."""
-    match cell.settings.method:
-        case Treatment(retraining=Rewinding(weights=True, epoch=epoch)):
-            return epoch
-        case _:
-            return None
+    """Return the epoch to whose weights a cell's method rewinds, where it does."""
+    retraining = cell.settings.method.retraining
+    return retraining.epoch if isinstance(retraining, Rewinding) and retraining.weights else None

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from topiarist.methods.surgeon.branches import Branch
-from topiarist.methods.surgeon.theatre import Candidate, Theatre
+from topiarist.methods.surgeon.evolution import EditCandidate, Evolution
 from topiarist.methods.surgeon.wider_networks import learns
 from topiarist.surgery import layers
 from topiarist.surgery.costs import Costs
@@ -30,7 +30,7 @@ LITTLE = 0.01  # of the variance or of the squared singular values: an edit that
 class Proposals:
     """What could be done to one branch; the spaces of `needed_whole` won a race by their width, and keep it."""
 
-    theatre: Theatre
+    evolution: Evolution
     branch: Branch
     advice: Recommendation
     decision: int
@@ -48,8 +48,8 @@ class Proposals:
         """The hidden layers."""
         return hidden_layers(self.advice.model, self.advice.found)
 
-    def of(self, kind: Kind) -> Iterator[Candidate]:
-        """Give what is worth trying of one kind, the most promising first."""
+    def of(self, kind: Kind) -> Iterator[EditCandidate]:
+        """Yield what is worth trying of one kind, the most promising first."""
         made = {
             "renew": self.renewed,
             "deepen": self.deepened,
@@ -60,23 +60,23 @@ class Proposals:
         yield from made[kind]()
 
     def dead(self) -> dict[str, tuple[int, ...]]:
-        """Give the dead units of the spaces that have some and could have better ones."""
+        """Return the dead units of the spaces that have some and could have better ones."""
         learning = [name for name in self.advice.spaces if learns(self.advice.model, self.advice.found, name)]
         return {name: units for name in learning if (units := self.advice.health(name).dead)}
 
-    def renewed(self) -> Iterator[Candidate]:
+    def renewed(self) -> Iterator[EditCandidate]:
         """Put fresh units in the place of dead ones, where there are many."""
         dead = self.dead()
         if any(len(units) >= MANY * self.advice.spaces[name] for name, units in dead.items()):
             edits = self._fresh("renew", {name: len(units) for name, units in dead.items()})
             yield self._candidate("renew", (*edits, *without(dead)), f"{sum(map(len, dead.values()))} dead")
 
-    def deepened(self) -> Iterator[Candidate]:
+    def deepened(self) -> Iterator[EditCandidate]:
         """Add a layer after the last of the hidden layers, where a decision changed nothing."""
         for name in self.hidden[-1:] if self.stuck else ():
             yield self._candidate("deepen", (DeepenNetwork(after=name),), "nothing else helped")
 
-    def removed(self) -> Iterator[Candidate]:
+    def removed(self) -> Iterator[EditCandidate]:
         """Remove the units without which the readers of a space, refitted, miss next to nothing."""
         kept = {name: self.needed(name) for name in self.advice.spaces}
         narrower = {name: units for name, units in kept.items() if len(units) < self.advice.spaces[name]}
@@ -89,7 +89,7 @@ class Proposals:
             yield self._candidate("remove", (RemoveUnits(units=removed, refit=True),), reason)
 
     def needed(self, space: str) -> set[int]:
-        """Give the fewest units of a space whose readers lose no more than is tolerated."""
+        """Return the fewest units of a space whose readers lose no more than is tolerated."""
         advice, width = self.advice, self.advice.spaces[space]
         if space in self.needed_whole:
             return set(range(width))
@@ -101,7 +101,7 @@ class Proposals:
         fewest = next(units for units in range(1, width + 1) if units == width or lost[units] <= self.tolerance)
         return set(eliminate(known, fewest)[0])
 
-    def folded(self) -> Iterator[Candidate]:
+    def folded(self) -> Iterator[EditCandidate]:
         """Fold the hidden layer into the next where least is lost; one stays."""
         hidden = [name for name in self.hidden if self.saved(name) >= WORTH] if len(self.hidden) > 1 else []
         found = [folding for name in hidden if (folding := self.advice.folding(name)) is not None]
@@ -122,7 +122,7 @@ class Proposals:
                 return 1 - folded / self.advice.parameters
         return 0.0
 
-    def factorised(self) -> Iterator[Candidate]:
+    def factorised(self) -> Iterator[EditCandidate]:
         """Factorise the layer where most parameters are saved."""
         found = [
             each
@@ -137,13 +137,13 @@ class Proposals:
     def _fresh(self, kind: Kind, units: Mapping[str, int]) -> tuple[Edit, ...]:
         return tuple(GrowSpace(space=name, by=by, seed=self._seed(kind, name)) for name, by in units.items())
 
-    def _candidate(self, kind: Kind, edits: tuple[Edit, ...], reason: str) -> Candidate:
-        return Candidate(branch=self.branch, kind=kind, edits=edits, reason=reason)
+    def _candidate(self, kind: Kind, edits: tuple[Edit, ...], reason: str) -> EditCandidate:
+        return EditCandidate(branch=self.branch, kind=kind, edits=edits, reason=reason)
 
     def _seed(self, *names: str) -> int:
-        return self.theatre.seed(*names, self.decision)
+        return self.evolution.seed(*names, self.decision)
 
 
 def without(units: Mapping[str, tuple[int, ...]]) -> tuple[Edit, ...]:
-    """Give the edits that remove units, if there are any."""
+    """Return the edits that remove units, if there are any."""
     return (RemoveUnits(units=dict(units)),) if units else ()

@@ -6,7 +6,7 @@ its training; what the others cost is kept within a share of the whole.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
@@ -14,13 +14,11 @@ import torch
 from torch import nn
 
 from topiarist.errors import ModelError
-from topiarist.measurement import Budget
-from topiarist.methods.shaping import weigh
+from topiarist.methods.lineage import Node
 from topiarist.methods.surgeon.branches import Branch
-from topiarist.methods.surgeon.lineage import Node
+from topiarist.methods.surgeon.evolution import EditCandidate, Evolution
 from topiarist.methods.surgeon.proposals import FLATTENING, GROWING, LATE, Kind, Proposals
 from topiarist.methods.surgeon.scoring import clearly_worse, priced_score
-from topiarist.methods.surgeon.theatre import Candidate, Theatre
 from topiarist.methods.surgeon.widths import PRICE as WIDTH_PRICE
 from topiarist.methods.surgeon.widths import WidthRace
 from topiarist.surgery.recommendation import recommend
@@ -46,19 +44,19 @@ REMEMBERED = ("spent", "quiet", "next_decision", "grown")
 
 
 @dataclass(kw_only=True)
-class Racing:
-    """The way of one network: early it may grow or lose layers, late it may lose what no one needs, then it is trained.
+class RacingStrategy:
+    """One network is trained: early it may grow or lose layers, late it may lose what no one needs.
 
     `allowance` is how many steps those that lose may take in all, and `spent` what they took; a phase is closed after
     `patience` decisions that changed nothing (`quiet` counts them), or where a topology that was `seen` comes back.
     Before all that, a race of widths may multiply them, by `most` at most; spaces that `grown` names lose no units.
     """
 
-    theatre: Theatre
+    evolution: Evolution
     samples: Samples
     price: float
     kinds: Sequence[Kind]
-    budget: Budget
+    fits: Callable[[nn.Module], bool]
     interval: int
     patience: int
     allowance: int
@@ -72,21 +70,21 @@ class Racing:
 
     def first(self) -> list[Branch]:
         """Let the widths race, and train the winner up to the first decision."""
-        start = self.theatre.begin()
-        self.seen.append(self.theatre.lineage.nodes[start.node].widths)
-        found = self.theatre.anatomy_of(start)
+        start = self.evolution.begin()
+        self.seen.append(self.evolution.lineage.nodes[start.node].widths)
+        found = self.evolution.anatomy_of(start)
         growing = [kind for kind in self.kinds if kind in GROWING]
         if growing and found is not None and found.free and self.most > 1 and self.allowance:
-            self.theatre.note(start, self.score(start))
+            self.evolution.record(start, self.score(start))
             race = WidthRace(
-                theatre=self.theatre,
+                evolution=self.evolution,
                 price=WIDTH_PRICE * self.price,
                 most=self.most,
-                fits=self._fits,
+                fits=self.fits,
                 copies="grow" not in growing,
             )
             start = race.run(start, found)
-            widths = self.theatre.lineage.nodes[start.node].widths
+            widths = self.evolution.lineage.nodes[start.node].widths
             self.grown = [name for name, width in widths if width > dict(self.seen[-1])[name]]
             self.seen += [widths] if self.grown else []
         return [self._trained_until(start, max(self.length, start.steps))]
@@ -94,37 +92,37 @@ class Racing:
     @property
     def length(self) -> int:
         """The steps of a race: an epoch, or more of them where they are short."""
-        per_epoch = self.theatre.per_epoch
-        return max(1, min(math.ceil(LEAST / per_epoch), round(MOST * self.theatre.course.config.epochs))) * per_epoch
+        per_epoch = self.evolution.per_epoch
+        return max(1, min(math.ceil(LEAST / per_epoch), round(MOST * self.evolution.setup.config.epochs))) * per_epoch
 
     @property
     def stretch(self) -> int:
         """The most steps that are made before what came of them is written down."""
-        return max(1, round(STRETCH * self.theatre.course.config.epochs)) * self.theatre.per_epoch
+        return max(1, round(STRETCH * self.evolution.setup.config.epochs)) * self.evolution.per_epoch
 
     def cycle(self, branches: Sequence[Branch]) -> list[Branch]:
         """Decide, and train the winner up to the next decision; with nothing to decide, train for a while."""
         (branch,) = branches
         phase = self.phase(branch)
         if phase is None:
-            return [self._trained_until(branch, self.theatre.last_step)]
+            return [self._trained_until(branch, self.evolution.last_step)]
         begin, end = self.span(phase)
         if phase in self.closed or not self.due(phase):
             return [self._trained_until(branch, end)]
         if branch.steps < max(begin, self.next_decision):
             return [self._trained_until(branch, max(begin, self.next_decision))]
-        winner = self.race(branch, self.theatre.lineage.next_decision, phase)
-        self.next_decision = branch.steps + max(self.interval * self.theatre.per_epoch, 2 * self.length)
+        winner = self.race(branch, self.evolution.lineage.next_decision, phase)
+        self.next_decision = branch.steps + max(self.interval * self.evolution.per_epoch, 2 * self.length)
         return [self._trained_until(winner, self.next_decision)]
 
     def phase(self, branch: Branch) -> Phase | None:
-        """Say what may happen to a branch now or next."""
+        """Return the phase that a branch is in or comes to next; None after the last."""
         return next((phase for phase in PHASES if branch.steps < self.span(phase)[1]), None)
 
     def span(self, phase: Phase) -> tuple[int, int]:
-        """Give the steps at which a phase begins and ends, each at the end of an epoch."""
-        begin, end = (round(share * self.theatre.course.config.epochs) for share in SPANS[phase])
-        return begin * self.theatre.per_epoch, end * self.theatre.per_epoch
+        """Return the steps at which a phase begins and ends, each at the end of an epoch."""
+        begin, end = (round(share * self.evolution.setup.config.epochs) for share in SPANS[phase])
+        return begin * self.evolution.per_epoch, end * self.evolution.per_epoch
 
     def due(self, phase: Phase) -> list[Kind]:
         """Return the kinds of change of a phase that are asked for; a network that grew keeps its layers."""
@@ -132,64 +130,64 @@ class Racing:
         return [kind for kind in fitting if not (self.grown and kind in FLATTENING)]
 
     def race(self, branch: Branch, number: int, phase: Phase) -> Branch:
-        """Train a branch and edits of it side by side, and give the one that is worth most."""
-        theatre = self.theatre
+        """Train a branch and edits of it side by side, and return the one that is worth most."""
+        evolution = self.evolution
         tried = runners = self.entered(branch, number, phase)
         for look in LOOKS[phase]:
             if len(runners) == 1:
                 break
-            target = min(branch.steps + round(look * self.length), theatre.last_step)
+            target = min(branch.steps + round(look * self.length), evolution.last_step)
             self.spent += (len(runners) - 1) * (target - runners[0].steps)
-            runners = self.looked_at_again(runners, theatre.train(runners, target - runners[0].steps))
+            runners = self.with_all_looks(runners, evolution.train(runners, target - runners[0].steps))
             last = look == LOOKS[phase][-1]
-            if last or len(runners[0].chances) > 1:
+            if last or len(runners[0].probabilities) > 1:
                 runners = self.unbeaten(runners, least=0.0 if last and phase == "early" else FAR)
         winner = self.winner(runners)
-        theatre.settle([branch], "kept")
-        node = theatre.lineage.nodes[winner.node]
+        evolution.mark([branch], "kept")
+        node = evolution.lineage.nodes[winner.node]
         reason = f"{node.edit} ({node.reason})" if node.kind != "identity" else self.unchanged(tried)
         reason += "".join(f"; {ending}" for ending in self.endings(node, phase))
-        theatre.decide(number=number, draw=0, tried=tried, kept=[winner], reason=reason)
+        evolution.decide(number=number, draw=0, tried=tried, kept=[winner], reason=reason)
         return winner
 
-    def looked_at_again(self, before: Sequence[Branch], after: Sequence[Branch]) -> list[Branch]:
-        """Give branches after some steps of a race, with what was seen of them at all looks of it."""
+    def with_all_looks(self, before: Sequence[Branch], after: Sequence[Branch]) -> list[Branch]:
+        """Return branches after some steps of a race, with the probabilities of all its evaluations."""
         found = [
-            replace(new, chances=torch.cat([old.chances, new.chances])) for old, new in zip(before, after, strict=True)
+            replace(new, probabilities=torch.cat([old.probabilities, new.probabilities]))
+            for old, new in zip(before, after, strict=True)
         ]
         for each in found:
-            self.theatre.note(each, self.score(each))
+            self.evolution.record(each, self.score(each))
         return found
 
     def entered(self, branch: Branch, number: int, phase: Phase) -> list[Branch]:
-        """Give a branch as it is and those that edits make of it, as far as the network and the budget allow them."""
-        same, *edited = self.candidates(branch, number, phase)
-        operated = [self.theatre.operate(candidate, number) for candidate in (same, *edited)]
-        first, *others = [each for each in operated if each is not None]
+        """Return a branch as it is and those that edits make of it, as far as the network and the budget allow them."""
+        made = [self.evolution.edit(candidate, number) for candidate in self.candidates(branch, number, phase)]
+        first, *others = [each for each in made if each is not None]
         entered = [first]
         for each in others:
-            if self._fits(each.model):
+            if self.fits(each.model):
                 entered.append(each)
             else:
-                self._leave(each, "above the budget")
-        return [replace(each, chances=each.chances[:0]) for each in entered]
+                self.evolution.drop(each, "above the budget")
+        return [replace(each, probabilities=each.probabilities[:0]) for each in entered]
 
     def unbeaten(self, runners: Sequence[Branch], *, least: float) -> list[Branch]:
-        """Give those that are not clearly worse than the leading one, by a least distance; that one comes first."""
+        """Return the leading branch and those that are not clearly worse, by a least distance."""
         leader, *others = sorted(runners, key=self.score, reverse=True)
         left = [leader]
         for each in others:
             handicap = self.score(each) - each.value - (self.score(leader) - leader.value)
             if math.isnan(each.value):
-                self._leave(each, "it diverged")
-            elif clearly_worse(each.chances, leader.chances, handicap, least):
-                self._leave(each, f"clearly worse: {self._behind(each, leader)}")
+                self.evolution.drop(each, "it diverged")
+            elif clearly_worse(each.probabilities, leader.probabilities, handicap, least):
+                self.evolution.drop(each, f"clearly worse: {self._behind(each, leader)}")
             else:
                 left.append(each)
         return left
 
     def endings(self, winner: Node, phase: Phase) -> Iterator[str]:
-        """Say what comes to an end with a decision: it changes nothing again, or the topology oscillates."""
+        """Yield what ends with a decision: a phase, where it changed nothing again or the topology oscillates."""
         quiet = self.quiet[phase] = self.quiet.get(phase, 0) + 1 if winner.kind == "identity" else 0
         if quiet >= self.patience:
             yield self._close(phase, f"{quiet} in a row changed nothing: this was the last {phase} decision")
@@ -201,22 +199,22 @@ class Racing:
         self.seen.append(winner.widths)
 
     def winner(self, runners: Sequence[Branch]) -> Branch:
-        """Give the best of those that are changed: something was seen that speaks for them, so the doubt is theirs."""
-        nodes = self.theatre.lineage.nodes
+        """Return the best changed branch: measurements spoke for the change, so it has the benefit of the doubt."""
+        nodes = self.evolution.lineage.nodes
         chosen = next((each for each in runners if nodes[each.node].kind != "identity"), runners[0])
         for each in runners:
             if each is not chosen:
-                self._leave(each, "not clearly better than what is changed")
+                self.evolution.drop(each, "not clearly better than what is changed")
         return chosen
 
     def unchanged(self, tried: Sequence[Branch]) -> str:
-        """Say why a network stays as it is."""
-        same, *others = self.theatre.lineage.nodes[tried[0].node :]
+        """Return why a network stays as it is."""
+        same, *others = self.evolution.lineage.nodes[tried[0].node :]
         said = ", ".join(f"{node.kind}: {node.reason}" for node in others) or same.reason
         return f"leave as it is ({said})"
 
-    def candidates(self, branch: Branch, number: int, phase: Phase) -> list[Candidate]:
-        """Give the branch as it is, and the best edit of each kind, as far as the allowance goes."""
+    def candidates(self, branch: Branch, number: int, phase: Phase) -> list[EditCandidate]:
+        """Return the branch as it is, and the best edit of each kind, as far as the allowance goes."""
         try:
             found, obstacle = self.proposed(branch, number, phase), "nothing is worth a try"
         except ModelError as error:
@@ -226,45 +224,42 @@ class Racing:
         if found and not room:
             obstacle = "the allowance for trials is used up"
         reason = "to compare with" if found and room else obstacle
-        return [Candidate(branch=branch, kind="identity", edits=(), reason=reason), *found[:room]]
+        return [EditCandidate(branch=branch, kind="identity", edits=(), reason=reason), *found[:room]]
 
-    def proposed(self, branch: Branch, number: int, phase: Phase) -> list[Candidate]:
-        """Give what is worth trying; a network that cannot be looked into is an error."""
-        theatre = self.theatre
-        found = anatomy(branch.model, theatre.sample, partial=True)
+    def proposed(self, branch: Branch, number: int, phase: Phase) -> list[EditCandidate]:
+        """Return what is worth trying; raise ModelError for a network that cannot be traced."""
+        evolution = self.evolution
+        example = evolution.job.example_input
+        found = anatomy(branch.model, example, partial=True)
         calibration, labels = self.samples.calibration, self.samples.labels
-        advice = recommend(branch.model, theatre.sample, calibration=calibration, labels=labels, found=found)
+        advice = recommend(branch.model, example, calibration=calibration, labels=labels, found=found)
         tolerance, stuck = TOLERATED * self.price, self.quiet.get(phase, 0) > 0
-        proposals = Proposals(theatre, branch, advice, number, tolerance, stuck, self.grown)
+        proposals = Proposals(evolution, branch, advice, number, tolerance, stuck, self.grown)
         return [candidate for kind in self.due(phase) for candidate in proposals.of(kind)]
 
     def score(self, branch: Branch) -> float:
-        """Give what a branch is worth less the price of its size."""
-        start = self.theatre.start_parameters
+        """Return what a branch is worth less the price of its size."""
+        start = self.evolution.start_parameters
         return priced_score(branch.value, branch.parameters, start=start, price=self.price)
 
     def state(self) -> dict[str, Any]:
-        """Give what a journal keeps, as what JSON is made of."""
+        """Return what a checkpoint keeps, as JSON values."""
         counts = {name: getattr(self, name) for name in REMEMBERED}
         return {**counts, "closed": sorted(self.closed), "seen": self.seen}
 
-    def load(self, state: dict[str, Any]) -> None:
-        """Take up what `state` gave."""
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `state` returned."""
         for name in REMEMBERED:
             setattr(self, name, state[name])
         self.closed = set(state["closed"])
         self.seen = [tuple((name, width) for name, width in topology) for topology in state["seen"]]
 
-    def _fits(self, model: nn.Module) -> bool:
-        limits = self.budget.limits_size
-        return not limits or self.budget.excess(weigh(self.theatre.job, self.budget, model)) is None
-
     def _trained_until(self, branch: Branch, step: int) -> Branch:
-        step = min(step, branch.steps + self.stretch, self.theatre.last_step)
+        step = min(step, branch.steps + self.stretch, self.evolution.last_step)
         if step <= branch.steps or math.isnan(branch.accuracy):
             return branch
-        (trained,) = self.theatre.train([branch], step - branch.steps)
-        self.theatre.note(trained, self.score(trained))
+        (trained,) = self.evolution.train([branch], step - branch.steps)
+        self.evolution.record(trained, self.score(trained))
         return trained
 
     def _close(self, phase: Phase, reason: str) -> str:
@@ -273,7 +268,3 @@ class Racing:
 
     def _behind(self, branch: Branch, leader: Branch) -> str:
         return f"{100 * (self.score(leader) - self.score(branch)):.2f} points behind"
-
-    def _leave(self, branch: Branch, reason: str) -> None:
-        known = self.theatre.lineage.nodes[branch.node].reason
-        self.theatre.settle([branch], "dropped", f"{known}; {reason}")

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.methods.surgeon.branches import Branch
-from topiarist.methods.surgeon.theatre import Candidate, Theatre
+from topiarist.methods.surgeon.evolution import EditCandidate, Evolution
 from topiarist.methods.surgeon.wider_networks import NEARLY_FREE, Factors, forgotten, groups_of, more, redraw
 from topiarist.models.copying import copied
 from topiarist.surgery.costs import Costs
@@ -70,7 +70,7 @@ class WidthRace:
     A trained network grows by copies that can diverge where `copies` says so, else by fresh units.
     """
 
-    theatre: Theatre
+    evolution: Evolution
     price: float
     most: int
     fits: Callable[[nn.Module], bool]
@@ -79,10 +79,10 @@ class WidthRace:
 
     def run(self, start: Branch, found: Anatomy) -> Branch:
         """Return the network to go on with: the start as it is, or a wider one."""
-        trained = better_than_chance(*part_logits(start.model, self.theatre.course.data.validation))
+        trained = better_than_chance(*part_logits(start.model, self.evolution.setup.data.validation))
         first = self._operated(start, (), "to compare with")
         assert first is not None
-        like = forgotten(start.model, self.theatre.seed("forget")) if trained else start.model
+        like = forgotten(start.model, self.evolution.seed("forget")) if trained else start.model
         same = Entrant(branch=replace(first, model=copied(like)), factors=dict.fromkeys(found.free, 1))
         best = same = self._raced(same, None)
         costs = Costs(start.model, found)
@@ -118,18 +118,18 @@ class WidthRace:
     @property
     def length(self) -> int:
         """The steps of the race."""
-        theatre = self.theatre
-        return max(round(LENGTH * theatre.per_epoch), min(FEWEST, round(SHARE * theatre.last_step)))
+        evolution = self.evolution
+        return max(round(LENGTH * evolution.per_epoch), min(FEWEST, round(SHARE * evolution.last_step)))
 
     def _raced(self, entrant: Entrant, leader: Entrant | None) -> Entrant:
         """Train a network for half an epoch; where a leader is given, it leaves once it is behind at the same look."""
-        theatre = self.theatre
+        evolution = self.evolution
         for number, look in enumerate(LOOKS):
             target = max(1, round(look * self.length))
-            (branch,) = theatre.train([entrant.branch], target - entrant.branch.steps)
-            losses = held_out_losses(*part_logits(branch.model, theatre.course.data.validation))
+            (branch,) = evolution.train([entrant.branch], target - entrant.branch.steps)
+            losses = held_out_losses(*part_logits(branch.model, evolution.setup.data.validation))
             entrant = replace(entrant, branch=branch, losses=(*entrant.losses, losses))
-            theatre.note(branch, -self.score(entrant))
+            evolution.record(branch, -self.score(entrant))
             if not math.isfinite(entrant.loss):
                 break
             if leader is not None and self._at(entrant, number) >= self._at(leader, number):
@@ -152,19 +152,19 @@ class WidthRace:
         return self._priced(entrant, float(entrant.losses[look].mean()))
 
     def _priced(self, entrant: Entrant, loss: float) -> float:
-        size = entrant.branch.parameters / self.theatre.start_parameters
+        size = entrant.branch.parameters / self.evolution.start_parameters
         return loss + self.price * math.log2(size) if math.isfinite(loss) else math.inf
 
     def _widened(self, start: Branch, factors: Factors, found: Anatomy, like: nn.Module) -> Entrant | None:
         """Return a wider network from scratch; None where the network or the budget does not allow it."""
-        seed = self.theatre.seed("widths", *(f"{name}/{factor}" for name, factor in factors.items()))
+        seed = self.evolution.seed("widths", *(f"{name}/{factor}" for name, factor in factors.items()))
         branch = self._operated(start, self._edits(factors, found, seed), f"race of widths: {said_of(factors)}")
         if branch is None:
             return None
         if not self.fits(branch.model):
-            self._leave(branch, "above the budget")
+            self.evolution.drop(branch, "above the budget")
             return None
-        redraw(branch.model, like, self.theatre.seed("redraw"))
+        redraw(branch.model, like, self.evolution.seed("redraw"))
         return Entrant(branch=replace(branch, memory={}), factors=factors)
 
     def _edits(self, factors: Factors, found: Anatomy, seed: int) -> tuple[Edit, ...]:
@@ -174,38 +174,34 @@ class WidthRace:
 
     def _operated(self, start: Branch, edits: tuple[Edit, ...], reason: str) -> Branch | None:
         kind = ("widen" if self.copies else "grow") if edits else "identity"
-        candidate = Candidate(branch=start, kind=kind, edits=edits, reason=reason)
-        branch = self.theatre.operate(candidate, self.theatre.lineage.next_decision)
+        candidate = EditCandidate(branch=start, kind=kind, edits=edits, reason=reason)
+        branch = self.evolution.edit(candidate, self.evolution.lineage.next_decision)
         if branch is not None:
             self.tried.append(branch)
         return branch
 
     def _grown(self, start: Branch, best: Entrant, found: Anatomy) -> Branch:
         """Return the trained start with as many units as won the race, which computes what it computed."""
-        edits = self._edits(best.factors, found, self.theatre.seed("grown"))
+        edits = self._edits(best.factors, found, self.evolution.seed("grown"))
         branch = self._operated(start, edits, f"a race from scratch found {said_of(best.factors)}")
         assert branch is not None  # the same edits were made for the race
-        (judged,) = self.theatre.train([branch], 0)
-        self.theatre.note(judged, -self.score(best))
-        return judged
+        (evaluated,) = self.evolution.train([branch], 0)
+        self.evolution.record(evaluated, -self.score(best))
+        return evaluated
 
     def _decided(self, start: Branch, winner: Branch, same: Entrant, best: Entrant) -> Branch:
         compared = f"after {self.length} steps from scratch, cross-entropy {same.loss:.3f} as it is"
         said = compared if best is same else f"{compared} and {best.loss:.3f} with {said_of(best.factors)}"
         for branch in self.tried:
             if branch.node != winner.node and branch.node != start.node:
-                self._leave(
+                self.evolution.drop(
                     branch, "not worth its size" if branch.node != same.branch.node else "a wider one is better"
                 )
-        self.theatre.settle([start], "kept")
-        edit = self.theatre.lineage.nodes[winner.node].edit
-        number = self.theatre.lineage.next_decision
-        self.theatre.decide(number=number, draw=0, tried=self.tried, kept=[winner], reason=f"{edit} ({said})")
+        self.evolution.mark([start], "kept")
+        edit = self.evolution.lineage.nodes[winner.node].edit
+        number = self.evolution.lineage.next_decision
+        self.evolution.decide(number=number, draw=0, tried=self.tried, kept=[winner], reason=f"{edit} ({said})")
         return winner
-
-    def _leave(self, branch: Branch, reason: str) -> None:
-        known = self.theatre.lineage.nodes[branch.node].reason
-        self.theatre.settle([branch], "dropped", f"{known}; {reason}")
 
 
 def said_of(factors: Factors) -> str:

@@ -1,0 +1,237 @@
+"""A network to resize with what is known of its work, and the request to a method: how small it must become."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import Subset
+
+from topiarist.data import AnyPart, Data, Part, Stream
+from topiarist.errors import DataError, ModelError, SettingsError
+from topiarist.measurement import Measurement, measure
+from topiarist.measurement.footprint import footprint
+from topiarist.models.evaluation import evaluating, numbers_of, placed
+from topiarist.randomness import generator
+from topiarist.surgery.calibration import Batches, Calibration, count_inputs
+from topiarist.surgery.costs import Costs, Measure
+from topiarist.surgery.reexpressions import free_space
+from topiarist.tracing import Anatomy, Inputs, anatomy
+from topiarist.training.inference import BATCH_SIZE, first_sample, part_batches, part_logits
+from topiarist.training.metrics import accuracy
+
+CALIBRATION_SAMPLES = 8192  # docs/methods/index.md: a refit of 4,096 inputs still has two samples for each
+T = TypeVar("T")
+Score = Callable[[nn.Module], float]
+Limits = Mapping[Measure, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A network to resize, and what is known of its work.
+
+    `example_input` is what the network is traced with, `sample` one sample of it. `calibration` are inputs without
+    labels; `score(model)`, larger is better, never looks at the test part. `data` is None where the user gave their own
+    score and calibration instead. `memory` keeps what a method need not find out twice about the whole network.
+    """
+
+    whole: nn.Module
+    example_input: Inputs
+    sample: Inputs
+    calibration: Calibration
+    score: Score | None = None
+    data: Data | None = None
+    early: nn.Module | None = None
+    seed: int = 0
+    times_latency: bool = False
+    judged_on_training: bool = False
+    memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def whole_score(self) -> float:
+        """The score of the network before any cut."""
+        return self.scored(self.whole)
+
+    @cached_property
+    def before(self) -> Measurement:
+        """The network before any cut, on the test part."""
+        return self.measured(self.whole)
+
+    @property
+    def anatomy(self) -> Anatomy:
+        """The anatomy of the network before any cut."""
+        return self.request().anatomy
+
+    @cached_property
+    def widths(self) -> dict[str, int]:
+        """The widths of its spaces before any cut."""
+        return {name: space.size for name, space in self.anatomy.free.items()}
+
+    @property
+    def training(self) -> Part | None:
+        """The labelled training samples, where they are in memory."""
+        return self.data.train if self.data is not None and isinstance(self.data.train, Part) else None
+
+    @property
+    def held_out(self) -> Part | None:
+        """The labelled validation samples, where they are in memory."""
+        return self.data.validation if self.data is not None and isinstance(self.data.validation, Part) else None
+
+    def labelled(self, purpose: str) -> Data:
+        """Return the data; raise SettingsError where the user gave none."""
+        if self.data is None:
+            raise SettingsError(f"{purpose} needs labelled data: give resize a Data")
+        return self.data
+
+    def scored(self, model: nn.Module) -> float:
+        """Return the score of a network; NaN where there is no score."""
+        if self.score is None:
+            return math.nan
+        with evaluating(model):
+            return float(self.score(model))
+
+    def measured(self, model: nn.Module) -> Measurement:
+        """Measure a network on the test part; without data, quality is NaN."""
+        if self.data is not None:
+            return measure(model, self.data, latency=self.times_latency)
+        taken = footprint(model, self.sample, latency=self.times_latency)
+        return Measurement(**vars(taken), accuracy=math.nan, macro_accuracy=math.nan, log_loss=math.nan, samples=0)
+
+    def request(self, model: nn.Module | None = None, *, limits: Limits | None = None, share: float = 1.0) -> "Request":
+        """Return what a method is asked; `model` is the network as it is by now, the whole one unless given."""
+        whole = model is None or model is self.whole
+        return Request(
+            job=self,
+            model=self.whole if model is None else model,
+            limits=limits or {},
+            share=share,
+            memory=self.memory if whole else {},
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a method is asked: the network as it is now, and how far to go.
+
+    `limits` on parameters and multiply-accumulates come from a budget; without them the method's own settings decide
+    where to stop. `share` is how much of the remaining way to go: below 1 in all rounds but the last. `memory` is
+    for what a method need not find out twice about this network, whatever the limits.
+    """
+
+    job: Job
+    model: nn.Module
+    limits: Limits = field(default_factory=dict)
+    share: float = 1.0
+    memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def remember(self, key: str, make: Callable[[], T]) -> T:
+        """Return what is known under a key, making it the first time."""
+        if key not in self.memory:
+            self.memory[key] = make()
+        return cast(T, self.memory[key])
+
+    @property
+    def anatomy(self) -> Anatomy:
+        """The network's anatomy, found once."""
+        return self.remember("anatomy", lambda: anatomy(self.model, self.job.example_input, partial=True))
+
+    @property
+    def costs(self) -> Costs:
+        """What the network would cost with other widths."""
+        return self.remember("costs", lambda: Costs(self.model, self.anatomy))
+
+    @property
+    def batches(self) -> Batches:
+        """The calibration data in batches."""
+        inputs = count_inputs(self.job.example_input)
+        return self.remember("batches", lambda: Batches(self.job.calibration, self.model, inputs))
+
+    def cuttable(self, names: Sequence[str] | None) -> Anatomy:
+        """Return the anatomy with only the spaces that may be cut: those named, or all free ones."""
+        found = self.anatomy
+        spaces = found.free if names is None else {name: free_space(found, name) for name in names}
+        if not spaces:
+            raise ModelError("the network has no units that could be removed: every space is fixed")
+        return replace(found, spaces=spaces)
+
+
+def make_job(
+    model: nn.Module,
+    data: Data | None = None,
+    *,
+    example_input: Inputs | None = None,
+    score: Score | None = None,
+    calibration: Calibration | None = None,
+    early: nn.Module | None = None,
+    seed: int = 0,
+    times_latency: bool = False,
+    all_samples: bool = False,
+) -> Job:
+    """Return a job, with our own score and calibration data where the user gives none.
+
+    Some thousands of training inputs show what units do, unless `all_samples` are asked for.
+    """
+    if data is not None and not len(data.train):
+        raise DataError(f"{data.name} has no training samples")
+    if isinstance(calibration, Iterator):
+        calibration = list(calibration)  # it is read more than once
+    if calibration is None:
+        if data is None:
+            raise SettingsError("without data, give calibration inputs, such as a DataLoader")
+        most = None if all_samples else CALIBRATION_SAMPLES
+        calibration = placed(_inputs_of(data.train, seed, most), numbers_of(model))
+    sample, example = _examples(model, data, calibration, example_input)
+    scored_part = None if data is None else data.validation if len(data.validation) else data.train
+    return Job(
+        whole=model,
+        example_input=example,
+        sample=sample,
+        calibration=calibration,
+        score=score if score is not None or scored_part is None else _accuracy_on(scored_part),
+        data=data,
+        early=early,
+        seed=seed,
+        times_latency=times_latency,
+        judged_on_training=score is None and data is not None and scored_part is data.train,
+    )
+
+
+def _examples(
+    model: nn.Module, data: Data | None, calibration: Calibration, example_input: Inputs | None
+) -> tuple[Inputs, Inputs]:
+    """Return one sample, and an example input of two or more to trace with."""
+    if example_input is not None:
+        return _head(example_input, 1), example_input
+    if data is not None:
+        sample = placed(first_sample(data.train), numbers_of(model))
+        return sample, torch.cat([sample] * 2)
+    args, kwargs = next(iter(Batches(calibration, model, 1)))
+    batch: Inputs = kwargs or (args[0] if len(args) == 1 else args)
+    return _head(batch, 1), _head(batch, 2)
+
+
+def _head(inputs: Inputs, count: int) -> Inputs:
+    """Return the first samples of an input: a tensor, a sequence of arguments, or a mapping by name."""
+    if isinstance(inputs, Tensor):
+        return inputs[:count]
+    if isinstance(inputs, Mapping):
+        return {name: value[:count] if isinstance(value, Tensor) else value for name, value in inputs.items()}
+    return tuple(value[:count] if isinstance(value, Tensor) else value for value in inputs)
+
+
+def _accuracy_on(part: AnyPart) -> Score:
+    return lambda model: accuracy(*part_logits(model, part))
+
+
+def _inputs_of(part: AnyPart, seed: int, most: int | None) -> Tensor:
+    """Return inputs of a part, at most so many, drawn by the seed."""
+    if isinstance(part, Part) and (most is None or len(part) <= most):
+        return part.x
+    drawn = torch.randperm(len(part), generator=generator(seed, "calibration"))[:most].sort().values
+    if isinstance(part, Part):
+        return part.x[drawn]
+    some = Stream(Subset(part.dataset, drawn.tolist()), part.workers)
+    return torch.cat([x for x, _ in part_batches(some, BATCH_SIZE)])

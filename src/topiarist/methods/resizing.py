@@ -1,0 +1,96 @@
+"""Resizes networks as a method decides: in rounds, to a budget, with training after each cut; several at once.
+
+Networks of one shape, such as those of folds, are searched and retrained as one computation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import nn
+
+from topiarist.measurement import Budget
+from topiarist.methods.budget_search import BudgetSearch, check_drop
+from topiarist.methods.job import Job, Request
+from topiarist.methods.method import Method, Proposal, Resizing, TrainingMethod
+from topiarist.methods.outcome import Outcome
+from topiarist.methods.retraining import retrain
+from topiarist.models import attach, card_for
+from topiarist.surgery import Plan, apply
+from topiarist.surgery.applying import copied_with_plan
+from topiarist.training import History
+
+
+def resize_all(jobs: Sequence[Job], resizing: Resizing) -> list[Outcome]:
+    """Resize networks in as many rounds as the method has; a method that trains does all of the work itself."""
+    method = resizing.method
+    resizing.on_progress(0.0)
+    if isinstance(method, TrainingMethod):
+        outcomes = [method.run(job, resizing) for job in jobs]
+    else:
+        outcomes = [Outcome(job=job, model=job.whole) for job in jobs]
+        for rounds_left in range(method.round_count, 0, -1):
+            outcomes = _next_round(outcomes, resizing, share=1 / rounds_left)
+            resizing.on_progress(1 - (rounds_left - 1) / method.round_count)
+        for outcome in outcomes:
+            _finish(outcome, resizing)
+    resizing.on_progress(1.0)
+    return outcomes
+
+
+def _next_round(outcomes: Sequence[Outcome], resizing: Resizing, share: float) -> list[Outcome]:
+    requests = [outcome.job.request(outcome.model, share=share) for outcome in outcomes]
+    made = [_search(each, resizing) for each in requests] if resizing.searches else _make(requests, resizing)
+    return [
+        replace(new, reasons=(*old.reasons, *new.reasons), histories=(*old.histories, *new.histories))
+        for old, new in zip(outcomes, made, strict=True)
+    ]
+
+
+def _search(request: Request, resizing: Resizing) -> Outcome:
+    found = BudgetSearch(request, resizing.budget, lambda asked: _make([asked], resizing)[0]).run()
+    if found is not None:
+        return found
+    reasons = ("nothing can be removed within the loss allowed",)
+    return Outcome(job=request.job, model=copied_with_plan(request.model), reasons=reasons)
+
+
+def _make(requests: Sequence[Request], resizing: Resizing) -> list[Outcome]:
+    """Make what the method proposes for each request, and train it again."""
+    proposals = _propose(resizing.method, requests)
+    jobs = [request.job for request in requests]
+    networks = [_cut(proposal, request) for proposal, request in zip(proposals, requests, strict=True)]
+    histories: list[tuple[History, ...]] = [()] * len(jobs)
+    if resizing.retraining is not None:
+        trained = retrain(jobs, networks, resizing.retraining)
+        networks, histories = [network for network, _ in trained], [(history,) for _, history in trained]
+    elif resizing.finetune is not None:
+        for network in networks:
+            resizing.finetune(network)
+    return [
+        Outcome(job=job, model=network, reasons=proposal.reasons, histories=history)
+        for job, network, proposal, history in zip(jobs, networks, proposals, histories, strict=True)
+    ]
+
+
+def _propose(method: Method, requests: Sequence[Request]) -> list[Proposal]:
+    """Ask a method about several networks: together where their spaces are alike."""
+    if len(requests) > 1 and len({tuple(request.job.widths.items()) for request in requests}) > 1:
+        return [method.propose(request) for request in requests]
+    return method.propose_many(requests)
+
+
+def _cut(proposal: Proposal, request: Request) -> nn.Module:
+    if proposal.model is not None:
+        return proposal.model
+    job = request.job
+    return apply(Plan(proposal.edits), request.model, job.example_input, calibration=job.calibration)
+
+
+def _finish(outcome: Outcome, resizing: Resizing) -> None:
+    """Write the card of a network, and check that it keeps to the loss allowed."""
+    if outcome.job.data is not None:
+        attach(outcome.model, card_for(outcome.model, outcome.job.data))
+    budget = resizing.budget
+    if budget.max_drop is not None and budget.limits_size:
+        freer = replace(resizing, budget=Budget(max_drop=budget.max_drop))
+        check_drop(outcome, budget, lambda: _search(outcome.job.request(), freer).model)

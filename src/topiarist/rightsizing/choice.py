@@ -1,0 +1,118 @@
+"""The choice: the smallest network that is proven not to be worse, or the best that can be had."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from topiarist.errors import SettingsError, TopiaristError
+from topiarist.measurement import Budget
+from topiarist.measurement.footprint import Footprint
+from topiarist.methods.budget_search import first_limits
+from topiarist.rightsizing.descent import LITTLE, Descent, SizeResult
+from topiarist.rightsizing.wording import points, shown_p, signed
+
+CLOSER, TRIES = 1.03, 3  # of a budget's ratio
+ROOM_KB = 32 / 1024  # for the digits of epochs and seed: the text of a file is filled up to whole 8 bytes
+SMALLER_THAN_BUDGET = 1.2
+Status = Literal["proven", "unproven", "unchanged"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and why; without a size, the baseline stays."""
+
+    status: Status
+    size: SizeResult | None
+    why: tuple[str, ...]
+
+
+def choose(descent: Descent, *, baseline_fits: bool) -> Choice | None:
+    """Choose among the sizes that were tested; None where nothing fits the budget and is good enough."""
+    sizes, margin = descent.sizes, descent.margin
+    possible = [size for size in sizes if descent.keeps_budget(size)]
+    proven = [size for size in possible if size.proven]
+    if proven:
+        return Choice("proven", proven[-1], (_proof(proven[-1], margin), *_next_size(sizes, proven[-1])))
+    close = [size for size in possible if size.evidence.difference >= -LITTLE * margin]
+    if close:
+        return Choice("unproven", close[-1], (_doubt(close[-1], margin),))
+    return Choice("unchanged", None, (_nothing_smaller(sizes, margin),)) if baseline_fits else None
+
+
+def _proof(size: SizeResult, margin: float) -> str:
+    found = size.evidence
+    return (
+        f"{size.ratio:.3g} × smaller is proven not to be worse by more than {points(margin)}:"
+        f" {signed(found.difference)} over {found.samples:,} samples, {shown_p(found.p)}"
+    )
+
+
+def _next_size(sizes: Sequence[SizeResult], chosen: SizeResult) -> tuple[str, ...]:
+    """Return why the next size is not it."""
+    return tuple(
+        f"{size.ratio:.3g} × smaller is not proven: {signed(size.evidence.difference)}, {shown_p(size.evidence.p)}"
+        for size in sizes[sizes.index(chosen) + 1 :][:1]
+    )
+
+
+def _doubt(size: SizeResult, margin: float) -> str:
+    found = size.evidence
+    return (
+        f"{size.ratio:.3g} × smaller showed {signed(found.difference)} over {found.samples:,} samples,"
+        f" which cannot prove a loss below {points(margin)}: the power was {found.power:.0%},"
+        f" and {found.samples_needed:,} samples would make it 80 %"
+    )
+
+
+def _nothing_smaller(sizes: Sequence[SizeResult], margin: float) -> str:
+    if not sizes:
+        return "no smaller network could be made"
+    found = sizes[0].evidence
+    showed = f"already {sizes[0].ratio:.3g} × smaller showed {signed(found.difference)} over {found.samples:,} samples"
+    return f"{showed}; {points(margin)} may be lost"
+
+
+def limits_of(budget: Budget | None, max_drop: float) -> tuple[Budget, float]:
+    """Return a budget's sizes, and the loss that is allowed."""
+    if not 0 < max_drop < 1:
+        raise SettingsError(f"max_drop must lie between 0 and 1; found {max_drop}", setting="max_drop")
+    if budget is None:
+        return Budget(), max_drop
+    drop = max_drop if budget.max_drop is None else budget.max_drop
+    if drop == 0:
+        raise SettingsError("a max_drop of 0 cannot be proven by any number of samples", setting="max_drop")
+    return budget.sizes, drop
+
+
+def ratios_for(
+    budget: Budget, size: Footprint, usual: Sequence[int], bytes_each: int, file_kb: Callable[[float], float]
+) -> list[float]:
+    """Return the sizes to try where the baseline is above its budget: from the budget on.
+
+    The file of a network that was cut also holds how, and how it was trained, which is known when one was cut:
+    `file_kb` makes a network so many times smaller and returns the size of its file.
+    """
+    asked = budget
+    for _ in range(TRIES):
+        limits = first_limits(asked, size, bytes_each)
+        ratio = CLOSER * max(getattr(size, measure) / max(limit, 1) for measure, limit in limits.items())
+        if asked.file_kb is None or budget.file_kb is None:
+            break
+        try:
+            above = file_kb(ratio) + ROOM_KB - budget.file_kb
+        except TopiaristError:  # so small a network cannot be made: the descent says why
+            break
+        if above <= 0:
+            break
+        asked = asked.model_copy(update={"file_kb": asked.file_kb - above})
+    return [ratio, *(float(each) for each in usual if each > SMALLER_THAN_BUDGET * ratio)]
+
+
+def go_nearest_below(descent: Descent) -> None:
+    """Make the smallest usual size that can be made, where that of the budget cannot: to report how near it is."""
+    ratio = descent.ratios[0]
+    for possible in sorted((float(each) for each in descent.plan.ratios if each < ratio), reverse=True):
+        descent.ratios = [possible]
+        descent.go()
+        if descent.sizes:
+            return

@@ -1,0 +1,350 @@
+"""The descent: networks of one size after the other are made and tested, from the largest to the smallest.
+
+In each fold, and at each size, the network nearest to the baselines by the validation part is taken, whichever method
+made it, and trained on; then its answers to the samples that no decision saw are compared with the baseline's. The
+sizes are tested in a fixed order until one fails, each at the full level: no correction for many tests is due (Maurer,
+Hothorn and Lehmacher, 1995).
+"""
+
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy
+from torch import nn
+
+from topiarist.errors import TopiaristError
+from topiarist.measurement.footprint import Footprint
+from topiarist.methods.job import Limits
+from topiarist.methods.outcome import Outcome
+from topiarist.methods.registry import find_method
+from topiarist.methods.resizing import resize_all
+from topiarist.models.stacked import stackable
+from topiarist.randomness import child_seed
+from topiarist.rightsizing.baseline import baseline_training
+from topiarist.rightsizing.folds import Answers, Fold
+from topiarist.rightsizing.planning import FEWEST_EPOCHS, WorkPlan
+from topiarist.statistics import Evidence, compare_answers
+from topiarist.surgery.applying import copied_with_plan
+from topiarist.training import Distillation, TrainConfig
+from topiarist.training.padded import train_padded
+
+MEASURING = 0.07  # of the time, for measuring the result
+FINETUNING = "fine-tuning"
+FASTER = 0.95  # of the time of a size that the next, smaller one takes
+SHORTER = 0.25  # of it, where each network is trained by itself, for fewer epochs if need be
+LITTLE = 0.5  # of the loss that is allowed
+FALLEN_BEHIND = 2.5  # times the distance of the best, after which a method is asked no more in a fold
+ALIKE = 0.003  # nats: a distance from the teacher that is next to none
+HALF_OF_THE_TIME = 0.5  # that is left, for training one size where each network is trained by itself
+DEEPER = 1.5  # times the distance of a network with more layers: it must be clearly nearer to win
+RATES = {True: 0.02, False: 0.005}  # of fine-tuning: networks that are trained as one stack, or one by one
+DISTILLATION = Distillation(weight=0.9, temperature=3.0)
+OnProgress = Callable[[float, str], None]
+
+
+@dataclass
+class Clock:
+    """Seconds since the beginning, by stage; `on_progress` is told the share of the work that is done, and what.
+
+    `measuring` are seconds that answering large parts takes in the end.
+    """
+
+    limit: float
+    measuring: float = 0.0
+    on_progress: OnProgress = lambda share, what: None
+    stages: dict[str, float] = field(default_factory=dict)
+    begun: float = field(default_factory=time.perf_counter)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.perf_counter() - self.begun
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end, but for those that measuring takes."""
+        return (1 - MEASURING) * self.limit - self.measuring - self.elapsed
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Count the seconds of a block to a stage."""
+        start = self.elapsed
+        try:
+            yield
+        finally:
+            self.stages[name] = self.stages.get(name, 0.0) + self.elapsed - start
+
+    def tell(self, share: float, what: str) -> None:
+        """Report how far the job is."""
+        self.on_progress(min(max(share, 0.0), 1.0), what)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A network of one fold, its answers to the samples judged, and its distance from the teacher."""
+
+    outcome: Outcome
+    answers: Answers
+    distance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeResult:
+    """All networks of one size, by fold and in it by method; the finalist of each fold with its method; the test.
+
+    The last fold is that of the networks to keep. `tested` is whether the turn of the test came, all larger sizes being
+    proven.
+    """
+
+    ratio: float
+    folds: Sequence[Mapping[str, Candidate]]
+    winners: Sequence[str]
+    finalists: Sequence[Candidate]
+    evidence: Evidence
+    tested: bool
+
+    @property
+    def name(self) -> str:
+        """The name of its finalist."""
+        return f"final-{self.ratio:.4g}"
+
+    @property
+    def kept(self) -> Outcome:
+        """The finalist to keep."""
+        return self.finalists[-1].outcome
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is proven not to be worse."""
+        return self.tested and self.evidence.proven
+
+
+@dataclass
+class Descent:
+    """The way down the sizes: what was tried, and what was learned on the way."""
+
+    folds: Sequence[Fold]
+    plan: WorkPlan
+    clock: Clock
+    whole: Footprint
+    ratios: Sequence[float]
+    fits: Callable[[nn.Module], bool]
+    margin: float
+    alpha: float
+    sizes: list[SizeResult] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    spent: dict[str, float] = field(default_factory=dict)
+    epoch_seconds: float = 0.0
+
+    def go(self) -> None:
+        """Make and test networks of one size after the other, until one is not good enough or the time is over.
+
+        After the first size that is not proven none is, in a fixed order of tests: it ends there, unless nothing was
+        proven before and nothing speaks against going on, or nothing fits the budget yet.
+        """
+        with self.clock.stage("baseline"):
+            answers = baseline_answers(self.folds)
+        methods: list[Sequence[str]] = [self.plan.methods for _ in self.folds]
+        for number, ratio in enumerate(self.ratios):
+            if self.sizes:
+                methods = self._asked(self.sizes[-1], ratio)
+            size = self._size(ratio, methods, number, answers) if all(methods) else None
+            if size is None:
+                break
+            self.sizes.append(size)
+            if not promising(self.sizes, self.margin) and any(map(self.keeps_budget, self.sizes)):
+                break
+
+    def limits(self, ratio: float) -> Limits:
+        """Return what a network so many times smaller may have."""
+        return {"parameters": int(self.whole.parameters / ratio), "macs": int(self.whole.macs / ratio)}
+
+    def keeps_budget(self, size: SizeResult) -> bool:
+        """Return whether the finalist to keep fits the budget."""
+        return self.fits(size.kept.model)
+
+    def make(self, method: str, fold: Fold, ratio: float) -> Outcome:
+        """Let a method make a network of one fold and size."""
+        training = baseline_training(fold.data, self.plan.finetuning_epochs, fold.seed)
+        resizing = find_method(method).candidate(fold.job, self.limits(ratio), training)
+        return resize_all([fold.job], resizing)[0]
+
+    def _asked(self, size: SizeResult, ratio: float) -> list[Sequence[str]]:
+        """Return the methods to ask in each fold after a size: those that have not fallen behind, as time allows.
+
+        Those that won most come first, then the fastest; none where the time is over.
+        """
+        training = FASTER if self.plan.stacked else SHORTER
+        left = self.clock.left - training * self.spent[FINETUNING]
+        known = [method for method in self.plan.methods if any(method in fold for fold in size.folds)]
+        chosen: list[str] = []
+        for method in sorted(known, key=lambda name: (-size.winners.count(name), self.spent[name])):
+            if FASTER * self.spent[method] <= left:
+                chosen.append(method)
+                left -= FASTER * self.spent[method]
+        if len(chosen) < len(known):
+            self._note(f"{ratio:.3g} × smaller: the time left is enough for {', '.join(chosen) or 'no method'}")
+        return [[name for name in still_asked(fold) if name in chosen] or chosen for fold in size.folds]
+
+    def _size(
+        self, ratio: float, methods: Sequence[Sequence[str]], number: int, baseline: Answers
+    ) -> SizeResult | None:
+        """Make and test the networks of one size; None where a fold has none."""
+        found: list[dict[str, Candidate]] = [{} for _ in self.folds]
+        with self.clock.stage("candidates"):
+            for place, method in enumerate(self.plan.methods):
+                share = (number + 0.8 * place / len(self.plan.methods)) / len(self.ratios)
+                self.clock.tell(0.2 + 0.7 * share, f"{ratio:.3g} × smaller: {method}")
+                asked = [fold for fold, known in enumerate(methods) if method in known]
+                if all(found) and not self._has_time_for(method, ratio):
+                    continue
+                with self._spending(method):
+                    for fold, outcome in self._made(method, ratio, asked):
+                        found[fold][method] = self._candidate(fold, outcome)
+            if not all(found):
+                return None
+            self.clock.tell(0.2 + 0.7 * (number + 0.8) / len(self.ratios), f"{ratio:.3g} × smaller: fine-tuning")
+            with self._spending(FINETUNING):
+                winners, finalists = self._finalists(found, self._epochs(ratio))
+        answers = numpy.concatenate([finalist.answers for finalist in finalists[:-1]])
+        return SizeResult(
+            ratio=ratio,
+            folds=found,
+            winners=winners,
+            finalists=finalists,
+            evidence=compare_answers(answers, baseline, margin=self.margin, alpha=self.alpha),
+            tested=not self.sizes or self.sizes[-1].proven,
+        )
+
+    def _has_time_for(self, method: str, ratio: float) -> bool:
+        """Return whether one more method can be asked at the first size, where its time is not known yet."""
+        if self.plan.stacked or self.sizes or not self.spent:
+            return True
+        enough = max(self.spent.values()) <= (1 - HALF_OF_THE_TIME) * self.clock.left
+        if not enough:
+            self._note(f"{ratio:.3g} × smaller: the time left is not enough for {method}")
+        return enough
+
+    def _epochs(self, ratio: float) -> int:
+        """Return the epochs of finalists: as planned, or fewer where each trains by itself, slowly."""
+        planned = self.plan.finetuning_epochs
+        if self.plan.stacked or not self.epoch_seconds:
+            return planned
+        share = 1.0 if ratio == self.ratios[-1] else HALF_OF_THE_TIME
+        each = self.epoch_seconds * self.plan.made(self.plan.methods)
+        epochs = min(max(int(share * self.clock.left / each), FEWEST_EPOCHS), planned)
+        if epochs < planned:
+            self._note(f"{ratio:.3g} × smaller: the time left is enough for {epochs} epochs of fine-tuning")
+        return epochs
+
+    def _finalists(self, found: Sequence[Mapping[str, Candidate]], epochs: int) -> tuple[list[str], list[Candidate]]:
+        """Train the best network of each fold on, perhaps several times: all of them answer, and the best stays."""
+        times = self.plan.trainings
+        fitting = {name: each for name, each in found[-1].items() if self.fits(each.outcome.model)} or found[-1]
+        winners = [nearest(fold) for fold in (*found[:-1], fitting)]
+        places = [place for place in range(len(found)) for _ in range(times)]
+        outcomes = [found[place][winners[place]].outcome for place in places]
+        folds = [self.folds[place] for place in places]
+        seeds = [child_seed(fold.seed, "finalist", number % times) % 2**32 for number, fold in enumerate(folds)]
+        tuned = finetune(outcomes, folds, epochs, seeds)
+        trained = [self._candidate(place, outcome) for place, outcome in zip(places, tuned, strict=True)]
+        return winners, [_joint(trained[first : first + times]) for first in range(0, len(trained), times)]
+
+    def _made(self, method: str, ratio: float, asked: Sequence[int]) -> list[tuple[int, Outcome]]:
+        """Let a method make its networks of some folds, each once, and fine-tune them together."""
+        made: dict[int, Outcome] = {}
+        same: dict[Hashable, Outcome] = {}
+        for fold in asked:
+            looks = find_method(method).traits.looks_at_validation
+            key = fold if looks else self.folds[fold].training_key
+            try:
+                made[fold] = same[key] = same.get(key) or self.make(method, self.folds[fold], ratio)
+            except TopiaristError as error:
+                self._note(f"{method}, {ratio:.3g} × smaller: {error}")
+        if not made:
+            return []
+        folds, begun = [self.folds[fold] for fold in made], self.clock.elapsed
+        tuned = finetune(list(made.values()), folds, self.plan.first_epochs, [fold.seed for fold in folds])
+        self.epoch_seconds = (self.clock.elapsed - begun) / (self.plan.first_epochs * len(same))
+        return list(zip(made, tuned, strict=True))
+
+    @contextmanager
+    def _spending(self, what: str) -> Iterator[None]:
+        """Remember how long something took at the last size."""
+        begun = self.clock.elapsed
+        yield
+        self.spent[what] = self.clock.elapsed - begun
+
+    def _candidate(self, fold: int, outcome: Outcome) -> Candidate:
+        """Evaluate a network; that to keep is judged by none of the samples of the test part."""
+        last = fold == len(self.folds) - 1
+        place = self.folds[fold]
+        answers = numpy.zeros(0) if last else place.judged(outcome.model)
+        return Candidate(outcome, answers, place.distance(outcome.model))
+
+    def _note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def baseline_answers(folds: Sequence[Fold]) -> Answers:
+    """Return the answers of the baselines in all folds but the last."""
+    return numpy.concatenate([numpy.zeros(0), *(fold.baseline_answers for fold in folds[:-1])])
+
+
+def promising(sizes: Sequence[SizeResult], margin: float) -> bool:
+    """Return whether smaller sizes are worth a try: the last is proven, or none is and it lost little."""
+    if any(size.proven for size in sizes):
+        return sizes[-1].proven
+    return sizes[-1].evidence.difference >= -LITTLE * margin
+
+
+def still_asked(fold: Mapping[str, Candidate]) -> list[str]:
+    """Return the methods of a fold that have not fallen behind the best."""
+    best = min(candidate.distance for candidate in fold.values())
+    return [name for name, candidate in fold.items() if candidate.distance <= FALLEN_BEHIND * best + ALIKE]
+
+
+def nearest(fold: Mapping[str, Candidate]) -> str:
+    """Return the method whose network is nearest to the teacher, the first of equals.
+
+    Where two layers replace one, they take longer to call: that network must be clearly nearer.
+    """
+    return min(fold, key=lambda name: fold[name].distance * (DEEPER if find_method(name).traits.adds_layers else 1.0))
+
+
+def _joint(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the nearest of networks that differ by luck alone, with the share of them that is right as its answers."""
+    best = min(candidates, key=lambda candidate: candidate.distance)
+    return replace(best, answers=numpy.mean([candidate.answers for candidate in candidates], axis=0))
+
+
+def finetune(outcomes: Sequence[Outcome], folds: Sequence[Fold], epochs: int, seeds: Sequence[int]) -> list[Outcome]:
+    """Return networks that have learned from the answers of their fold's baselines, those of one shape together.
+
+    What would be the same training in several folds is done once, in the last of them.
+    """
+    keys = [(id(each), fold.training_key, seed) for each, fold, seed in zip(outcomes, folds, seeds, strict=True)]
+    last = {key: number for number, key in enumerate(keys)}
+    networks = [copied_with_plan(outcomes[number].model) for number in last.values()]
+    places = [folds[number] for number in last.values()]
+    configs = [
+        _finetuning(network, folds[number], epochs, seeds[number])
+        for network, number in zip(networks, last.values(), strict=True)
+    ]
+    teachers = [fold.teacher for fold in places]
+    histories = train_padded(networks, [fold.data for fold in places], configs, teachers=teachers)
+    found = {
+        key: replace(outcomes[number], model=network, histories=(*outcomes[number].histories, history))
+        for (key, number), network, history in zip(last.items(), networks, histories, strict=True)
+    }
+    return [found[key] for key in keys]
+
+
+def _finetuning(network: nn.Module, fold: Fold, epochs: int, seed: int) -> TrainConfig:
+    usual = baseline_training(fold.data, epochs, child_seed(seed, "fine-tuning") % 2**32)
+    rate = RATES[stackable(network)]
+    changes = {"early_stopping": None, "learning_rate": rate, "distillation": DISTILLATION}
+    return TrainConfig(**{**dict(usual), **changes})
