@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from topiarist.errors import TopiaristError, TopiaristWarning
     from topiarist.estimators import RightSizedClassifier
     from topiarist.measurement import Budget, Measurement, measure
-    from topiarist.methods import Outcome, shape
+    from topiarist.methods import Outcome, resize
     from topiarist.report.writing import write_report
     from topiarist.rightsizing import Rightsizing, rightsize
     from topiarist.rightsizing.delivery import deliver
@@ -58,10 +58,10 @@ _HOMES = {
     "load_data": "data",
     "measure": "measurement",
     "monte_carlo": "training",
+    "resize": "methods",
     "reuse": "training",
     "rightsize": "rightsizing",
     "save": "storage",
-    "shape": "methods",
     "train": "training",
     "train_many": "training",
     "train_phases": "training",
@@ -93,10 +93,10 @@ __all__ = [
     "methods",
     "models",
     "monte_carlo",
+    "resize",
     "reuse",
     "rightsize",
     "save",
-    "shape",
     "surgery",
     "train",
     "train_many",

@@ -22,9 +22,10 @@ from topiarist.errors import TopiaristWarning
 from topiarist.measurement import Budget
 from topiarist.models import card_of
 from topiarist.models.copying import copied
-from topiarist.rightsizing import METHODS, FewSamplesError, rightsize, unjudged_baseline
-from topiarist.rightsizing.effort import EffortName, MethodName
-from topiarist.rightsizing.rightsize import MAX_DROP, Model
+from topiarist.rightsizing import DEFAULT_EFFORT, FewSamplesError, RightsizingRecord, rightsize, unjudged_baseline
+from topiarist.rightsizing.baseline import Model
+from topiarist.rightsizing.planning import EffortName
+from topiarist.rightsizing.rightsize import MAX_DROP
 from topiarist.training.inference import predict_logits
 
 NUMBERS: dict[str, Any] = {"dtype": (numpy.float64, numpy.float32), "ensure_all_finite": "allow-nan"}
@@ -33,15 +34,39 @@ NUMBERS: dict[str, Any] = {"dtype": (numpy.float64, numpy.float32), "ensure_all_
 class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """The smallest network that is proven not to be worse than a well-trained one, as a scikit-learn classifier.
 
-    The parameters are those of `rightsize`; `methods=None` means all of them, `random_state=None` means 0. No test part
-    is set aside: `validation_fraction` of the samples are there to choose by, and folds judge. Numbers may be missing.
-    A table whose columns are not all numbers is taken as it is: gaps are filled, text becomes one-hot, and text that
-    was not seen before is no category.
+    No test part is set aside: `validation_fraction` of the samples are there to choose by, and folds judge. Numbers may
+    be missing. A table whose columns are not all numbers is taken as it is: gaps are filled, text becomes one-hot, and
+    text that was not seen before is no category.
 
-    After `fit`: `classes_`; `model_`, the network, and `baseline_`, the one that it was made of; `preprocessing_`, what
-    turns samples into its inputs; `report_`, the record of the rightsizing; `status_`, which is "proven", "unproven" or
-    "unchanged"; `sentence_`, which says it all. Where a class has too few samples to judge by, a warning says so, the
-    baseline stays, the status is "unchanged" and `report_` is None.
+    Parameters
+    ----------
+    budget, max_drop, methods, effort, model
+        As in `rightsize`.
+    random_state : int, RandomState or None
+        As scikit-learn means it: an int gives the same network each time, None another one each time.
+    validation_fraction : float
+        Share of the samples that networks are chosen by.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    model_, baseline_ : nn.Module
+        The network, and the one that it was made of.
+    preprocessing_ : Preprocessing
+        What turns samples into the network's inputs.
+    report_ : RightsizingRecord or None
+        The record; None where a class has too few samples to judge by: then a warning says so, and the baseline stays.
+    status_ : {"proven", "unproven", "unchanged"}
+    sentence_ : str
+        The result in a sentence.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> x, y = load_iris(return_X_y=True)
+    >>> classifier = RightSizedClassifier(methods=("distinctiveness",), random_state=0).fit(x, y)  # doctest: +SKIP
+    >>> classifier.predict(x[:1])  # doctest: +SKIP
+    array([0])
     """
 
     def __init__(
@@ -49,8 +74,8 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         *,
         budget: Budget | None = None,
         max_drop: float = MAX_DROP,
-        methods: Sequence[MethodName] | None = None,
-        effort: EffortName = "quick",
+        methods: Sequence[str] | None = None,
+        effort: EffortName = DEFAULT_EFFORT,
         model: Model | None = None,
         random_state: int | numpy.random.RandomState | None = None,
         validation_fraction: float = 0.15,
@@ -91,13 +116,13 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self
 
     def predict(self, X: ArrayLike | pandas.DataFrame) -> NDArray[Any]:  # noqa: N803
-        """Give the label of each sample (n_samples,), of the type that `fit` was given."""
+        """Return the label of each sample (n_samples,), of the type that `fit` was given."""
         chosen = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[chosen]
         return labels
 
     def predict_proba(self, X: ArrayLike | pandas.DataFrame) -> NDArray[numpy.float64]:  # noqa: N803
-        """Give the probability of each class (n_samples, n_classes), in the order of `classes_`."""
+        """Return the probability of each class (n_samples, n_classes), in the order of `classes_`."""
         check_is_fitted(self)
         inputs = self.preprocessing_(self._samples(X))
         logits = predict_logits(in_double_precision(self.model_), inputs)
@@ -105,11 +130,10 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return found
 
     def _rightsize(self, data: Data, seed: int) -> None:
-        methods = METHODS if self.methods is None else self.methods
         settings: dict[str, Any] = {"budget": self.budget, "max_drop": self.max_drop, "effort": self.effort}
-        found = rightsize(data, self.model, methods=methods, seed=seed, **settings)
+        found = rightsize(data, self.model, methods=self.methods, seed=seed, **settings)
         self.model_, self.baseline_ = found.model, found.baseline
-        self.report_: dict[str, Any] | None = found.record
+        self.report_: RightsizingRecord | None = found.record
         self.status_, self.sentence_ = found.status, found.sentence
 
     def _keep_baseline(self, data: Data, seed: int, *, why: str) -> None:
@@ -120,7 +144,7 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.sentence_ = f"The baseline stays as it is: {why}."
 
     def _training_samples(self, X: Any, y: Any) -> tuple[Features, NDArray[Any], list[str]]:  # noqa: N803
-        """Give samples and labels that are checked, and what was changed in a table."""
+        """Return samples and labels that are checked, and what was changed in a table."""
         if not holds_text(X):
             return *validate_data(self, X, y, **NUMBERS), []
         labels = validate_data(self, "no_validation", y)
@@ -130,7 +154,7 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return table, labels, notes
 
     def _samples(self, X: Any) -> Features:  # noqa: N803
-        """Give samples in the form that was trained on."""
+        """Return samples in the form that was trained on."""
         if not self.preprocessing_.columns:
             numbers: Features = validate_data(self, X, reset=False, **NUMBERS)
             return numbers
@@ -138,28 +162,28 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self._table(X)
 
     def _table(self, X: Any) -> pandas.DataFrame:  # noqa: N803
-        """Give samples as a table, its columns named as in training."""
+        """Return samples as a table, its columns named as in training."""
         names = [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
         table = X if isinstance(X, pandas.DataFrame) else pandas.DataFrame(numpy.asarray(X, dtype=object))
         return table.set_axis(names, axis=1).reset_index(drop=True)
 
 
 def holds_text(samples: object) -> bool:
-    """Say whether samples are a table with a column that is not of numbers or truth values."""
+    """Return whether samples are a table with a column that is not of numbers or truth values."""
     if not isinstance(samples, pandas.DataFrame):
         return False
     return not all(pandas.api.types.is_numeric_dtype(kind) for kind in samples.dtypes)
 
 
 def in_double_precision(model: nn.Module) -> nn.Module:
-    """Give a network of ours in float64, so that no answer depends on the samples beside it; a user's as it is."""
+    """Return a network of ours in float64, so that no answer depends on the samples beside it; a user's as it is."""
     return model if card_of(model).spec is None else copied(model).double()
 
 
 def seed_of(random_state: int | numpy.random.RandomState | None) -> int:
-    """Give a number as it is, 0 for None, and one drawn from a generator."""
-    if random_state is None or isinstance(random_state, Integral):
-        return 0 if random_state is None else int(random_state)
+    """Return an integer as it is, and otherwise one drawn from the generator, numpy's global one for None."""
+    if isinstance(random_state, Integral):
+        return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 

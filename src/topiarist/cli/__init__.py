@@ -1,36 +1,54 @@
-"""The command line: one file a command. Heavy imports happen inside the commands, so that `--help` is quick."""
+"""The command line: one file per command, of which only the one that is called is loaded."""
 
 import sys
 import warnings
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
-from topiarist.cli import data, export, measure, predict, report, reproduce, rightsize, shape, study, train
-from topiarist.cli.output import InterruptionError
 from topiarist.errors import TopiaristError, TopiaristWarning
 
 WRONG_INPUT = 2
-INTERRUPTED = 130  # typer, too, gives this number for a KeyboardInterrupt
+INTERRUPTED = 130  # typer, too, returns this number for a KeyboardInterrupt
 
-app = typer.Typer(
-    name="topiarist",
-    help="Give a neural network the size its task needs.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    rich_markup_mode="markdown",
-)
-app.command("rightsize")(rightsize.rightsize_command)
-app.command("train")(train.train_command)
-app.command("shape")(shape.shape_command)
-app.command("measure")(measure.measure_command)
-app.command("predict")(predict.predict_command)
-app.command("export")(export.export_command)
-app.command("report")(report.report_command)
-app.add_typer(study.app, name="study")
-app.add_typer(reproduce.app, name="reproduce")
-app.add_typer(data.app, name="data")
+# Each command with its line in the help; its module has an `app` (a group) or a function `<name>_command`.
+COMMANDS = {
+    "rightsize": "Find the smallest network that is not worse than the baseline, prove it, save, export and report it.",
+    "train": "Train a network, measure it and save it.",
+    "resize": "Resize a trained network by a method, to a budget, and save it.",
+    "recommend": "Print what a network and training samples say of its widths and its depth.",
+    "measure": "Measure accuracy, log loss, parameters, size in memory and on disk, MACs and latency.",
+    "predict": "Predict the class of every sample; no labels are needed.",
+    "export": "Write a network with its preprocessing as ONNX or for torch.export.",
+    "report": "Write the page of a rightsizing again, from its record.",
+    "study": "Compare configurations over folds and seeds, with statistics.",
+    "reproduce": "Run a published system as a ready-made study.",
+    "data": "List data sets, download one, show one, describe sounds.",
+}
+
+
+def build_app(words: Sequence[str]) -> typer.Typer:
+    """Return the command line for the words of a call: other commands are there by name alone."""
+    app = typer.Typer(
+        name="topiarist",
+        help="Give a neural network the size its task needs.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        rich_markup_mode="markdown",
+    )
+    app.callback()(common)
+    called = next((word for word in words if not word.startswith("-")), None)
+    for name, summary in COMMANDS.items():
+        module = import_module(f"topiarist.cli.{name}") if name == called else None
+        if module is not None and hasattr(module, "app"):
+            app.add_typer(module.app, name=name)
+        else:
+            run = (lambda: None) if module is None else getattr(module, f"{name}_command")
+            app.command(name, help=summary if module is None else None)(run)
+    return app
 
 
 def print_version(asked: bool) -> None:
@@ -42,7 +60,6 @@ def print_version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def common(
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=print_version)
@@ -53,9 +70,11 @@ def common(
 
 def main() -> NoReturn:
     """Run a command; wrong input is one line on standard error and exit code 2, an interruption one line and 130."""
+    from topiarist.cli.output import InterruptionError
+
     warnings.showwarning = show_warning
     try:
-        code = app(standalone_mode=False)
+        code = build_app(sys.argv[1:])(standalone_mode=False)
         if code == INTERRUPTED:
             complain("interrupted: run the same command again")
     except InterruptionError as interruption:
@@ -78,15 +97,15 @@ def complain(message: str) -> int:
 
 
 def usage_message(error: typer.TyperException) -> str:
-    """Say what was wrong with the words of the call, what was found in its place, and where help is."""
+    """Return what was wrong with the words of the call, what was found, and where help is."""
     context = getattr(error, "ctx", None)
-    said = " ".join(error.format_message().split()) or "Missing command."
-    said = said.replace(": Value error, ", ": ").replace(": Input should ", ": it must ")
+    text = " ".join(error.format_message().split()) or "Missing command."
+    text = text.replace(": Value error, ", ": ").replace(": Input should ", ": it must ")
     complaints: list[Any] = getattr(error.__cause__, "errors", list)()  # of pydantic, which checks the values for typer
-    if complaints and repr(complaints[0]["input"]) not in said:
-        said = f"{said}; found {complaints[0]['input']!r}"
+    if complaints and repr(complaints[0]["input"]) not in text:
+        text = f"{text}; found {complaints[0]['input']!r}"
     where = "topiarist" if context is None else context.command_path
-    return f"{said} (see: {where} --help)"
+    return f"{text} (see: {where} --help)"
 
 
 def show_warning(

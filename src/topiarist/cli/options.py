@@ -5,9 +5,13 @@ from typing import Annotated, Literal
 
 import typer
 
+from topiarist.cli.derived import DerivedOptions, derive
+from topiarist.errors import SettingsError
+from topiarist.measurement.budget import Budget, parse_kb, parse_ms
+
 DATA_FORMS = (
     "A name (digits, breast-cancer, wine, iris, or one of `topiarist data list`), a .csv, .parquet, .xlsx, .npz, .mat "
-    "or IDX file, a CIFAR archive, or a folder with one folder a class or with a meta.csv."
+    "or IDX file, a CIFAR archive, or a folder with one folder per class or with a meta.csv."
 )
 
 DataLocation = Annotated[str, typer.Argument(metavar="DATA", help=DATA_FORMS)]
@@ -20,20 +24,39 @@ Into = Annotated[
     str | None,
     typer.Option("--into", metavar="MODULE:FUNCTION", help="Code that builds your own network, to load the file into."),
 ]
+ModelOut = Annotated[Path | None, typer.Option("--out", help="Where to save the network (.safetensors).")]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", min=1, help="Processes on this machine; unless given, one a core where that pays."),
+    typer.Option("--workers", min=1, help="Processes on this machine; by default one per core where that pays."),
 ]
 Cluster = Annotated[
     str | None, typer.Option("--cluster", metavar="ADDRESS", help="A running Dask scheduler: tcp://host:8786.")
 ]
-Scaling = Literal["none", "zscore", "minmax", "unit", "pixels"]
+Scaling = Annotated[
+    Literal["none", "zscore", "minmax", "unit", "pixels"] | None,
+    typer.Option("--scaling", help="Instead of what suits the data: minmax brings pixels into [0, 1]."),
+]
+InputShape = Annotated[
+    str | None, typer.Option("--input-shape", metavar="1x8x8", help="See flat samples as images of this shape.")
+]
+
+BUDGET: DerivedOptions = derive(
+    Budget,
+    "Budget",
+    spelled={
+        "file_kb": "--budget",
+        "memory_kb": "--max-memory",
+        "parameters": "--max-parameters",
+        "macs": "--max-macs",
+        "latency_ms": "--max-latency",
+        "max_drop": "--max-drop",
+    },
+    read={"file_kb": ("SIZE", parse_kb), "memory_kb": ("SIZE", parse_kb), "latency_ms": ("TIME", parse_ms)},
+)
 
 
 def parse_shape(text: str | None) -> tuple[int, ...] | None:
     """Read a shape such as 1x8x8."""
-    from topiarist.errors import SettingsError
-
     if text is None:
         return None
     try:
@@ -45,6 +68,12 @@ def parse_shape(text: str | None) -> tuple[int, ...] | None:
     return shape
 
 
-def given_options(context: typer.Context) -> list[str]:
-    """Name the options that stand in the call."""
-    return [name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")]
+def check_model_out(out: Path | None) -> None:
+    """Raise SettingsError for a place where a network could not be written, before hours of training."""
+    from topiarist.files import check_place
+
+    if out is None:
+        return
+    if out.suffix != ".safetensors":
+        raise SettingsError(f"--out must end in .safetensors; found '{out}'")
+    check_place(out)

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,11 +14,11 @@ from topiarist.errors import TopiaristError
 if TYPE_CHECKING:
     from rich.console import Console
 
-IN_A_PIPE = 1000
+PIPE_WIDTH = 1000  # columns: in a pipe nothing is cut off
 
 
 class InterruptionError(TopiaristError):
-    """The user pressed Ctrl-C; the text says how to go on."""
+    """The user pressed Ctrl-C; the text says how to resume."""
 
 
 def emit(result: Mapping[str, Any], *, as_json: bool, show: Callable[[Mapping[str, Any]], None]) -> None:
@@ -42,22 +43,22 @@ def print_rows(rows: Mapping[str, str]) -> None:
 
 
 def console() -> "Console":
-    """Give what prints to standard output: as wide as the terminal, and as wide as need be in a pipe."""
+    """Return what prints to standard output: as wide as the terminal, and as wide as need be in a pipe."""
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() else Console(width=IN_A_PIPE)
+    return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
 
 
 def measurement_rows(measured: Mapping[str, Any]) -> dict[str, str]:
-    """Give a measurement in words."""
+    """Return a measurement in words."""
     return {
         "accuracy": f"{measured['accuracy']:.2%} of {measured['samples']} samples",
         "macro accuracy": f"{measured['macro_accuracy']:.2%}",
         "log loss": f"{measured['log_loss']:.4f}",
         "parameters": f"{measured['parameters']:,}  ({measured['nonzero']:,} not zero)",
         "size": f"{measured['memory_kb']:.1f} KB in memory, {measured['file_kb']:.1f} KB on disk",
-        "MACs": f"{measured['macs']:,} a sample",
-        "latency": f"{measured['latency_ms']:.3f} ms a sample, ±{measured['latency_spread_ms']:.3f}"
+        "MACs": f"{measured['macs']:,} per sample",
+        "latency": f"{measured['latency_ms']:.3f} ms per sample, ±{measured['latency_spread_ms']:.3f}"
         f" ({measured['threads']} thread{'' if measured['threads'] == 1 else 's'})",
     }
 
@@ -76,7 +77,7 @@ def waiting(what: str) -> Iterator[None]:
 
 @contextmanager
 def count_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Give something to call with how many are done and how many there are; nothing in a pipe."""
+    """Yield a function to call with how many are done and how many there are: a bar on a terminal, None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -100,7 +101,7 @@ def count_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 @contextmanager
 def epoch_bar(epochs: int, what: str) -> Iterator[Callable[[int, Any], None] | None]:
-    """Give something to call after each epoch: a bar with the time left on a terminal, nothing in a pipe."""
+    """Yield a function to call after each epoch: a bar with the time left on a terminal, None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -123,3 +124,34 @@ def epoch_bar(epochs: int, what: str) -> Iterator[Callable[[int, Any], None] | N
             bar.update(task, completed=number, figure=figure)
 
         yield show
+
+
+@contextmanager
+def share_bar(what: str) -> Iterator[Callable[[float, str], None] | None]:
+    """Yield a function to call with the share that is done, and what is being done: a bar on a terminal, None in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=1.0, now="")
+        yield lambda share, now: bar.update(task, completed=share, now=now)
+
+
+def checkpoint_beside(out: Path | None) -> Path | None:
+    """Return the checkpoint of what will be written; None where nothing will be."""
+    return None if out is None else out.with_name(f"{out.name}.checkpoint")
+
+
+@contextmanager
+def resumable_from(checkpoint: Path | None) -> Iterator[None]:
+    """Print how to resume where Ctrl-C ends the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        saved = checkpoint is not None and checkpoint.exists()
+        hint = "run the same command again to resume" if saved else "nothing was written"
+        raise InterruptionError(f"interrupted: {hint}") from None

@@ -64,7 +64,7 @@ EFFORTS: dict[EffortName, Effort] = {
         ratios=(2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128),
     ),
 }
-DEFAULT_EFFORT: EffortName = "normal"
+DEFAULT_EFFORT: EffortName = "quick"  # an answer within a minute; the others look closer
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,216 @@
+"""Options derived from settings: their names, types, defaults, limits and help are those of the settings themselves.
+
+A field `learning_rate: float = Field(default=0.001, gt=0, description="Initial rate.")` becomes
+`--learning-rate FLOAT  Initial rate.  [default: 0.001]`; nested settings follow with the field's name before theirs, as
+`--schedule-warmup`. What is not given in the call is not passed on, so that settings keep their own defaults.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import typer
+from pydantic.fields import FieldInfo
+
+from topiarist.errors import SettingsError
+from topiarist.settings import Settings
+
+Parse = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class DerivedOption:
+    """One option: the setting that it stands for, as a path, its parameter, and how its value is read."""
+
+    path: tuple[str, ...]
+    parameter: inspect.Parameter
+    option: str
+    parse: Parse
+
+
+@dataclass(frozen=True)
+class DerivedOptions:
+    """The options of one kind of settings."""
+
+    kind: type[Settings]
+    options: tuple[DerivedOption, ...]
+
+    def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings that stand in the call, nested where they are nested."""
+        found: dict[str, Any] = {}
+        for each in self.options:
+            value = given.get(each.parameter.name)
+            if value is None:
+                continue
+            inner = found
+            for part in each.path[:-1]:
+                inner = inner.setdefault(part, {})
+            with self.naming():
+                inner[each.path[-1]] = each.parse(value)
+        return found
+
+    def make(self, given: Mapping[str, Any], **others: Any) -> Any:
+        """Return the settings; raise SettingsError that names the option at fault."""
+        with self.naming():
+            return self.kind(**self.values(given), **others)
+
+    def given(self, values: Mapping[str, Any]) -> list[str]:
+        """Return the options that stand in the call."""
+        return [each.option for each in self.options if values.get(each.parameter.name) is not None]
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Name options in place of settings: 'TrainConfig: learning_rate must …' becomes '--lr must …'."""
+        with naming({".".join(each.path): each.option for each in self.options}):
+            yield
+
+
+@contextmanager
+def naming(options: Mapping[str, str]) -> Iterator[None]:
+    """Name the option in place of the setting in an error."""
+    try:
+        yield
+    except SettingsError as error:
+        text = str(error).partition(": ")[2] or str(error)
+        if error.setting and error.setting not in options:
+            text = text.replace(error.setting, f"--{error.setting.replace('_', '-')}", 1)
+        for setting, option in sorted(options.items(), key=lambda pair: -len(pair[0])):
+            # A plain word may stand for itself later in the line.
+            anywhere = "_" in setting or "." in setting
+            pattern = rf"(?<![\w-]){re.escape(setting)}\b" if anywhere else rf"^{re.escape(setting)}\b"
+            text = re.sub(pattern, option, text)
+        raise SettingsError(text) from error
+
+
+def derive(
+    kind: type[Settings],
+    panel: str,
+    *,
+    only: tuple[str, ...] | None = None,
+    without: tuple[str, ...] = (),
+    spelled: Mapping[str, str] | None = None,
+    read: Mapping[str, tuple[str, Parse]] | None = None,
+    prefix: str = "",
+) -> DerivedOptions:
+    """Return the options of settings, in a panel of the help.
+
+    `spelled` gives options other names, "--lr --learning-rate"; `read` says how a value is written (its metavar) and
+    how that is parsed; both by the dotted path of a setting.
+    """
+    found = tuple(_options_of(kind, panel, spelled or {}, read or {}, prefix, ()))
+    chosen = [each for each in found if (only is None or each.path[0] in only) and each.path[0] not in without]
+    return DerivedOptions(kind, tuple(chosen))
+
+
+def _options_of(
+    kind: type[Settings],
+    panel: str,
+    spelled: Mapping[str, str],
+    read: Mapping[str, tuple[str, Parse]],
+    prefix: str,
+    path: tuple[str, ...],
+) -> Iterator[DerivedOption]:
+    for name, field in kind.model_fields.items():
+        place = (*path, name)
+        dotted = ".".join(place)
+        bare = _without_none(field.annotation)
+        if isinstance(bare, type) and issubclass(bare, Settings):
+            yield from _options_of(bare, panel, spelled, read, prefix, place)
+            continue
+        words = spelled.get(dotted, f"--{prefix}{'-'.join(place).replace('_', '-')}").split()
+        metavar, parse = read.get(dotted, (None, None))
+        shape = (str, parse) if parse is not None else _shape_of(bare)
+        if shape is None or field.description is None:
+            continue  # no word on a command line stands for such a value
+        option_type, parse = shape
+        parameter = inspect.Parameter(
+            "_".join((*([prefix.strip("-")] if prefix else []), *place)).replace("-", "_"),
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[
+                option_type | None,
+                typer.Option(
+                    *words,
+                    metavar=metavar or _metavar_of(bare),
+                    rich_help_panel=panel,
+                    help=field.description,
+                    show_default=_shown_default(field),
+                ),
+            ],
+        )
+        yield DerivedOption(place, parameter, words[0].split("/")[0], parse)
+
+
+def _without_none(annotation: Any) -> Any:
+    parts = [part for part in get_args(annotation) if part is not NoneType]
+    if get_origin(annotation) in (Union, UnionType) and len(parts) < len(get_args(annotation)):
+        return parts[0] if len(parts) == 1 else Union[tuple(parts)]  # noqa: UP007  # it is made at run time
+    return annotation
+
+
+def _shape_of(annotation: Any) -> tuple[Any, Parse] | None:
+    """Return the type of an option, and how its value becomes that of the setting; None where there is none."""
+    if get_origin(annotation) is Annotated:
+        return _shape_of(get_args(annotation)[0])
+    if annotation in (bool, int, float, str, Path):
+        return annotation, lambda value: value
+    arguments = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        by_text = {str(value): value for value in arguments if not isinstance(value, bool)}
+        return Literal[tuple(by_text)], by_text.__getitem__
+    if get_origin(annotation) is tuple and arguments[-1:] == (Ellipsis,):
+        return list[str], lambda texts: tuple(part.strip() for text in texts for part in text.split(","))
+    if get_origin(annotation) is tuple:
+        return str, lambda text: tuple(text.split(":"))
+    if get_origin(annotation) in (Union, UnionType):
+        return str, _word_or_number
+    return None
+
+
+def _word_or_number(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _metavar_of(annotation: Any) -> str | None:
+    if get_origin(annotation) is tuple:
+        return "A,B,…" if get_args(annotation)[-1:] == (Ellipsis,) else "A:B"
+    return None
+
+
+def _shown_default(field: FieldInfo) -> str | bool:
+    value = field.get_default(call_default_factory=True)
+    if value is None or value is False or isinstance(value, Settings) or field.is_required():
+        return False
+    return ",".join(map(str, value)) or False if isinstance(value, tuple) else str(value)
+
+
+def with_options(*derived: DerivedOptions) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of settings beside its own; it takes them as `**options`."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, include_extras=True)
+        own = [
+            each.replace(annotation=hints.get(each.name, each.annotation), kind=inspect.Parameter.KEYWORD_ONLY)
+            for each in inspect.signature(command).parameters.values()
+            if each.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        parameters = [*own, *(option.parameter for each in derived for option in each.options)]
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            command(**values)
+
+        run.__signature__ = inspect.Signature(parameters, return_annotation=None)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
+
+    return decorate

@@ -1,0 +1,34 @@
+"""`topiarist recommend`: what a saved network and training samples say of its widths and its depth."""
+
+import typer
+
+from topiarist.cli.loading import load_network, task_for
+from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Seed, Target
+from topiarist.cli.output import emit, waiting
+
+
+def recommend_command(
+    model: ModelFile,
+    data: DataLocation,
+    target: Target = None,
+    group: Group = None,
+    into: Into = None,
+    seed: Seed = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a network and training samples say of its widths and its depth; change and write nothing.
+
+    Example: topiarist recommend digits.safetensors digits
+    """
+    from topiarist.methods.job import make_job
+    from topiarist.methods.surgeon.surgeon import looked_at
+    from topiarist.surgery import recommend
+
+    network = load_network(model, into)
+    samples = task_for(network, data, target=target, group=group)
+    with waiting(f"looking at {model.name}"):
+        known, example = looked_at(network, samples, seed), make_job(network, samples, seed=seed).example_input
+        advice = recommend(network, example, calibration=known.calibration, labels=known.labels, seed=seed)
+        record, text = advice.to_record(), str(advice)
+    result = {"model": str(model), "data": samples.name, "samples": len(advice.samples), **record}
+    emit(result, as_json=as_json, show=lambda _: typer.echo(text))
