@@ -21,7 +21,7 @@ TestName = Literal["auto", "corrected-t", "signed-rank", "rank-sum"]
 
 
 @dataclass(frozen=True)
-class Front:
+class ParetoFront:
     """The configurations by sizes and score: who is on the Pareto front, its knee, and the volume that it covers.
 
     The volume is that between the front and the worst there is of each, as a share of the whole.
@@ -65,7 +65,7 @@ def compare(scores: Scores, baseline: str, *, test: TestName, test_to_train: flo
 def paired(
     first: "pandas.Series[float]", second: "pandas.Series[float]"
 ) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
-    """Give the scores of the folds or seeds that both have."""
+    """Return the scores of the folds or seeds that both have."""
     common = first.index.intersection(second.index)
     if len(common) < 2:
         raise SettingsError(f"a comparison needs 2 folds or seeds that both configurations have; found {len(common)}")
@@ -75,7 +75,7 @@ def paired(
 def interval(
     first: NDArray[numpy.float64], second: NDArray[numpy.float64], test_to_train: float | None
 ) -> tuple[float, float]:
-    """Give the 95 % interval of the difference of means: by the corrected t for folds, by Welch's for seeds."""
+    """Return the 95 % interval of the difference of means: by the corrected t for folds, by Welch's for seeds."""
     if test_to_train is None:
         return welch_bound(first, second, 0.025), -welch_bound(second, first, 0.025)
     return paired_bound(first, second, 0.025, test_to_train), -paired_bound(second, first, 0.025, test_to_train)
@@ -93,7 +93,7 @@ def run_test(
 
 def pareto_front(
     scores: Scores, sizes: Mapping[str, Mapping[str, float]], *, metric: str, smaller_is_better: bool
-) -> Front:
+) -> ParetoFront:
     """Find the front of the mean scores against one size or several, each by configuration."""
     means = {label: float(series.mean()) for label, series in scores.items()}
     sign = 1.0 if smaller_is_better else -1.0
@@ -105,4 +105,4 @@ def pareto_front(
     extent = numpy.ptp(costs, axis=0)
     scaled = (costs - costs.min(axis=0)) / numpy.where(extent > 0, extent, 1.0)
     table = pandas.DataFrame(columns).sort_values(list(sizes), kind="stable", ignore_index=True)
-    return Front(table, hypervolume(scaled, numpy.ones(costs.shape[1])))
+    return ParetoFront(table, hypervolume(scaled, numpy.ones(costs.shape[1])))

@@ -1,4 +1,4 @@
-"""What a study is, as data: a grid of configurations, folds and seeds, and the cells that follow from it."""
+"""A study as data: a grid of configurations, folds and seeds, and the cells that follow from it."""
 
 import json
 import math
@@ -15,7 +15,7 @@ from topiarist.errors import SettingsError
 from topiarist.files import sha256
 from topiarist.randomness import child_seed
 from topiarist.settings import Settings
-from topiarist.study.grid import Choice, Configuration, configurations, flat, grid_axes, shown
+from topiarist.study.grid import AxisChoice, Configuration, configurations, flat, grid_axes, shown
 from topiarist.study.settings import EMPTY, CellSettings, Table
 
 MOST_SEEDS = 1_000_000
@@ -115,7 +115,7 @@ class Declaration(Settings):
         return value
 
     def __init__(self, /, **values: Any) -> None:
-        """Check every configuration, so that a study that can be made can be run."""
+        """Check every configuration, so that a study that can be declared can be run."""
         super().__init__(**{name: plain(value, name) for name, value in values.items()})
         self.configurations  # noqa: B018  # checks, and is kept
 
@@ -125,13 +125,13 @@ class Declaration(Settings):
         sections = {"data": self.data, "model": self.model, "training": self.training, "prediction": self.prediction}
         if self.base is not None:
             sections["base"] = self.base
-        axes: dict[str, Sequence[Choice]] = {}
+        axes: dict[str, Sequence[AxisChoice]] = {}
         if self.variants:
             axes["variant"] = [variant_choice(number, variant) for number, variant in enumerate(self.variants)]
         axes |= grid_axes(self.grid)
         if self.methods:
             axes["method"] = [
-                Choice(shown({"name": "none", **method}), {"method": method}, f"methods.{number}")
+                AxisChoice(shown({"name": "none", **method}), {"method": method}, f"methods.{number}")
                 for number, method in enumerate(self.methods)
             ]
         return configurations(sections, axes)
@@ -157,21 +157,21 @@ class Declaration(Settings):
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Give the declaration as plain values, defaults left out."""
+        """Return the declaration as plain values, defaults left out."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
-def variant_choice(number: int, variant: Mapping[str, Any]) -> Choice:
+def variant_choice(number: int, variant: Mapping[str, Any]) -> AxisChoice:
     """Read a variant: a name, and settings by section."""
     key = f"variants.{number}"
     if not isinstance(variant.get("name"), str):
         raise SettingsError(f"{key}: a variant needs a name", setting=key)
     values = dict(flat({name: value for name, value in variant.items() if name != "name"}))
-    return Choice(variant["name"], values, key)
+    return AxisChoice(variant["name"], values, key)
 
 
 def plain(value: Any, key: str) -> Any:
-    """Give what a file can hold: tables, lists, texts and finite numbers; anything else is refused."""
+    """Return what a file can hold: tables, lists, texts and finite numbers; anything else is refused."""
     if isinstance(value, Mapping):
         return {str(name): plain(part, f"{key}.{name}") for name, part in value.items()}
     if isinstance(value, (list, tuple, range, numpy.ndarray)):

@@ -1,6 +1,5 @@
-"""Runs what is left of a study, and writes down each result as it comes."""
+"""Runs what is left of a study, and records each result as it comes."""
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -13,17 +12,18 @@ from topiarist.errors import DataError, SettingsError, TopiaristWarning
 from topiarist.files import cannot_write
 from topiarist.parallel import check_workers, open_pool
 from topiarist.study.declaration import Declaration
-from topiarist.study.job import PACKAGES, Stack, run_stack
-from topiarist.study.ledger import Ledger, Progress
+from topiarist.study.job import PACKAGES, CellStack, run_stack
+from topiarist.study.ledger import Ledger, StudyProgress
 from topiarist.study.lock import only_driver, this_driver
 from topiarist.study.results import Results
-from topiarist.study.samples import Samples, fingerprint, read_sources, source_key
+from topiarist.study.samples import StudySamples, fingerprint, read_sources, source_key
 from topiarist.study.stacks import stacks_of
+from topiarist.threads import usable_cores
 
 WORTH_A_CLUSTER_SECONDS = 10
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[StudyProgress], None]
 
 
 def run_study(
@@ -46,7 +46,7 @@ def run_study(
     if workers is not None:
         check_workers(workers)
     base = Path.cwd() if folder is None else folder
-    samples = Samples(read_sources(declared.cells, base) if data is None else given_sources(declared, data))
+    samples = StudySamples(read_sources(declared.cells, base) if data is None else given_sources(declared, data))
     stacks = stacks_of(declared, samples)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -61,21 +61,21 @@ def run_study(
         drive(ledger, left, samples, workers=count, cluster=cluster, on_progress=on_progress)
 
 
-def suited_workers(left: Sequence[Stack]) -> int:
-    """Give one worker for a study of a few seconds, where a cluster does not pay, and otherwise one a core."""
-    return 1 if sum(stack.cost for stack in left) < WORTH_A_CLUSTER_SECONDS else len(os.sched_getaffinity(0))
+def suited_workers(left: Sequence[CellStack]) -> int:
+    """Return one worker for a study of a few seconds, where a cluster does not pay, and otherwise one per core."""
+    return 1 if sum(stack.cost for stack in left) < WORTH_A_CLUSTER_SECONDS else usable_cores()
 
 
 def drive(
     ledger: Ledger,
-    left: Sequence[Stack],
-    samples: Samples,
+    left: Sequence[CellStack],
+    samples: StudySamples,
     *,
     workers: int,
     cluster: str | None,
     on_progress: OnProgress | None,
 ) -> None:
-    """Hand out the stacks that are left and record what comes of each."""
+    """Hand out the stacks that are left and record the result of each."""
     if not left:
         return
     began = time.time()
@@ -93,8 +93,8 @@ def drive(
     ledger.note(ended=time.time())
 
 
-def take_up(ledger: Ledger, declared: Declaration, stacks: Sequence[Stack], samples: str, folder: Path) -> None:
-    """Begin a ledger, or see that it is of this very study and of these samples."""
+def take_up(ledger: Ledger, declared: Declaration, stacks: Sequence[CellStack], samples: str, folder: Path) -> None:
+    """Begin a ledger, or check that it is of this very study and of these samples."""
     facts, versions = ledger.facts(), {package: version(package) for package in PACKAGES}
     if not facts:
         numbers = {cell.hash: number for number, cell in enumerate(declared.cells)}

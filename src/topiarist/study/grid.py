@@ -12,7 +12,7 @@ OTHER_AXES = ("variant", "method")
 
 
 @dataclass(frozen=True)
-class Choice:
+class AxisChoice:
     """One value of an axis of the grid: what it is called, what it sets, and the key that declared it."""
 
     label: str
@@ -29,8 +29,8 @@ class Configuration:
     settings: CellSettings
 
 
-def configurations(sections: Mapping[str, Table], axes: Mapping[str, Sequence[Choice]]) -> list[Configuration]:
-    """Give all combinations in the order declared, the last axis running fastest."""
+def configurations(sections: Mapping[str, Table], axes: Mapping[str, Sequence[AxisChoice]]) -> list[Configuration]:
+    """Return all combinations in the order declared, the last axis running fastest."""
     found = []
     for combination in product(*axes.values()):
         settings = settle(sections, combination)
@@ -42,12 +42,12 @@ def configurations(sections: Mapping[str, Table], axes: Mapping[str, Sequence[Ch
 
 
 def described(axis: str, text: str) -> str:
-    """Name a choice; variants and methods speak for themselves."""
+    """Return the name of a choice; variants and methods need no axis before them."""
     return text if axis in OTHER_AXES else f"{axis} {text}"
 
 
 def check_different(found: Sequence[Configuration]) -> None:
-    """Refuse two configurations that are one and the same, or that have one name."""
+    """Raise SettingsError for two configurations that are the same, or that have one name."""
     seen: dict[str, str] = {}
     for configuration in found:
         text = configuration.settings.model_dump_json()
@@ -58,7 +58,7 @@ def check_different(found: Sequence[Configuration]) -> None:
         seen[text] = configuration.label
 
 
-def settle(sections: Mapping[str, Table], choices: Sequence[Choice]) -> CellSettings:
+def settle(sections: Mapping[str, Table], choices: Sequence[AxisChoice]) -> CellSettings:
     """Put the choices of one combination into the sections, and check what comes out."""
     merged: dict[str, Any] = {name: dict(values) for name, values in sections.items()}
     origins: dict[str, str] = {}
@@ -91,7 +91,7 @@ def place(merged: dict[str, Any], path: Sequence[str], value: Any, *, key: str) 
 
 
 def at_fault(error: SettingsError, section: str, origins: Mapping[str, str]) -> SettingsError:
-    """Say which key of the declaration is at fault."""
+    """Return the error with the key of the declaration that is at fault."""
     path = f"{section}.{error.setting}" if error.setting else section
     if not error.setting:  # two settings clash: the choice that was made last is the one to look at
         chosen = [origin for known, origin in origins.items() if known.partition(".")[0] == section]
@@ -105,13 +105,13 @@ def at_fault(error: SettingsError, section: str, origins: Mapping[str, str]) -> 
 
 
 def said_of(error: SettingsError) -> str:
-    """Give what was wrong, without the names of class and setting."""
+    """Return the text of an error without the names of class and setting."""
     said = str(error).partition(": ")[2]
     return said.removeprefix(f"{error.setting}: ").removeprefix(error.setting).strip()
 
 
-def grid_axes(grid: Table) -> dict[str, list[Choice]]:
-    """Give one axis for each setting of the grid, called by its last name where that is clear."""
+def grid_axes(grid: Table) -> dict[str, list[AxisChoice]]:
+    """Return one axis per setting of the grid, called by its last name where that is clear."""
     lists: dict[str, Any] = {}
     for path, values in flat(grid):
         if path in lists:
@@ -126,13 +126,13 @@ def grid_axes(grid: Table) -> dict[str, list[Choice]]:
     clear = {path: last.count(short) == 1 and short not in OTHER_AXES for path, short in zip(lists, last, strict=True)}
     names = {path: short if clear[path] else path for path, short in zip(lists, last, strict=True)}
     return {
-        names[path]: [Choice(shown(value), {path: value}, f"grid.{path}") for value in values]
+        names[path]: [AxisChoice(shown(value), {path: value}, f"grid.{path}") for value in values]
         for path, values in lists.items()
     }
 
 
 def flat(tree: Table, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Give the leaves of nested tables by their dotted paths."""
+    """Yield the leaves of nested tables by their dotted paths."""
     for name, value in tree.items():
         if isinstance(value, Mapping):
             yield from flat(value, f"{prefix}{name}.")

@@ -1,4 +1,4 @@
-"""What a worker does with a stack of cells: train the networks as one, treat and measure each."""
+"""The work on a stack of cells: train the networks as one, treat and measure each."""
 
 import math
 import os
@@ -24,9 +24,9 @@ from topiarist.parallel import describe
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
 from topiarist.study.declaration import Cell, canonical
-from topiarist.study.samples import Samples
+from topiarist.study.samples import StudySamples
 from topiarist.study.settings import OF_KIND, CellSettings
-from topiarist.study.treating import EarlyNetworks, Treated, TrainedNetwork, rewound_epoch, treat_all
+from topiarist.study.treating import EarlyNetworks, TrainedNetwork, Treated, rewound_epoch, treat_all
 from topiarist.tracing import anatomy
 from topiarist.training import History, TrainConfig, monte_carlo, reuse, train_many, train_phases
 from topiarist.training.inference import first_sample, part_logits
@@ -36,7 +36,7 @@ PACKAGES = ("topiarist", "torch", "numpy")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stack:
+class CellStack:
     """Cells that one worker takes as one task; they are recorded together or not at all."""
 
     number: int
@@ -67,7 +67,7 @@ class StackResult:
     versions: dict[str, str]
 
 
-def run_stack(stack: Stack, samples: Samples) -> StackResult:
+def run_stack(stack: CellStack, samples: StudySamples) -> StackResult:
     """Train, treat and measure; what would be a warning is in the figures."""
     started, clock = time.time(), time.perf_counter()
     with warnings.catch_warnings():
@@ -86,12 +86,12 @@ def run_stack(stack: Stack, samples: Samples) -> StackResult:
 
 
 def first_of_each_training(cells: Sequence[Cell]) -> list[Cell]:
-    """Give one cell for each network to train: methods and predictions share it."""
+    """Return one cell for each network to train: methods and predictions share it."""
     return list({cell.training_key: cell for cell in reversed(cells)}.values())[::-1]
 
 
-def train_cells(cells: Sequence[Cell], samples: Samples) -> dict[str, TrainedNetwork]:
-    """Train one network a cell, those that can be as one computation."""
+def train_cells(cells: Sequence[Cell], samples: StudySamples) -> dict[str, TrainedNetwork]:
+    """Train one network per cell, as one computation where possible."""
     datas = [samples.of(cell) for cell in cells]
     models = start_networks(cells, datas, samples)
     configs = [train_config(cell) for cell in cells]
@@ -105,7 +105,7 @@ def train_cells(cells: Sequence[Cell], samples: Samples) -> dict[str, TrainedNet
     return dict(zip(keys, zip(models, datas, histories, strict=True), strict=True))
 
 
-def train_early(cells: Sequence[Cell], samples: Samples) -> EarlyNetworks:
+def train_early(cells: Sequence[Cell], samples: StudySamples) -> EarlyNetworks:
     """Train the networks of early epochs, to which some methods rewind the weights."""
     found: EarlyNetworks = {}
     for epoch in sorted({epoch for epoch in map(rewound_epoch, cells) if epoch is not None}):
@@ -117,8 +117,8 @@ def train_early(cells: Sequence[Cell], samples: Samples) -> EarlyNetworks:
     return found
 
 
-def start_networks(cells: Sequence[Cell], datas: Sequence[Data], samples: Samples) -> list[nn.Module]:
-    """Give fresh networks, or the lower layers of those that are trained first."""
+def start_networks(cells: Sequence[Cell], datas: Sequence[Data], samples: StudySamples) -> list[nn.Module]:
+    """Return fresh networks, or the lower layers of those that are trained first."""
     base = cells[0].settings.base
     if base is None:
         return [network_for(cell.settings, data, cell.training_seed) for cell, data in zip(cells, datas, strict=True)]
@@ -161,7 +161,7 @@ def network_for(settings: CellSettings, data: Data, seed: int) -> nn.Module:
 
 
 def train_config(cell: Cell) -> TrainConfig:
-    """Give the declared training with the cell's own seed."""
+    """Return the declared training with the cell's own seed."""
     declared = cell.settings.training.model_dump(exclude={"phases", "seed"})
     return TrainConfig(**declared, seed=cell.training_seed)
 
@@ -178,7 +178,7 @@ def joined(histories: Sequence[History]) -> History:
 
 
 def judge_all(
-    stack: Stack, trained: Mapping[str, TrainedNetwork], treated: Treated
+    stack: CellStack, trained: Mapping[str, TrainedNetwork], treated: Treated
 ) -> tuple[tuple[CellResult, ...], dict[str, str]]:
     """Judge every cell; a method that cannot do its work costs its own cell and no other."""
     results, failures = [], {}
@@ -195,7 +195,7 @@ def judge_all(
 
 
 def judge(cell: Cell, treated: nn.Module, retrained: int, data: Data, history: History, keep_model: bool) -> CellResult:
-    """Measure what came of a cell."""
+    """Measure the network of a cell."""
     figures = measure(treated, data, latency=cell.latency).to_json()
     passes = cell.settings.prediction.monte_carlo
     if passes is not None:

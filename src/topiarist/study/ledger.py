@@ -1,4 +1,4 @@
-"""The ledger of a study: one SQLite file, one row a cell, written by the driver alone; other files beside it.
+"""The ledger of a study: one SQLite file, one row per cell, written by the driver alone; other files beside it.
 
 A row is written when its result is final. Files are named by their content and are there before the row that names
 them, so a crash at any moment leaves a ledger that is true.
@@ -17,15 +17,42 @@ from typing import Any, Literal, Self
 from topiarist.errors import TopiaristError
 from topiarist.files import cannot_write, sha256, write_atomically
 from topiarist.study.declaration import canonical
-from topiarist.study.job import Stack, StackResult
-from topiarist.study.schema import is_current, migrate
+from topiarist.study.job import CellStack, StackResult
 
 FILE = "ledger.sqlite"
 State = Literal["waiting", "done", "failed"]
 
+# The tables; each step brings a ledger of the version before to the next. Steps are never changed.
+STEPS = (
+    """
+    CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+    CREATE TABLE cells (
+        hash TEXT PRIMARY KEY,
+        number INTEGER NOT NULL,
+        stack INTEGER NOT NULL,
+        label TEXT NOT NULL,
+        choices TEXT NOT NULL,
+        configuration TEXT NOT NULL,
+        fold INTEGER,
+        seed INTEGER NOT NULL,
+        state TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'done', 'failed')),
+        started REAL,
+        seconds REAL,
+        machine TEXT,
+        versions TEXT,
+        result TEXT,
+        reason TEXT,
+        history TEXT,
+        model TEXT
+    ) STRICT;
+    """,
+    # A bar with the time left needs to know how much of the work is done, not how many cells.
+    "ALTER TABLE cells ADD COLUMN cost REAL NOT NULL DEFAULT 1;",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
+class StudyProgress:
     """How far a study is: cells by state, and the share of the work that is settled."""
 
     cells: int
@@ -44,10 +71,10 @@ class Ledger:
     @contextmanager
     def to_write(cls, folder: Path) -> Iterator[Self]:
         """Open or make the ledger of a folder; the caller holds the folder's lock."""
-        with closing(folder, f"file:{uri(folder)}") as connection:
+        with _closing(folder, f"file:{_uri(folder)}") as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
-            migrate(connection)
+            _migrate(connection)
             yield cls(folder, connection)
 
     @classmethod
@@ -56,17 +83,17 @@ class Ledger:
         """Open the ledger of a folder as it is, also while a driver writes to it."""
         if not (folder / FILE).is_file():
             raise TopiaristError(f"there is no study in {folder}")
-        address = f"file:{uri(folder)}?mode=ro{immutable(folder)}"
-        with closing(folder, address) as connection:
-            known = is_current(connection)
+        address = f"file:{_uri(folder)}?mode=ro{_immutable(folder)}"
+        with _closing(folder, address) as connection:
+            known = _is_current(connection)
         if not known:
             with cls.to_write(folder):  # brings it to this version
                 pass
-        with closing(folder, address) as connection:
+        with _closing(folder, address) as connection:
             yield cls(folder, connection)
 
     def facts(self) -> dict[str, Any]:
-        """Give what is known of the study as a whole."""
+        """Return what is known of the study as a whole."""
         return {row["key"]: json.loads(row["value"]) for row in self.connection.execute("SELECT * FROM study")}
 
     def note(self, **facts: Any) -> None:
@@ -75,7 +102,7 @@ class Ledger:
         with self.connection:
             self.connection.executemany("INSERT OR REPLACE INTO study VALUES (?, ?)", rows)
 
-    def declare(self, stacks: Sequence[Stack], numbers: Mapping[str, int], **facts: Any) -> None:
+    def declare(self, stacks: Sequence[CellStack], numbers: Mapping[str, int], **facts: Any) -> None:
         """Write down all cells and the study's facts, at once."""
         rows = [
             (
@@ -102,13 +129,13 @@ class Ledger:
                 "INSERT INTO study VALUES (?, ?)", [(key, canonical(value)) for key, value in facts.items()]
             )
 
-    def progress(self) -> Progress:
+    def progress(self) -> StudyProgress:
         """Count the cells by state."""
         query = "SELECT state, COUNT(*) AS cells, SUM(cost) AS cost FROM cells GROUP BY state"
         found = {row["state"]: (row["cells"], row["cost"]) for row in self.connection.execute(query)}
         whole = sum(cost for _, cost in found.values())
         waiting = found.get("waiting", (0, 0.0))[1]
-        return Progress(
+        return StudyProgress(
             cells=sum(cells for cells, _ in found.values()),
             done=found.get("done", (0, 0.0))[0],
             failed=found.get("failed", (0, 0.0))[0],
@@ -116,11 +143,11 @@ class Ledger:
         )
 
     def states(self) -> dict[str, State]:
-        """Give the state of every cell."""
+        """Return the state of every cell."""
         return {row["hash"]: row["state"] for row in self.connection.execute("SELECT hash, state FROM cells")}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Give all that is known of the cells, in the order declared."""
+        """Return all that is known of the cells, in the order declared."""
         return [dict(row) for row in self.connection.execute("SELECT * FROM cells ORDER BY number")]
 
     def record(self, done: StackResult) -> None:
@@ -140,7 +167,7 @@ class Ledger:
             )
             self._fail(done.failures, done.started)
 
-    def fail(self, stack: Stack, reason: str) -> None:
+    def fail(self, stack: CellStack, reason: str) -> None:
         """Write down why a stack gave no results."""
         with self.connection:
             self._fail({cell.hash: reason for cell in stack.cells}, time.time())
@@ -166,7 +193,7 @@ class Ledger:
 
 
 @contextmanager
-def closing(folder: Path, address: str) -> Iterator[sqlite3.Connection]:
+def _closing(folder: Path, address: str) -> Iterator[sqlite3.Connection]:
     """Connect, close afterwards, and turn what SQLite refuses into one line."""
     connection = None
     try:
@@ -181,11 +208,36 @@ def closing(folder: Path, address: str) -> Iterator[sqlite3.Connection]:
             connection.close()
 
 
-def uri(folder: Path) -> str:
+def _uri(folder: Path) -> str:
     """Write the ledger's path as SQLite reads it."""
     return (folder / FILE).resolve().as_uri().removeprefix("file://")
 
 
-def immutable(folder: Path) -> str:
+def _immutable(folder: Path) -> str:
     """A ledger in a folder that cannot be written to is read without the side files that SQLite would make."""
     return "" if os.access(folder, os.W_OK) or (folder / f"{FILE}-wal").exists() else "&immutable=1"
+
+
+def _version_of(connection: sqlite3.Connection) -> int:
+    """Return the version of a ledger, 0 for an empty one; one that is later than this topiarist is refused."""
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(STEPS):
+        raise TopiaristError(f"the ledger is of version {version}, this topiarist knows up to {len(STEPS)}: update it")
+    return version
+
+
+def _is_current(connection: sqlite3.Connection) -> bool:
+    """Return whether a ledger is of this version."""
+    return _version_of(connection) == len(STEPS)
+
+
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Bring a ledger to this version, in one transaction, unless somebody else just did."""
+    if _is_current(connection):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    for step in STEPS[_version_of(connection) :]:
+        for statement in step.split(";"):
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {len(STEPS)}")
+    connection.commit()

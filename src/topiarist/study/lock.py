@@ -34,7 +34,7 @@ def only_driver(folder: Path) -> Iterator[None]:
 
 
 def is_running(folder: Path) -> bool:
-    """Say whether a driver holds the folder's lock."""
+    """Return whether a driver holds the folder's lock."""
     if not (folder / FILE).exists():
         return False
     lock = FileLock(folder / FILE, timeout=0)
@@ -49,7 +49,7 @@ def is_running(folder: Path) -> bool:
 
 
 def driver_of(folder: Path) -> str:
-    """Name the process that drove the study last."""
+    """Return the process that drove the study last, in words."""
     try:
         with Ledger.to_read(folder) as ledger:
             driver = ledger.facts()["driver"]
@@ -59,5 +59,5 @@ def driver_of(folder: Path) -> str:
 
 
 def this_driver() -> dict[str, str | int]:
-    """Say who drives, for those who look at the study meanwhile."""
+    """Return who drives, for those who look at the study meanwhile."""
     return {"process": os.getpid(), "machine": platform.node()}

@@ -1,4 +1,4 @@
-"""What a study found: one row a cell, one row a configuration, and the tests between configurations."""
+"""The results of a study: one row per cell, one row per configuration, and the tests between configurations."""
 
 import json
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ import pandas
 
 from topiarist.errors import SettingsError, TopiaristError
 from topiarist.statistics import Decision, smallest_not_worse, summarise
-from topiarist.study.comparison import Front, Scores, TestName, compare, pareto_front
-from topiarist.study.ledger import Ledger, Progress
+from topiarist.study.comparison import ParetoFront, Scores, TestName, compare, pareto_front
+from topiarist.study.ledger import Ledger, StudyProgress
 
 SMALLER_IS_BETTER = ("log_loss",)
 SIZES = ("parameters", "nonzero", "memory_kb", "file_kb", "macs", "latency_ms")
@@ -21,7 +21,9 @@ SIZES = ("parameters", "nonzero", "memory_kb", "file_kb", "macs", "latency_ms")
 class Results:
     """The results in a study's folder, as far as the study has come."""
 
-    def __init__(self, folder: Path, facts: dict[str, Any], rows: list[dict[str, Any]], progress: Progress) -> None:
+    def __init__(
+        self, folder: Path, facts: dict[str, Any], rows: list[dict[str, Any]], progress: StudyProgress
+    ) -> None:
         self.folder, self.facts, self.rows, self.progress = folder, facts, rows, progress
 
     @classmethod
@@ -36,7 +38,7 @@ class Results:
 
     @cached_property
     def cells(self) -> pandas.DataFrame:
-        """One row a cell: its configuration, fold, seed and state, and its figures where it is done.
+        """One row per cell: its configuration, fold, seed and state, and its figures where it is done.
 
         A choice that is called like another column is called by what it is, "grid seed".
         """
@@ -92,7 +94,7 @@ class Results:
         return {label: means[label] for label in self.labels if label in means.index.get_level_values(0)}
 
     def sizes(self, name: str = "parameters") -> dict[str, float]:
-        """Give the mean size of each configuration."""
+        """Return the mean size of each configuration."""
         if self.done.empty:
             raise SettingsError("no size is known: no cell is done yet")
         if name not in SIZES or name not in self.done or self.done[name].isna().all():
@@ -101,7 +103,7 @@ class Results:
         return {str(label): float(mean) for label, mean in self.done.groupby("configuration")[name].mean().items()}
 
     def summary(self, metric: str = "accuracy", *, confidence: float = 0.95) -> pandas.DataFrame:
-        """One row a configuration: mean, SD and bootstrap interval of the mean, and what its network costs."""
+        """One row per configuration: mean, SD and bootstrap interval of the mean, and what its network costs."""
         measured = [name for name in SIZES if name in self.done and self.done[name].notna().any()]
         sizes = {name: self.sizes(name) for name in measured}
         return pandas.DataFrame(
@@ -158,19 +160,19 @@ class Results:
             alpha=alpha,
         )
 
-    def front(self, metric: str = "accuracy", *, sizes: Sequence[str] = ("parameters",)) -> Front:
-        """Give the Pareto front of score against one size or several."""
+    def front(self, metric: str = "accuracy", *, sizes: Sequence[str] = ("parameters",)) -> ParetoFront:
+        """Return the Pareto front of score against one size or several."""
         found = {name: self.sizes(name) for name in sizes}
         return pareto_front(self.scores(metric), found, metric=metric, smaller_is_better=metric in SMALLER_IS_BETTER)
 
     def history(self, row: dict[str, Any]) -> list[dict[str, Any]]:
-        """Give the epochs of a cell that is done."""
+        """Return the epochs of a cell that is done."""
         place = self.folder / "histories" / f"{row['history']}.json"
         epochs: list[dict[str, Any]] = json.loads(place.read_text())["epochs"]
         return epochs
 
     def model_path(self, row: dict[str, Any]) -> Path:
-        """Give the file of the network of a cell that is done."""
+        """Return the file of the network of a cell that is done."""
         if row["model"] is None:
             raise SettingsError("the study kept no networks: declare it with models = true")
         return self.folder / "models" / f"{row['model']}.safetensors"

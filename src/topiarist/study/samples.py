@@ -19,8 +19,8 @@ from topiarist.study.settings import RULE, BaseSettings, CellSettings, DataSetti
 KEPT = 4  # data sets whose folds are kept in memory
 
 
-class Samples:
-    """Gives a cell its data; the folds that were made last are kept."""
+class StudySamples:
+    """The data of cells; the folds that were made last are kept."""
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
         self.sources = dict(sources)
@@ -30,11 +30,11 @@ class Samples:
         return {"sources": self.sources, "_made": {}}
 
     def of(self, cell: Cell) -> Data:
-        """Give the parts that a cell trains and is judged on."""
+        """Return the parts that a cell trains and is judged on."""
         return self._part(cell, cell.settings.data)
 
     def of_base(self, cell: Cell, base: BaseSettings) -> Data:
-        """Give the parts on which the network is trained that a cell goes on from."""
+        """Return the parts on which the network is trained that a cell continues from."""
         return self._part(
             cell, cell.settings.data.model_copy(update={"classes": base.classes, "samples": base.samples})
         )
@@ -83,14 +83,14 @@ def folds_seed(cell: Cell, data: DataSettings) -> int:
 
 
 def validation_fraction(cell: CellSettings, data: DataSettings, *, folds: bool) -> float:
-    """Give the fraction asked for; without one, folds have a validation part only where training watches it."""
+    """Return the fraction asked for; without one, folds have a validation part only where training watches it."""
     if data.validation_fraction is not None:
         return data.validation_fraction
     return RULE.validation_fraction if cell.training.watches or not folds else 0.0
 
 
 def source_key(settings: DataSettings) -> str:
-    """Name what is read; how it is split comes later."""
+    """Return the key of what is read; how it is split comes later."""
     return canonical([settings.location, settings.target, settings.group])
 
 
@@ -107,7 +107,7 @@ def read_sources(cells: list[Cell], folder: Path) -> dict[str, Source]:
 
 
 def fingerprint(sources: Mapping[str, Source]) -> str:
-    """Name samples by their content, so that a study never goes on with others."""
+    """Return a hash of samples, so that a study is never resumed with others."""
     digest = hashlib.sha256()
     for name in sorted(sources):
         source = sources[name]

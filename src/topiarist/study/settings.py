@@ -1,4 +1,4 @@
-"""What a cell of a study is made of: data, network, training, method and prediction, each checked where it is made."""
+"""The settings of a cell: data, network, training, method and prediction, each checked where it is made."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal

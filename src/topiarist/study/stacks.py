@@ -16,8 +16,8 @@ from topiarist.measurement.cost import count_macs
 from topiarist.models.evaluation import count_parameters
 from topiarist.models.stacked import stackable
 from topiarist.study.declaration import Cell, Declaration, canonical
-from topiarist.study.job import Stack, first_of_each_training, network_for, train_config
-from topiarist.study.samples import Samples
+from topiarist.study.job import CellStack, first_of_each_training, network_for, train_config
+from topiarist.study.samples import StudySamples
 from topiarist.training import monte_carlo, reuse
 from topiarist.training.inference import first_sample
 from topiarist.training.tasks import check_task
@@ -31,15 +31,15 @@ MACS_A_SECOND, PARAMETERS_A_SECOND = 1e10, 1e8
 
 
 @dataclass(frozen=True)
-class Shape:
+class StackShape:
     """How many trainings run as one, and about how many seconds each takes; only the order of sizes matters."""
 
     together: int
     seconds: float
 
 
-def stacks_of(study: Declaration, samples: Samples) -> list[Stack]:
-    """Give the stacks, those that take longest first, after a trial of every configuration's data and network."""
+def stacks_of(study: Declaration, samples: StudySamples) -> list[CellStack]:
+    """Return the stacks, those that take longest first, after a trial of every configuration's data and network."""
     groups: dict[str, list[Cell]] = {}
     for cell in study.cells:
         groups.setdefault(stack_key(cell), []).append(cell)
@@ -55,7 +55,7 @@ def stacks_of(study: Declaration, samples: Samples) -> list[Stack]:
             found.append((len(piece) * shape.seconds, members))
     found.sort(key=lambda costed: -costed[0])
     return [
-        Stack(number=number, cells=tuple(cells), cost=cost, keep_models=study.models)
+        CellStack(number=number, cells=tuple(cells), cost=cost, keep_models=study.models)
         for number, (cost, cells) in enumerate(found)
     ]
 
@@ -67,12 +67,12 @@ def stack_key(cell: Cell) -> str:
 
 
 def first_of_each_configuration(cells: Sequence[Cell]) -> list[Cell]:
-    """Give one cell a configuration."""
+    """Return one cell per configuration."""
     return list({cell.label: cell for cell in reversed(cells)}.values())[::-1]
 
 
-def shape_of(cell: Cell, samples: Samples, *, most: int) -> Shape:
-    """Look at one network and one fold, to say how many are trained as one."""
+def shape_of(cell: Cell, samples: StudySamples, *, most: int) -> StackShape:
+    """Return how many networks are trained as one, from a look at one network and one fold."""
     data, model = try_out(cell, samples)
     training, base = cell.settings.training, cell.settings.base
     parameters, count, together = count_parameters(model), len(data.train), 1
@@ -87,10 +87,10 @@ def shape_of(cell: Cell, samples: Samples, *, most: int) -> Shape:
         steps += base.epochs * math.ceil((base.samples or count) / training.batch_size)
     forward_and_back = 3 * count_macs(model, first_sample(data.train)) * min(training.batch_size, count)
     arithmetic = forward_and_back / MACS_A_SECOND + parameters / PARAMETERS_A_SECOND
-    return Shape(together, steps * (STEP_SECONDS[together > 1] + arithmetic))
+    return StackShape(together, steps * (STEP_SECONDS[together > 1] + arithmetic))
 
 
-def try_out(cell: Cell, samples: Samples) -> tuple[Data, nn.Module]:
+def try_out(cell: Cell, samples: StudySamples) -> tuple[Data, nn.Module]:
     """Make the data and the network of a cell, to see that they go together; an error names the configuration."""
     settings, base = cell.settings, cell.settings.base
     try:

@@ -1,20 +1,27 @@
-"""`Study`: declare a comparison, run it, go on with it, read what it found."""
+"""`Study`: declare a comparison, run it, resume it, read its results."""
 
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import PrivateAttr
 
 from topiarist.data import Data, Source
+from topiarist.errors import SettingsError
 from topiarist.study.declaration import Declaration
 from topiarist.study.engine import OnProgress, declared_in, run_study
 from topiarist.study.results import Results
-from topiarist.study.toml_file import read_declaration
+
+HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]")
+ENTRY = re.compile(r"""\s*((?:[\w\-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w\-]+|"[^"]*"|'[^']*'))*)\s*=""")
+PART = re.compile(r"""[\w\-]+|"[^"]*"|'[^']*'""")
+TOKEN = re.compile(r"\"\"\"|'''|\"(?:\\.|[^\"\\])*\"|'[^']*'|#.*|[\[\]{}]")
 
 
 class Study(Declaration):
-    """A comparison of configurations over folds and seeds, whose results lie in a folder.
+    """A comparison of configurations over folds and seeds, whose results are in a folder.
 
     Sections, `grid`, `variants`, `methods`, `folds` and `seeds` are those of `Declaration`.
     """
@@ -25,13 +32,13 @@ class Study(Declaration):
     def from_file(cls, path: Path | str) -> Self:
         """Read a study from a TOML file; relative paths of data start from the file's folder."""
         place = Path(path)
-        study = cls(**read_declaration(place))
+        study = cls(**_read_declaration(place))
         study._folder = place.resolve().parent
         return study
 
     @classmethod
     def in_folder(cls, out: Path | str) -> Self:
-        """Read the study whose results lie in a folder, to go on with it."""
+        """Read the study whose results are in a folder, to resume it."""
         declared, folder = declared_in(Path(out))
         study = cls(**declared)
         study._folder = folder
@@ -47,7 +54,7 @@ class Study(Declaration):
         retry_failed: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Results:
-        """Run what is left to do and give the results; the same call after an interruption goes on.
+        """Run what is left to do and return the results; the same call after an interruption resumes.
 
         `data`, samples in memory, take the place of what the study names; where that is more than one location, they
         are given by location. `workers` are processes on this machine, None for as many as pay; `cluster` is the
@@ -65,3 +72,72 @@ class Study(Declaration):
             on_progress=on_progress,
         )
         return Results.read(place)
+
+
+def _read_declaration(path: Path) -> dict[str, Any]:
+    """Read and check a declaration, down to the last configuration, and give its values."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        declared = tomllib.loads(text)
+    except OSError as error:
+        raise SettingsError(f"cannot read the study {path}: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} is not TOML: {error}") from error
+    except RecursionError as error:
+        raise SettingsError(f"{path} is not a study: its tables are nested too deep") from error
+    try:
+        return Declaration(**{"name": path.stem, **declared}).to_json()
+    except SettingsError as error:
+        line = _line_of(text, error.setting)
+        place = f"{path}, line {line}" if line is not None else str(path)
+        raise SettingsError(f"{place}: {str(error).removeprefix('Declaration: ')}", setting=error.setting) from error
+    except RecursionError as error:
+        raise SettingsError(f"{path} is not a study: its tables are nested too deep") from error
+
+
+def _line_of(text: str, key: str) -> int | None:
+    """Find the line that sets a key such as variants.1.model.hidden, or the table that holds it."""
+    best: tuple[int, int] | None = None
+    wanted = key.split(".")
+    for number, path in _paths(text):
+        if wanted[: len(path)] == path and (best is None or len(path) > best[0]):
+            best = len(path), number
+    return None if best is None else best[1]
+
+
+def _paths(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines at which a table or an entry begins, each with its path."""
+    header: list[str] = []
+    counts: dict[tuple[str, ...], int] = {}
+    for number, line in _beginnings(text.split("\n")):
+        if table := HEADER.match(line):
+            names = _split(table[2])
+            if table[1] == "[[":
+                counts[tuple(names)] = counts.get(tuple(names), -1) + 1
+            header = []
+            for place, name in enumerate(names, start=1):
+                inside = counts.get(tuple(names[:place]))
+                header += [name] if inside is None else [name, str(inside)]
+            yield number, header
+        elif entry := ENTRY.match(line):
+            yield number, [*header, *(part for name in _split(entry[1]) for part in name.split("."))]
+
+
+def _beginnings(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that do not continue a list, a table or a text of the line before, numbered from 1."""
+    depth, text = 0, ""
+    for number, line in enumerate(lines, start=1):
+        if not depth and not text:
+            yield number, line
+        for token in TOKEN.findall(line):
+            if token in ('"""', "'''"):
+                text = "" if text == token else text or token
+            elif not text and token in "[{":
+                depth += 1
+            elif not text and token in "]}":
+                depth -= 1
+
+
+def _split(key: str) -> list[str]:
+    """Take a dotted key apart."""
+    return [part.strip("\"'") for part in PART.findall(key)]
