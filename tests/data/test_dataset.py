@@ -14,7 +14,7 @@ from topiarist.errors import DataError, TopiaristWarning
 
 def samples(count: int = 90, **options: Any) -> Data:
     x = numpy.random.default_rng(0).normal(size=(count, 4))
-    return Data.from_arrays(x, numpy.arange(count) % 3, **options)
+    return Data.from_arrays(x, numpy.arange(count) % 3, **{"scaling": "zscore", **options})
 
 
 def part(found: Part | Stream) -> Part:
@@ -46,10 +46,10 @@ def test_the_seed_decides_the_split() -> None:
 
 def test_changing_test_rows_changes_nothing_in_training() -> None:
     x, y = numpy.random.default_rng(0).normal(size=(90, 4)), numpy.arange(90) % 3
-    data = Data.from_arrays(x, y)
+    data = Data.from_arrays(x, y, scaling="zscore")
     assert data.split is not None
     x[data.split.test] *= 1000
-    changed = Data.from_arrays(x, y)
+    changed = Data.from_arrays(x, y, scaling="zscore")
     assert changed.preprocessing == data.preprocessing
     assert part(changed.train).x.equal(part(data.train).x)
     assert not part(changed.test).x.equal(part(data.test).x)
@@ -58,7 +58,7 @@ def test_changing_test_rows_changes_nothing_in_training() -> None:
 def test_a_class_with_a_single_member_is_noted() -> None:
     x = numpy.random.default_rng(0).normal(size=(61, 2))
     with pytest.warns(TopiaristWarning, match="class 'rare' has 1 sample: none in validation and test"):
-        data = Data.from_arrays(x, ["often", "common"] * 30 + ["rare"])
+        data = Data.from_arrays(x, ["often", "common"] * 30 + ["rare"], scaling="zscore")
     assert data.notes == ("class 'rare' has 1 sample: none in validation and test",)
     assert (part(data.train).y == 2).sum() == 1
 
@@ -142,7 +142,7 @@ def test_preprocessing_is_fitted_on_the_training_rows_of_each_fold() -> None:
 
 def test_text_seen_in_one_fold_only_gives_every_fold_the_same_shape() -> None:
     table = pandas.DataFrame({"n": numpy.arange(60.0), "t": ["a"] * 59 + ["b"]})
-    folds = Data.from_arrays(table, ["x", "y"] * 30).folds(5)
+    folds = Data.from_arrays(table, ["x", "y"] * 30, scaling="zscore").folds(5)
     assert {fold.input_shape for fold in folds} == {(3,)}
     unseen = [fold for fold in folds if fold.split is not None and 59 in fold.split.test]
     assert part(unseen[0].test).x[-1, 1:].tolist() == [0.0, 0.0]

@@ -16,8 +16,8 @@ from topiarist.cli.train_options import named
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from topiarist.data import AnyPart, Data
-    from topiarist.data.download import Progress
+    from topiarist.data.preparation import PreparedSource
+    from topiarist.data.readers.download import Progress
 
 app = typer.Typer(help="Which data sets there are, download one, look at one, describe sounds.", no_args_is_help=True)
 
@@ -37,7 +37,7 @@ def list_data_sets(as_json: AsJson = False) -> None:
 
     Example: topiarist data list
     """
-    from topiarist.data.download import cache_folder
+    from topiarist.data.readers.catalogue import cache_folder
 
     listing = {"cache": str(cache_folder()), "data_sets": [*bundled_rows(), *downloadable_rows()]}
     if as_json:
@@ -50,12 +50,12 @@ def list_data_sets(as_json: AsJson = False) -> None:
 def get_data_set(
     name: Annotated[str, typer.Argument(help="A name that `topiarist data list` shows.")], as_json: AsJson = False
 ) -> None:
-    """Download a data set into the cache, or go on with a download that broke off.
+    """Download a data set into the cache.
 
     Example: topiarist data get fashion-mnist
     """
-    from topiarist.data.catalogue import CATALOGUE
-    from topiarist.data.download import fetch
+    from topiarist.data.readers.catalogue import CATALOGUE
+    from topiarist.data.readers.download import fetch
     from topiarist.errors import DataError
 
     if name in BUNDLED:
@@ -81,12 +81,13 @@ def show_data(
     """
     import warnings
 
+    from topiarist.data.preparation import prepare
     from topiarist.errors import TopiaristWarning
-    from topiarist.features.described import load_described
+    from topiarist.features.described import find_described
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # they are among the notes
-        summary = summarise(load_described(data, target=target, group=group, seed=seed))
+        summary = summarise(prepare(find_described(data, target=target, group=group), seed=seed))
     if as_json:
         typer.echo(json.dumps(summary))
     else:
@@ -113,8 +114,7 @@ def describe_folder_of_sounds(
     """
     from topiarist.errors import DataError
     from topiarist.features.log_mel import LogMel
-    from topiarist.features.sound_archive import archive_of
-    from topiarist.features.sounds import describe_sounds
+    from topiarist.features.sounds import archive_of, describe_sounds
     from topiarist.files import write_atomically
 
     if out.suffix != ".npz":
@@ -144,15 +144,14 @@ def bundled_rows() -> list[dict[str, Any]]:
 
 def downloadable_rows() -> list[dict[str, Any]]:
     """Describe the data sets of the catalogue; `folder` is None for those that are not in the cache."""
-    from topiarist.data.catalogue import CATALOGUE
-    from topiarist.data.download import cached
+    from topiarist.data.readers.catalogue import CATALOGUE, cached
 
     return [
         {
             "name": name,
             "kind": "download",
             "description": entry.description,
-            "samples": entry.train_samples + entry.test_samples,
+            "samples": entry.samples,
             "classes": len(entry.classes),
             "size_bytes": entry.size_bytes,
             "licence": entry.licence,
@@ -163,36 +162,31 @@ def downloadable_rows() -> list[dict[str, Any]]:
     ]
 
 
-def summarise(data: "Data") -> dict[str, Any]:
-    """Give what is worth knowing about `data` as plain values."""
-    parts = {"train": data.train, "validation": data.validation, "test": data.test}
-    counts = {part: class_counts(samples, len(data.classes)) for part, samples in parts.items()}
-    columns = () if data.preprocessing is None else data.preprocessing.columns
+def summarise(data: "PreparedSource") -> dict[str, Any]:
+    """Return what is worth knowing about data as plain values."""
+    import numpy
+
+    from topiarist.data.labels import number_labels
+
+    labels, classes = number_labels(data.source)
+    rows = {"train": data.split.train, "validation": data.split.validation, "test": data.split.test}
+    counts = {part: numpy.bincount(labels[chosen], minlength=len(classes)).tolist() for part, chosen in rows.items()}
+    columns = data.preprocessing.columns
     return {
-        "name": data.name,
-        "samples": {part: len(samples) for part, samples in parts.items()},
-        "input_shape": list(data.input_shape),
+        "name": data.source.name,
+        "samples": {part: len(chosen) for part, chosen in rows.items()},
+        "input_shape": list(data.preprocessing.input_shape),
         "classes": [
             {"name": name, **{part: count[number] for part, count in counts.items()}}
-            for number, name in enumerate(data.classes)
+            for number, name in enumerate(classes)
         ],
         "preprocessing": {
-            "scaling": "none" if data.preprocessing is None else data.preprocessing.scaling,
+            "scaling": data.preprocessing.scaling,
             "number_columns": sum(column.kind == "number" for column in columns),
             "text_columns": sum(column.kind == "text" for column in columns),
         },
         "notes": list(data.notes),
     }
-
-
-def class_counts(samples: "AnyPart", classes: int) -> list[int]:
-    """Count the samples of each class in a part that is in memory."""
-    from topiarist.data import Stream
-    from topiarist.errors import DataError
-
-    if isinstance(samples, Stream):
-        raise DataError("classes can be counted only for samples in memory; these are read batch by batch")
-    return [int(count) for count in samples.y.bincount(minlength=classes)]
 
 
 def print_listing(listing: dict[str, Any]) -> None:
