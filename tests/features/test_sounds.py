@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from topiarist.data.readers.sound import Clips, read_clip
 from topiarist.errors import DataError, TopiaristError
 from topiarist.features import sound_cache, sounds
 from topiarist.features.log_mel import LogMel, log_mel
-from topiarist.features.sound_files import Clips, read_clip
 from topiarist.features.sounds import SoundSet, describe_sounds
 
 RATE = 8000

@@ -17,17 +17,9 @@ _INTEGERS_END = 2.0**63  # whole floats below it fit an int64
 
 
 def number_labels(source: Source) -> tuple[NDArray[numpy.int64], tuple[str, ...]]:
-    """Return the class number of each sample, and the names of the classes in that order.
+    """Return the class number of each sample (n_samples,), and the names of the classes in that order.
 
-    Parameters
-    ----------
-    source
-        Samples with labels. Where it names its classes, their order is kept; else numbers and texts are sorted.
-
-    Returns
-    -------
-    tuple
-        Class numbers (n_samples,) and the names of the classes.
+    Classes that the source names keep their order; else numbers and texts are sorted.
 
     Raises
     ------

@@ -4,7 +4,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy
 
@@ -25,26 +25,20 @@ if TYPE_CHECKING:
     from topiarist.data.dataset import Data
 
 _HEAD_BYTES = 512  # a tar archive names itself at byte 257, everything else earlier
-_FileForm = Literal["numpy", "matlab", "cifar", "archive", "idx"]
-_ENDINGS: dict[str, TableForm | _FileForm] = {
-    ".csv": "text",
-    ".tsv": "text",
-    ".parquet": "parquet",
-    ".xlsx": "excel",
-    ".npz": "numpy",
-    ".mat": "matlab",
-    ".bin": "cifar",
-    ".tar": "archive",
-    ".tgz": "archive",
+_Reader = Callable[..., Source]
+_TABLE_ENDINGS: dict[str, TableForm] = {".csv": "text", ".tsv": "text", ".parquet": "parquet", ".xlsx": "excel"}
+_ENDINGS: dict[str, _Reader] = {
+    ".npz": read_arrays,
+    ".mat": read_matlab,
+    ".bin": read_cifar_batch,
+    ".tar": read_cifar_archive,
+    ".tgz": read_cifar_archive,
 }
-_FILE_READERS: dict[_FileForm, Callable[..., Source]] = {
-    "numpy": read_arrays,
-    "matlab": read_matlab,
-    "cifar": read_cifar_batch,
-    "archive": read_cifar_archive,
-    "idx": read_idx_file,
-}
-_FOLDER_READERS = ((holds_idx, read_idx_folder), (holds_cifar, read_cifar_folder), (holds_matlab, read_matlab_folder))
+_FOLDER_READERS = (
+    (holds_idx, read_idx_folder),
+    (holds_cifar, read_cifar_folder),
+    (holds_matlab, read_matlab_folder),
+)
 _UNDERSTOOD = (
     "understood are .csv, .tsv, .parquet, .xlsx, .npz, .mat, IDX and CIFAR (.bin, .tar.gz) files, folders of images"
     f" or sound, and the names {', '.join(BUNDLED)}"
@@ -72,8 +66,7 @@ def load_data(
     scaling
         "none", "zscore", "minmax", "unit" or "pixels", in place of the one that suits the data.
     options
-        `seed`, `test_fraction`, `validation_fraction`, `input_shape`, `samples` and `projection`, as in
-        `Data.from_source`.
+        `seed`, `test_fraction`, `validation_fraction`, `input_shape`, `samples`, `projection`: see `Data.from_source`.
 
     Returns
     -------
@@ -133,13 +126,12 @@ def read_source(
         return read_bundled(str(location))
     path = Path(location)
     try:
-        if path.is_dir():
-            if not holds_annotations(path):
-                _refuse_columns(str(path), target, group, labelled=labelled)
-            for holds, read in _FOLDER_READERS:
-                if holds(path) and not holds_annotations(path):
-                    return read(path, labelled=labelled)
+        if path.is_dir() and holds_annotations(path):
             return read_folder(path, target=target, group=group, labelled=labelled)
+        if path.is_dir():
+            _refuse_columns(str(path), target, group, labelled=labelled)
+            read: _Reader = next((read for holds, read in _FOLDER_READERS if holds(path)), read_folder)
+            return read(path, labelled=labelled)
         if path.is_file():
             return _read_file(path, target=target, group=group, labelled=labelled)
         found = "neither a file nor a folder" if path.exists() else "no such file or folder"
@@ -155,38 +147,39 @@ def _read_file(path: Path, *, target: str | None, group: str | None, labelled: b
         if labelled:
             raise DataError(f"{path} is a single sample without a label; use a folder with one folder per class")
         return read_loose(path, [path])
-    form = _ENDINGS.get(ending) or _form_of_content(path)
-    if form == "text" or form == "parquet" or form == "excel":
-        return read_table(path, form=form, target=target, group=group, labelled=labelled)
+    found = _TABLE_ENDINGS.get(ending) or _ENDINGS.get(ending) or _recognise(path)
+    if isinstance(found, str):
+        return read_table(path, form=found, target=target, group=group, labelled=labelled)
     _refuse_columns(str(path), target, group, labelled=labelled)
-    return _FILE_READERS[form](path, labelled=labelled)
+    return found(path, labelled=labelled)
 
 
-def _form_of_content(path: Path) -> TableForm | _FileForm:
+def _recognise(path: Path) -> TableForm | _Reader:
+    """Return the form of a table, or the reader of what else the first bytes of a file announce."""
     with expanded(path) as stream:
         head = bytes(read_up_to(stream, _HEAD_BYTES))
     if head[:2] == b"\0\0" and head[2:4] in (b"\x08\x01", b"\x08\x03"):
-        return "idx"
+        return read_idx_file
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith(b"MATLAB"):
-        return "matlab"
+        return read_matlab
     if head[257:262] == b"ustar":
-        return "archive"
+        return read_cifar_archive
     if head.startswith(b"PK"):
-        return _form_of_zip(path)
+        return _recognise_zip(path)
     beginning = f"a file that begins with {head[:8].hex(' ')}" if head else "an empty file"
     raise DataError(f"the format of {path} is not known, found {beginning}; {_UNDERSTOOD}")
 
 
-def _form_of_zip(path: Path) -> TableForm | _FileForm:
+def _recognise_zip(path: Path) -> TableForm | _Reader:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except zipfile.BadZipFile as error:
         raise DataError(f"{path} is a damaged zip file ({error}); download it again") from error
     if any(name.endswith(".npy") for name in names):
-        return "numpy"
+        return read_arrays
     if "xl/workbook.xml" in names:
         return "excel"
     raise DataError(f"{path} is a zip file of {len(names)} members; unpack it first; {_UNDERSTOOD}")

@@ -23,28 +23,20 @@ class Source:
 
     Parameters
     ----------
-    name
-        What messages call the samples.
-    features
-        The table or array.
-    labels
-        One label per sample as found in the file, numbers or text; None where there are none.
-    classes
-        All classes in the order of their numbers, where the order is not that of the labels.
-    groups
-        One group per sample: no group is shared between parts.
-    parts
-        "train", "validation" or "test" per sample, where the source comes with a split of its own.
+    name, features
+        What messages call the samples, and the samples themselves.
+    labels, classes
+        One label per sample as found in the file, numbers or text, or None; all classes in order, where it is known.
+    groups, parts
+        One group per sample, which no two parts may share; "train", "validation" or "test" per sample, where the source
+        comes with a split of its own.
     originals
-        The row number of the sample that each one is an augmented copy of; its own number for an original.
-    finer
-        A class per sample that is finer than its label.
-    mixtures
-        Files of mixtures of the waveforms behind the samples, by the key of `block_mixing.mixture_key`.
-    scaling
-        What suits the data.
-    notes
-        One line for each thing that the reader decided on the user's behalf.
+        The row of the sample that each one is an augmented copy of; its own row for an original.
+    finer, mixtures
+        A class per sample that is finer than its label; files of mixtures of the waveforms behind the samples, by the
+        key of `block_mixing.mixture_key`.
+    scaling, notes
+        What suits the data; one line for each thing that the reader decided on the user's behalf.
     """
 
     name: str
@@ -68,14 +60,14 @@ def take_rows(features: Features, rows: Rows) -> Features:
     return features.iloc[rows] if isinstance(features, pandas.DataFrame) else features[rows]
 
 
-def join_parts(folder: Path, parts: Mapping[str, ImagesAndLabels], *, notes: tuple[str, ...] = ()) -> Source:
-    """Join the train and test files of a data set; labels are dropped where one part has none."""
+def join_parts(place: Path, parts: Mapping[str, ImagesAndLabels], *, notes: tuple[str, ...] = ()) -> Source:
+    """Join the images of the parts of a data set; labels are dropped where one part has none."""
     shapes = {images.shape[1:] for images, _ in parts.values()}
     if len(shapes) > 1:
-        raise DataError(f"{folder}: train and test images differ in size: {sorted(shapes)}")
+        raise DataError(f"{place}: train and test images differ in size: {sorted(shapes)}")
     labels = [found for _, found in parts.values() if found is not None]
     return Source(
-        name=folder.resolve().name,
+        name=place.resolve().name,
         features=numpy.concatenate([images for images, _ in parts.values()]),
         labels=numpy.concatenate(labels) if len(labels) == len(parts) else None,
         parts=numpy.repeat(list(parts), [len(images) for images, _ in parts.values()]) if len(parts) > 1 else None,

@@ -48,22 +48,7 @@ class SplitRule:
 
 
 def split_source(source: Source, labels: NDArray[numpy.int64], rule: SplitRule) -> Split:
-    """Return the rows of each part, copies in training alone.
-
-    Parameters
-    ----------
-    source
-        The samples; a split of its own is respected.
-    labels
-        Their class numbers (n_samples,).
-    rule
-        How parts are drawn.
-
-    Returns
-    -------
-    Split
-        The rows of the training, validation and test part.
-    """
+    """Return the rows of each part, by class numbers `labels` (n_samples,); copies are in training alone."""
     return with_copies(split_originals(source, labels, rule), source.originals)
 
 

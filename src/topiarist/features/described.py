@@ -71,8 +71,7 @@ def find_described(
 
 def _describe_any(place: Path, target: str | None, settings: "LogMel") -> Source:
     """Describe sounds for prediction: labels may be absent, and nothing is left out."""
-    from topiarist.features.sound_files import open_clips  # noqa: PLC0415  # it computes with scipy
-    from topiarist.features.sounds import describe_clips  # noqa: PLC0415
+    from topiarist.features.sounds import describe_clips, open_clips  # noqa: PLC0415  # it computes with torch
 
     found = MediaFiles(paths=sample_paths(place), labels=None)
     if place.is_dir() and holds_annotations(place):

@@ -1,7 +1,7 @@
 """A folder of sounds as log-mel spectrograms, with their classes, finer classes, groups and parts where known."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
@@ -10,11 +10,11 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from topiarist.data.readers.sound import Clips, read_clip, scan_clips
 from topiarist.data.source import Source
 from topiarist.errors import DataError
 from topiarist.features.log_mel import FLOOR, LogMel, empty_bands, log_mel
 from topiarist.features.sound_cache import SoundCache, content_of
-from topiarist.features.sound_files import Clips, open_clips, read_clip
 from topiarist.features.sound_labels import find_sounds
 
 OnClip = Callable[[int, int], None]  # clips done, clips in total
@@ -67,6 +67,16 @@ def describe_sounds(
         rate=clips.rate,
         notes=(*sounds.notes, *clips.notes, *_feature_notes(features, clips.rate, settings)),
     )
+
+
+def open_clips(paths: Sequence[Path], settings: LogMel) -> Clips:
+    """Read the headers of clips, and raise where the settings do not suit them."""
+    clips = scan_clips(paths, rate=settings.rate, seconds=settings.seconds)
+    frames, window = settings.frames(clips.length), settings.window
+    if not frames:
+        raise DataError(f"clips of {clips.length} samples are shorter than the window of {window}: make it shorter")
+    clips.check_memory(settings.bands * frames)
+    return clips
 
 
 def describe_clips(

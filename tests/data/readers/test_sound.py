@@ -47,7 +47,7 @@ def test_clips_are_cut_and_padded_to_the_most_common_length(tmp_path: Path) -> N
     waves, notes = read_sounds([short, common, long, common])
     assert waves[0, 0].tolist() == [0.0, 0.5, 0.0, 0.0]
     assert waves[2, 0].tolist() == WAVE.tolist()
-    assert notes == ("2 of 4 clips cut or padded to 4 samples",)
+    assert notes == ("1 of 4 clips padded, 1 cut to 0.0005 s",)
 
 
 def test_sample_rates_that_differ(tmp_path: Path) -> None:

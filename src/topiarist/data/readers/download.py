@@ -30,12 +30,12 @@ def fetch(
     """Download what is missing or wrong of a data set, and return its folder."""
     folder = (cache or cache_folder()) / name
     wanted = [file for file in find_data_set(name, catalogue).files if not _is_right(folder / file.name, file)]
-    if not wanted:
-        return folder
-    with _alone(folder) as incoming:
-        for file in wanted:
-            if not _is_right(folder / file.name, file):  # another process may have been faster
-                _download(file, folder, incoming, _Received(file, progress), timeout_seconds)
+    if wanted:
+        with _alone(folder) as incoming:
+            for file in wanted:
+                if not _is_right(folder / file.name, file):  # another process may have been faster
+                    _download(file, incoming, progress or (lambda *_: None), timeout_seconds)
+                    (incoming / file.name).replace(folder / file.name)
     return folder
 
 
@@ -63,67 +63,46 @@ def _alone(folder: Path) -> Iterator[Path]:
         raise cannot_write(folder, error) from error
 
 
-class _Received:
-    """The bytes of a file that have come so far, counted and limited; pooch takes it for a progress bar."""
-
-    def __init__(self, file: RemoteFile, report: Progress | None) -> None:
-        self.file, self.report = file, report
-        self.path, self.done = Path(), 0
-        self.most: int | None = None
-
-    @property
-    def total(self) -> int | None:
-        return self.most
-
-    @total.setter
-    def total(self, offered: int) -> None:
-        """Take the length that the server offers, 0 where it does not say."""
-        expected = self.file.size_bytes
-        if offered and expected not in (None, offered):
-            raise DataError(f"{self.file.url}: expected {expected} bytes, the server offers {offered}")
-        self.most = offered or expected
-        self.update(0)
-
-    def update(self, _chunk: int) -> None:
-        self.done = self.path.stat().st_size
-        limit = self.most or LARGEST_BYTES
-        if self.done > limit:
-            raise DataError(f"{self.file.url}: expected at most {limit} bytes, the server sends more")
-        if self.report is not None:
-            self.report(self.file.name, self.done, self.most)
-
-    def reset(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-def _download(file: RemoteFile, folder: Path, incoming: Path, received: _Received, timeout_seconds: float) -> None:
-    """Download one file into `incoming`, check it, and only then move it to its place."""
-    plain = {"Accept-Encoding": "identity"}  # a server that packs the file again would change its length
-    get = pooch.HTTPDownloader(progressbar=received, chunk_size=_CHUNK_BYTES, timeout=timeout_seconds, headers=plain)
+def _download(file: RemoteFile, incoming: Path, progress: Progress, timeout_seconds: float) -> None:
+    done = 0
 
     def download(url: str, output_file: str, _pooch: object) -> None:
-        received.path = Path(output_file)
-        get(url, output_file, None)
+        nonlocal done
+        plain = {"Accept-Encoding": "identity"}  # a server that packs the file again would change its length
+        with (
+            requests.get(url, stream=True, timeout=timeout_seconds, headers=plain) as response,
+            Path(output_file).open("wb") as stream,
+        ):
+            response.raise_for_status()
+            total = _total(file, int(response.headers.get("Content-Length", 0)))
+            progress(file.name, 0, total)
+            for chunk in response.iter_content(_CHUNK_BYTES):
+                done += len(chunk)
+                if done > (total or LARGEST_BYTES):
+                    raise DataError(f"{url}: expected at most {total or LARGEST_BYTES} bytes, the server sends more")
+                stream.write(chunk)
+                progress(file.name, done, total)
 
     pooch.get_logger().setLevel("WARNING")  # it would print a line per file
     try:
-        found = pooch.retrieve(file.url, file.checksum, file.name, incoming, downloader=download)
+        pooch.retrieve(file.url, file.checksum, file.name, incoming, downloader=download)
     except requests.RequestException as error:
-        raise DataError(
-            f"cannot download {file.url}: {_reason(error, received)}; check the network and run the same command again"
-        ) from error
+        again = "check the network and run the same command again"
+        raise DataError(f"cannot download {file.url}: {_reason(error, done)}; {again}") from error
     except ValueError as error:  # it names the checksum expected and the one found
         raise DataError(f"cannot download {file.url}: {error}") from error
-    Path(found).replace(folder / file.name)
 
 
-def _reason(error: requests.RequestException, received: _Received) -> str:
+def _total(file: RemoteFile, offered: int) -> int | None:
+    """Return the length to expect; `offered` by the server, it is 0 where that is not said."""
+    if offered and file.size_bytes not in (None, offered):
+        raise DataError(f"{file.url}: expected {file.size_bytes} bytes, the server offers {offered}")
+    return offered or file.size_bytes
+
+
+def _reason(error: requests.RequestException, done: int) -> str:
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"{error.response.status_code} {error.response.reason}"
-    after = f" after {received.done} of {received.most or 'unknown'} bytes" if received.done else ""
     if isinstance(error, requests.Timeout) or "timed out" in str(error).lower():
-        return f"the connection timed out{after}"
-    return f"the connection broke off{after}" if after else "there is no connection to the server"
+        return f"the connection timed out after {done} bytes"
+    return f"the connection broke off after {done} bytes" if done else "there is no connection to the server"

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from topiarist.data.columns import listed
 from topiarist.data.labels import as_labels
-from topiarist.data.readers.images import IMAGE_ENDINGS, read_images
 from topiarist.data.readers.sound import SOUND_ENDINGS, read_sounds
 from topiarist.data.readers.tables import group_values, known_labels, read_delimited, split_labels
 from topiarist.data.source import Source
 from topiarist.errors import DataError
 
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 MEDIA_ENDINGS = (*IMAGE_ENDINGS, *SOUND_ENDINGS)
 TABLES = ("meta.csv", "labels.csv")
 LABEL_COLUMNS = ("label", "scene_label", "class", "emotion", "coarse_label", "fine_label")
@@ -76,6 +76,8 @@ def _decoded(place: Path, found: MediaFiles, *, later_notes: tuple[str, ...] = (
     images = sum(path.suffix.lower() in IMAGE_ENDINGS for path in found.paths)
     if 0 < images < len(found.paths):
         raise DataError(f"{place} mixes {images} images with {len(found.paths) - images} sounds; use one kind")
+    from topiarist.data.readers.images import read_images  # noqa: PLC0415  # it imports Pillow
+
     features, notes = read_images(found.paths) if images else read_sounds(found.paths)
     return Source(
         name=place.resolve().name,

@@ -71,8 +71,7 @@ def read_idx_folder(folder: Path, *, labelled: bool) -> Source:
 
 def read_idx_file(path: Path, *, labelled: bool) -> Source:
     """Read one file of images and the labels beside it."""
-    images, labels = _read_pair(path, labelled=labelled)
-    return Source(name=path.resolve().name, features=images, labels=labels, scaling="pixels")
+    return join_parts(path, {"all": _read_pair(path, labelled=labelled)})
 
 
 def _read_pair(path: Path, *, labelled: bool) -> ImagesAndLabels:

@@ -16,7 +16,6 @@ from PIL import Image
 from topiarist.data.limits import check_size
 from topiarist.errors import DataError
 
-IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 DEEP_MODES = ("I", "F")
 DAMAGE = (OSError, SyntaxError, ValueError, TypeError, IndexError, OverflowError, EOFError, struct.error, zlib.error)
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")

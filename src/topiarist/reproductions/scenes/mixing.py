@@ -18,9 +18,9 @@ from topiarist.data.block_mixing import (
     parts_to_mix,
     write_mixtures,
 )
+from topiarist.data.readers.sound import Wave
 from topiarist.data.source import Rows
 from topiarist.features.log_mel import FLOOR, LogMel
-from topiarist.features.sound_files import Wave
 from topiarist.reproductions.scenes.data import OnClip, Scenes
 from topiarist.reproductions.scenes.scope import sound_name
 from topiarist.reproductions.scenes.study import Plan

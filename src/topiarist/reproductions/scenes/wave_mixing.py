@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy
 
 from topiarist.data.block_mixing import MixtureDraw
+from topiarist.data.readers.sound import Wave, Waves
 from topiarist.data.source import Rows
 from topiarist.features.log_mel import LogMel, log_mel
-from topiarist.features.sound_files import Wave, Waves
 
 Report = Callable[[int, int], None]
 

@@ -12,6 +12,7 @@ from PIL import Image, ImageOps
 from topiarist.data.columns import listed
 from topiarist.data.labels import as_labels
 from topiarist.data.readers.folders import (
+    IMAGE_ENDINGS,
     LABEL_COLUMNS,
     TABLES,
     file_column,
@@ -21,7 +22,7 @@ from topiarist.data.readers.folders import (
     located,
     media_in,
 )
-from topiarist.data.readers.images import DAMAGE, DEEP_MODES, IMAGE_ENDINGS, eight_bits, opened
+from topiarist.data.readers.images import DAMAGE, DEEP_MODES, eight_bits, opened
 from topiarist.data.readers.tables import read_delimited, split_labels
 from topiarist.errors import DataError
 from topiarist.reproductions.faces.features.detection import Picture

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy.signal import resample_poly
 
 from topiarist.data import limits
+from topiarist.data.readers.sound import Clips, read_clip
 from topiarist.errors import DataError, MissingExtraError
 from topiarist.features.log_mel import LogMel
-from topiarist.features.sound_files import Clips, open_clips, read_clip
+from topiarist.features.sounds import open_clips
 
 SMALL = LogMel(window=64, bands=8)
 
@@ -132,7 +133,7 @@ def test_the_most_common_length_is_told_after_resampling(tmp_path: Path) -> None
     clips = open_clips(paths, asked(rate=16_000))
     assert clips.length == 16_000
     assert clips.notes == ("2 of 3 clips resampled to 16000 Hz", "1 of 3 clips cut to 1 s")
-    with pytest.raises(DataError, match=r"8000 Hz \(2 clips\), 16000 Hz \(1 clips\): give the rate"):
+    with pytest.raises(DataError, match=r"8000 Hz \(2 clips\), 16000 Hz \(1 clips\): resample them, or give the rate"):
         open_clips(paths, SMALL)
 
 
