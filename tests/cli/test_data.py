@@ -186,3 +186,19 @@ def test_help_has_an_example(command: str) -> None:
 def test_help_needs_no_heavy_import() -> None:
     code = "import sys, topiarist.cli.data; sys.exit(len({'torch', 'pandas', 'sklearn'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("words", [("show", "iris"), ("show", "digits"), ("list",)])
+def test_reading_splitting_and_listing_data_load_nothing_heavy(words: tuple[str, ...]) -> None:
+    heavy = {"torch", "distributed", "sklearn", "scipy", "matplotlib", "PIL", "requests"}
+    code = f"""
+import sys
+sys.argv = ["topiarist", "data", *{words}]
+from topiarist.cli import main
+try:
+    main()
+finally:
+    print(sorted({heavy} & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "[]\n")

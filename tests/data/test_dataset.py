@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch.utils.data import IterableDataset, TensorDataset
 
-from topiarist.data import Data, Part, Source, SplitRule, Stream
+from topiarist.data import Data, Part, Source, SplitRule, Stream, draw_rows
 from topiarist.errors import DataError, TopiaristWarning
+from topiarist.randomness import generator
 
 
 def samples(count: int = 90, **options: Any) -> Data:
@@ -184,3 +185,36 @@ def test_preprocessing_of_data_survives_json() -> None:
     prepared = samples().preprocessing
     assert prepared is not None
     assert type(prepared).from_json(json.loads(json.dumps(prepared.to_json()))) == prepared
+
+
+def test_arrays_are_never_scaled_unless_that_is_asked_for() -> None:
+    x = numpy.random.default_rng(0).normal(5, 3, size=(90, 4)).astype(numpy.float32)
+    y = numpy.arange(90) % 3
+    data = Data.from_arrays(x, y)
+    assert data.preprocessing is not None and data.preprocessing.scaling == "none" and data.split is not None
+    numpy.testing.assert_array_equal(part(data.train).x.numpy(), x[data.split.train])
+    pixels = numpy.random.default_rng(0).integers(0, 256, (90, 1, 4, 4), dtype=numpy.uint8)
+    for values, suits in ((x, "zscore"), (pixels, "pixels"), (pandas.DataFrame(x, columns=list("abcd")), "zscore")):
+        found = Data.from_arrays(values, y, scaling="auto").preprocessing
+        assert found is not None and found.scaling == suits
+
+
+def test_drawn_rows_are_those_of_a_permutation_in_order() -> None:
+    for seed in range(3):
+        drawn = draw_rows(50, 7, generator(seed, "some"))
+        assert drawn.tolist() == sorted(torch.randperm(50, generator=generator(seed, "some"))[:7].tolist())
+    assert draw_rows(5, None, generator(0, "some")).tolist() == draw_rows(5, 9, generator(0)).tolist() == list(range(5))
+
+
+def test_parts_and_streams_draw_the_same_samples() -> None:
+    data = samples(groups=numpy.arange(90) // 3)
+    whole = part(data.train)
+    rows = draw_rows(len(whole), 10, generator(0, "some"))
+    fewer = whole.draw(10, generator(0, "some"))
+    assert fewer.x.equal(whole.x[rows]) and fewer.y.equal(whole.y[rows])
+    assert whole.groups is not None and numpy.array_equal(numpy.asarray(fewer.groups), whole.groups[rows.numpy()])
+    assert whole.draw(None, generator(0)) is whole and whole.draw(len(whole), generator(0)) is whole
+    stream = Stream(TensorDataset(whole.x, whole.y), workers=2)
+    drawn = stream.draw(10, generator(0, "some"))
+    assert len(drawn) == 10 and drawn.workers == 2 and stream.draw(1000, generator(0)) is stream
+    assert torch.stack([x for x, _ in drawn.dataset]).equal(fewer.x)

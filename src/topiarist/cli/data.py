@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topiarist.cli.options import Group, Target
-from topiarist.cli.output import console, count_bar, emit
+from topiarist.cli.output import count_bar, emit
 from topiarist.cli.train_options import named
 
 if TYPE_CHECKING:
@@ -96,7 +96,9 @@ def show_data(
 
 @app.command("sounds")
 def describe_folder_of_sounds(
-    folder: Annotated[Path, typer.Argument(help="Clips with a meta.csv, the challenge's layout, or a folder a class.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Clips with a meta.csv, the challenge's layout, or one folder per class.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the spectrograms (.npz).")],
     bands: Annotated[int, typer.Option("--bands", help="Mel bands.")] = 48,
     window: Annotated[int, typer.Option("--window", help="Samples of a window; half of it is shared.")] = 2048,
@@ -191,17 +193,23 @@ def summarise(data: "PreparedSource") -> dict[str, Any]:
 
 def print_listing(listing: dict[str, Any]) -> None:
     """Show `listing` as a table for people."""
-    from rich.table import Table
-
-    table = Table("name", "description", box=None, pad_edge=False)
-    for heading in ("samples", "classes", "MB"):
-        table.add_column(heading, justify="right")
-    table.add_column("where")
+    rows = [("name", "description", "samples", "classes", "MB", "where")]
     for row in listing["data_sets"]:
         size = f"{row['size_bytes'] / 1e6:.0f}" if row.get("size_bytes") else ""
-        table.add_row(row["name"], row["description"], str(row["samples"]), str(row["classes"]), size, whereabouts(row))
-    console().print(table)
+        rows.append((row["name"], row["description"], str(row["samples"]), str(row["classes"]), size, whereabouts(row)))
+    print_columns(rows, right=("samples", "classes", "MB"))
     typer.echo(f"\nThe cache is {listing['cache']}")
+
+
+def print_columns(rows: Sequence[Sequence[str]], *, right: Sequence[str]) -> None:
+    """Print rows of text below their headings; plain, since rich takes as long to import as all else that is shown."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        aligned = zip(rows[0], row, gaps, strict=True)
+        typer.echo("  ".join(gap + cell if name in right else cell + gap for name, cell, gap in aligned).rstrip())
 
 
 def whereabouts(row: dict[str, Any]) -> str:
@@ -213,9 +221,6 @@ def whereabouts(row: dict[str, Any]) -> str:
 
 def print_summary(summary: dict[str, Any]) -> None:
     """Show `summary` as lines and a table for people."""
-    from rich.table import Table
-    from rich.text import Text
-
     parts = list(summary["samples"])
     typer.echo(summary["name"])
     typer.echo(f"samples        {', '.join(f'{count} {part}' for part, count in summary['samples'].items())}")
@@ -223,12 +228,9 @@ def print_summary(summary: dict[str, Any]) -> None:
     typer.echo(f"preprocessing  {preprocessing_line(**summary['preprocessing'])}")
     for note in summary["notes"]:
         typer.echo(f"note           {note}")
-    table = Table("class", box=None, pad_edge=False)
-    for part in parts:
-        table.add_column(part, justify="right")
-    for row in summary["classes"]:
-        table.add_row(Text(row["name"]), *(str(row[part]) for part in parts))
-    console().print("", table)
+    typer.echo("")
+    rows = [(row["name"], *(str(row[part]) for part in parts)) for row in summary["classes"]]
+    print_columns([("class", *parts), *rows], right=parts)
 
 
 def preprocessing_line(*, scaling: str, number_columns: int, text_columns: int) -> str:
