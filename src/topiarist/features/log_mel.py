@@ -5,7 +5,6 @@ Slaney's mel scale from 0 Hz to half the sample rate, each of area 1; the natura
 That is librosa's `melspectrogram` with `center=False`. Slaney, "Auditory toolbox", 1998.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from math import log
 from typing import Any
@@ -51,15 +50,6 @@ class LogMel(Settings):
         return max(0, (length - self.window) // self.hop + 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Bands:
-    """Neighbouring bands and the part of `_squares` that they hear, with its weights (bands, part)."""
-
-    bands: slice
-    part: slice
-    weights: Tensor
-
-
 def log_mel(waves: NDArray[Any], rate: int, settings: LogMel) -> NDArray[numpy.float32]:
     """Describe waveforms (..., n_samples) of a sample rate by (..., bands, frames)."""
     length = waves.shape[-1]
@@ -76,8 +66,8 @@ def log_mel(waves: NDArray[Any], rate: int, settings: LogMel) -> NDArray[numpy.f
             for start in range(0, frames, step):
                 some = slice(start, start + step)
                 heard = _squares(wave.unfold(0, settings.window, settings.hop)[some] * taper)
-                for group in groups:
-                    place[group.bands, some] = group.weights @ heard[:, group.part].T
+                for bands, part, weights in groups:
+                    place[bands, some] = weights @ heard[:, part].T
         described.clamp_min_(FLOOR).log_()
     return described.numpy().reshape(*waves.shape[:-1], settings.bands, frames)
 
@@ -92,8 +82,11 @@ def _squares(frames: Tensor) -> Tensor:
 
 
 @cache
-def _filters(rate: int, window: int, bands: int) -> tuple[_Bands, ...]:
-    """Return the bands in a few groups, since most of the weights between low bands and high frequencies are 0."""
+def _filters(rate: int, window: int, bands: int) -> tuple[tuple[slice, slice, Tensor], ...]:
+    """Return neighbouring bands in a few groups, each with the part of `_squares` that it hears and its weights.
+
+    Most of the weights between low bands and high frequencies are 0, and are left out.
+    """
     # Each weight stands there twice, for the real and the imaginary part: that saves adding them up.
     weights = torch.from_numpy(mel_weights(rate, window, bands)).float().repeat_interleave(2, dim=1)
     step = -(-bands // _GROUPS)
@@ -101,8 +94,8 @@ def _filters(rate: int, window: int, bands: int) -> tuple[_Bands, ...]:
     for start in range(0, bands, step):
         some = slice(start, start + step)
         heard = weights[some].sum(dim=0).nonzero().flatten().tolist() or [0]
-        part = slice(heard[0], heard[-1] + 1)  # without what none of them hears
-        groups.append(_Bands(bands=some, part=part, weights=weights[some, part].contiguous()))
+        part = slice(heard[0], heard[-1] + 1)
+        groups.append((some, part, weights[some, part].contiguous()))
     return tuple(groups)
 
 

@@ -59,12 +59,6 @@ def test_sizes_that_differ_become_the_most_common(tmp_path: Path) -> None:
     assert notes == ("1 of 3 images resized to 4 × 5",)
 
 
-def test_a_size_asked_for(tmp_path: Path) -> None:
-    images, notes = read_images([save(tmp_path / "a.png", GREY)], size=(2, 3))
-    assert images.shape == (1, 1, 2, 3)
-    assert notes == ("1 of 1 images resized to 2 × 3",)
-
-
 def test_what_cannot_be_decoded_is_named(tmp_path: Path) -> None:
     path = save(tmp_path / "bad.png", GREY)
     content = path.read_bytes()

@@ -22,15 +22,12 @@ _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP", "PPM")
 _GREY_MODES = ("1", "L", "LA", "I;16", "I;16B", "I;16L")
 
 
-def read_images(
-    paths: Sequence[Path], *, size: tuple[int, int] | None = None
-) -> tuple[NDArray[numpy.uint8], tuple[str, ...]]:
-    """Return images (n_samples, channels, height, width), grey if all are; of `size`, or else the most common size."""
+def read_images(paths: Sequence[Path]) -> tuple[NDArray[numpy.uint8], tuple[str, ...]]:
+    """Return images (n_samples, channels, height, width), grey if all are, of the most common size."""
     headers = [_read_header(path) for path in paths]
     grey = all(mode in _GREY_MODES for mode, _ in headers)
     sizes = Counter(found for _, found in headers)
-    common = max(sizes, key=lambda found: (sizes[found], -found[0] * found[1], found))
-    height, width = common if size is None else size
+    height, width = max(sizes, key=lambda found: (sizes[found], -found[0] * found[1], found))
     channels = 1 if grey else 3
     check_size(f"{len(paths)} images of {height} × {width}", len(paths) * channels * height * width)
     images = numpy.empty((len(paths), channels, height, width), dtype=numpy.uint8)
