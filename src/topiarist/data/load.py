@@ -14,7 +14,7 @@ from topiarist.data.readers.arrays import read_arrays
 from topiarist.data.readers.bundled import BUNDLED, read_bundled
 from topiarist.data.readers.catalogue import CATALOGUE
 from topiarist.data.readers.cifar import holds_cifar, read_cifar_archive, read_cifar_batch, read_cifar_folder
-from topiarist.data.readers.folders import MEDIA_ENDINGS, holds_annotations, read_folder, read_loose
+from topiarist.data.readers.folders import MEDIA_ENDINGS, holds_annotations, read_media
 from topiarist.data.readers.idx import holds_idx, read_idx_file, read_idx_folder
 from topiarist.data.readers.matlab import holds_matlab, read_matlab, read_matlab_folder
 from topiarist.data.readers.tables import TableForm, read_table
@@ -127,10 +127,10 @@ def read_source(
     path = Path(location)
     try:
         if path.is_dir() and holds_annotations(path):
-            return read_folder(path, target=target, group=group, labelled=labelled)
+            return read_media(path, target=target, group=group, labelled=labelled)
         if path.is_dir():
             _refuse_columns(str(path), target, group, labelled=labelled)
-            read: _Reader = next((read for holds, read in _FOLDER_READERS if holds(path)), read_folder)
+            read: _Reader = next((read for holds, read in _FOLDER_READERS if holds(path)), read_media)
             return read(path, labelled=labelled)
         if path.is_file():
             return _read_file(path, target=target, group=group, labelled=labelled)
@@ -146,7 +146,7 @@ def _read_file(path: Path, *, target: str | None, group: str | None, labelled: b
     if ending in MEDIA_ENDINGS:
         if labelled:
             raise DataError(f"{path} is a single sample without a label; use a folder with one folder per class")
-        return read_loose(path, [path])
+        return read_media(path, labelled=False)
     found = _TABLE_ENDINGS.get(ending) or _ENDINGS.get(ending) or _recognise(path)
     if isinstance(found, str):
         return read_table(path, form=found, target=target, group=group, labelled=labelled)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Unpack
 from topiarist.data.load import find_source
 from topiarist.data.preparation import PreparationOptions
 from topiarist.data.readers.catalogue import cache_folder
-from topiarist.data.readers.folders import MediaFiles, find_annotated, find_in_classes, holds_annotations, sample_paths
+from topiarist.data.readers.folders import find_media
 from topiarist.data.readers.sound import SOUND_ENDINGS
 from topiarist.data.source import Scaling, Source
 from topiarist.errors import DataError
@@ -73,11 +73,7 @@ def _describe_any(place: Path, target: str | None, settings: "LogMel") -> Source
     """Describe sounds for prediction: labels may be absent, and nothing is left out."""
     from topiarist.features.sounds import describe_clips, open_clips  # noqa: PLC0415  # it computes with torch
 
-    found = MediaFiles(paths=sample_paths(place), labels=None)
-    if place.is_dir() and holds_annotations(place):
-        found = find_annotated(place, target=target, group=None, labelled=False)
-    elif place.is_dir() and find_in_classes(place).paths:
-        found = find_in_classes(place)
+    found = find_media(place, labelled=False, target=target)
     clips = open_clips(found.paths, settings)
     features = describe_clips(clips, settings, cache=cache_folder() / _CACHE)
     return Source(name=place.resolve().name, features=features, labels=found.labels, notes=clips.notes)
@@ -86,7 +82,7 @@ def _describe_any(place: Path, target: str | None, settings: "LogMel") -> Source
 def _holds_sounds(place: Path) -> bool:
     """Return whether a file is a sound, or all samples of a folder are."""
     try:
-        paths = sample_paths(place)
+        paths = find_media(place, labelled=False).paths if place.exists() else ()
     except (DataError, OSError):  # whoever reads it will say what is wrong
         return False
     return bool(paths) and all(path.suffix.lower() in SOUND_ENDINGS for path in paths)

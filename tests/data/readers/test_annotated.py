@@ -4,7 +4,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from topiarist.data.readers.folders import holds_annotations, read_folder
+from topiarist.data.readers.folders import holds_annotations, read_media
 from topiarist.data.source import Source
 from topiarist.errors import DataError
 
@@ -27,7 +27,7 @@ def read(
     labelled: bool = True,
 ) -> Source:
     (folder / name).write_text(text)
-    return read_folder(folder, target=target, group=group, labelled=labelled)
+    return read_media(folder, target=target, group=group, labelled=labelled)
 
 
 def values(source: Source) -> list[int]:

@@ -1,7 +1,6 @@
 """Folders of images or sound: one folder per class, or a table of labels beside the files (DCASE challenges)."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -50,35 +49,16 @@ class MediaFiles:
     table: LabelTable | None = None
 
 
-def read_folder(folder: Path, *, labelled: bool, target: str | None = None, group: str | None = None) -> Source:
-    """Read the files that a table names, or those in class folders; for prediction, also files in the folder itself."""
-    if holds_annotations(folder):
-        return _decoded(folder, find_annotated(folder, target=target, group=group, labelled=labelled))
-    found = find_in_classes(folder)
-    if not found.paths:
-        loose = media_in(folder)
-        if labelled or not loose:
-            raise _nothing_found(folder)
-        return read_loose(folder, loose)
-    assert found.labels is not None
-    labels = as_labels(str(folder), found.labels, training=labelled)
-    notes = ignored(folder, len(found.paths))
-    return _decoded(folder, MediaFiles(paths=found.paths, labels=labels, parts=found.parts), later_notes=notes)
-
-
-def read_loose(place: Path, paths: Sequence[Path]) -> Source:
-    """Read files without labels, in the order given."""
-    return _decoded(place, MediaFiles(paths=tuple(paths), labels=None))
-
-
-def _decoded(place: Path, found: MediaFiles, *, later_notes: tuple[str, ...] = ()) -> Source:
-    """Decode files, which must be of one kind."""
+def read_media(place: Path, *, labelled: bool, target: str | None = None, group: str | None = None) -> Source:
+    """Decode the samples that `find_media` finds, which must be of one kind."""
+    found = find_media(place, labelled=labelled, target=target, group=group)
     images = sum(path.suffix.lower() in IMAGE_ENDINGS for path in found.paths)
     if 0 < images < len(found.paths):
         raise DataError(f"{place} mixes {images} images with {len(found.paths) - images} sounds; use one kind")
     from topiarist.data.readers.images import read_images  # noqa: PLC0415  # it imports Pillow
 
     features, notes = read_images(found.paths) if images else read_sounds(found.paths)
+    in_classes = found.labels is not None and found.table is None
     return Source(
         name=place.resolve().name,
         features=features,
@@ -86,17 +66,31 @@ def _decoded(place: Path, found: MediaFiles, *, later_notes: tuple[str, ...] = (
         groups=found.groups,
         parts=found.parts,
         scaling="pixels" if images else "none",
-        notes=(*found.notes, *notes, *later_notes),
+        notes=(*found.notes, *notes, *(ignored(place, len(found.paths)) if in_classes else ())),
     )
 
 
-def sample_paths(place: Path) -> tuple[Path, ...]:
-    """Return the files that a folder holds as samples: by its table, its class folders or itself; a file is its own."""
+def find_media(place: Path, *, labelled: bool, target: str | None = None, group: str | None = None) -> MediaFiles:
+    """Find the samples of a folder, by its table or else its class folders, and decode none.
+
+    For prediction, without `labelled`, also files in the folder itself, or a single file.
+    """
     if not place.is_dir():
-        return (place,) if place.is_file() else ()
+        return MediaFiles(paths=(place,), labels=None)
     if holds_annotations(place):
-        return find_annotated(place, target=None, group=None, labelled=False).paths
-    return find_in_classes(place).paths or tuple(media_in(place))
+        return find_annotated(place, target=target, group=group, labelled=labelled)
+    found = find_in_classes(place)
+    if found.paths and found.labels is not None:
+        return replace(found, labels=as_labels(str(place), found.labels, training=labelled))
+    loose = media_in(place)
+    if loose and not labelled:
+        return MediaFiles(paths=tuple(loose), labels=None)
+    names = sorted(path.name for path in place.iterdir())
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    raise DataError(
+        f"{place} holds no data that is understood, found {shown or 'nothing'}: one folder per class with images or"
+        " sound, a meta.csv or labels.csv, IDX files, CIFAR batches (.bin) or SVHN files (.mat) are read"
+    )
 
 
 def find_in_classes(folder: Path) -> MediaFiles:
@@ -136,15 +130,6 @@ def ignored(folder: Path, used: int) -> tuple[str, ...]:
     """Note how many files below the folder are not samples."""
     visible = sum(path.is_file() and not path.name.startswith(".") for path in folder.rglob("*"))
     return (f"{visible - used} file(s) that are no samples left out",) if visible > used else ()
-
-
-def _nothing_found(folder: Path) -> DataError:
-    names = sorted(path.name for path in folder.iterdir())
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return DataError(
-        f"{folder} holds no data that is understood, found {shown or 'nothing'}: one folder per class with images or"
-        " sound, a meta.csv or labels.csv, IDX files, CIFAR batches (.bin) or SVHN files (.mat) are read"
-    )
 
 
 def holds_annotations(folder: Path) -> bool:
