@@ -61,7 +61,7 @@ def trained_network(n_units: int, epochs: int, fold: int = 0) -> Trained:
         SAMPLES, INPUTS, n_informative=8, n_redundant=0, n_classes=CLASSES, n_clusters_per_class=2, class_sep=0.7,
         flip_y=0.2, random_state=0,
     )  # fmt: skip
-    data = Data.from_arrays(x, y, name="overlapping classes").folds(FOLDS)[fold]
+    data = Data.from_arrays(x, y, name="overlapping classes", scaling="zscore").folds(FOLDS)[fold]
     model = models.mlp([INPUTS, n_units, CLASSES], "sigmoid", generator=generator(fold, "weights"))
     train(model, data, TrainConfig(epochs=epochs, learning_rate=0.01, seed=fold))
     first, last = (module for module in model.modules() if isinstance(module, nn.Linear))

@@ -20,7 +20,7 @@ def samples(shape: tuple[int, ...], count: int, classes: int) -> Data:
     """Give random samples: only the time counts."""
     random = array_generator(0, "masked training", *shape)
     x = random.normal(size=(count, *shape)).astype(numpy.float32)
-    return Data.from_arrays(x, numpy.arange(count) % classes, validation_fraction=0.0)
+    return Data.from_arrays(x, numpy.arange(count) % classes, validation_fraction=0.0, scaling="zscore")
 
 
 def seconds(network: str, data: Data, epochs: int, pruning: Pruning | None) -> float:

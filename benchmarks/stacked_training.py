@@ -32,7 +32,7 @@ def make_folds() -> list[Data]:
     x, y = make_classification(
         674, 10, n_informative=8, n_redundant=0, n_classes=7, n_clusters_per_class=1, class_sep=1.0, random_state=0
     )
-    return Data.from_arrays(x, y, name="674 samples").folds(FOLDS)
+    return Data.from_arrays(x, y, name="674 samples", scaling="zscore").folds(FOLDS)
 
 
 def part(data: Data, name: str) -> Part:

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from torch import nn
 
 from topiarist.data import Data, Preprocessing, Source
+from topiarist.data.columns import tidy
 from topiarist.data.source import Features
-from topiarist.data.tidying import tidy
 from topiarist.errors import TopiaristWarning
 from topiarist.measurement import Budget
 from topiarist.models import card_of

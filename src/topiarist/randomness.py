@@ -6,9 +6,12 @@ Layer initialisers and dropout draw from torch's global generator; `isolated` is
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy
-import torch
+
+if TYPE_CHECKING:
+    import torch
 
 Name = str | int
 
@@ -19,8 +22,10 @@ def child_seed(seed: int, *names: Name) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
-def generator(seed: int, *names: Name) -> torch.Generator:
+def generator(seed: int, *names: Name) -> "torch.Generator":
     """Make torch's generator for one named purpose."""
+    import torch  # noqa: PLC0415  # splitting data needs seeds and no torch
+
     return torch.Generator().manual_seed(child_seed(seed, *names))
 
 
@@ -30,8 +35,10 @@ def array_generator(seed: int, *names: Name) -> numpy.random.Generator:
 
 
 @contextmanager
-def isolated(seed: int, device: torch.device | str = "cpu") -> Iterator[None]:
+def isolated(seed: int, device: "torch.device | str" = "cpu") -> Iterator[None]:
     """Seed torch's global generators, of the CPU and of `device`, inside the block and restore them afterwards."""
+    import torch  # noqa: PLC0415
+
     place = torch.device(device)
     elsewhere = [] if place.type == "cpu" else [place]
     with torch.random.fork_rng(devices=elsewhere, device_type=place.type if elsewhere else "cuda"):

@@ -74,7 +74,7 @@ OPTIONS: list[Case] = [
 
 DATA: list[Case] = [
     ("train {d}/absent.csv --target y", "absent.csv: no such file or folder"),
-    ("train {d}/good.csv", "say with --target which column holds the label: a, b, y"),
+    ("train {d}/good.csv", "name the column that holds the label with --target: a, b, y"),
     ("train {d}/good.csv --target z", "--target z is not a column, found a, b, y"),
     ("train {d}/good.csv --target y --group z", "--group z is not a column"),
     ("train {d}/empty.csv --target y", "empty.csv is empty"),
@@ -93,11 +93,11 @@ DATA: list[Case] = [
     ("train {d}/short.npz", "y must hold one value for each of 4 samples, found (3,)"),
     ("train {d}/nolabels.npz", "no labels y found"),
     ("train {d}/no_images", "no_images holds no data that is understood"),
-    ("train {d}/broken_images", "bad.png cannot be decoded as a picture"),
+    ("train {d}/broken_images", "bad.png cannot be decoded as an image"),
     ("train {d}/noise.bin", "noise.bin"),
     ("train {d}/pickle.safetensors", "is a zip file of 7 members; unpack it first"),
     ("data show {d}/absent.csv", "no such file or folder"),
-    ("data show {d}/good.csv", "say with --target"),
+    ("data show {d}/good.csv", "with --target"),
     ("data get imagenet", "no data set 'imagenet' to download; there are"),
     ("data get iris", "comes with topiarist and needs no download"),
 ]
@@ -128,8 +128,8 @@ MODELS: list[Case] = [
     *((f"train iris --base {{d}}/{name}.safetensors", said) for name, said in UNREADABLE),
     ("measure {d}/good.safetensors", "Missing argument 'DATA'"),
     ("measure {d}/good.safetensors {d}/absent.csv", "no such file or folder"),
-    ("measure {d}/good.safetensors {d}/good.csv", "say with --target which column holds the label"),
-    ("measure {d}/good.safetensors {d}/good.csv --part all", "say with --target which column holds the label"),
+    ("measure {d}/good.safetensors {d}/good.csv", "name the column that holds the label with --target"),
+    ("measure {d}/good.safetensors {d}/good.csv --part all", "name the column that holds the label with --target"),
     ("measure {d}/good.safetensors {d}/other.csv --target y", "not among the classes ['no', 'yes']: ['maybe']"),
     (
         "measure {d}/good.safetensors {d}/column.csv --target y",

@@ -18,10 +18,11 @@ import pytest
 from typer.testing import CliRunner
 
 from topiarist.cli.data import BUNDLED, app, preprocessing_line, progress_bar, summarise
-from topiarist.data import Data, Source
-from topiarist.data import bundled as bundled_sets
-from topiarist.data.catalogue import CATALOGUE, RemoteFile
-from topiarist.data.download import fetch
+from topiarist.data import Source
+from topiarist.data.preparation import prepare
+from topiarist.data.readers import bundled as bundled_sets
+from topiarist.data.readers.catalogue import CATALOGUE, RemoteFile
+from topiarist.data.readers.download import fetch
 from topiarist.errors import DataError
 
 
@@ -96,7 +97,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[bytes]:
         url = f"http://127.0.0.1:{server.server_address[1]}/a.bin"
         file = RemoteFile(url=url, name="a.bin", checksum=f"sha256:{hashlib.sha256(content).hexdigest()}")
         catalogue = {"mnist": replace(CATALOGUE["mnist"], files=(file,))}
-        monkeypatch.setattr("topiarist.data.download.fetch", partial(fetch, catalogue=catalogue))
+        monkeypatch.setattr("topiarist.data.readers.download.fetch", partial(fetch, catalogue=catalogue))
         yield content
         server.shutdown()
         thread.join()
@@ -142,7 +143,7 @@ def test_show_takes_the_seed_of_the_split() -> None:
 def test_a_summary_counts_each_class_in_each_part() -> None:
     labels = numpy.repeat(["a", "b", "c"], [50, 30, 20])
     source = Source(name="made", features=numpy.arange(200.0).reshape(100, 2), labels=labels, scaling="none")
-    summary = summarise(Data.from_source(source))
+    summary = summarise(prepare(source))
     assert {row["name"]: row["train"] + row["validation"] + row["test"] for row in summary["classes"]} == {
         "a": 50,
         "b": 30,
@@ -185,3 +186,19 @@ def test_help_has_an_example(command: str) -> None:
 def test_help_needs_no_heavy_import() -> None:
     code = "import sys, topiarist.cli.data; sys.exit(len({'torch', 'pandas', 'sklearn'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("words", [("show", "iris"), ("show", "digits"), ("list",)])
+def test_reading_splitting_and_listing_data_load_nothing_heavy(words: tuple[str, ...]) -> None:
+    heavy = {"torch", "distributed", "sklearn", "scipy", "matplotlib", "PIL", "requests"}
+    code = f"""
+import sys
+sys.argv = ["topiarist", "data", *{words}]
+from topiarist.cli import main
+try:
+    main()
+finally:
+    print(sorted({heavy} & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "[]\n")

@@ -11,9 +11,9 @@ from hypothesis import given, strategies
 from numpy.typing import NDArray
 
 from topiarist.data import Data, Part, Source, Stream
-from topiarist.data.block_mixing import BlockMixing, mix_blocks, piece_lengths, with_mixtures
-from topiarist.data.copies import original_rows
-from topiarist.data.selection import of_classes
+from topiarist.data.block_mixing import BlockMixing, cut_and_join, draw_mixtures, piece_lengths, with_mixtures
+from topiarist.data.labels import of_classes
+from topiarist.data.split import original_rows
 from topiarist.errors import DataError, SettingsError
 from topiarist.randomness import array_generator
 from topiarist.study.samples import fingerprint
@@ -38,6 +38,12 @@ def origins(mixture: Array, pieces: int) -> list[int]:
         assert (samples == samples[0]).all() and (numpy.diff(moments) == 1).all()
         found.append(int(samples[0]))
     return found
+
+
+def mix_blocks(features: Array, labels: Array, **how: Any) -> tuple[Array, Array]:
+    """Return mixtures (n_mixtures, …, time) of samples (n_samples, …, time), and their labels."""
+    drawn = draw_mixtures(features.shape[-1], labels, **how)
+    return cut_and_join(features, drawn), labels[drawn.samples[:, 0]]
 
 
 def scenes(*, seed: int = 0, samples: int = 120, parts: Array | None = None, **changes: Any) -> Source:
@@ -200,7 +206,9 @@ def test_what_cannot_be_mixed_is_refused_in_one_line() -> None:
         with_mixtures(Data.from_source(scenes(finer=None)), BlockMixing(within="fine"), seed=0)
     with pytest.raises(DataError, match="mixed already"):
         with_mixtures(with_mixtures(data, BlockMixing(), seed=0), BlockMixing(), seed=0)
-    projected = Data.from_arrays(numpy.random.default_rng(0).normal(size=(40, 9)), [0, 1] * 20, projection=((9, 2),))
+    projected = Data.from_arrays(
+        numpy.random.default_rng(0).normal(size=(40, 9)), [0, 1] * 20, projection=((9, 2),), scaling="zscore"
+    )
     with pytest.raises(DataError, match="time axis"):
         with_mixtures(projected, BlockMixing(), seed=0)
     for wrong in ({"pieces": 0}, {"copies": 0}, {"within": "city"}):

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies
 from numpy.typing import NDArray
 
 from topiarist.data import Data, Part, Source, SplitRule, find_source, number_labels, split_source
-from topiarist.data.selection import of_classes
+from topiarist.data.labels import of_classes
 from topiarist.data.split import Split
 from topiarist.errors import DataError, TopiaristWarning
 
@@ -127,7 +127,7 @@ def test_small_classes_are_counted_without_copies() -> None:
     labels = ["often", "common"] * 30 + ["rare"] * 5
     originals = [*range(60), *[60] * 5]
     with pytest.warns(TopiaristWarning, match="class 'rare' has 1 sample: none in validation and test"):
-        data = Data.from_arrays(numpy.arange(130.0).reshape(65, 2), labels, originals=originals)
+        data = Data.from_arrays(numpy.arange(130.0).reshape(65, 2), labels, originals=originals, scaling="zscore")
     assert isinstance(data.train, Part) and (data.train.y == 2).sum() == 5
     with pytest.raises(DataError, match="3 stratified folds: the smallest class has 1 samples"):
         data.folds(3)
@@ -151,8 +151,8 @@ def test_a_part_of_the_classes_keeps_copies_with_their_originals(seed: int) -> N
         ([0, 1, 2, 3, 4, 6], "rows are numbered 0 to 5; row 5 is a copy of 6"),
         ([-1, 1, 2, 3, 4, 5], "row 0 is a copy of -1"),
         ([0, 1, 0, 3, 2, 5], "row 4 is a copy of row 2, which is a copy itself"),
-        ([0, 0, 2, 3, 4, 5], "has the label of its original; found b in row 1 and a in row 0"),
-        ([0, 1, 2, 3, 0, 5], "has the group of its original; found q in row 4 and p in row 0"),
+        ([0, 0, 2, 3, 4, 5], "have the label of its original; found b in row 1 and a in row 0"),
+        ([0, 1, 2, 3, 0, 5], "have the group of its original; found q in row 4 and p in row 0"),
     ],
 )
 def test_copies_that_belong_nowhere_are_refused(originals: list[Any], said: str) -> None:
@@ -192,7 +192,7 @@ def test_an_archive_names_originals(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [[0, 1, 0, 1, 4, 6], [0, 1, 0, 1, 4, -1], [0, 1, 0, 1, 4, 0.5], list("abcdef")])
 def test_an_archive_with_other_numbers_is_refused(tmp_path: Path, wrong: list[Any]) -> None:
     numpy.savez(tmp_path / "a.npz", x=numpy.ones((6, 2)), y=[0, 1, 0, 1, 0, 1], original=wrong)
-    with pytest.raises(DataError, match="original must hold whole numbers from 0 to 5, one a sample"):
+    with pytest.raises(DataError, match="original must hold whole numbers from 0 to 5, one per sample"):
         find_source(tmp_path / "a.npz")
     numpy.savez(tmp_path / "a.npz", x=numpy.ones((6, 2)), y=[0, 1, 0, 1, 0, 1], original=[0, 1])
     with pytest.raises(DataError, match=r"original must hold one value for each of 6 samples, found \(2,\)"):

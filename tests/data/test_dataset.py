@@ -8,13 +8,14 @@ import pytest
 import torch
 from torch.utils.data import IterableDataset, TensorDataset
 
-from topiarist.data import Data, Part, Source, SplitRule, Stream
+from topiarist.data import Data, Part, Source, SplitRule, Stream, draw_rows
 from topiarist.errors import DataError, TopiaristWarning
+from topiarist.randomness import generator
 
 
 def samples(count: int = 90, **options: Any) -> Data:
     x = numpy.random.default_rng(0).normal(size=(count, 4))
-    return Data.from_arrays(x, numpy.arange(count) % 3, **options)
+    return Data.from_arrays(x, numpy.arange(count) % 3, **{"scaling": "zscore", **options})
 
 
 def part(found: Part | Stream) -> Part:
@@ -46,10 +47,10 @@ def test_the_seed_decides_the_split() -> None:
 
 def test_changing_test_rows_changes_nothing_in_training() -> None:
     x, y = numpy.random.default_rng(0).normal(size=(90, 4)), numpy.arange(90) % 3
-    data = Data.from_arrays(x, y)
+    data = Data.from_arrays(x, y, scaling="zscore")
     assert data.split is not None
     x[data.split.test] *= 1000
-    changed = Data.from_arrays(x, y)
+    changed = Data.from_arrays(x, y, scaling="zscore")
     assert changed.preprocessing == data.preprocessing
     assert part(changed.train).x.equal(part(data.train).x)
     assert not part(changed.test).x.equal(part(data.test).x)
@@ -58,7 +59,7 @@ def test_changing_test_rows_changes_nothing_in_training() -> None:
 def test_a_class_with_a_single_member_is_noted() -> None:
     x = numpy.random.default_rng(0).normal(size=(61, 2))
     with pytest.warns(TopiaristWarning, match="class 'rare' has 1 sample: none in validation and test"):
-        data = Data.from_arrays(x, ["often", "common"] * 30 + ["rare"])
+        data = Data.from_arrays(x, ["often", "common"] * 30 + ["rare"], scaling="zscore")
     assert data.notes == ("class 'rare' has 1 sample: none in validation and test",)
     assert (part(data.train).y == 2).sum() == 1
 
@@ -142,7 +143,7 @@ def test_preprocessing_is_fitted_on_the_training_rows_of_each_fold() -> None:
 
 def test_text_seen_in_one_fold_only_gives_every_fold_the_same_shape() -> None:
     table = pandas.DataFrame({"n": numpy.arange(60.0), "t": ["a"] * 59 + ["b"]})
-    folds = Data.from_arrays(table, ["x", "y"] * 30).folds(5)
+    folds = Data.from_arrays(table, ["x", "y"] * 30, scaling="zscore").folds(5)
     assert {fold.input_shape for fold in folds} == {(3,)}
     unseen = [fold for fold in folds if fold.split is not None and 59 in fold.split.test]
     assert part(unseen[0].test).x[-1, 1:].tolist() == [0.0, 0.0]
@@ -184,3 +185,36 @@ def test_preprocessing_of_data_survives_json() -> None:
     prepared = samples().preprocessing
     assert prepared is not None
     assert type(prepared).from_json(json.loads(json.dumps(prepared.to_json()))) == prepared
+
+
+def test_arrays_are_never_scaled_unless_that_is_asked_for() -> None:
+    x = numpy.random.default_rng(0).normal(5, 3, size=(90, 4)).astype(numpy.float32)
+    y = numpy.arange(90) % 3
+    data = Data.from_arrays(x, y)
+    assert data.preprocessing is not None and data.preprocessing.scaling == "none" and data.split is not None
+    numpy.testing.assert_array_equal(part(data.train).x.numpy(), x[data.split.train])
+    pixels = numpy.random.default_rng(0).integers(0, 256, (90, 1, 4, 4), dtype=numpy.uint8)
+    for values, suits in ((x, "zscore"), (pixels, "pixels"), (pandas.DataFrame(x, columns=list("abcd")), "zscore")):
+        found = Data.from_arrays(values, y, scaling="auto").preprocessing
+        assert found is not None and found.scaling == suits
+
+
+def test_drawn_rows_are_those_of_a_permutation_in_order() -> None:
+    for seed in range(3):
+        drawn = draw_rows(50, 7, generator(seed, "some"))
+        assert drawn.tolist() == sorted(torch.randperm(50, generator=generator(seed, "some"))[:7].tolist())
+    assert draw_rows(5, None, generator(0, "some")).tolist() == draw_rows(5, 9, generator(0)).tolist() == list(range(5))
+
+
+def test_parts_and_streams_draw_the_same_samples() -> None:
+    data = samples(groups=numpy.arange(90) // 3)
+    whole = part(data.train)
+    rows = draw_rows(len(whole), 10, generator(0, "some"))
+    fewer = whole.draw(10, generator(0, "some"))
+    assert fewer.x.equal(whole.x[rows]) and fewer.y.equal(whole.y[rows])
+    assert whole.groups is not None and numpy.array_equal(numpy.asarray(fewer.groups), whole.groups[rows.numpy()])
+    assert whole.draw(None, generator(0)) is whole and whole.draw(len(whole), generator(0)) is whole
+    stream = Stream(TensorDataset(whole.x, whole.y), workers=2)
+    drawn = stream.draw(10, generator(0, "some"))
+    assert len(drawn) == 10 and drawn.workers == 2 and stream.draw(1000, generator(0)) is stream
+    assert torch.stack([drawn.dataset[place][0] for place in range(10)]).equal(fewer.x)

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from topiarist.data import limits
-from topiarist.data.expanding import read_head, read_whole
+from topiarist.data.limits import expanded, read_up_to, read_whole
 from topiarist.errors import DataError
 
 
@@ -20,13 +20,14 @@ def test_gzip_is_expanded_and_plain_is_not(tmp_path: Path, packed: Path) -> None
     plain.write_bytes(b"abc")
     assert read_whole(packed) == bytes(range(256)) * 40
     assert read_whole(plain) == b"abc"
-    assert read_head(packed, 3) == b"\0\1\2"
-    assert read_head(plain, 9) == b"abc"
+    for path, size, head in ((packed, 3, b"\0\1\2"), (plain, 9, b"abc")):
+        with expanded(path) as stream:
+            assert read_up_to(stream, size) == head
 
 
 def test_truncated_gzip(packed: Path) -> None:
     packed.write_bytes(packed.read_bytes()[:-12])
-    with pytest.raises(DataError, match=r"truncated.*fetch it again"):
+    with pytest.raises(DataError, match=r"truncated.*download it again"):
         read_whole(packed)
 
 

@@ -4,7 +4,7 @@ import numpy
 import pytest
 from numpy.typing import NDArray
 
-from topiarist.data.label_values import as_labels
+from topiarist.data.labels import as_labels
 from topiarist.errors import DataError
 
 

@@ -52,7 +52,7 @@ def test_known_classes_keep_their_order() -> None:
         (["a", "a"], r"made has one class only \('a'\)"),
         ([3.0, 3.0], r"made has one class only \('3'\)"),
         ([0.0, 0.5], "not whole numbers: only classification is supported, not regression"),
-        ([0.0, numpy.inf], "not whole numbers"),
+        ([0.0, numpy.inf], "1 of 2 labels are missing or infinite"),
         ([0.0, numpy.nan, numpy.nan], "2 of 3 labels are missing"),
         (numpy.array(["a", None], dtype=object), "1 of 2 labels are missing"),
     ],
@@ -85,5 +85,5 @@ def test_classes_too_small_for_every_part_are_noted() -> None:
 
 
 def test_a_class_that_training_never_sees_is_an_error() -> None:
-    with pytest.raises(DataError, match=r"no training sample shows: \['b'\]"):
+    with pytest.raises(DataError, match=r"without a training sample: \['b'\]"):
         small_class_notes(numpy.array([0, 1, 0]), ("a", "b"), parts([0], [], [1, 2]))

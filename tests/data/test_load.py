@@ -74,7 +74,7 @@ def test_a_name_of_the_catalogue_is_fetched(tmp_path: Path, monkeypatch: pytest.
         return tmp_path / "t.npz"
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("topiarist.data.load.fetch", fetch)
+    monkeypatch.setattr("topiarist.data.readers.download.fetch", fetch)
     assert len(find_source("mnist")) == 20
     assert asked == ["mnist"]
 
@@ -86,7 +86,7 @@ def test_a_set_of_the_catalogue_has_readable_classes(tmp_path: Path, monkeypatch
             struct.pack(">HBBIII", 0, 8, 3, count, 28, 28) + images.tobytes()
         )
         (tmp_path / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">HBBI", 0, 8, 1, count) + labels.tobytes())
-    monkeypatch.setattr("topiarist.data.load.fetch", lambda name: {"fashion-mnist": tmp_path}[name])
+    monkeypatch.setattr("topiarist.data.readers.download.fetch", lambda name: {"fashion-mnist": tmp_path}[name])
     data = load_data("fashion-mnist", validation_fraction=0.25)
     assert data.name == "fashion-mnist" and data.input_shape == (1, 28, 28)
     assert data.classes[:2] == ("T-shirt/top", "Trouser") and len(data.test) == 10

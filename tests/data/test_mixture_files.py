@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from topiarist.data import Data, Part, Source
-from topiarist.data.block_mixing import BlockMixing, with_mixtures
-from topiarist.data.mixture_files import mixture_key, open_mixtures, write_mixtures
+from topiarist.data.block_mixing import BlockMixing, mixture_key, open_mixtures, with_mixtures, write_mixtures
 from topiarist.errors import DataError
 
 MIXING = BlockMixing(pieces=2, on="waveform")
@@ -28,13 +27,13 @@ def test_mixtures_of_wave_forms_join_the_training_part_as_the_network_reads_them
     made = numpy.random.default_rng(1).normal(loc=3, size=(5, 1, 4, 6)).astype(numpy.float32)
     samples = numpy.array([[0, 1], [2, 3], [1, 1], [4, 0], [3, 2]])
     write_mixtures(tmp_path / "new" / "file.safetensors", made, samples)
-    key = mixture_key(MIXING.model_dump(), rows, clips=20, seed=7)
+    key = mixture_key(MIXING, rows, clips=20, seed=7)
     named = replace(data, source=replace(source(), mixtures={key: tmp_path / "new" / "file.safetensors"}))
     mixed = with_mixtures(named, MIXING, seed=7).train
     assert isinstance(mixed, Part) and len(mixed) == len(rows) + 5
     assert torch.equal(mixed.x[len(rows) :], data.preprocessing(made))
     assert torch.equal(mixed.y[len(rows) :], data.train.y[[0, 2, 1, 4, 3]])
-    with pytest.raises(DataError, match="no mixtures of wave forms"):
+    with pytest.raises(DataError, match="no mixtures of waveforms"):
         with_mixtures(named, MIXING, seed=8)
     (tmp_path / "new" / "file.safetensors").unlink()
     with pytest.raises(DataError, match="not on this machine"):
@@ -44,11 +43,11 @@ def test_mixtures_of_wave_forms_join_the_training_part_as_the_network_reads_them
 def test_all_that_decides_mixtures_is_in_their_name() -> None:
     rows = numpy.arange(5)
     names = {
-        mixture_key(MIXING.model_dump(), rows, clips=9, seed=0),
-        mixture_key(BlockMixing(pieces=3, on="waveform").model_dump(), rows, clips=9, seed=0),
-        mixture_key(MIXING.model_dump(), rows[::-1], clips=9, seed=0),
-        mixture_key(MIXING.model_dump(), rows, clips=8, seed=0),
-        mixture_key(MIXING.model_dump(), rows, clips=9, seed=1),
+        mixture_key(MIXING, rows, clips=9, seed=0),
+        mixture_key(BlockMixing(pieces=3, on="waveform"), rows, clips=9, seed=0),
+        mixture_key(MIXING, rows[::-1], clips=9, seed=0),
+        mixture_key(MIXING, rows, clips=8, seed=0),
+        mixture_key(MIXING, rows, clips=9, seed=1),
     }
     assert len(names) == 5
 

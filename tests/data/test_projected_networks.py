@@ -46,7 +46,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *wo
 
 def test_a_network_is_loaded_with_its_projection(tmp_path: Path, archive: Path) -> None:
     arrays = arrays_in(archive)
-    data = Data.from_arrays(arrays["x"], arrays["y"], projection=SIZES)
+    data = Data.from_arrays(arrays["x"], arrays["y"], projection=SIZES, scaling="zscore")
     model = models.mlp([6, 8, 3])
     train(model, data, TrainConfig(epochs=3))
     again = load(save(model, tmp_path / "a.safetensors", data=data))
@@ -59,7 +59,7 @@ def test_a_network_is_loaded_with_its_projection(tmp_path: Path, archive: Path) 
 
 def test_a_large_projection_fits_into_the_header(tmp_path: Path) -> None:
     x = numpy.random.default_rng(0).normal(size=(60, 9552))
-    data = Data.from_arrays(x, numpy.arange(60) % 3, projection=((4096, 5), (5456, 5)))
+    data = Data.from_arrays(x, numpy.arange(60) % 3, projection=((4096, 5), (5456, 5)), scaling="zscore")
     path = save(models.mlp([10, 4, 3]), tmp_path / "a.safetensors", data=data)
     assert data.input_shape == (10,) and path.stat().st_size < 270_000
     assert card_of(load(path)).preprocessing == data.preprocessing
@@ -70,7 +70,11 @@ def test_a_large_projection_fits_into_the_header(tmp_path: Path) -> None:
 )
 def test_a_damaged_projection_is_one_line(tmp_path: Path, archive: Path, change: dict[str, Any]) -> None:
     arrays = arrays_in(archive)
-    path = save(models.mlp([6, 3]), tmp_path / "a.safetensors", data=Data.from_arrays(**arrays, projection=SIZES))
+    path = save(
+        models.mlp([6, 3]),
+        tmp_path / "a.safetensors",
+        data=Data.from_arrays(**arrays, projection=SIZES, scaling="zscore"),
+    )
     with safe_open(path, framework="pt") as file:
         header = json.loads(file.metadata()[KEY])
     header["preprocessing"]["projection"][0].update(change)

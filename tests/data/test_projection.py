@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 
 from topiarist.data import Data, Part, Preprocessing
 from topiarist.data.preprocessing import fit_preprocessing
-from topiarist.data.projection import Block, fit_projection, principal_axes, project
+from topiarist.data.projection import ColumnBlock, fit_projection, principal_axes, project
 from topiarist.data.source import Features, Scaling
 from topiarist.errors import DataError
 
@@ -111,7 +111,7 @@ def test_without_a_projection_a_record_is_what_it_was() -> None:
 def test_a_record_that_was_made_up_is_refused(change: dict[str, Any]) -> None:
     (block,) = fit(rows_of(7), ((7, 3),)).projection
     with pytest.raises((ValueError, TypeError)):
-        Block.from_json({**block.to_json(), **change})
+        ColumnBlock.from_json({**block.to_json(), **change})
 
 
 @given(strategies.integers(0, 10**6), strategies.integers(2, 12), strategies.integers(1, 12))
@@ -183,7 +183,7 @@ def test_impossible_blocks_are_refused(sizes: Any, said: str) -> None:
 
 
 def test_what_would_not_fit_into_a_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topiarist.data.projection.MOST_NUMBERS", 100)
+    monkeypatch.setattr("topiarist.data.projection._MOST_NUMBERS", 100)
     with pytest.raises(DataError, match="100 numbers at most"):
         fit(rows_of(67))
 
@@ -203,11 +203,12 @@ def test_samples_of_another_width_are_refused() -> None:
 
 def test_each_fold_fits_its_own_axes() -> None:
     x, y = rows_of(67, rows=60), numpy.arange(60) % 3
-    data = Data.from_arrays(x, y, projection=((7, 3), (60, 2)))
-    assert data.input_shape == (5,) and data.projection == ((7, 3), (60, 2))
+    data = Data.from_arrays(x, y, projection=((7, 3), (60, 2)), scaling="zscore")
+    assert data.input_shape == (5,)
     folds = data.folds(3)
-    assert [fold.projection for fold in folds] == [data.projection] * 3
     for fold in folds:
+        assert fold.preprocessing is not None
+        assert [(block.columns, block.components) for block in fold.preprocessing.projection] == [(7, 3), (60, 2)]
         assert fold.split is not None and isinstance(fold.test, Part)
         fitted = fit_preprocessing(x, fold.split.train, scaling="zscore", projection=((7, 3), (60, 2)))
         assert fitted == fold.preprocessing and fitted(x[fold.split.test]).equal(fold.test.x)
@@ -216,7 +217,7 @@ def test_each_fold_fits_its_own_axes() -> None:
 
 def test_projected_inputs_can_be_seen_in_another_shape() -> None:
     x, y = rows_of(8, rows=60), numpy.arange(60) % 3
-    data = Data.from_arrays(x, y, projection=((4, 3), (4, 3)), input_shape=(2, 3))
+    data = Data.from_arrays(x, y, projection=((4, 3), (4, 3)), input_shape=(2, 3), scaling="zscore")
     assert data.input_shape == (2, 3) and all(fold.input_shape == (2, 3) for fold in data.folds(2))
 
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from topiarist import load_data
 from topiarist.data import Data, Part, Source
-from topiarist.data.labels import number_labels
-from topiarist.data.selection import of_classes
+from topiarist.data.labels import number_labels, of_classes
 from topiarist.errors import DataError
 
 
@@ -77,7 +76,9 @@ def test_a_class_that_is_not_there_is_named() -> None:
 def made(counts: list[int], *, samples: int | None = None, seed: int = 0) -> Data:
     labels = numpy.repeat(numpy.arange(len(counts)), counts)
     x = numpy.arange(len(labels) * 2.0).reshape(-1, 2)
-    return Data.from_arrays(x, labels, test_fraction=0.2, validation_fraction=0.1, samples=samples, seed=seed)
+    return Data.from_arrays(
+        x, labels, test_fraction=0.2, validation_fraction=0.1, samples=samples, seed=seed, scaling="zscore"
+    )
 
 
 def rows_of(data: Data) -> tuple[list[int], list[int], list[int]]:

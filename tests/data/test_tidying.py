@@ -5,7 +5,7 @@ import numpy
 import pandas
 import pytest
 
-from topiarist.data.tidying import check_column, check_header, drop_uninformative, listed, tidy
+from topiarist.data.columns import check_column, check_header, drop_uninformative, listed, tidy
 from topiarist.errors import DataError
 
 

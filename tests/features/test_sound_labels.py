@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from topiarist.data.readers.folders import MediaFiles
 from topiarist.errors import DataError
-from topiarist.features.sound_labels import LabelledSounds, find_sounds
+from topiarist.features.sound_labels import find_sounds
 
 CHALLENGE = """filename\tscene_label\tidentifier\tsource_label
 audio/airport-barcelona-0-0-a.wav\tindoor\tbarcelona-0\ta
@@ -23,16 +24,19 @@ def write(folder: Path, table: str) -> Path:
     return folder
 
 
-def find(
-    folder: Path, *, target: str | None = None, finer: str | None = None, group: str | None = None
-) -> LabelledSounds:
+def find(folder: Path, *, target: str | None = None, finer: str | None = None, group: str | None = None) -> MediaFiles:
     return find_sounds(folder, target=target, finer=finer, group=group)
 
 
 def test_the_challenges_have_finer_classes_and_cities_in_their_names(tmp_path: Path) -> None:
     sounds = find(write(tmp_path, CHALLENGE))
     assert [path.name[:7] for path in sounds.paths] == ["airport", "bus-lyo", "tram-ly", "airport"]
-    assert sounds.labels.tolist() == ["indoor", "transportation", "transportation", "indoor"]
+    assert sounds.labels is not None and sounds.labels.tolist() == [
+        "indoor",
+        "transportation",
+        "transportation",
+        "indoor",
+    ]
     assert sounds.finer is not None
     assert sounds.finer.tolist() == ["airport", "bus", "tram", "airport"]
     assert sounds.groups is not None
@@ -66,13 +70,13 @@ def test_columns_come_before_names(tmp_path: Path) -> None:
     table = "filename,coarse_label,fine_label,fold\na-b.wav,x,u,1\nc-d.wav,x,v,2\ne-f.wav,y,w,2\n"
     folder = write(tmp_path, table)
     sounds = find(folder)
-    assert sounds.labels.tolist() == ["x", "x", "y"]
+    assert sounds.labels is not None and sounds.labels.tolist() == ["x", "x", "y"]
     assert sounds.finer is not None
     assert sounds.finer.tolist() == ["u", "v", "w"]
     assert sounds.groups is not None
     assert sounds.groups.tolist() == [1, 2, 2]
     other = find(folder, target="fine_label", group="coarse_label")
-    assert other.labels.tolist() == ["u", "v", "w"]
+    assert other.labels is not None and other.labels.tolist() == ["u", "v", "w"]
     assert other.finer is None
     assert other.groups is not None
     assert other.groups.tolist() == ["x", "x", "y"]
@@ -117,7 +121,7 @@ def test_one_folder_a_class(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     sounds = find(tmp_path)
     assert [path.name for path in sounds.paths] == ["a.mp3", "z.flac", "b.wav"]
-    assert sounds.labels.tolist() == ["rain", "rain", "wind"]
+    assert sounds.labels is not None and sounds.labels.tolist() == ["rain", "rain", "wind"]
     assert sounds.finer is sounds.groups is sounds.parts is None
     (tmp_path / "README").touch()
     assert find(tmp_path).notes == ("1 file(s) that are no samples left out",)

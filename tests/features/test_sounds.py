@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from topiarist.data.readers.sound import Clips, read_clip
 from topiarist.errors import DataError, TopiaristError
 from topiarist.features import sound_cache, sounds
 from topiarist.features.log_mel import LogMel, log_mel
-from topiarist.features.sound_files import Clips, read_clip
 from topiarist.features.sounds import SoundSet, describe_sounds
 
 RATE = 8000
@@ -186,7 +186,7 @@ def test_what_was_described_is_kept_when_a_later_clip_is_bad(folder: Path, decod
 
 
 def test_many_clips_share_a_file(folder: Path, monkeypatch: pytest.MonkeyPatch, decoded: list[str]) -> None:
-    monkeypatch.setattr(sound_cache, "BYTES_A_FILE", 2 * 8 * 14 * 4)
+    monkeypatch.setattr(sound_cache, "BYTES_PER_FILE", 2 * 8 * 14 * 4)
     first = cached(folder)
     assert len(cache_files(folder)) == 3
     numpy.testing.assert_array_equal(cached(folder).features, first.features)

@@ -20,7 +20,7 @@ from topiarist.storage import save
 @pytest.fixture
 def data() -> Data:
     random = array_generator(0, "data")
-    return Data.from_arrays(random.normal(size=(120, 4)), numpy.arange(120) % 3)
+    return Data.from_arrays(random.normal(size=(120, 4)), numpy.arange(120) % 3, scaling="zscore")
 
 
 def streamed(data: Data) -> Data:

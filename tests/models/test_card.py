@@ -7,7 +7,7 @@ from topiarist.models import Card, attach, card_for, card_of, mlp
 
 
 def data() -> Data:
-    return Data.from_arrays([[float(i), float(i % 7)] for i in range(40)], ["no", "yes"] * 20, seed=5)
+    return Data.from_arrays([[float(i), float(i % 7)] for i in range(40)], ["no", "yes"] * 20, seed=5, scaling="zscore")
 
 
 def test_a_network_without_a_card_has_an_empty_one() -> None:

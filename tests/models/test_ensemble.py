@@ -228,7 +228,7 @@ def test_weights_that_are_none_are_refused(weight: float) -> None:
 
 def three_classes() -> Data:
     rows = numpy.random.default_rng(0).normal(size=(150, 4))
-    return Data.from_arrays(rows, rows[:, :3].argmax(axis=1))
+    return Data.from_arrays(rows, rows[:, :3].argmax(axis=1), scaling="zscore")
 
 
 def test_it_is_trained_as_one() -> None:

@@ -13,7 +13,7 @@ from torch import nn
 from topiarist import Data, TrainConfig, train
 
 random = numpy.random.default_rng(0)
-data = Data.from_arrays(random.standard_normal((200, 4, 28, 28)), numpy.arange(200) % 2)
+data = Data.from_arrays(random.standard_normal((200, 4, 28, 28)), numpy.arange(200) % 2, scaling="zscore")
 model = nn.Sequential(nn.Conv2d(4, 8, 1, 2), nn.Flatten(), nn.Linear(8 * 14 * 14, 2))
 train(model, data, TrainConfig(epochs=2, batch_size=32))
 """

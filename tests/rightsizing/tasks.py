@@ -30,7 +30,9 @@ def blobs(samples: int = 180, classes: int = 3, *, apart: float = 3.0, **options
     random = array_generator(1, "blobs")
     labels = numpy.arange(samples) % classes
     centres = apart * random.normal(size=(classes, 4))
-    return Data.from_arrays(centres[labels] + random.normal(size=(samples, 4)), labels, **{"name": "blobs", **options})
+    return Data.from_arrays(
+        centres[labels] + random.normal(size=(samples, 4)), labels, **{"name": "blobs", "scaling": "zscore", **options}
+    )
 
 
 def small_network(seed: int = 0, *, classes: int = 3, **options: Any) -> nn.Module:

@@ -111,7 +111,7 @@ def test_a_network_of_ones_own_is_loaded_into_its_class(tmp_path: Path, monkeypa
     monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], seeds=1, ratios=(4,)))
     labels = numpy.arange(60) % 3
     x = array_generator(0, "x").normal(size=(60, 3, 6, 6)) + 2 * numpy.eye(3)[labels][:, :, None, None]
-    data = Data.from_arrays(x, labels)
+    data = Data.from_arrays(x, labels, scaling="zscore")
     found = shrunk(data, lambda: ResidualNetwork(8, 8, 6), max_drop=0.9)
     assert type(found.model) is ResidualNetwork and found.status == "proven"
     record = deliver(found, tmp_path, onnx=False)

@@ -84,6 +84,6 @@ def test_folds_train_on_no_more_samples_than_the_network_to_keep() -> None:
 @pytest.mark.filterwarnings("ignore::topiarist.TopiaristWarning")
 def test_too_few_samples_to_choose_by_are_refused_in_one_line() -> None:
     with pytest.raises(FewSamplesError, match="samples in 2 folds leave none to choose by"):
-        folds_of(Data.from_arrays(numpy.eye(6), [0, 1] * 3, test_fraction=0), "refitted", 2, seed=0)
+        folds_of(Data.from_arrays(numpy.eye(6), [0, 1] * 3, test_fraction=0, scaling="zscore"), "refitted", 2, seed=0)
     with pytest.raises(FewSamplesError, match="has no samples to choose by"):
         in_memory(numbered(validation_fraction=0))

@@ -25,7 +25,9 @@ from topiarist.training.padded import train_padded
 def pictures(samples: int = 60) -> Data:
     random = array_generator(1, "pictures")
     labels = numpy.arange(samples) % 3
-    return Data.from_arrays(random.normal(size=(samples, 1, 12, 12)) + labels[:, None, None, None], labels)
+    return Data.from_arrays(
+        random.normal(size=(samples, 1, 12, 12)) + labels[:, None, None, None], labels, scaling="zscore"
+    )
 
 
 def target_of(model: nn.Module, data: Data, ratio: float) -> Target:

@@ -212,7 +212,7 @@ def test_a_loss_that_is_too_large_names_what_was_lost() -> None:
 def test_slow_networks_of_rare_classes_are_judged_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(baseline, "seconds_of_epoch", lambda model, data: 10.0)
     x = array_generator(0, "rare").normal(size=(60, 4))
-    found = shrunk(Data.from_arrays(x, [2] * 5 + [0, 1] * 27 + [0]))
+    found = shrunk(Data.from_arrays(x, [2] * 5 + [0, 1] * 27 + [0], scaling="zscore"))
     assert found.record["plan"]["design"] == "refitted"
     (note,) = found.record["plan"]["notes"]
     assert note.startswith("an epoch takes 10 s")
@@ -232,7 +232,7 @@ def test_where_an_epoch_takes_too_long_some_samples_are_trained_on(monkeypatch: 
 def test_too_few_samples_to_judge_by_are_refused_in_one_line() -> None:
     x = array_generator(0, "few").normal(size=(40, 4))
     with pytest.warns(TopiaristWarning, match="class '2' has 1 sample"):
-        data = Data.from_arrays(x, [2] + [0, 1] * 19 + [0], test_fraction=0)
+        data = Data.from_arrays(x, [2] + [0, 1] * 19 + [0], test_fraction=0, scaling="zscore")
     with pytest.raises(FewSamplesError, match="too few are there to judge by"):
         shrunk(data)
     with pytest.raises(FewSamplesError, match="too few are there to judge by"):

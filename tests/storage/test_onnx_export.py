@@ -133,7 +133,7 @@ def table() -> tuple[pandas.DataFrame, Any]:
 
 def test_a_table_of_numbers_is_read_with_its_gaps(tmp_path: Path) -> None:
     raw, labels = table()
-    data = Data.from_arrays(raw, labels)
+    data = Data.from_arrays(raw, labels, scaling="zscore")
     model = mlp([3, 8, 2])
     export = export_onnx(model, tmp_path / "m.onnx", data=data)
     assert (export.input.kind, export.input.type, export.largest_difference < 1e-5) == ("raw", "float64", True)
@@ -146,7 +146,9 @@ def test_a_table_of_numbers_is_read_with_its_gaps(tmp_path: Path) -> None:
 
 def test_a_projection_stays_in_double_where_layers_have_8_bits(tmp_path: Path) -> None:
     random = array_generator(0, "projection")
-    data = Data.from_arrays(random.normal(size=(90, 12)), random.integers(0, 2, 90), projection=((8, 3), (4, 2)))
+    data = Data.from_arrays(
+        random.normal(size=(90, 12)), random.integers(0, 2, 90), projection=((8, 3), (4, 2)), scaling="zscore"
+    )
     export = export_onnx(mlp([5, 64, 2]), tmp_path / "m.onnx", data=data, int8=True)
     assert (export.bits, export.input.shape, export.input.preprocessing) == (8, (12,), ("projection", "zscore"))
     assert 0 < export.largest_difference < 0.1 and export.agreement > 0.9

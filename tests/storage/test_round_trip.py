@@ -75,7 +75,7 @@ def test_a_network_comes_back_bit_for_bit(model: nn.Sequential, known: dict[str,
 
 def test_what_is_known_of_the_data_is_written(tmp_path: Path) -> None:
     rows = numpy.arange(120.0).reshape(40, 3)
-    data = Data.from_arrays(rows, numpy.arange(40) % 2)
+    data = Data.from_arrays(rows, numpy.arange(40) % 2, scaling="zscore")
     model = mlp([3, 4, 2])
     card = read_card(save(model, tmp_path / "m.safetensors", data=data))
     assert card == Card(

@@ -188,14 +188,14 @@ def test_data_that_are_gone_are_one_line(tmp_path: Path) -> None:
 
 def test_samples_in_memory_take_the_place_of_those_named(tmp_path: Path) -> None:
     x = numpy.random.default_rng(0).normal(size=(90, 5))
-    data = Data.from_arrays(x, (x[:, 0] > 0).astype(int), name="in memory")
+    data = Data.from_arrays(x, (x[:, 0] > 0).astype(int), name="in memory", scaling="zscore")
     study = Study(data="nowhere", training={"epochs": 2}, model={"hidden": [3]}, folds=3)
     results = study.run(tmp_path, data=data)
     assert results.cells["parameters"].tolist() == [5 * 3 + 3 + 3 * 2 + 2] * 3
     assert results.cells["samples"].tolist() == [30] * 3
     before = outcome(tmp_path)
     assert study.run(tmp_path, data=data).rows == results.rows
-    other = Data.from_arrays(x + 1, (x[:, 0] > 0).astype(int), name="in memory")
+    other = Data.from_arrays(x + 1, (x[:, 0] > 0).astype(int), name="in memory", scaling="zscore")
     with pytest.raises(DataError, match="the data have changed"):
         study.run(tmp_path, data=other)
     assert outcome(tmp_path) == before

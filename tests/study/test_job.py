@@ -12,7 +12,7 @@ from torch import nn
 from tests.study.networks import by_code
 from topiarist import Budget, load, load_data, measure, models, monte_carlo, reuse, train, train_phases
 from topiarist.data import Data, Part
-from topiarist.data.selection import of_classes
+from topiarist.data.labels import of_classes
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.methods import Factorisation, FineTuning, Magnitude, shape
 from topiarist.models.code import build_by_code

@@ -30,7 +30,7 @@ def spectrograms() -> Data:
     y = numpy.arange(90) % 3
     x = random.normal(size=(90, 1, 6, 12))
     x[numpy.arange(90), 0, 2 * y] += 1.5
-    return Data.from_arrays(x, y)
+    return Data.from_arrays(x, y, scaling="zscore")
 
 
 def make_network(data: Data, seed: int = 0) -> nn.Module:

@@ -32,7 +32,7 @@ def task() -> Data:
     random = generator(0, "samples")
     x = torch.randn(90, 4, generator=random)
     y = (x[:, 0] > 0).long() + (x[:, 1] > 0).long()
-    return Data.from_arrays(x.numpy(), y.numpy(), test_fraction=0.2, validation_fraction=0.0)
+    return Data.from_arrays(x.numpy(), y.numpy(), test_fraction=0.2, validation_fraction=0.0, scaling="zscore")
 
 
 @pytest.mark.parametrize("settings", [Distillation(), Distillation(weight=1.0, temperature=1.0)])

@@ -371,7 +371,7 @@ def test_no_epochs_leave_the_network_as_it_was(task: Data, stacked: bool) -> Non
 def test_balanced_weights_help_the_rare_class() -> None:
     random = torch.Generator().manual_seed(0)
     x = torch.cat([torch.randn(300, 2, generator=random), torch.randn(20, 2, generator=random) + 1.0])
-    data = Data.from_arrays(x.numpy(), [0] * 300 + [1] * 20)
+    data = Data.from_arrays(x.numpy(), [0] * 300 + [1] * 20, scaling="zscore")
     recall = []
     for wanted in (None, "balanced"):
         model = mlp([2, 8, 2])
@@ -423,7 +423,9 @@ def test_what_cannot_be_trained_is_one_line(
 
 
 def test_early_stopping_needs_something_to_watch() -> None:
-    data = Data.from_arrays([[0.0], [1.0], [0.1], [0.9]], [0, 1, 0, 1], validation_fraction=0.0, test_fraction=0.0)
+    data = Data.from_arrays(
+        [[0.0], [1.0], [0.1], [0.9]], [0, 1, 0, 1], validation_fraction=0.0, test_fraction=0.0, scaling="zscore"
+    )
     with pytest.raises(SettingsError, match="early stopping needs a validation part"):
         train(mlp([1, 2]), data, TrainConfig(early_stopping=1))
     with pytest.raises(SettingsError, match="performance scheduling needs a validation part"):

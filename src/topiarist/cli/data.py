@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topiarist.cli.options import Group, Target
-from topiarist.cli.output import console, count_bar, emit
+from topiarist.cli.output import count_bar, emit
 from topiarist.cli.train_options import named
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-    from topiarist.data import AnyPart, Data
-    from topiarist.data.download import Progress
+    from topiarist.data.preparation import PreparedSource
+    from topiarist.data.readers.download import Progress
 
 app = typer.Typer(help="Which data sets there are, download one, look at one, describe sounds.", no_args_is_help=True)
 
@@ -37,7 +37,7 @@ def list_data_sets(as_json: AsJson = False) -> None:
 
     Example: topiarist data list
     """
-    from topiarist.data.download import cache_folder
+    from topiarist.data.readers.catalogue import cache_folder
 
     listing = {"cache": str(cache_folder()), "data_sets": [*bundled_rows(), *downloadable_rows()]}
     if as_json:
@@ -50,12 +50,12 @@ def list_data_sets(as_json: AsJson = False) -> None:
 def get_data_set(
     name: Annotated[str, typer.Argument(help="A name that `topiarist data list` shows.")], as_json: AsJson = False
 ) -> None:
-    """Download a data set into the cache, or go on with a download that broke off.
+    """Download a data set into the cache.
 
     Example: topiarist data get fashion-mnist
     """
-    from topiarist.data.catalogue import CATALOGUE
-    from topiarist.data.download import fetch
+    from topiarist.data.readers.catalogue import CATALOGUE
+    from topiarist.data.readers.download import fetch
     from topiarist.errors import DataError
 
     if name in BUNDLED:
@@ -81,12 +81,13 @@ def show_data(
     """
     import warnings
 
+    from topiarist.data.preparation import prepare
     from topiarist.errors import TopiaristWarning
-    from topiarist.features.described import load_described
+    from topiarist.features.described import find_described
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # they are among the notes
-        summary = summarise(load_described(data, target=target, group=group, seed=seed))
+        summary = summarise(prepare(find_described(data, target=target, group=group), seed=seed))
     if as_json:
         typer.echo(json.dumps(summary))
     else:
@@ -95,7 +96,9 @@ def show_data(
 
 @app.command("sounds")
 def describe_folder_of_sounds(
-    folder: Annotated[Path, typer.Argument(help="Clips with a meta.csv, the challenge's layout, or a folder a class.")],
+    folder: Annotated[
+        Path, typer.Argument(help="Clips with a meta.csv, the challenge's layout, or one folder per class.")
+    ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the spectrograms (.npz).")],
     bands: Annotated[int, typer.Option("--bands", help="Mel bands.")] = 48,
     window: Annotated[int, typer.Option("--window", help="Samples of a window; half of it is shared.")] = 2048,
@@ -113,8 +116,7 @@ def describe_folder_of_sounds(
     """
     from topiarist.errors import DataError
     from topiarist.features.log_mel import LogMel
-    from topiarist.features.sound_archive import archive_of
-    from topiarist.features.sounds import describe_sounds
+    from topiarist.features.sounds import archive_of, describe_sounds
     from topiarist.files import write_atomically
 
     if out.suffix != ".npz":
@@ -144,15 +146,14 @@ def bundled_rows() -> list[dict[str, Any]]:
 
 def downloadable_rows() -> list[dict[str, Any]]:
     """Describe the data sets of the catalogue; `folder` is None for those that are not in the cache."""
-    from topiarist.data.catalogue import CATALOGUE
-    from topiarist.data.download import cached
+    from topiarist.data.readers.catalogue import CATALOGUE, cached
 
     return [
         {
             "name": name,
             "kind": "download",
             "description": entry.description,
-            "samples": entry.train_samples + entry.test_samples,
+            "samples": entry.samples,
             "classes": len(entry.classes),
             "size_bytes": entry.size_bytes,
             "licence": entry.licence,
@@ -163,21 +164,26 @@ def downloadable_rows() -> list[dict[str, Any]]:
     ]
 
 
-def summarise(data: "Data") -> dict[str, Any]:
-    """Give what is worth knowing about `data` as plain values."""
-    parts = {"train": data.train, "validation": data.validation, "test": data.test}
-    counts = {part: class_counts(samples, len(data.classes)) for part, samples in parts.items()}
-    columns = () if data.preprocessing is None else data.preprocessing.columns
+def summarise(data: "PreparedSource") -> dict[str, Any]:
+    """Return what is worth knowing about data as plain values."""
+    import numpy
+
+    from topiarist.data.labels import number_labels
+
+    labels, classes = number_labels(data.source)
+    rows = {"train": data.split.train, "validation": data.split.validation, "test": data.split.test}
+    counts = {part: numpy.bincount(labels[chosen], minlength=len(classes)).tolist() for part, chosen in rows.items()}
+    columns = data.preprocessing.columns
     return {
-        "name": data.name,
-        "samples": {part: len(samples) for part, samples in parts.items()},
-        "input_shape": list(data.input_shape),
+        "name": data.source.name,
+        "samples": {part: len(chosen) for part, chosen in rows.items()},
+        "input_shape": list(data.preprocessing.input_shape),
         "classes": [
             {"name": name, **{part: count[number] for part, count in counts.items()}}
-            for number, name in enumerate(data.classes)
+            for number, name in enumerate(classes)
         ],
         "preprocessing": {
-            "scaling": "none" if data.preprocessing is None else data.preprocessing.scaling,
+            "scaling": data.preprocessing.scaling,
             "number_columns": sum(column.kind == "number" for column in columns),
             "text_columns": sum(column.kind == "text" for column in columns),
         },
@@ -185,29 +191,25 @@ def summarise(data: "Data") -> dict[str, Any]:
     }
 
 
-def class_counts(samples: "AnyPart", classes: int) -> list[int]:
-    """Count the samples of each class in a part that is in memory."""
-    from topiarist.data import Stream
-    from topiarist.errors import DataError
-
-    if isinstance(samples, Stream):
-        raise DataError("classes can be counted only for samples in memory; these are read batch by batch")
-    return [int(count) for count in samples.y.bincount(minlength=classes)]
-
-
 def print_listing(listing: dict[str, Any]) -> None:
     """Show `listing` as a table for people."""
-    from rich.table import Table
-
-    table = Table("name", "description", box=None, pad_edge=False)
-    for heading in ("samples", "classes", "MB"):
-        table.add_column(heading, justify="right")
-    table.add_column("where")
+    rows = [("name", "description", "samples", "classes", "MB", "where")]
     for row in listing["data_sets"]:
         size = f"{row['size_bytes'] / 1e6:.0f}" if row.get("size_bytes") else ""
-        table.add_row(row["name"], row["description"], str(row["samples"]), str(row["classes"]), size, whereabouts(row))
-    console().print(table)
+        rows.append((row["name"], row["description"], str(row["samples"]), str(row["classes"]), size, whereabouts(row)))
+    print_columns(rows, right=("samples", "classes", "MB"))
     typer.echo(f"\nThe cache is {listing['cache']}")
+
+
+def print_columns(rows: Sequence[Sequence[str]], *, right: Sequence[str]) -> None:
+    """Print rows of text below their headings; plain, since rich takes as long to import as all else that is shown."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        aligned = zip(rows[0], row, gaps, strict=True)
+        typer.echo("  ".join(gap + cell if name in right else cell + gap for name, cell, gap in aligned).rstrip())
 
 
 def whereabouts(row: dict[str, Any]) -> str:
@@ -219,9 +221,6 @@ def whereabouts(row: dict[str, Any]) -> str:
 
 def print_summary(summary: dict[str, Any]) -> None:
     """Show `summary` as lines and a table for people."""
-    from rich.table import Table
-    from rich.text import Text
-
     parts = list(summary["samples"])
     typer.echo(summary["name"])
     typer.echo(f"samples        {', '.join(f'{count} {part}' for part, count in summary['samples'].items())}")
@@ -229,12 +228,9 @@ def print_summary(summary: dict[str, Any]) -> None:
     typer.echo(f"preprocessing  {preprocessing_line(**summary['preprocessing'])}")
     for note in summary["notes"]:
         typer.echo(f"note           {note}")
-    table = Table("class", box=None, pad_edge=False)
-    for part in parts:
-        table.add_column(part, justify="right")
-    for row in summary["classes"]:
-        table.add_row(Text(row["name"]), *(str(row[part]) for part in parts))
-    console().print("", table)
+    typer.echo("")
+    rows = [(row["name"], *(str(row[part]) for part in parts)) for row in summary["classes"]]
+    print_columns([("class", *parts), *rows], right=parts)
 
 
 def preprocessing_line(*, scaling: str, number_columns: int, text_columns: int) -> str:

@@ -1,26 +1,36 @@
 """`Data`: train, validation and test parts with input shape, classes and, where known, groups."""
 
-import warnings
-from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self, Unpack
 
 import numpy
 import pandas
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, Subset
 
-from topiarist.data.columns import wide_text_notes
-from topiarist.data.copies import original_rows, split_originals, with_copies
-from topiarist.data.labels import number_labels, small_class_notes
-from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
-from topiarist.data.projection import Sizes
-from topiarist.data.source import Features, Rows, Scaling, Source
-from topiarist.data.split import Split, SplitRule, fold_tests, hold_out, with_fewer_rows
-from topiarist.errors import DataError, TopiaristWarning
+from topiarist.data.labels import number_labels
+from topiarist.data.preparation import PreparationOptions, PreparedSource, fit_split, prepare
+from topiarist.data.preprocessing import Preprocessing
+from topiarist.data.source import Features, Rows, Scaling, Source, take_rows
+from topiarist.data.split import Split, SplitRule, fold_splits, original_rows, with_fewer_rows
+from topiarist.errors import DataError
 
-DEFAULT = SplitRule()
+
+def draw_rows(count: int, most: int | None, generator: torch.Generator) -> Tensor:
+    """Return the numbers (int64) of at most `most` of `count` rows, drawn without replacement, in ascending order.
+
+    All rows where `most` is None or there are no more; the generator is not used then.
+
+    Examples
+    --------
+    >>> draw_rows(1000, 3, torch.Generator().manual_seed(0))
+    tensor([ 37,  44, 675])
+    """
+    if most is None or count <= most:
+        return torch.arange(count)
+    return torch.randperm(count, generator=generator)[:most].sort().values
 
 
 @dataclass(frozen=True)
@@ -34,16 +44,30 @@ class Part:
     def __len__(self) -> int:
         return len(self.y)
 
+    def take(self, rows: Tensor) -> "Part":
+        """Return the samples of some rows."""
+        return Part(self.x[rows], self.y[rows], None if self.groups is None else self.groups[rows.numpy()])
+
+    def draw(self, most: int | None, generator: torch.Generator) -> "Part":
+        """Return at most `most` samples, drawn by `draw_rows`; this part itself where it has no more."""
+        return self if most is None or len(self) <= most else self.take(draw_rows(len(self), most, generator))
+
 
 @dataclass(frozen=True)
 class Stream:
-    """Samples of a `torch.utils.data.Dataset` that gives (x, class number) pairs, read batch by batch."""
+    """Samples of a `torch.utils.data.Dataset` of (x, class number) pairs, read batch by batch."""
 
     dataset: Dataset[Any]
     workers: int = 0
 
     def __len__(self) -> int:
         return len(self.dataset)  # type: ignore[arg-type]  # a sized dataset, checked where Data is made
+
+    def draw(self, most: int | None, generator: torch.Generator) -> "Stream":
+        """Return at most `most` samples, drawn by `draw_rows`; this stream itself where it has no more."""
+        if most is None or len(self) <= most:
+            return self
+        return Stream(Subset(self.dataset, draw_rows(len(self), most, generator).tolist()), self.workers)
 
 
 AnyPart = Part | Stream
@@ -53,7 +77,7 @@ AnyPart = Part | Stream
 class Data:
     """A classification task: three parts that never mix, and what is known of them.
 
-    Made by `load_data`, `Data.from_arrays` or `Data.from_datasets`. `notes` say what was decided on the way.
+    Made by `load_data`, `Data.from_arrays` or `Data.from_datasets`. `notes` record what was decided on the way.
     """
 
     name: str
@@ -77,21 +101,44 @@ class Data:
         groups: ArrayLike | None = None,
         originals: ArrayLike | None = None,
         name: str = "arrays",
-        scaling: Scaling = "zscore",
-        **options: Any,
+        scaling: Scaling | Literal["auto"] = "none",
+        **options: Unpack[PreparationOptions],
     ) -> Self:
-        """Split samples in memory: `x` (n_samples, …) of numbers or a table, `y` (n_samples,) of labels.
+        """Split samples in memory.
 
-        `originals` (n_samples,) says of which sample each is an augmented copy: of itself where it is none.
+        Parameters
+        ----------
+        x
+            Numbers (n_samples, …) or a table.
+        y
+            Labels (n_samples,).
+        groups
+            A group per sample; no group is shared between parts.
+        originals
+            For each sample, the row of which it is an augmented copy: its own row where it is none.
+        name
+            What messages call the data.
+        scaling
+            "none" leaves the numbers exactly as they are, as a trained network needs them; "auto" scales as
+            `load_data` does: "pixels" for bytes, "zscore" for all else.
+        options
+            As in `Data.from_source`.
+
+        Examples
+        --------
+        >>> data = Data.from_arrays([[0.0], [1.0], [2.0], [3.0]] * 10, ["low", "low", "high", "high"] * 10)
+        >>> data.classes, len(data.train), len(data.validation), len(data.test)
+        (('high', 'low'), 26, 6, 8)
         """
         features = x if isinstance(x, pandas.DataFrame) else numpy.asarray(x)
         labels, known = numpy.asarray(y), None if groups is None else numpy.asarray(groups)
+        _check_arrays(features, labels, known)
+        if scaling == "auto":
+            pixels = not isinstance(features, pandas.DataFrame) and features.dtype == numpy.uint8
+            scaling = "pixels" if pixels else "zscore"
         copied = None if originals is None else numpy.asarray(originals)
-        check_arrays(features, labels, known)
-        return cls.from_source(
-            Source(name=name, features=features, labels=labels, groups=known, originals=copied, scaling=scaling),
-            **options,
-        )
+        source = Source(name=name, features=features, labels=labels, groups=known, originals=copied, scaling=scaling)
+        return cls._of(prepare(source, **options))
 
     @classmethod
     def from_datasets(
@@ -104,14 +151,16 @@ class Data:
         name: str = "datasets",
         workers: int = 0,
     ) -> Self:
-        """Take map-style datasets as they are: samples are read batch by batch and need not fit in memory."""
+        """Take map-style datasets of (x, class number) pairs as they are.
+
+        Samples are read batch by batch, by so many `workers`, and need not fit in memory.
+        """
         if not all(hasattr(part, "__len__") for part in (train, validation, test)):
             raise DataError("datasets must have a length: iterable datasets are not supported")
-        shape = tuple(torch.as_tensor(train[0][0]).shape)
         return cls(
             name=name,
             classes=tuple(classes),
-            input_shape=shape,
+            input_shape=tuple(torch.as_tensor(train[0][0]).shape),
             train=Stream(train, workers),
             validation=Stream(validation, workers),
             test=Stream(test, workers),
@@ -119,49 +168,35 @@ class Data:
 
     @classmethod
     def from_source(
-        cls,
-        source: Source,
-        *,
-        seed: int = 0,
-        test_fraction: float = DEFAULT.test_fraction,
-        validation_fraction: float = DEFAULT.validation_fraction,
-        scaling: Scaling | None = None,
-        input_shape: tuple[int, ...] | None = None,
-        samples: int | None = None,
-        projection: Sizes | None = None,
+        cls, source: Source, *, scaling: Scaling | None = None, **options: Unpack[PreparationOptions]
     ) -> Self:
-        """Split what a loader found; a split that comes with the source is respected.
+        """Split what a reader found; a split that comes with the source is respected.
 
-        `samples` limits the training part, and the validation part in proportion; copies are not counted. `projection`
-        takes principal components of blocks of columns: ((4096, 5), (5456, 5)) makes 10 inputs of 9552 columns.
+        Parameters
+        ----------
+        source
+            The raw samples.
+        scaling
+            In place of the one that suits the source.
+        seed, test_fraction, validation_fraction
+            How parts are drawn; see `SplitRule`.
+        input_shape
+            The shape of a sample, where it is not that of the source: (1, 8, 8) for 64 columns.
+        samples
+            The most training samples; validation samples are limited in proportion. Copies are not counted.
+        projection
+            Principal components of blocks of columns: ((4096, 5), (5456, 5)) makes 10 inputs of 9552 columns.
+
+        Raises
+        ------
+        DataError
+            Where the samples cannot be used as asked.
         """
-        labels, classes = number_labels(source)
-        rule = SplitRule(seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
-        chosen = split_originals(source, labels, rule)
-        notes = (*source.notes, *wide_text_notes(source.features), *small_class_notes(labels, classes, chosen))
-        for note in notes:
-            warnings.warn(note, TopiaristWarning, stacklevel=2)
-        if samples is not None:
-            chosen = with_fewer_rows(chosen, labels, samples=samples, seed=seed)
-        settled = source if scaling is None else replace(source, scaling=scaling)
-        return cls._of_split(settled, chosen, input_shape=input_shape, projection=projection, notes=notes, rule=rule)
+        return cls._of(prepare(source, scaling=scaling, **options))
 
     @classmethod
-    def _of_split(
-        cls,
-        source: Source,
-        of_originals: Split,
-        *,
-        input_shape: tuple[int, ...] | None,
-        projection: Sizes | None,
-        notes: tuple[str, ...] = (),
-        rule: SplitRule | None = None,
-    ) -> Self:
-        split = with_copies(of_originals, source.originals)
-        preprocessing = fit_preprocessing(
-            source.features, split.train, scaling=source.scaling, input_shape=input_shape, projection=projection
-        )
-        return cls.of_parts(source, split, preprocessing, notes=notes, rule=rule)
+    def _of(cls, found: PreparedSource) -> Self:
+        return cls.of_parts(found.source, found.split, found.preprocessing, notes=found.notes, rule=found.rule)
 
     @classmethod
     def of_parts(
@@ -173,7 +208,7 @@ class Data:
         notes: tuple[str, ...] = (),
         rule: SplitRule | None = None,
     ) -> Self:
-        """Give the parts of a split, seen through preprocessing that is known."""
+        """Return the parts of a split as preprocessing that is already fitted makes them."""
         labels, classes = number_labels(source)
         return cls(
             name=source.name,
@@ -198,43 +233,26 @@ class Data:
         of: Literal["all", "development"] = "all",
         samples: int | None = None,
     ) -> list["Data"]:
-        """Give one `Data` per fold, its `test` part the fold, its preprocessing fitted on the fold's training rows.
+        """Return one `Data` per fold: its test part is the fold, its preprocessing fitted on the fold's training rows.
 
-        `of="development"` leaves the test part out, for choices that must not see it. A source with a test part of its
+        `of="development"` leaves the test part out, for choices that must not see it; a source with a test part of its
         own is always treated so. `samples` limits the training parts, and the validation parts in proportion.
         """
-        if self.source is None or self.split is None:
+        if self.source is None or self.split is None or self.preprocessing is None:
             raise DataError("folds need samples in memory; these are datasets read batch by batch")
         source, (labels, _) = self.source, number_labels(self.source)
         rows = original_rows(source)
         if of == "development" or source.parts is not None:
             rows = numpy.setdiff1d(rows, self.split.test)
-        groups = None if source.groups is None else source.groups[rows]
+        projection = tuple((block.columns, block.components) for block in self.preprocessing.projection) or None
         made = []
-        for number, test in enumerate(fold_tests(labels[rows], groups, folds=count, seed=seed)):
-            rest = numpy.delete(numpy.arange(len(rows)), test)
-            held = hold_out(
-                labels[rows[rest]],
-                None if groups is None else groups[rest],
-                fraction=validation_fraction,
-                seed=seed,
-                name=f"validation of fold {number}",
-            )
-            split = Split(train=rows[rest[~held]], validation=rows[rest[held]], test=rows[test])
-            if samples is not None:
-                split = with_fewer_rows(split, labels, samples=samples, seed=seed)
-            made.append(type(self)._of_split(source, split, input_shape=self.input_shape, projection=self.projection))
+        for split in fold_splits(source, labels, rows, count=count, seed=seed, validation_fraction=validation_fraction):
+            chosen = split if samples is None else with_fewer_rows(split, labels, samples=samples, seed=seed)
+            made.append(type(self)._of(fit_split(source, chosen, self.input_shape, projection)))
         return made
 
-    @property
-    def projection(self) -> Sizes | None:
-        """How many columns and components each block of the projection has; None where nothing is projected."""
-        blocks = () if self.preprocessing is None else self.preprocessing.projection
-        return tuple((block.columns, block.components) for block in blocks) or None
 
-
-def check_arrays(features: Features, labels: NDArray[Any], groups: NDArray[Any] | None) -> None:
-    """Refuse arrays that are not samples of numbers with one label, and perhaps one group, each."""
+def _check_arrays(features: Features, labels: NDArray[Any], groups: NDArray[Any] | None) -> None:
     if not isinstance(features, pandas.DataFrame):
         if features.ndim < 2:
             raise DataError(f"x must be (n_samples, n_features) or more; found shape {features.shape}")
@@ -245,14 +263,7 @@ def check_arrays(features: Features, labels: NDArray[Any], groups: NDArray[Any] 
             raise DataError(f"{name} must hold one value for each of {len(features)} samples; found {values.shape}")
 
 
-def split_source(source: Source, labels: NDArray[numpy.int64], rule: SplitRule) -> Split:
-    """Give the rows of each part, copies in training alone; the same source and rule give the same rows."""
-    return with_copies(split_originals(source, labels, rule), source.originals)
-
-
 def make_part(source: Source, labels: NDArray[numpy.int64], rows: Rows, preprocessing: Preprocessing) -> Part:
-    """Turn some rows of a source into what a network reads."""
-    features = source.features
-    chosen = features.iloc[rows] if isinstance(features, pandas.DataFrame) else features[rows]
+    """Return some rows of a source as a network reads them, with their class numbers `labels` (n_samples,)."""
     groups = None if source.groups is None else source.groups[rows]
-    return Part(preprocessing(chosen), torch.from_numpy(labels[rows]), groups)
+    return Part(preprocessing(take_rows(source.features, rows)), torch.from_numpy(labels[rows]), groups)

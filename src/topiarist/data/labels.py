@@ -1,24 +1,41 @@
-"""From labels as found to class numbers."""
+"""Labels: from the values found in a file to class numbers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy
 import pandas
 from numpy.typing import NDArray
 
-from topiarist.data.source import Source
-from topiarist.data.split import Split
+from topiarist.data.source import Source, take_rows
+from topiarist.data.split import Split, original_rows
 from topiarist.errors import DataError
+
+_FEW_VALUES = 20  # a target of more distinct fractions than this is continuous: grades have fewer, measurements more
+_INTEGERS_END = 2.0**63  # whole floats below it fit an int64
 
 
 def number_labels(source: Source) -> tuple[NDArray[numpy.int64], tuple[str, ...]]:
-    """Give each sample its class number, and the names of the classes in that order."""
+    """Return the class number of each sample (n_samples,), and the names of the classes in that order.
+
+    Classes that the source names keep their order; else numbers and texts are sorted.
+
+    Raises
+    ------
+    DataError
+        Where there are no labels, fewer than two classes, missing labels, fractions, or labels of no known class.
+    """
     if source.labels is None:
         raise DataError(f"{source.name} has no labels to learn from: name the label column with --target")
     if not len(source.labels):
         raise DataError(f"{source.name} has no samples")
-    values, numbers = numpy.unique(comparable(source.labels), return_inverse=True)
+    found = _plain_values(source.name, source.labels)
+    if found.dtype.kind == "f":
+        raise DataError(
+            f"{source.name}: the labels are not whole numbers: only classification is supported, not regression"
+        )
+    values, numbers = numpy.unique(found, return_inverse=True)
     names = tuple(str(value) for value in values.tolist())
     if source.classes is not None:
         return look_up(names, source.classes, name=source.name)[numbers], source.classes
@@ -28,32 +45,56 @@ def number_labels(source: Source) -> tuple[NDArray[numpy.int64], tuple[str, ...]
 
 
 def look_up(names: Sequence[str], classes: tuple[str, ...], *, name: str) -> NDArray[numpy.int64]:
-    """Give the numbers of labels among known classes; one that is not known is an error that shows it."""
+    """Return the numbers of labels among the classes; raise where one is not among them."""
     unknown = sorted(set(names) - set(classes))
     if unknown:
         raise DataError(f"{name} has labels that are not among the classes {list(classes)[:12]}: {unknown[:12]}")
     return numpy.array([classes.index(label) for label in names], dtype=numpy.int64)
 
 
-def comparable(labels: NDArray[Any]) -> NDArray[Any]:
-    """Give labels that sort, numbers as numbers and all else as text; what is missing or has a fraction is an error."""
-    if pandas.isna(labels).any():
-        missing = int(pandas.isna(labels).sum())
-        raise DataError(f"{missing} of {len(labels)} labels are missing: give every sample a label")
-    if numpy.issubdtype(labels.dtype, numpy.floating):
-        if not (numpy.isfinite(labels) & (labels == labels.round())).all():
-            raise DataError("the labels are not whole numbers: only classification is supported, not regression")
-        return labels.astype(numpy.int64)
-    return labels if numpy.issubdtype(labels.dtype, numpy.number) else labels.astype(str)
+def as_labels(name: str, values: NDArray[Any], *, training: bool) -> NDArray[Any]:
+    """Return whole numbers, truth values or text; for training, refuse a single class and a continuous target."""
+    labels = _plain_values(name, values)
+    if not training:
+        return labels
+    distinct = len(numpy.unique(labels))
+    if distinct < 2:
+        found = f"only the class {labels[0]}" if len(labels) else "no labels"
+        raise DataError(f"{name}: at least two classes are needed, found {found}")
+    mostly_distinct, many = 2 * distinct > len(labels), distinct > _FEW_VALUES
+    continuous = {"f": many or mostly_distinct, "i": many and mostly_distinct, "u": many and mostly_distinct}
+    if continuous.get(labels.dtype.kind):
+        raise DataError(
+            f"{name}: the target looks continuous ({distinct} distinct numbers in {len(labels)} samples);"
+            " only classification is supported: choose another target or put its values into classes"
+        )
+    return labels
+
+
+def _plain_values(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    """Return text, truth values, integers or, where fractions occur, floats; refuse missing values."""
+    missing = int((~numpy.isfinite(values) if values.dtype.kind == "f" else pandas.isna(values)).sum())
+    if missing:
+        raise DataError(
+            f"{name}: {missing} of {len(values)} labels are missing or infinite: every sample needs a label"
+        )
+    if values.dtype.kind == "f":
+        whole = ((values == numpy.floor(values)) & (numpy.abs(values) < _INTEGERS_END)).all()
+        return values.astype(numpy.int64) if whole else values
+    if values.dtype.kind == "O":
+        return numpy.asarray([value if isinstance(value, bool) else str(value) for value in values])
+    if values.dtype.kind not in "iubU":
+        raise DataError(f"{name}: labels of type {values.dtype} are not understood; use numbers or text")
+    return values
 
 
 def small_class_notes(labels: NDArray[numpy.int64], classes: tuple[str, ...], split: Split) -> tuple[str, ...]:
-    """Say which classes are too small to be in every part; a class that training never sees is an error."""
+    """Note which classes are too small to be in every part; raise where training shows no sample of a class."""
     rows = {"train": split.train, "validation": split.validation, "test": split.test}
     present = {part: set(labels[chosen].tolist()) for part, chosen in rows.items()}
     unseen = sorted((present["validation"] | present["test"]) - present["train"])
     if unseen:
-        raise DataError(f"classes that no training sample shows: {[classes[number] for number in unseen]}")
+        raise DataError(f"classes without a training sample: {[classes[number] for number in unseen]}")
     notes = []
     for number in sorted(present["train"]):
         absent = [part for part in ("validation", "test") if len(rows[part]) and number not in present[part]]
@@ -62,3 +103,28 @@ def small_class_notes(labels: NDArray[numpy.int64], classes: tuple[str, ...], sp
             plural = "" if count == 1 else "s"
             notes.append(f"class '{classes[number]}' has {count} sample{plural}: none in {' and '.join(absent)}")
     return tuple(notes)
+
+
+def of_classes(source: Source, names: Sequence[str]) -> Source:
+    """Return the samples of some classes alone, for transfer from some classes to others."""
+    numbers, classes = number_labels(source)
+    original_rows(source)  # raises where a copy has another class than its original
+    if len(set(names)) < 2:
+        raise DataError(f"a task needs at least 2 classes; asked for {list(names)}")
+    wanted = look_up(sorted(set(names)), classes, name=source.name)
+    rows = numpy.flatnonzero(numpy.isin(numbers, wanted))
+
+    def some(values: NDArray[Any] | None) -> NDArray[Any] | None:
+        return None if values is None else values[rows]
+
+    originals = source.originals
+    return replace(
+        source,
+        features=take_rows(source.features, rows),
+        classes=tuple(name for name in classes if name in names),
+        originals=None if originals is None else numpy.searchsorted(rows, originals[rows]),
+        labels=some(source.labels),
+        groups=some(source.groups),
+        parts=some(source.parts),
+        finer=some(source.finer),
+    )

@@ -1,16 +1,48 @@
-"""`load_data`: from a name or a path to a `Data`."""
+"""From a name, a file or a folder to raw samples, and to a `Data`."""
 
+import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
 
 import numpy
 
-from topiarist.data.catalogue import CATALOGUE
-from topiarist.data.dataset import DEFAULT, Data
-from topiarist.data.download import fetch
-from topiarist.data.projection import Sizes
-from topiarist.data.read import read_source
+from topiarist.data.limits import expanded, read_up_to
+from topiarist.data.preparation import PreparationOptions
+from topiarist.data.readers.arrays import read_arrays
+from topiarist.data.readers.bundled import BUNDLED, read_bundled
+from topiarist.data.readers.catalogue import CATALOGUE
+from topiarist.data.readers.cifar import holds_cifar, read_cifar_archive, read_cifar_batch, read_cifar_folder
+from topiarist.data.readers.folders import MEDIA_ENDINGS, holds_annotations, read_media
+from topiarist.data.readers.idx import holds_idx, read_idx_file, read_idx_folder
+from topiarist.data.readers.matlab import holds_matlab, read_matlab, read_matlab_folder
+from topiarist.data.readers.tables import TableForm, read_table
 from topiarist.data.source import Scaling, Source
+from topiarist.errors import DataError
+
+if TYPE_CHECKING:
+    from topiarist.data.dataset import Data
+
+_HEAD_BYTES = 512  # a tar archive names itself at byte 257, everything else earlier
+_Reader = Callable[..., Source]
+_TABLE_ENDINGS: dict[str, TableForm] = {".csv": "text", ".tsv": "text", ".parquet": "parquet", ".xlsx": "excel"}
+_ENDINGS: dict[str, _Reader] = {
+    ".npz": read_arrays,
+    ".mat": read_matlab,
+    ".bin": read_cifar_batch,
+    ".tar": read_cifar_archive,
+    ".tgz": read_cifar_archive,
+}
+_FOLDER_READERS = (
+    (holds_idx, read_idx_folder),
+    (holds_cifar, read_cifar_folder),
+    (holds_matlab, read_matlab_folder),
+)
+_UNDERSTOOD = (
+    "understood are .csv, .tsv, .parquet, .xlsx, .npz, .mat, IDX and CIFAR (.bin, .tar.gz) files, folders of images"
+    f" or sound, and the names {', '.join(BUNDLED)}"
+)
 
 
 def load_data(
@@ -19,40 +51,141 @@ def load_data(
     target: str | None = None,
     group: str | None = None,
     scaling: Scaling | None = None,
-    input_shape: tuple[int, ...] | None = None,
-    projection: Sizes | None = None,
-    test_fraction: float = DEFAULT.test_fraction,
-    validation_fraction: float = DEFAULT.validation_fraction,
-    samples: int | None = None,
-    seed: int = 0,
-) -> Data:
-    """Read and split data: a bundled name (`digits`), a downloadable one (`fashion-mnist`), or a file or folder.
+    **options: Unpack[PreparationOptions],
+) -> "Data":
+    """Read and split data: a bundled name (`digits`), one to download (`fashion-mnist`), or a file or folder.
 
-    `target` names the label column of a table, `group` the column whose values must not be shared between parts.
-    `scaling` and `input_shape` replace what suits the data by itself: `load_data("digits", input_shape=(1, 8, 8))`.
-    `projection` takes principal components of blocks of columns: `((4096, 5), (5456, 5))` makes 10 inputs of 9552.
-    `samples` limits the training part, and the validation part in proportion.
+    Parameters
+    ----------
+    location
+        The name or path.
+    target
+        The column of a table that holds the label.
+    group
+        The column whose values must not be shared between parts.
+    scaling
+        "none", "zscore", "minmax", "unit" or "pixels", in place of the one that suits the data.
+    options
+        `seed`, `test_fraction`, `validation_fraction`, `input_shape`, `samples`, `projection`: see `Data.from_source`.
+
+    Returns
+    -------
+    Data
+        Training, validation and test parts, with preprocessing fitted on the training part.
+
+    Raises
+    ------
+    DataError
+        Where the data cannot be found, read or used; the message is one line.
+
+    Examples
+    --------
+    >>> data = load_data("digits", input_shape=(1, 8, 8), seed=3)
+    >>> data.input_shape, len(data.train)
+    ((1, 8, 8), 1168)
     """
-    return Data.from_source(
-        find_source(location, target=target, group=group),
-        seed=seed,
-        test_fraction=test_fraction,
-        validation_fraction=validation_fraction,
-        scaling=scaling,
-        input_shape=input_shape,
-        projection=projection,
-        samples=samples,
-    )
+    from topiarist.data.dataset import Data  # noqa: PLC0415  # its parts are tensors; to read raw samples needs no torch
+
+    return Data.from_source(find_source(location, target=target, group=group), scaling=scaling, **options)
 
 
 def find_source(
     location: str | Path, *, target: str | None = None, group: str | None = None, labelled: bool = True
 ) -> Source:
-    """Read raw samples, fetching them into the cache first where the name is in the catalogue."""
+    """Read raw samples; those of a name in the catalogue are downloaded into the cache first.
+
+    Parameters
+    ----------
+    location, target, group
+        As in `load_data`.
+    labelled
+        False, for prediction, allows labels to be absent and leaves nothing out.
+
+    Returns
+    -------
+    Source
+        The raw samples.
+    """
     entry = None if Path(location).exists() else CATALOGUE.get(str(location))
     if entry is None:
         return read_source(location, target=target, group=group, labelled=labelled)
+    from topiarist.data.readers.download import fetch  # noqa: PLC0415  # most data are on disk
+
     source = read_source(fetch(entry.name), target=target, group=group, labelled=labelled)
     if source.classes is not None or source.labels is None:
         return source
     return replace(source, name=entry.name, labels=numpy.array(entry.classes)[source.labels], classes=entry.classes)
+
+
+def read_source(
+    location: str | Path, *, target: str | None = None, group: str | None = None, labelled: bool = True
+) -> Source:
+    """Read raw samples of a bundled name, a file or a folder."""
+    if location in BUNDLED:
+        _refuse_columns(str(location), target, group, labelled=labelled)
+        return read_bundled(str(location))
+    path = Path(location)
+    try:
+        if path.is_dir() and holds_annotations(path):
+            return read_media(path, target=target, group=group, labelled=labelled)
+        if path.is_dir():
+            _refuse_columns(str(path), target, group, labelled=labelled)
+            read: _Reader = next((read for holds, read in _FOLDER_READERS if holds(path)), read_media)
+            return read(path, labelled=labelled)
+        if path.is_file():
+            return _read_file(path, target=target, group=group, labelled=labelled)
+        found = "neither a file nor a folder" if path.exists() else "no such file or folder"
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    raise DataError(f"cannot read {path}: {found}; {_UNDERSTOOD}")
+
+
+def _read_file(path: Path, *, target: str | None, group: str | None, labelled: bool) -> Source:
+    """Read a file by its ending or, where that says nothing, by its first bytes."""
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    if ending in MEDIA_ENDINGS:
+        if labelled:
+            raise DataError(f"{path} is a single sample without a label; use a folder with one folder per class")
+        return read_media(path, labelled=False)
+    found = _TABLE_ENDINGS.get(ending) or _ENDINGS.get(ending) or _recognise(path)
+    if isinstance(found, str):
+        return read_table(path, form=found, target=target, group=group, labelled=labelled)
+    _refuse_columns(str(path), target, group, labelled=labelled)
+    return found(path, labelled=labelled)
+
+
+def _recognise(path: Path) -> TableForm | _Reader:
+    """Return the form of a table, or the reader of what else the first bytes of a file announce."""
+    with expanded(path) as stream:
+        head = bytes(read_up_to(stream, _HEAD_BYTES))
+    if head[:2] == b"\0\0" and head[2:4] in (b"\x08\x01", b"\x08\x03"):
+        return read_idx_file
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"MATLAB"):
+        return read_matlab
+    if head[257:262] == b"ustar":
+        return read_cifar_archive
+    if head.startswith(b"PK"):
+        return _recognise_zip(path)
+    beginning = f"a file that begins with {head[:8].hex(' ')}" if head else "an empty file"
+    raise DataError(f"the format of {path} is not known, found {beginning}; {_UNDERSTOOD}")
+
+
+def _recognise_zip(path: Path) -> TableForm | _Reader:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except zipfile.BadZipFile as error:
+        raise DataError(f"{path} is a damaged zip file ({error}); download it again") from error
+    if any(name.endswith(".npy") for name in names):
+        return read_arrays
+    if "xl/workbook.xml" in names:
+        return "excel"
+    raise DataError(f"{path} is a zip file of {len(names)} members; unpack it first; {_UNDERSTOOD}")
+
+
+def _refuse_columns(name: str, target: str | None, group: str | None, *, labelled: bool) -> None:
+    asked = " and ".join(f"--{option} {column}" for option, column in (("target", target), ("group", group)) if column)
+    if asked and labelled:
+        raise DataError(f"{name} has no columns to choose from: leave out {asked}")

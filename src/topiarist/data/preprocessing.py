@@ -1,4 +1,4 @@
-"""Imputing, one-hot, projection and scaling: fitted on a training part, JSON-able, saved with the model.
+"""Filling gaps, one-hot, projection and scaling: fitted on a training part, JSON-able, saved with the model.
 
 The columns of the result follow from the whole table, so that every fold gives networks of one shape; every number
 in it follows from the training rows alone. A category that no training row shows is encoded as all zeros.
@@ -7,31 +7,41 @@ in it follows from the training rows alone. A category that no training row show
 import math
 import warnings
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy
 import pandas
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from topiarist.data.columns import Column, describe_column, encode
-from topiarist.data.projection import Block, Sizes, fit_projection, project
-from topiarist.data.source import Features, Scaling
+from topiarist.data.source import Features, Rows, Scaling, take_rows
 from topiarist.errors import DataError
 
-MOMENTS = (numpy.mean, numpy.std)
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from topiarist.data.projection import BlockSizes, ColumnBlock
+
+_MOMENTS = (numpy.mean, numpy.std)
+_CONSTANT = 1e-12  # a spread below this part of the mean is rounding: dividing by it would blow noise up
 
 
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
-    """Turns raw samples into what the network reads: (n_samples, *input_shape) of float32.
+    """What turns raw samples into the input of a network, (n_samples, *input_shape) of float32.
 
     `columns` is empty for arrays. `projection`, where there is one, comes between filling and scaling and makes fewer
-    inputs of the columns. `shift` and `scale` (x − shift) · scale have one entry per feature, per channel where a
+    inputs of the columns. `shift` and `scale`, (x − shift) · scale, have one entry per feature, per channel where a
     sample has more than one axis, or one in all; scaling `unit` divides each sample by its norm instead. `zscore` and
     `pixels` centre and scale to a standard deviation of 1, but `pixels` takes a flat sample as the pixels of one
     channel, with one mean and one deviation: a pixel that is rarely lit would otherwise become a huge number.
+
+    Examples
+    --------
+    >>> from topiarist import load_data
+    >>> data = load_data("iris")
+    >>> data.preprocessing(data.source.features).shape
+    torch.Size([150, 4])
     """
 
     scaling: Scaling
@@ -40,24 +50,29 @@ class Preprocessing:
     fill: tuple[float, ...] = ()
     shift: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
-    projection: tuple[Block, ...] = ()
+    projection: "tuple[ColumnBlock, ...]" = ()
 
-    def __call__(self, features: Features) -> Tensor:
-        """Apply to raw samples, of training or not."""
-        values = self._numbers(features)
+    def __call__(self, features: Features) -> "Tensor":
+        """Return raw samples, of training or not, as a network reads them."""
+        import torch  # noqa: PLC0415  # splitting and describing data need no torch
+
+        values = self.numbers(features)
         if self.shift:
             broadcast = (-1, *[1] * (values.ndim - 2))
-            values = values - _array(self.shift).reshape(broadcast)
-            values *= _array(self.scale).reshape(broadcast)
+            values = values - numpy.array(self.shift).reshape(broadcast)
+            values *= numpy.array(self.scale).reshape(broadcast)
         if self.scaling == "unit":
             flat = values.reshape(len(values), math.prod(self.input_shape))
             norms = numpy.linalg.norm(flat, axis=1, keepdims=True)
             values = (flat / numpy.where(norms == 0, 1, norms)).reshape(values.shape)
         return torch.from_numpy(numpy.ascontiguousarray(values, dtype=numpy.float32))
 
-    def _numbers(self, features: Features) -> NDArray[numpy.floating[Any]]:
+    def numbers(self, features: Features) -> NDArray[numpy.floating[Any]]:
+        """Return raw samples filled, encoded and projected, before they are scaled."""
         if not self.projection:
             return self._filled(features, self.input_shape)
+        from topiarist.data.projection import project  # noqa: PLC0415  # it computes with torch
+
         values = self._filled(features, (sum(block.columns for block in self.projection),))
         return project(values, self.projection).reshape(len(values), *self.input_shape)
 
@@ -68,129 +83,110 @@ class Preprocessing:
             return encode(features, self.columns).reshape(len(features), *shape)
         values = as_array(features)
         found = values.shape[1:]
-        if found != shape and numpy.prod(found) == numpy.prod(shape):
-            values = values.reshape(len(values), *shape)
-        if values.shape[1:] != shape:
+        if math.prod(found) != math.prod(shape):
             raise DataError(f"the network reads samples of shape {shape}; found {found}")
-        return finite(impute(values, _array(self.fill).reshape(shape)) if self.fill else values)
+        values = values.reshape(len(values), *shape)
+        if self.fill:
+            values = numpy.where(numpy.isnan(values), numpy.array(self.fill).reshape(shape), values)
+        if numpy.issubdtype(values.dtype, numpy.floating) and not numpy.isfinite(values).all():
+            missing = int(numpy.isnan(values).sum())
+            wrong = f"{missing} missing" if missing else f"{int(numpy.isinf(values).sum())} infinite"
+            raise DataError(f"the samples must hold finite numbers; found {wrong}: fill or replace them")
+        return values
 
     def to_json(self) -> dict[str, Any]:
-        """Give plain lists, numbers and texts, for a file's header; a projection only where there is one."""
+        """Return plain lists, numbers and texts, for a file's header; a projection only where there is one."""
         record = asdict(self)
         del record["projection"]
         return record | ({"projection": [block.to_json() for block in self.projection]} if self.projection else {})
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
-        """Read what `to_json` gave."""
+        """Return what `to_json` wrote down."""
         columns = tuple(
             Column(**{**column, "categories": tuple(column["categories"]), "known": tuple(column["known"])})
             for column in record["columns"]
         )
         numbers = {name: tuple(record[name]) for name in ("fill", "shift", "scale", "input_shape")}
-        projection = tuple(Block.from_json(block) for block in record.get("projection", ()))
-        return cls(scaling=record["scaling"], columns=columns, projection=projection, **numbers)
+        plain = cls(scaling=record["scaling"], columns=columns, **numbers)
+        if "projection" not in record:
+            return plain
+        from topiarist.data.projection import ColumnBlock  # noqa: PLC0415  # it computes with torch
+
+        return replace(plain, projection=tuple(ColumnBlock.from_json(block) for block in record["projection"]))
 
 
 def fit_preprocessing(
     features: Features,
-    training_rows: NDArray[numpy.intp],
+    training_rows: Rows,
     *,
     scaling: Scaling,
     input_shape: tuple[int, ...] | None = None,
-    projection: Sizes | None = None,
+    projection: "BlockSizes | None" = None,
 ) -> Preprocessing:
     """Learn the numbers from the training rows, and only the columns from the whole."""
-    plain = fit_filling(features, training_rows)
-    chosen = features.iloc[training_rows] if isinstance(features, pandas.DataFrame) else features[training_rows]
+    plain = _fit_filling(features, training_rows)
+    chosen = take_rows(features, training_rows)
     if projection is not None:
-        check_flat_numbers(plain)
-        blocks = fit_projection(plain._numbers(chosen), projection)
-        width = sum(block.components for block in blocks)
-        plain = replace(plain, projection=blocks, input_shape=(width,))
-    plain = replace(plain, input_shape=seen_as(plain.input_shape, input_shape))
-    training = plain._numbers(chosen)
-    shift, scale = affine(training, scaling)
+        plain = _with_projection(plain, chosen, projection)
+    found = plain.input_shape
+    if input_shape is not None and math.prod(input_shape) != math.prod(found):
+        raise DataError(f"cannot see samples of shape {found} as {tuple(input_shape)}: the number of values differs")
+    plain = replace(plain, input_shape=tuple(found if input_shape is None else input_shape))
+    training = plain.numbers(chosen)
+    shift, scale = _affine(training, scaling)
     if shift.size and training.ndim == 2 and plain.columns and not plain.projection:
         one_hot = numpy.repeat([c.kind == "text" for c in plain.columns], [c.width for c in plain.columns])
         shift, scale = numpy.where(one_hot, 0.0, shift), numpy.where(one_hot, 1.0, scale)
     return replace(plain, scaling=scaling, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
 
 
-def fit_filling(features: Features, training_rows: NDArray[numpy.intp]) -> Preprocessing:
-    """Learn what stands for missing cells, and how text is encoded; nothing is scaled."""
+def _fit_filling(features: Features, training_rows: Rows) -> Preprocessing:
+    """Learn what replaces missing cells, and how text is encoded; nothing is scaled."""
     if isinstance(features, pandas.DataFrame):
         columns = tuple(describe_column(features[name], training_rows) for name in features.columns)
         return Preprocessing(scaling="none", input_shape=(sum(column.width for column in columns),), columns=columns)
-    fill = missing_values(features, training_rows) if numpy.issubdtype(features.dtype, numpy.floating) else ()
+    fill: tuple[float, ...] = ()
+    if features.dtype.kind == "f" and features.ndim == 2 and numpy.isnan(features).any():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a feature with no value at all: filled with 0
+            fill = tuple(numpy.nan_to_num(numpy.nanmedian(features[training_rows], axis=0)).tolist())
     return Preprocessing(scaling="none", input_shape=features.shape[1:], fill=fill)
 
 
-def check_flat_numbers(plain: Preprocessing) -> None:
-    """Refuse samples that have no columns of numbers to project."""
+def _with_projection(plain: Preprocessing, training: Features, sizes: "BlockSizes") -> Preprocessing:
+    from topiarist.data.projection import fit_projection  # noqa: PLC0415  # it computes with torch
+
     if len(plain.input_shape) != 1:
         raise DataError(f"a projection needs flat samples (n_samples, n_columns); found samples {plain.input_shape}")
     text = [column.name for column in plain.columns if column.kind == "text"]
     if text:
         raise DataError(f"a projection needs columns of numbers; found text in '{text[0]}'")
+    blocks = fit_projection(plain.numbers(training), sizes)
+    return replace(plain, projection=blocks, input_shape=(sum(block.components for block in blocks),))
 
 
-def seen_as(found: tuple[int, ...], wanted: tuple[int, ...] | None) -> tuple[int, ...]:
-    """Give the shape of a sample as asked for, which must hold as many values as were found."""
-    if wanted is not None and numpy.prod(wanted) != numpy.prod(found):
-        raise DataError(f"cannot see samples of shape {found} as {tuple(wanted)}: the number of values differs")
-    return tuple(found if wanted is None else wanted)
-
-
-def affine(training: NDArray[Any], scaling: Scaling) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return shift and scale per feature (or channel): zero for what is constant in training."""
+def _affine(training: NDArray[Any], scaling: Scaling) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return shift and scale per feature (or channel): a scale of zero for what is constant in training."""
     axes = (0, *range(2, training.ndim))
     if scaling == "pixels" and training.ndim == 2:
-        shift, spread = (numpy.atleast_1d(statistic(training, dtype=float)) for statistic in MOMENTS)
+        shift, spread = (numpy.atleast_1d(statistic(training, dtype=float)) for statistic in _MOMENTS)
     elif scaling in ("zscore", "pixels"):
-        shift, spread = (statistic(training, axis=axes, dtype=float) for statistic in MOMENTS)
+        shift, spread = (statistic(training, axis=axes, dtype=float) for statistic in _MOMENTS)
     elif scaling == "minmax":
         shift = training.min(axis=axes).astype(float)
         spread = training.max(axis=axes).astype(float) - shift
     else:
         return numpy.empty(0), numpy.empty(0)
-    constant = spread <= 1e-12 * numpy.maximum(1.0, numpy.abs(shift))
+    constant = spread <= _CONSTANT * numpy.maximum(1.0, numpy.abs(shift))
     return shift, numpy.where(constant, 0.0, 1.0 / numpy.where(constant, 1.0, spread))
 
 
 def as_array(features: Features) -> NDArray[Any]:
-    """Give an array of numbers; a table of numbers will do."""
+    """Return an array of numbers; a table of numbers will do."""
     if isinstance(features, pandas.DataFrame):
         try:
             return features.to_numpy(dtype=float)
         except (TypeError, ValueError) as error:
             raise DataError(f"the network was trained on an array of numbers; found text ({error})") from error
     return features if features.dtype != numpy.float16 else features.astype(numpy.float32)
-
-
-def missing_values(features: NDArray[Any], training_rows: NDArray[numpy.intp]) -> tuple[float, ...]:
-    """Give the median of each feature in training where any sample has gaps; nothing where none has."""
-    if features.ndim != 2 or not numpy.isnan(features).any():
-        return ()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a feature with no value at all: filled with 0
-        medians = numpy.nanmedian(features[training_rows], axis=0)
-    return tuple(numpy.nan_to_num(medians).tolist())
-
-
-def impute(values: NDArray[Any], fill: NDArray[Any]) -> NDArray[Any]:
-    """Put the training medians (*input_shape) in the place of missing numbers."""
-    return numpy.where(numpy.isnan(values), fill, values)
-
-
-def finite(values: NDArray[Any]) -> NDArray[Any]:
-    """Refuse what no network can read: infinite numbers, and missing ones that nothing stands for."""
-    if numpy.issubdtype(values.dtype, numpy.floating) and not numpy.isfinite(values).all():
-        missing = int(numpy.isnan(values).sum())
-        found = f"{missing} missing" if missing else f"{int(numpy.isinf(values).sum())} infinite"
-        raise DataError(f"the samples must hold finite numbers; found {found}: fill or replace them")
-    return values
-
-
-def _array(numbers: tuple[float, ...]) -> NDArray[numpy.float64]:
-    return numpy.array(numbers, dtype=float)

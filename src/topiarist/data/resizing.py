@@ -15,12 +15,12 @@ from topiarist.data.source import Source
 from topiarist.errors import DataError
 
 # How bright the eye sees red, green and blue: ITU-R BT.601, as Pillow turns colour into grey.
-LUMA = (0.299, 0.587, 0.114)
-AT_ONCE = 1024  # images; a few hundred megabytes at 224 × 224 in colour
+_LUMA = (0.299, 0.587, 0.114)
+_AT_ONCE = 1024  # images: 1.2 GB of float64 at 224 × 224 in colour
 
 
 def resized(source: Source, shape: tuple[int, ...]) -> Source:
-    """Return the samples of a source as images (channels, height, width) of another shape, with a note that says so.
+    """Return the samples of a source as images (channels, height, width) of another shape, with a note of it.
 
     Grey becomes colour by repeating it, colour becomes grey by brightness; sizes change by bilinear interpolation that
     averages where it makes images smaller. Pixels keep their type: whole numbers are rounded.
@@ -28,31 +28,26 @@ def resized(source: Source, shape: tuple[int, ...]) -> Source:
     features = source.features
     if isinstance(features, pandas.DataFrame) or features.ndim != 4 or len(shape) != 3:
         found = "a table" if isinstance(features, pandas.DataFrame) else f"samples of shape {features.shape[1:]}"
-        raise DataError(f"only images can be resized, to {in_words(shape)}; found {found}")
+        raise DataError(f"only images can be resized, to {_in_words(shape)}; found {found}")
     before = features.shape[1:]
-    check_channels(before, shape)
-    check_size(f"{len(features)} images of {in_words(shape)}", len(features) * int(numpy.prod(shape)))
+    if before[0] != shape[0] and {before[0], shape[0]} != {1, 3}:
+        raise DataError(
+            f"images of {_in_words(before)} cannot become {_in_words(shape)}: only grey (1 channel) and colour (3)"
+            " can be made of each other"
+        )
+    check_size(f"{len(features)} images of {_in_words(shape)}", len(features) * int(numpy.prod(shape)))
     made = numpy.empty((len(features), *shape), dtype=features.dtype)
-    for start in range(0, len(features), AT_ONCE):
-        made[start : start + AT_ONCE] = resize_some(features[start : start + AT_ONCE], shape)
-    note = f"images of {in_words(before)} resized to {in_words(shape)}, which the network reads"
+    for start in range(0, len(features), _AT_ONCE):
+        made[start : start + _AT_ONCE] = _resize_some(features[start : start + _AT_ONCE], shape)
+    note = f"images of {_in_words(before)} resized to {_in_words(shape)}, which the network reads"
     return replace(source, features=made, notes=(*source.notes, note))
 
 
-def check_channels(before: tuple[int, ...], shape: tuple[int, ...]) -> None:
-    """Refuse to make channels up: grey and colour can be told from each other, others cannot."""
-    if before[0] != shape[0] and {before[0], shape[0]} != {1, 3}:
-        raise DataError(
-            f"images of {in_words(before)} cannot become {in_words(shape)}: only grey (1 channel) and colour (3)"
-            " can be made of each other"
-        )
-
-
-def resize_some(images: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+def _resize_some(images: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     """Return a batch of images of the shape asked for, in the type that they came in."""
     x: Tensor = torch.from_numpy(numpy.ascontiguousarray(images)).double()
     if x.shape[1] == 3 and shape[0] == 1:
-        x = torch.einsum("nchw,c->nhw", x, x.new_tensor(LUMA)).unsqueeze(1)
+        x = torch.einsum("nchw,c->nhw", x, x.new_tensor(_LUMA)).unsqueeze(1)
     if tuple(x.shape[2:]) != shape[1:]:
         x = interpolate(x, size=shape[1:], mode="bilinear", antialias=True, align_corners=False)
     if x.shape[1] != shape[0]:
@@ -62,6 +57,5 @@ def resize_some(images: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     return numbers
 
 
-def in_words(shape: tuple[int, ...]) -> str:
-    """Write a shape as people do: 3 × 32 × 32."""
+def _in_words(shape: tuple[int, ...]) -> str:
     return " × ".join(map(str, shape))

@@ -1,4 +1,4 @@
-"""What a loader found, before any split or scaling."""
+"""Raw samples as a reader found them, before any split or scaling."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,21 +9,34 @@ import numpy
 import pandas
 from numpy.typing import NDArray
 
+from topiarist.errors import DataError
+
 Scaling = Literal["none", "zscore", "minmax", "unit", "pixels"]
 Features = pandas.DataFrame | NDArray[Any]
 Rows = NDArray[numpy.intp]
+ImagesAndLabels = tuple[NDArray[numpy.uint8], NDArray[Any] | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """Raw samples: a table with named columns, or an array (n_samples, *input_shape).
 
-    `labels` are as found in the file (numbers or text) and None where there are none; `parts` marks each sample
-    "train", "validation" or "test" where the source comes with a split of its own; `originals` (n_samples,) gives the
-    number of the sample that each one is an augmented copy of, its own number for an original; `finer` (n_samples,)
-    are classes finer than the labels, where known; `mixtures` are files of mixtures of the wave forms behind the
-    samples, by the key of `mixture_files`; `scaling` is what suits the data; `notes` say in one line each what the
-    loader decided on the user's behalf.
+    Parameters
+    ----------
+    name, features
+        What messages call the samples, and the samples themselves.
+    labels, classes
+        One label per sample as found in the file, numbers or text, or None; all classes in order, where it is known.
+    groups, parts
+        One group per sample, which no two parts may share; "train", "validation" or "test" per sample, where the source
+        comes with a split of its own.
+    originals
+        The row of the sample that each one is an augmented copy of; its own row for an original.
+    finer, mixtures
+        A class per sample that is finer than its label; files of mixtures of the waveforms behind the samples, by the
+        key of `block_mixing.mixture_key`.
+    scaling, notes
+        What suits the data; one line for each thing that the reader decided on the user's behalf.
     """
 
     name: str
@@ -40,3 +53,24 @@ class Source:
 
     def __len__(self) -> int:
         return len(self.features)
+
+
+def take_rows(features: Features, rows: Rows) -> Features:
+    """Return some rows of a table or an array."""
+    return features.iloc[rows] if isinstance(features, pandas.DataFrame) else features[rows]
+
+
+def join_parts(place: Path, parts: Mapping[str, ImagesAndLabels], *, notes: tuple[str, ...] = ()) -> Source:
+    """Join the images of the parts of a data set; labels are dropped where one part has none."""
+    shapes = {images.shape[1:] for images, _ in parts.values()}
+    if len(shapes) > 1:
+        raise DataError(f"{place}: train and test images differ in size: {sorted(shapes)}")
+    labels = [found for _, found in parts.values() if found is not None]
+    return Source(
+        name=place.resolve().name,
+        features=numpy.concatenate([images for images, _ in parts.values()]),
+        labels=numpy.concatenate(labels) if len(labels) == len(parts) else None,
+        parts=numpy.repeat(list(parts), [len(images) for images, _ in parts.values()]) if len(parts) > 1 else None,
+        scaling="pixels",
+        notes=notes,
+    )

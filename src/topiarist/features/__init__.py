@@ -1,1 +1,1 @@
-"""What pictures and sounds are described by before a network reads them."""
+"""What describes sounds before a network reads them."""

@@ -1,28 +1,40 @@
 """Samples as networks read them: what `find_source` finds, but sounds as log-mel spectrograms.
 
-A fully connected network for wave forms of five seconds has millions of weights and learns little; a convolutional one
+A fully connected network for waveforms of five seconds has millions of weights and learns little; a convolutional one
 cannot read them.
 """
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
-from topiarist.data import Data, Source, find_source
-from topiarist.data.annotated import find_annotated, holds_annotations
-from topiarist.data.download import cache_folder
-from topiarist.data.folder import find_in_classes, media_in
-from topiarist.data.sound import SOUND_ENDINGS
+from topiarist.data.load import find_source
+from topiarist.data.preparation import PreparationOptions
+from topiarist.data.readers.catalogue import cache_folder
+from topiarist.data.readers.folders import find_media
+from topiarist.data.readers.sound import SOUND_ENDINGS
+from topiarist.data.source import Scaling, Source
 from topiarist.errors import DataError
-from topiarist.features.log_mel import LogMel
-from topiarist.features.sound_files import open_clips
-from topiarist.features.sounds import DEFAULT, describe_clips, describe_sounds
 
-CACHE = "sounds"
+if TYPE_CHECKING:
+    from topiarist.data.dataset import Data
+    from topiarist.features.log_mel import LogMel
+
+_CACHE = "sounds"
 
 
-def load_described(location: str | Path, *, target: str | None = None, group: str | None = None, **how: Any) -> Data:
-    """Read and split data as `load_data` does, sounds as spectrograms; `how` is the rest of what that takes."""
-    return Data.from_source(find_described(location, target=target, group=group), **how)
+def load_described(
+    location: str | Path,
+    *,
+    target: str | None = None,
+    group: str | None = None,
+    scaling: Scaling | None = None,
+    **options: Unpack[PreparationOptions],
+) -> "Data":
+    """Read and split data as `load_data` does, sounds as spectrograms."""
+    from topiarist.data.dataset import Data  # noqa: PLC0415  # its parts are tensors; to read raw samples needs no torch
+
+    return Data.from_source(find_described(location, target=target, group=group), scaling=scaling, **options)
 
 
 def find_described(
@@ -31,63 +43,46 @@ def find_described(
     target: str | None = None,
     group: str | None = None,
     labelled: bool = True,
-    settings: LogMel = DEFAULT,
+    settings: "LogMel | None" = None,
 ) -> Source:
     """Read raw samples as `find_source` does, but describe sounds; a note says how.
 
-    What was described before is taken from the cache.
+    Clips that were described before are taken from the cache.
     """
     place = Path(location)
-    if not holds_sounds(place):
+    if not _holds_sounds(place):
         return find_source(location, target=target, group=group, labelled=labelled)
-    cache = cache_folder() / CACHE
+    from topiarist.features.log_mel import LogMel  # noqa: PLC0415  # it computes with torch
+    from topiarist.features.sounds import describe_sounds  # noqa: PLC0415
+
+    settings = settings or LogMel()
     note = (
         f"sounds are read as log-mel spectrograms of {settings.bands} bands, window {settings.window}:"
         f" topiarist data sounds {location} --out FILE.npz makes others"
     )
     if not labelled:
-        return describe_any(place, target, settings, cache=cache, note=note)
-    if not place.is_dir():
-        raise DataError(f"{place} is a single sample without a label; give a folder with one folder per class")
-    found = describe_sounds(place, settings, target=target, group=group, cache=cache)
-    return Source(
-        name=place.resolve().name,
-        features=found.features,
-        labels=found.labels,
-        groups=found.groups,
-        parts=found.parts,
-        finer=found.finer,
-        notes=(note, *found.notes),
-    )
-
-
-def describe_any(place: Path, target: str | None, settings: LogMel, *, cache: Path, note: str) -> Source:
-    """Describe sounds for prediction: labels may be absent, and nothing is left out."""
-    labels = None
-    if place.is_dir() and holds_annotations(place):
-        table = find_annotated(place, target=target, group=None, labelled=False)
-        paths, labels = table.paths, table.labels
+        found = _describe_any(place, target, settings)
+    elif place.is_dir():
+        found = describe_sounds(place, settings, target=target, group=group, cache=cache_folder() / _CACHE)
     else:
-        paths = sound_paths(place)
-        labels = find_in_classes(place).labels if place.is_dir() and find_in_classes(place).paths else None
-    clips = open_clips(paths, settings)
-    features = describe_clips(clips, settings, cache=cache, on_clip=None)
-    return Source(name=place.resolve().name, features=features, labels=labels, notes=(note, *clips.notes))
+        raise DataError(f"{place} is a single sample without a label; use a folder with one folder per class")
+    return replace(found, notes=(note, *found.notes))
 
 
-def holds_sounds(place: Path) -> bool:
+def _describe_any(place: Path, target: str | None, settings: "LogMel") -> Source:
+    """Describe sounds for prediction: labels may be absent, and nothing is left out."""
+    from topiarist.features.sounds import describe_clips, open_clips  # noqa: PLC0415  # it computes with torch
+
+    found = find_media(place, labelled=False, target=target)
+    clips = open_clips(found.paths, settings)
+    features = describe_clips(clips, settings, cache=cache_folder() / _CACHE)
+    return Source(name=place.resolve().name, features=features, labels=found.labels, notes=clips.notes)
+
+
+def _holds_sounds(place: Path) -> bool:
     """Return whether a file is a sound, or all samples of a folder are."""
     try:
-        paths = sound_paths(place)
+        paths = find_media(place, labelled=False).paths if place.exists() else ()
     except (DataError, OSError):  # whoever reads it will say what is wrong
         return False
     return bool(paths) and all(path.suffix.lower() in SOUND_ENDINGS for path in paths)
-
-
-def sound_paths(place: Path) -> tuple[Path, ...]:
-    """Return the files that a folder holds as samples, by its table, its class folders or itself."""
-    if not place.is_dir():
-        return (place,) if place.is_file() else ()
-    if holds_annotations(place):
-        return find_annotated(place, target=None, group=None, labelled=False).paths
-    return find_in_classes(place).paths or tuple(media_in(place))

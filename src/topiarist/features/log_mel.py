@@ -5,7 +5,6 @@ Slaney's mel scale from 0 Hz to half the sample rate, each of area 1; the natura
 That is librosa's `melspectrogram` with `center=False`. Slaney, "Auditory toolbox", 1998.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from math import log
 from typing import Any
@@ -21,12 +20,12 @@ from topiarist.settings import Settings
 from topiarist.threads import torch_threads
 
 FLOOR = 1e-10
-SAMPLES_AT_ONCE = 2**17  # of all frames together: they and their spectra stay in the processor's cache
-GROUPS = 4
-LINEAR_HERTZ = 200 / 3  # a mel, up to the break
-BREAK_HERTZ = 1000.0
-BREAK_MEL = BREAK_HERTZ / LINEAR_HERTZ
-LOG_STEP = log(6.4) / 27  # a mel, beyond the break
+_SAMPLES_AT_ONCE = 2**17  # of all frames together: they and their spectra stay in the processor's cache
+_GROUPS = 4
+_LINEAR_HERTZ = 200 / 3  # a mel, up to the break
+_BREAK_HERTZ = 1000.0
+_BREAK_MEL = _BREAK_HERTZ / _LINEAR_HERTZ
+_LOG_STEP = log(6.4) / 27  # a mel, beyond the break
 
 
 class LogMel(Settings):
@@ -47,21 +46,12 @@ class LogMel(Settings):
         return self.window // 2
 
     def frames(self, length: int) -> int:
-        """Give how many whole frames `length` samples hold."""
+        """Return how many whole frames `length` samples hold."""
         return max(0, (length - self.window) // self.hop + 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bands:
-    """Neighbouring bands and the part of `squares` that they hear, with its weights (bands, part)."""
-
-    bands: slice
-    part: slice
-    weights: Tensor
-
-
 def log_mel(waves: NDArray[Any], rate: int, settings: LogMel) -> NDArray[numpy.float32]:
-    """Describe wave forms (..., n_samples) of a sample rate by (..., bands, frames)."""
+    """Describe waveforms (..., n_samples) of a sample rate by (..., bands, frames)."""
     length = waves.shape[-1]
     frames = settings.frames(length)
     if not frames:
@@ -70,20 +60,20 @@ def log_mel(waves: NDArray[Any], rate: int, settings: LogMel) -> NDArray[numpy.f
     described = torch.empty(len(flat), settings.bands, frames)
     with torch_threads(1), torch.no_grad():
         taper = torch.hann_window(settings.window, periodic=True, dtype=torch.float64)
-        groups = filters(rate, settings.window, settings.bands)
-        step = max(1, SAMPLES_AT_ONCE // settings.window)
+        groups = _filters(rate, settings.window, settings.bands)
+        step = max(1, _SAMPLES_AT_ONCE // settings.window)
         for wave, place in zip(torch.from_numpy(flat), described, strict=True):
             for start in range(0, frames, step):
                 some = slice(start, start + step)
-                heard = squares(wave.unfold(0, settings.window, settings.hop)[some] * taper)
-                for group in groups:
-                    place[group.bands, some] = group.weights @ heard[:, group.part].T
+                heard = _squares(wave.unfold(0, settings.window, settings.hop)[some] * taper)
+                for bands, part, weights in groups:
+                    place[bands, some] = weights @ heard[:, part].T
         described.clamp_min_(FLOOR).log_()
     return described.numpy().reshape(*waves.shape[:-1], settings.bands, frames)
 
 
-def squares(frames: Tensor) -> Tensor:
-    """Give the squared real and imaginary parts of the spectra of frames (n, window), in turn: (n, window + 2).
+def _squares(frames: Tensor) -> Tensor:
+    """Return the squared real and imaginary parts of the spectra of frames (n, window), in turn: (n, window + 2).
 
     The frames are of double precision: else the rounding of what is loud would drown what is faint.
     """
@@ -92,24 +82,26 @@ def squares(frames: Tensor) -> Tensor:
 
 
 @cache
-def filters(rate: int, window: int, bands: int) -> tuple[Bands, ...]:
-    """Give the bands in a few groups, since most of the weights between low bands and high frequencies are 0."""
+def _filters(rate: int, window: int, bands: int) -> tuple[tuple[slice, slice, Tensor], ...]:
+    """Return neighbouring bands in a few groups, each with the part of `_squares` that it hears and its weights.
+
+    Most of the weights between low bands and high frequencies are 0, and are left out.
+    """
     # Each weight stands there twice, for the real and the imaginary part: that saves adding them up.
     weights = torch.from_numpy(mel_weights(rate, window, bands)).float().repeat_interleave(2, dim=1)
-    step = -(-bands // GROUPS)
-    return tuple(group_of(weights, slice(start, start + step)) for start in range(0, bands, step))
-
-
-def group_of(weights: Tensor, bands: slice) -> Bands:
-    """Cut out the weights of some bands, without what none of them hears."""
-    heard = weights[bands].sum(dim=0).nonzero().flatten().tolist() or [0]
-    part = slice(heard[0], heard[-1] + 1)
-    return Bands(bands=bands, part=part, weights=weights[bands, part].contiguous())
+    step = -(-bands // _GROUPS)
+    groups = []
+    for start in range(0, bands, step):
+        some = slice(start, start + step)
+        heard = weights[some].sum(dim=0).nonzero().flatten().tolist() or [0]
+        part = slice(heard[0], heard[-1] + 1)
+        groups.append((some, part, weights[some, part].contiguous()))
+    return tuple(groups)
 
 
 def mel_weights(rate: int, window: int, bands: int) -> NDArray[numpy.float64]:
-    """Give triangular bands of area 1, equally far apart in mel, over the frequencies of a spectrum."""
-    corners = hertz(numpy.linspace(0, mel(rate / 2), bands + 2))
+    """Return triangular bands of area 1, equally far apart in mel, over the frequencies of a spectrum."""
+    corners = _hertz(numpy.linspace(0, _mel(rate / 2), bands + 2))
     frequencies = numpy.arange(window // 2 + 1) * (rate / window)
     lower, middle, upper = (corners[start : start + bands, numpy.newaxis] for start in range(3))
     rising, falling = (frequencies - lower) / (middle - lower), (upper - frequencies) / (upper - middle)
@@ -118,18 +110,18 @@ def mel_weights(rate: int, window: int, bands: int) -> NDArray[numpy.float64]:
 
 
 def empty_bands(rate: int, settings: LogMel) -> int:
-    """Count the bands that lie between two frequencies of the spectrum and never hear anything."""
+    """Count the bands that lie between two frequencies of the spectrum and are always silent."""
     return int((mel_weights(rate, settings.window, settings.bands).max(axis=1) <= 0).sum())
 
 
-def mel(frequency: float) -> float:
-    """Give a frequency in Hz on Slaney's scale: linear up to 1,000 Hz, logarithmic beyond."""
-    if frequency < BREAK_HERTZ:
-        return frequency / LINEAR_HERTZ
-    return BREAK_MEL + log(frequency / BREAK_HERTZ) / LOG_STEP
+def _mel(frequency: float) -> float:
+    """Return a frequency in Hz on Slaney's scale: linear up to 1,000 Hz, logarithmic beyond."""
+    if frequency < _BREAK_HERTZ:
+        return frequency / _LINEAR_HERTZ
+    return _BREAK_MEL + log(frequency / _BREAK_HERTZ) / _LOG_STEP
 
 
-def hertz(mels: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
-    """Give the frequencies of mels, the inverse of `mel`."""
-    beyond = BREAK_HERTZ * numpy.exp(LOG_STEP * (mels - BREAK_MEL))
-    return numpy.where(mels < BREAK_MEL, mels * LINEAR_HERTZ, beyond)
+def _hertz(mels: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """Return the frequencies of mels, the inverse of `_mel`."""
+    beyond = _BREAK_HERTZ * numpy.exp(_LOG_STEP * (mels - _BREAK_MEL))
+    return numpy.where(mels < _BREAK_MEL, mels * _LINEAR_HERTZ, beyond)

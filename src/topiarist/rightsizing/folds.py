@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from topiarist.data import AnyPart, Data, Part
-from topiarist.data.copies import original_rows
 from topiarist.data.labels import number_labels
-from topiarist.data.split import fold_tests
+from topiarist.data.split import fold_tests, original_rows
 from topiarist.errors import DataError
 from topiarist.methods.job import Job, make_job
 from topiarist.rightsizing.planning import Design

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.data import Preprocessing
-from topiarist.data.projection import Block
+from topiarist.data.projection import ColumnBlock
 
 
 class Deployable(nn.Module):
@@ -64,7 +64,7 @@ class Projection(nn.Module):
     axes: Tensor
     offset: Tensor
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: ColumnBlock) -> None:
         super().__init__()
         self.register_buffer("axes", torch.from_numpy(block.matrix()))
         self.register_buffer("offset", float64(block.offset))

@@ -10,7 +10,7 @@ import pandas
 
 from topiarist.data import Data, Source
 from topiarist.data.block_mixing import with_mixtures
-from topiarist.data.selection import of_classes
+from topiarist.data.labels import of_classes
 from topiarist.features.described import find_described
 from topiarist.randomness import child_seed
 from topiarist.study.declaration import Cell, canonical

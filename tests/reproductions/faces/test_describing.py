@@ -190,7 +190,7 @@ def test_folders_that_cannot_be_described(tmp_path: Path) -> None:
 def test_tables_that_cannot_be_described(folder: Path) -> None:
     table = folder / "labels.csv"
     table.write_text("image,emotion\nx.png,happy\ny.png,sad\n")
-    with pytest.raises(DataError, match="no column names pictures"):
+    with pytest.raises(DataError, match="no column names images"):
         describe_faces(folder)
     table.write_text("image,emotion\n")
     with pytest.raises(DataError, match="a header and no rows"):

@@ -6,10 +6,10 @@ import numpy
 import pytest
 
 from topiarist.data.block_mixing import BlockMixing, draw_mixtures
-from topiarist.features import waves as waves_module
+from topiarist.data.readers import sound as waves_module
+from topiarist.data.readers.sound import WavesInMemory, WavesOfFiles, read_clip
 from topiarist.features.log_mel import LogMel, log_mel
-from topiarist.features.sound_files import open_clips, read_clip
-from topiarist.features.waves import WavesInMemory, WavesOfFiles
+from topiarist.features.sounds import open_clips
 from topiarist.randomness import array_generator
 from topiarist.reproductions.scenes.wave_mixing import describe_mixtures, mixed_wave
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy
 import pandas
 
+from topiarist.data.columns import listed
+from topiarist.data.readers.tables import read_excel
 from topiarist.data.source import Source
-from topiarist.data.tidying import listed
-from topiarist.data.workbook import read_excel
 from topiarist.errors import DataError
 
 EXPRESSIONS = ("angry", "disgust", "fear", "happy", "sad", "surprise", "neutral")

@@ -12,7 +12,7 @@ import numpy
 from scipy.stats import binom
 
 from topiarist.data import Data, number_labels
-from topiarist.data.copies import original_rows
+from topiarist.data.split import original_rows
 from topiarist.errors import SettingsError
 from topiarist.study.study import Study
 

@@ -8,11 +8,10 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.data import Source
+from topiarist.data.readers.sound import Waves, WavesInMemory, WavesOfFiles
 from topiarist.features.log_mel import LogMel, log_mel
-from topiarist.features.sound_files import open_clips
 from topiarist.features.sound_labels import find_sounds
-from topiarist.features.sounds import describe_sounds
-from topiarist.features.waves import Waves, WavesInMemory, WavesOfFiles
+from topiarist.features.sounds import describe_sounds, open_clips
 from topiarist.reproductions.scenes.stand_in import CITIES, SCENES, scene_waves
 
 OnClip = Callable[[int, int], None]

@@ -9,11 +9,18 @@ from pathlib import Path
 import numpy
 
 from topiarist.data import Source
-from topiarist.data.block_mixing import BlockMixing, Drawn, draw_for, parts_to_mix
-from topiarist.data.mixture_files import mixture_key, open_mixtures, write_mixtures
+from topiarist.data.block_mixing import (
+    BlockMixing,
+    MixtureDraw,
+    draw_for,
+    mixture_key,
+    open_mixtures,
+    parts_to_mix,
+    write_mixtures,
+)
+from topiarist.data.readers.sound import Wave
 from topiarist.data.source import Rows
 from topiarist.features.log_mel import FLOOR, LogMel
-from topiarist.features.waves import Wave
 from topiarist.reproductions.scenes.data import OnClip, Scenes
 from topiarist.reproductions.scenes.scope import sound_name
 from topiarist.reproductions.scenes.study import Plan
@@ -46,7 +53,7 @@ def with_wave_mixtures(scenes: Scenes, plan: Plan, folder: Path, *, on_clip: OnC
     for cell, mixing in mixed_cells(plan):
         drawn, rows = drawing_of(scenes, cell, mixing)
         seed = cell.settings.data.seed
-        key = mixture_key(mixing.model_dump(), rows, clips=len(source), seed=seed)
+        key = mixture_key(mixing, rows, clips=len(source), seed=seed)
         if key in files:
             continue
         files[key] = folder / f"{key}-{content}.safetensors"
@@ -67,7 +74,7 @@ def mixed_cells(plan: Plan) -> Iterator[tuple[Cell, BlockMixing]]:
                 yield cell, mixing
 
 
-def drawing_of(scenes: Scenes, cell: Cell, mixing: BlockMixing) -> tuple[Drawn, Rows]:
+def drawing_of(scenes: Scenes, cell: Cell, mixing: BlockMixing) -> tuple[MixtureDraw, Rows]:
     """Return what the mixtures of a cell are made of, and the clips of its training samples."""
     data = cell.settings.data.model_copy(update={"mixing": None})
     plain = replace(cell, settings=cell.settings.model_copy(update={"data": data}))

@@ -7,22 +7,22 @@ from collections.abc import Callable
 
 import numpy
 
-from topiarist.data.block_mixing import Drawn
+from topiarist.data.block_mixing import MixtureDraw
+from topiarist.data.readers.sound import Wave, Waves
 from topiarist.data.source import Rows
 from topiarist.features.log_mel import LogMel, log_mel
-from topiarist.features.waves import Wave, Waves
 
 Report = Callable[[int, int], None]
 
 
-def mixed_wave(waves: Waves, rows: Rows, drawn: Drawn, number: int) -> Wave:
+def mixed_wave(waves: Waves, rows: Rows, drawn: MixtureDraw, number: int) -> Wave:
     """Return a mixture as a wave form (length,); sample k of the drawing is clip `rows[k]`."""
     pieces = zip(rows[drawn.samples[number]].tolist(), drawn.starts[number].tolist(), drawn.lengths, strict=True)
     return numpy.concatenate([waves.stretch(clip, start, int(length)) for clip, start, length in pieces])
 
 
 def describe_mixtures(
-    waves: Waves, rows: Rows, drawn: Drawn, settings: LogMel, *, on_clip: Report | None = None
+    waves: Waves, rows: Rows, drawn: MixtureDraw, settings: LogMel, *, on_clip: Report | None = None
 ) -> Wave:
     """Describe all mixtures (n_mixtures, 1, bands, frames), one after the other: their wave forms are not held."""
     count = len(drawn.samples)

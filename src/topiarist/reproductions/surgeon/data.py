@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from topiarist.data import Source, find_source, number_labels
-from topiarist.data.catalogue import CATALOGUE
+from topiarist.data.readers.catalogue import CATALOGUE
 from topiarist.errors import SettingsError
 from topiarist.reproductions.surgeon.paper import CLASSES
 

@@ -9,13 +9,21 @@ import numpy
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from topiarist.data.annotated import LABEL_COLUMNS, TABLES, file_column, first_of, located
-from topiarist.data.delimited import read_delimited
-from topiarist.data.folder import find_in_classes, ignored, media_in
-from topiarist.data.images import DAMAGE, DEEP_MODES, IMAGE_ENDINGS, eight_bits, opened
-from topiarist.data.label_values import as_labels
-from topiarist.data.table import split_labels
-from topiarist.data.tidying import listed
+from topiarist.data.columns import listed
+from topiarist.data.labels import as_labels
+from topiarist.data.readers.folders import (
+    IMAGE_ENDINGS,
+    LABEL_COLUMNS,
+    TABLES,
+    file_column,
+    find_in_classes,
+    first_of,
+    ignored,
+    located,
+    media_in,
+)
+from topiarist.data.readers.images import DAMAGE, DEEP_MODES, eight_bits, opened
+from topiarist.data.readers.tables import read_delimited, split_labels
 from topiarist.errors import DataError
 from topiarist.reproductions.faces.features.detection import Picture
 
@@ -68,6 +76,7 @@ def find_in_folders(folder: Path) -> LabelledFiles:
         instead = f"{loose} file(s) without labels" if loose else "none"
         raise DataError(f"no labelled pictures in {folder}, found {instead}: give one folder a class or a labels.csv")
     check_pictures(found.paths)
+    assert found.labels is not None
     labels = as_labels(str(folder), found.labels, training=True)
     parts = sorted({path.parents[1].name for path in found.paths if path.parents[1] != folder})
     joined = (f"{', '.join(parts)} taken together",) if parts else ()

@@ -1,0 +1,48 @@
+"""Arrays kept in safetensors files with a checksum each: a damaged one is as if it were not there."""
+
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy import ascontiguousarray
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from topiarist.files import cannot_write, write_atomically
+
+_DAMAGE = (SafetensorError, OSError, ValueError, KeyError, TypeError)
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write arrays by name, whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(path.parent, error) from error
+    plain = {name: ascontiguousarray(array) for name, array in arrays.items()}
+    write_atomically(path, save(plain, metadata={name: _checksum(array) for name, array in plain.items()}))
+
+
+def read_array(path: Path, name: str) -> NDArray[Any] | None:
+    """Return an array, None where the file does not hold it or it is damaged."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            found: NDArray[Any] = file.get_tensor(name)
+            return found if (file.metadata() or {})[name] == _checksum(found) else None
+    except _DAMAGE:
+        return None
+
+
+def names_in(path: Path) -> tuple[str, ...]:
+    """Return the names of the arrays in a file, none where it is damaged."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return tuple(file.metadata() or {})
+    except _DAMAGE:
+        return ()
+
+
+def _checksum(array: NDArray[Any]) -> str:
+    return f"{zlib.crc32(array.tobytes()):08x}"

@@ -1,0 +1,80 @@
+"""From raw samples to parts with fitted preprocessing, without torch: all that can be said of data before training."""
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypedDict
+
+from topiarist.data.columns import wide_text_notes
+from topiarist.data.labels import number_labels, small_class_notes
+from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
+from topiarist.data.source import Scaling, Source
+from topiarist.data.split import Split, SplitRule, split_originals, with_copies, with_fewer_rows
+from topiarist.errors import TopiaristWarning
+
+if TYPE_CHECKING:
+    from topiarist.data.projection import BlockSizes
+
+DEFAULT_RULE = SplitRule()
+
+
+class PreparationOptions(TypedDict, total=False):
+    """What `prepare`, `Data.from_source` and `Data.from_arrays` take beside the samples."""
+
+    seed: int
+    test_fraction: float
+    validation_fraction: float
+    input_shape: tuple[int, ...] | None
+    samples: int | None
+    projection: "BlockSizes | None"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedSource:
+    """Raw samples, the rows of each part, and preprocessing fitted on the training rows."""
+
+    source: Source
+    split: Split
+    preprocessing: Preprocessing
+    notes: tuple[str, ...] = ()
+    rule: SplitRule | None = None
+
+
+def prepare(
+    source: Source,
+    *,
+    seed: int = DEFAULT_RULE.seed,
+    test_fraction: float = DEFAULT_RULE.test_fraction,
+    validation_fraction: float = DEFAULT_RULE.validation_fraction,
+    scaling: Scaling | None = None,
+    input_shape: tuple[int, ...] | None = None,
+    samples: int | None = None,
+    projection: "BlockSizes | None" = None,
+) -> PreparedSource:
+    """Split what a reader found, fit its preprocessing, and warn of what was decided; see `Data.from_source`."""
+    labels, classes = number_labels(source)
+    rule = SplitRule(seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
+    chosen = split_originals(source, labels, rule)
+    notes = (*source.notes, *wide_text_notes(source.features), *small_class_notes(labels, classes, chosen))
+    for note in notes:
+        warnings.warn(note, TopiaristWarning, stacklevel=3)
+    if samples is not None:
+        chosen = with_fewer_rows(chosen, labels, samples=samples, seed=seed)
+    settled = source if scaling is None else replace(source, scaling=scaling)
+    return fit_split(settled, chosen, input_shape, projection, notes=notes, rule=rule)
+
+
+def fit_split(
+    source: Source,
+    of_originals: Split,
+    input_shape: tuple[int, ...] | None,
+    projection: "BlockSizes | None",
+    *,
+    notes: tuple[str, ...] = (),
+    rule: SplitRule | None = None,
+) -> PreparedSource:
+    """Add the copies to the training part of a split of originals, and fit the preprocessing on it."""
+    split = with_copies(of_originals, source.originals)
+    preprocessing = fit_preprocessing(
+        source.features, split.train, scaling=source.scaling, input_shape=input_shape, projection=projection
+    )
+    return PreparedSource(source=source, split=split, preprocessing=preprocessing, notes=notes, rule=rule)

@@ -1,0 +1,1 @@
+"""One file per source of samples: everything that knows a file format."""

@@ -1,0 +1,136 @@
+"""NumPy archives: `x` and `y`, or pairs such as `x_train` and `y_train`, `groups`, `finer` classes, and `original`.
+
+`original` holds for each sample the number of the one that it is an augmented copy of, its own for an original. Beside
+pairs, `original_train` counts the samples of `x_train`; a part without is all originals.
+"""
+
+import math
+import tokenize
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from topiarist.data.labels import as_labels
+from topiarist.data.limits import check_size
+from topiarist.data.source import Source
+from topiarist.errors import DataError
+
+_PARTS = ("train", "validation", "test")
+_CHANNELS = (1, 3, 4)
+_DAMAGE = (ValueError, SyntaxError, TypeError, EOFError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
+_Arrays = dict[str, NDArray[Any]]
+
+
+def read_arrays(path: Path, *, labelled: bool) -> Source:
+    """Read an archive; nothing in it is unpickled."""
+    arrays = _read_archive(path)
+    held = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
+    parts = [part for part in _PARTS if f"x_{part}" in arrays]
+    suffixes = [f"_{part}" for part in parts] if "x" not in arrays else [""]
+    if not suffixes:
+        raise DataError(f"{path}: x and y (or x_train, y_train, x_test, y_test) are needed, found {held}")
+    samples = [_check_samples(path, f"x{suffix}", arrays[f"x{suffix}"]) for suffix in suffixes]
+    if len({x.shape[1:] for x in samples}) > 1:
+        raise DataError(f"{path}: the parts differ in the shape of a sample")
+    counts = {suffix: len(x) for suffix, x in zip(suffixes, samples, strict=True)}
+    features, notes = _as_images(numpy.concatenate(samples))
+    labels, groups, finer = (_gather(path, arrays, name, counts) for name in ("y", "groups", "finer"))
+    if labels is None and labelled:
+        raise DataError(f"{path}: no labels y found, only {held}")
+    return Source(
+        name=path.resolve().name,
+        features=features,
+        labels=None if labels is None else as_labels(str(path), labels, training=labelled),
+        groups=None if groups is None else as_labels(str(path), groups, training=False),
+        finer=None if finer is None else as_labels(str(path), finer, training=False),
+        originals=_gather_originals(path, arrays, counts),
+        parts=numpy.repeat(parts, list(counts.values())) if len(suffixes) > 1 else None,
+        scaling="pixels" if features.dtype == numpy.uint8 else "zscore",
+        notes=notes,
+    )
+
+
+def _read_archive(path: Path) -> _Arrays:
+    """Read every array, after checking the sizes that the archive declares; names in lower case."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+            check_size(str(path), sum(member.file_size for member in members))
+            return {member.filename.removesuffix(".npy").lower(): _read_array(archive, member) for member in members}
+    except _DAMAGE as error:
+        raise DataError(f"{path} cannot be read as a NumPy archive: {error}") from error
+    except (NotImplementedError, RuntimeError) as error:  # an unknown compression, a password
+        raise DataError(f"{path} cannot be opened: {error}; save it with numpy.savez") from error
+
+
+def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """Read one array whose header agrees with its size."""
+    with archive.open(member) as stream:
+        version = npy.read_magic(stream)
+        header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = header(stream)
+        if dtype.hasobject:
+            raise ValueError(f"{member.filename} holds Python objects, which are never unpickled")
+        expected = stream.tell() + math.prod(shape) * dtype.itemsize
+        if member.file_size != expected:
+            raise ValueError(f"{member.filename} has {member.file_size:,} bytes where its header means {expected:,}")
+    with archive.open(member) as stream:
+        array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
+    return array
+
+
+def _check_samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
+    """Return finite numbers, raise for others; a number may be missing in a table (n_samples, n_features)."""
+    if x.dtype.kind not in "biuf":
+        raise DataError(f"{path}: {name} must hold real numbers, found type {x.dtype}")
+    if x.ndim < 2 or not x.size:
+        raise DataError(f"{path}: {name} must be (n_samples, n_features) or more, found shape {x.shape}")
+    if x.dtype.kind == "f" and numpy.isinf(x).any():
+        raise DataError(f"{path}: {name} holds infinite numbers; replace them")
+    if x.dtype.kind == "f" and x.ndim > 2 and numpy.isnan(x).any():
+        raise DataError(f"{path}: {name} holds missing numbers, which only a table (2 axes) may; replace them")
+    return x
+
+
+def _gather(path: Path, arrays: _Arrays, name: str, counts: dict[str, int]) -> NDArray[Any] | None:
+    """Join one value per sample over the parts, by the suffixes of their names; None where a part has none."""
+    wanted = {f"{name}{suffix}": count for suffix, count in counts.items()}
+    if not all(key in arrays for key in wanted):
+        return None
+    for key, count in wanted.items():
+        if arrays[key].shape not in ((count,), (count, 1)):
+            raise DataError(f"{path}: {key} must hold one value for each of {count} samples, found {arrays[key].shape}")
+    kinds = {"text" if arrays[key].dtype.kind in "US" else "numbers" for key in wanted}
+    if len(kinds) > 1:
+        raise DataError(f"{path}: {', '.join(wanted)} hold text and numbers; use one of the two")
+    return numpy.concatenate([arrays[key].ravel() for key in wanted])
+
+
+def _gather_originals(path: Path, arrays: _Arrays, counts: dict[str, int]) -> NDArray[Any] | None:
+    """Join the numbers of the originals over the parts, counted through; None where no part has any."""
+    if not any(f"original{suffix}" in arrays for suffix in counts):
+        return None
+    joined, before = [], 0
+    for suffix, count in counts.items():
+        name = f"original{suffix}"
+        numbers = _gather(path, {name: numpy.arange(count), **arrays}, "original", {suffix: count})
+        assert numbers is not None
+        if numbers.dtype.kind not in "iu" or not ((numbers >= 0) & (numbers < count)).all():
+            raise DataError(f"{path}: {name} must hold whole numbers from 0 to {count - 1}, one per sample")
+        joined.append(numbers.astype(numpy.int64) + before)
+        before += count
+    return numpy.concatenate(joined)
+
+
+def _as_images(x: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
+    """Move the channels of images to the first axis of a sample; bytes without channels get one."""
+    if x.ndim == 3 and x.dtype == numpy.uint8:
+        return x[:, numpy.newaxis], (f"samples of bytes {x.shape[1:]} taken as images of one channel",)
+    if x.ndim == 4 and x.shape[3] in _CHANNELS and x.shape[1] not in _CHANNELS:
+        return numpy.ascontiguousarray(x.transpose(0, 3, 1, 2)), (f"channels of {x.shape[1:]} moved to the front",)
+    return x, ()
