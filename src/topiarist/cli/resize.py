@@ -167,9 +167,7 @@ class MethodCommand:
 
 def add_command(method: type[Method]) -> None:
     """Give a method its command."""
-    command = MethodCommand(
-        method, derive(method, "The method", without=("training",), spelled=SPELLED)
-    )
+    command = MethodCommand(method, derive(method, "The method", without=("training",), spelled=SPELLED))
 
     def run(
         model: ModelFile,

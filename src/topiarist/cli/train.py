@@ -48,9 +48,7 @@ TRAINING = derive(
     without=("schedule", "distillation", "pruning", "augmentation", "after_epoch", "seed"),
     spelled={"batch_size": "--batch --batch-size", "learning_rate": "--lr --learning-rate"},
 )
-SCHEDULE = derive(
-    TrainConfig, "Learning rate over time", only=("schedule",), spelled={"schedule.name": "--schedule"}
-)
+SCHEDULE = derive(TrainConfig, "Learning rate over time", only=("schedule",), spelled={"schedule.name": "--schedule"})
 PRUNING = derive(
     Pruning, "Pruning and augmentation", only=("sparsity",), spelled={"sparsity": "--prune"}, prefix="prune-"
 )
@@ -87,9 +85,7 @@ def train_command(
     into: Into = None,
     drop_top: Annotated[
         int | None,
-        typer.Option(
-            "--drop-top", min=0, rich_help_panel=TRANSFER, help="Leave out so many of its top hidden layers."
-        ),
+        typer.Option("--drop-top", min=0, rich_help_panel=TRANSFER, help="Leave out so many of its top hidden layers."),
     ] = None,
     phases: Annotated[
         list[str] | None,
@@ -133,7 +129,9 @@ def train_command(
         if network is not None:
             return fresh_network(network, part, seed)
         assert trained is not None
-        return with_new_head(trained, part, drop=drop_top or 0, add=NETWORK.values(options).get("hidden", ()), seed=seed)
+        return with_new_head(
+            trained, part, drop=drop_top or 0, add=NETWORK.values(options).get("hidden", ()), seed=seed
+        )
 
     result: dict[str, Any] = {"data": task.name, "seed": seed, "config": config.model_dump(mode="json")}
     if declared:
@@ -233,9 +231,7 @@ def fresh_network(settings: ModelSettings, data: "Data", seed: int) -> "nn.Modul
     )
 
 
-def with_new_head(
-    base: "nn.Module", data: "Data", *, drop: int, add: Sequence[Any], seed: int
-) -> "nn.Module":
+def with_new_head(base: "nn.Module", data: "Data", *, drop: int, add: Sequence[Any], seed: int) -> "nn.Module":
     """Return a trained network with a fresh head for the data."""
     from topiarist.randomness import generator
     from topiarist.training import reuse

@@ -8,9 +8,8 @@ from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import Subset
 
-from topiarist.data import AnyPart, Data, Part, Stream
+from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.measurement import Measurement, measure
 from topiarist.measurement.footprint import footprint
@@ -228,10 +227,5 @@ def _accuracy_on(part: AnyPart) -> Score:
 
 def _inputs_of(part: AnyPart, seed: int, most: int | None) -> Tensor:
     """Return inputs of a part, at most so many, drawn by the seed."""
-    if isinstance(part, Part) and (most is None or len(part) <= most):
-        return part.x
-    drawn = torch.randperm(len(part), generator=generator(seed, "calibration"))[:most].sort().values
-    if isinstance(part, Part):
-        return part.x[drawn]
-    some = Stream(Subset(part.dataset, drawn.tolist()), part.workers)
-    return torch.cat([x for x, _ in part_batches(some, BATCH_SIZE)])
+    some = part if most is None else part.draw(most, generator(seed, "calibration"))
+    return some.x if isinstance(some, Part) else torch.cat([x for x, _ in part_batches(some, BATCH_SIZE)])

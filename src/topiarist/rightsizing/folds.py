@@ -120,14 +120,9 @@ def folds_of(data: Data, design: Design, count: int, seed: int) -> list[Data]:
     rows = [torch.from_numpy(fold) for fold in dealt]
     others = [torch.cat([fold for fold in rows if fold is not chosen]).sort().values for chosen in rows]
     return [
-        replace(data, validation=some(held, seen), test=some(held, chosen))
+        replace(data, validation=held.take(seen), test=held.take(chosen))
         for seen, chosen in zip(others, rows, strict=True)
     ]
-
-
-def some(part: Part, rows: torch.Tensor) -> Part:
-    """Return some samples of a part."""
-    return Part(part.x[rows], part.y[rows], None if part.groups is None else part.groups[rows.numpy()])
 
 
 def in_memory(data: Data) -> Data:

@@ -29,7 +29,7 @@ from topiarist.rightsizing.baseline import (
 )
 from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limits_of, ratios_for
 from topiarist.rightsizing.descent import Clock, Descent, OnProgress, finetune
-from topiarist.rightsizing.folds import FewSamplesError, Fold, folds_of, in_memory, most_folds, some
+from topiarist.rightsizing.folds import FewSamplesError, Fold, folds_of, in_memory, most_folds
 from topiarist.rightsizing.planning import (
     DEFAULT_EFFORT,
     EFFORTS,
@@ -218,10 +218,10 @@ def _in_time(job: _Setup, seconds: float, seed: int) -> _Setup:
     if count >= samples or most_folds(job.data, "held out") < FEWEST_FOLDS:
         return job
     assert isinstance(job.data.train, Part)
-    drawn = torch.randperm(samples, generator=generator(seed, "samples in time"))[:count].sort().values
+    drawn = job.data.train.draw(count, generator(seed, "samples in time"))
     return replace(
         job,
-        data=replace(job.data, train=some(job.data.train, drawn), source=None, split=None),
+        data=replace(job.data, train=drawn, source=None, split=None),
         design="held out",
         speed=replace(job.speed, epoch=job.speed.epoch * count / samples),
         notes=(

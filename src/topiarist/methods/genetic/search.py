@@ -157,18 +157,11 @@ def problem_for(
     training, held_out, seed = request.job.training, request.job.held_out, request.job.seed
     if training is None or not len(training):
         raise DataError("a genetic search needs labelled samples in memory")
-    most = None if all_samples else MOST_SAMPLES
-    fitted = _fewer(training, seed, most)
+    most = len(training) if all_samples else MOST_SAMPLES
+    fitted = training.draw(most, generator(seed, "samples to judge"))
     on_training = judged_on == "training" or held_out is None or not len(held_out)
-    judged = fitted if on_training or held_out is None else _fewer(held_out, seed, most)
+    judged = fitted if on_training or held_out is None else held_out.draw(most, generator(seed, "samples to judge"))
     return SearchProblem(request, request.cuttable(names), fitted, judged)
-
-
-def _fewer(part: Part, seed: int, most: int | None) -> Part:
-    if most is None or len(part) <= most:
-        return part
-    drawn = torch.randperm(len(part), generator=generator(seed, "samples to judge"))[:most].sort().values
-    return Part(part.x[drawn], part.y[drawn])
 
 
 def evaluator_for(problems: Sequence[SearchProblem], *, refitted: bool) -> Evaluator:

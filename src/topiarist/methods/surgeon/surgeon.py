@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-import torch
 from pydantic import Field, field_validator, model_validator
 from torch import nn
 
@@ -203,8 +202,8 @@ class Surgeon(SurgeonMethod):
 def looked_at(model: nn.Module, data: Data, seed: int) -> Samples:
     """Return labelled training samples, by which edits are judged before they are tried."""
     assert isinstance(data.train, Part)
-    chosen = torch.randperm(len(data.train), generator=generator(seed, "looked at"))[:LOOKED_AT]
-    return Samples(placed(data.train.x[chosen], numbers_of(model)), data.train.y[chosen])
+    some = data.train.draw(LOOKED_AT, generator(seed, "looked at"))
+    return Samples(placed(some.x, numbers_of(model)), some.y)
 
 
 def _fits(job: Job, budget: Budget) -> Callable[[nn.Module], bool]:
