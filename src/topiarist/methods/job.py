@@ -227,5 +227,5 @@ def _accuracy_on(part: AnyPart) -> Score:
 
 def _inputs_of(part: AnyPart, seed: int, most: int | None) -> Tensor:
     """Return inputs of a part, at most so many, drawn by the seed."""
-    some = part if most is None else part.draw(most, generator(seed, "calibration"))
+    some = part.draw(most, generator(seed, "calibration"))
     return some.x if isinstance(some, Part) else torch.cat([x for x, _ in part_batches(some, BATCH_SIZE)])

@@ -157,7 +157,7 @@ def problem_for(
     training, held_out, seed = request.job.training, request.job.held_out, request.job.seed
     if training is None or not len(training):
         raise DataError("a genetic search needs labelled samples in memory")
-    most = len(training) if all_samples else MOST_SAMPLES
+    most = None if all_samples else MOST_SAMPLES
     fitted = training.draw(most, generator(seed, "samples to judge"))
     on_training = judged_on == "training" or held_out is None or not len(held_out)
     judged = fitted if on_training or held_out is None else held_out.draw(most, generator(seed, "samples to judge"))
