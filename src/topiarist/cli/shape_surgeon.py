@@ -120,15 +120,17 @@ def lineage_paths(out: Path) -> dict[str, Path]:
 def write_lineage(record: Mapping[str, Any], out: Path) -> dict[str, str]:
     """Write a lineage as JSON and as figures beside the network, and give the paths; no curves without accuracies."""
     from topiarist.files import write_atomically
+    from topiarist.methods.surgeon.lineage import Lineage
     from topiarist.report import lineage_curves, lineage_tree, topology_over_time
 
+    lineage = Lineage.from_record(dict(record))
     contents = {
         "lineage": f"{json.dumps(record, indent=1)}\n",
-        "tree": lineage_tree(record),
-        "topology": topology_over_time(record),
+        "tree": lineage_tree(lineage),
+        "topology": topology_over_time(lineage),
     }
-    if any(node["accuracy"] is not None or node["points"] for node in record["nodes"]):
-        contents["curves"] = lineage_curves(record)
+    if any(node.points for node in lineage.nodes):
+        contents["curves"] = lineage_curves(lineage)
     paths = {name: path for name, path in lineage_paths(out).items() if name in contents}
     for name, path in paths.items():
         write_atomically(path, contents[name].encode())
