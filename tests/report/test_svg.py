@@ -16,6 +16,7 @@ def test_every_name_and_every_reference_gets_the_prefix_and_nothing_else() -> No
     assert expected in embedded
     assert "<text>#m</text>" in embedded
     assert "http" not in embedded
+    assert '<use href="#f1-m" />' in embed(f'{HEAD}<use href="#m"/></svg>', prefix="f1-")
 
 
 def test_a_link_to_a_part_of_the_page_stays() -> None:

@@ -17,6 +17,8 @@ from matplotlib.figure import Figure
 from topiarist.report.svg import INK, finish
 from topiarist.report.wording import clean
 
+Painter = Callable[[Figure, Axes], None]
+
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK)
 # Solid, dashed, dotted, dash-dotted: with seven colours, 28 lines differ before a pair comes again.
@@ -50,12 +52,7 @@ _SETTINGS: dict[str, str | float | bool] = {
 
 
 def draw(
-    paint: Callable[[Figure, Axes], None],
-    *,
-    title: str,
-    description: str,
-    height_inches: float = 3.7,
-    hover: Mapping[str, str] | None = None,
+    paint: Painter, *, title: str, description: str, height_inches: float = 3.7, hover: Mapping[str, str] | None = None
 ) -> str:
     """Return the SVG of what `paint` draws on empty axes; `hover` has titles of artists by their `gid`."""
     with matplotlib.style.context(["default", _SETTINGS]), warnings.catch_warnings():

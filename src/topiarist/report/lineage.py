@@ -58,11 +58,9 @@ class LineageView:
         self.roles |= {node.number: WINNING for node in self.winning}
         self.titles = {f"network-{node.number}": _title(node) for node in self.nodes}
         edits = [f"epoch {node.begins:.4g}: {node.edit}" for node in self.winning if self.is_changed(node)]
-        sizes = (
-            f"The winning line goes from {self.winning[0].parameters:,} to {self.winning[-1].parameters:,} parameters"
-        )
-        counts = f"Epochs with a decision: {len(self.decisions)}; candidates: {len(self.nodes) - 1}"
-        self.story = f"{counts}. {sizes}. {'; '.join(edits) or 'No change'}."
+        sizes = f"from {self.winning[0].parameters:,} to {self.winning[-1].parameters:,} parameters"
+        counts = f"Epochs with a decision: {len(self.decisions)}; candidates: {len(self.nodes) - 1}."
+        self.story = f"{counts} The winning line goes {sizes}. {'; '.join(edits) or 'No change'}."
 
     def parent_of(self, node: "Node") -> "Node":
         """Return the network that an edit made this one from; of the first, itself."""
@@ -97,7 +95,7 @@ def lineage_tree(lineage: "Lineage", *, title: str = "Which edits were tried, an
     """
     view = LineageView(lineage)
     stub = view.last_epoch * min(STUB_POINTS / AXES_POINTS, 0.5 / (1 + len(view.decisions)))
-    rows, ways, labels = rows_of(view, stub), {}, {}
+    rows, ways, labels = rows_of(view, stub), dict[int, list[Place]](), dict[float, str]()
     top, bottom = max(rows.values()) + 1.5, min(rows.values()) - 1.5
     for node in view.nodes:
         end = node.ends if view.roles[node.number] in (WINNING, BRANCH) else node.begins + stub
@@ -129,9 +127,9 @@ def rows_of(view: LineageView, stub: float) -> dict[int, int]:
     fan = max(Counter((node.parent, node.begins, view.size_of(node)) for node in dropped).values(), default=0)
     for node in [*branches, *sorted(dropped, key=lambda node: -(node.score or 0.0))]:
         home, side = rows[view.parent_of(node).number], 1 if view.size_of(node) == LARGER else -1
-        begin, end, steps = node.begins + 1e-6 * view.last_epoch, node.begins + stub, count(1)
-        if view.roles[node.number] == BRANCH:
-            end, steps = node.ends, chain([0], (sign * step for step in count(2 * fan + 2) for sign in (1, -1)))
+        goes_on = view.roles[node.number] == BRANCH
+        begin, end = node.begins + 1e-6 * view.last_epoch, node.ends if goes_on else node.begins + stub
+        steps = chain([0], (sign * step for step in count(2 * fan + 2) for sign in (1, -1))) if goes_on else count(1)
         for row in (home + side * step for step in steps):
             rest = 0.0 if row == home else stub  # Without a rest, one branch would look like the next.
             if all(until + rest <= begin or end <= since for since, until in taken[row]):
@@ -233,8 +231,9 @@ def topology_over_time(lineage: "Lineage", *, title: str = "Topology of the winn
                 gid = f"box-{place}-{row}"
                 if box.role:
                     colour, fill = LOOKS[box.role]["color"], 0.07 if box.role == SAME_SIZE else 0.25
-                    look = {"facecolor": (colour, fill), "edgecolor": (colour, 0.4 + 2.4 * fill), "linewidth": 0.9}
-                    axes.bar(middle, box.points, 0.82 * across, top, label=labels.pop(box.role, ""), gid=gid, **look)
+                    look: dict[str, Any] = {"facecolor": (colour, fill), "edgecolor": (colour, 0.4 + 2.4 * fill)}
+                    look |= {"linewidth": 0.9, "label": labels.pop(box.role, "")}
+                    axes.bar(middle, box.points, 0.82 * across, top, gid=gid, **look)
                 axes.text(middle, top + box.points / 2, box.text, fontsize=8, ha="center", va="center", gid=gid)
                 top += box.points + GAP_POINTS
         if len(labels) < 2:

@@ -11,7 +11,7 @@ from topiarist.report.wording import clean, replace_forbidden
 INK = "#010203"  # Drawn in this colour, shown in that of the text around the figure.
 _MID_GREY = "#767676"  # Of equal contrast on white and on black (4.5 : 1), for a figure that stands alone.
 _FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
-_SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+_SVG, _XLINK = "{http://www.w3.org/2000/svg}", "{http://www.w3.org/1999/xlink}"
 _USED = re.compile(r'(?<=href="#)[^"]+|(?<=url\(#)[^)]+')
 _REFERENCE = re.compile(r"(?<=url\(#)")
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
@@ -50,8 +50,8 @@ def embed(svg: str, *, prefix: str) -> str:
         for name, value in element.attrib.items():
             if name == "id":
                 element.attrib[name] = prefix + value
-            elif name == "xlink:href":
-                element.attrib[name] = value if element.tag == "a" else f"#{prefix}{value[1:]}"
+            elif name in ("href", "xlink:href") and element.tag != "a" and value.startswith("#"):
+                element.attrib[name] = f"#{prefix}{value[1:]}"
             else:
                 element.attrib[name] = _REFERENCE.sub(prefix, value)
     return ElementTree.tostring(root, encoding="unicode")
@@ -63,18 +63,18 @@ def parse(svg: str) -> Element:
         root = ElementTree.fromstring(svg)
     except ElementTree.ParseError as error:
         raise DataError(f"a figure is not SVG: {error}") from error
-    if root.tag.removeprefix(f"{{{_SVG}}}") != "svg":
-        raise DataError(f"a figure is not SVG: it begins with <{root.tag}>")
     for element in root.iter():
-        element.tag = element.tag.removeprefix(f"{{{_SVG}}}")
+        element.tag = element.tag.removeprefix(_SVG)
         # Programs that are older than SVG 2 look for the prefix.
-        element.attrib = {name.replace(f"{{{_XLINK}}}", "xlink:"): value for name, value in element.attrib.items()}
+        element.attrib = {name.replace(_XLINK, "xlink:"): value for name, value in element.attrib.items()}
+    if root.tag != "svg":
+        raise DataError(f"a figure is not SVG: it begins with <{root.tag}>")
     return root
 
 
 def write(root: Element) -> str:
     """Return the text of a figure that stands alone."""
-    root.attrib |= {"xmlns": _SVG, "xmlns:xlink": _XLINK}
+    root.attrib |= {"xmlns": _SVG[1:-1], "xmlns:xlink": _XLINK[1:-1]}
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 

@@ -56,7 +56,10 @@ def format_table(frame: pd.DataFrame, form: TableForm, *, caption: str | None = 
         raise DataError(f"cannot write a table with two columns called '{twice[0]}'")
     match form:
         case "csv":
-            text = _csv(named)
+            # Python leaves a carriage return within a cell unquoted, and readers take it for the end of the row.
+            text = named.to_csv(index=False, lineterminator="\n")
+            if "\r" in text:
+                text = named.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         case "json":
             text = _json(named)
         case "parquet":
@@ -68,12 +71,6 @@ def format_table(frame: pd.DataFrame, form: TableForm, *, caption: str | None = 
         case _:
             raise SettingsError(f"no such form of a table: '{form}'")
     return text.encode("utf-8", errors="replace")
-
-
-def _csv(frame: pd.DataFrame) -> str:
-    text = frame.to_csv(index=False, lineterminator="\n")
-    # Python leaves a carriage return within a cell unquoted, and readers take it for the end of the row.
-    return text if "\r" not in text else frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
 
 
 def _json(frame: pd.DataFrame) -> str:
@@ -111,7 +108,7 @@ def _parquet(frame: pd.DataFrame) -> bytes:
 
 
 def _latex(frame: pd.DataFrame, caption: str | None) -> str:
-    texts, numeric = _written(frame, LATEX_ESCAPES, missing="--", minus="$-$")
+    texts, numeric = _texts(frame, LATEX_ESCAPES, missing="--", minus="$-$")
     return texts.style.hide(axis="index").to_latex(
         column_format="".join("r" if number else "l" for number in numeric),
         hrules=True,
@@ -121,15 +118,13 @@ def _latex(frame: pd.DataFrame, caption: str | None) -> str:
 
 
 def _markdown(frame: pd.DataFrame, caption: str | None) -> str:
-    texts, numeric = _written(frame, MARKDOWN_ESCAPES, missing="–", minus="-")
+    texts, numeric = _texts(frame, MARKDOWN_ESCAPES, missing="–", minus="-")
     alignment = ["right" if number else "left" for number in numeric] if len(frame) else None
     table = texts.to_markdown(index=False, disable_numparse=True, colalign=alignment)
     return (f"*{clean(caption).translate(MARKDOWN_ESCAPES)}*\n\n" if caption else "") + f"{table}\n"
 
 
-def _written(
-    frame: pd.DataFrame, escapes: Mapping[int, str], *, missing: str, minus: str
-) -> tuple[pd.DataFrame, list[bool]]:
+def _texts(frame: pd.DataFrame, escapes: dict[int, str], missing: str, minus: str) -> tuple[pd.DataFrame, list[bool]]:
     """Return cells and headings as escaped texts, and whether each column holds numbers."""
     columns = [[value if is_number(value) else _json_value(value) for value in column] for _, column in frame.items()]
     numeric = [is_numeric(column) for column in columns]
