@@ -8,6 +8,7 @@ import io
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import matplotlib.style
 from matplotlib.axes import Axes
@@ -18,6 +19,7 @@ from topiarist.report.svg import INK, finish
 from topiarist.report.wording import clean
 
 Painter = Callable[[Figure, Axes], None]
+Look = dict[str, Any]  # Keyword arguments of an artist.
 
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK)

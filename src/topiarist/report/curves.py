@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from topiarist.errors import DataError
-from topiarist.report.canvas import FAINT, LINE_STYLES, PALETTE, draw
+from topiarist.report.canvas import FAINT, LINE_STYLES, PALETTE, Look, draw
 from topiarist.report.svg import INK
 from topiarist.report.wording import as_number, clean, shorten
 
@@ -139,7 +139,7 @@ def _draw_curve(axes: Axes, curve: Curve, number: int, *, dots: bool) -> Line2D:
     """Draw one line, with dots or without, and its band; a single value gets a dot and a bar instead."""
     label = shorten(curve.name) + ("" if curve.x.size else " (no value)")
     if curve.marker:
-        look: dict[str, Any] = {"color": INK, "markersize": 6.0, "markerfacecolor": "none", "markeredgewidth": 1.4}
+        look: Look = {"color": INK, "markersize": 6.0, "markerfacecolor": "none", "markeredgewidth": 1.4}
         return axes.plot(curve.x, curve.mean, linestyle="", marker=curve.marker, label=label, **look)[0]
     colour, style = PALETTE[number % len(PALETTE)], LINE_STYLES[number % len(LINE_STYLES)]
     low, high = curve.mean - curve.spread, curve.mean + curve.spread

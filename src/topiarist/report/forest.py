@@ -3,20 +3,19 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from topiarist.errors import DataError
-from topiarist.report.canvas import BLUE, VERMILLION, draw
+from topiarist.report.canvas import BLUE, VERMILLION, Look, draw
 from topiarist.report.cells import decimals, signed, without_noise
 from topiarist.report.svg import INK
 from topiarist.report.wording import as_number, clean, shorten
 
 _ROW_INCHES, _MARGIN_INCHES = 0.32, 1.55
-_LOOKS: dict[bool, dict[str, Any]] = {
+_LOOKS: dict[bool, Look] = {
     True: {"color": BLUE, "marker": "o", "linewidth": 2.2, "markersize": 7.0},
     False: {"color": INK, "marker": "D", "linewidth": 1.2, "markersize": 5.0, "alpha": 0.6},
 }
@@ -45,8 +44,7 @@ def differences(rows: Sequence[Difference], *, title: str, unit: str) -> str:
         The heading, and what the differences are in.
     """
     numbers = [[as_number(value) for value in (row.difference, row.low, row.high)] for row in rows]
-    known = [value for row in numbers for value in row if math.isfinite(value)]
-    places = decimals(without_noise(known))
+    places = decimals(without_noise([value for row in numbers for value in row if math.isfinite(value)]))
     written = [
         ["–" if math.isnan(value) else signed(value, places).replace("-", "−") for value in row] for row in numbers
     ]
@@ -91,8 +89,7 @@ def _draw_rows(
             handles.append(axes.axvline(-margin, color=VERMILLION, linewidth=1.2, label="margin: the drop allowed"))
         figure.legend(handles=handles, loc="outside lower left", ncols=3)
 
-    said = [f"{row.name}: {words[row.significant]}" for row in rows]
-    if texts:
-        said = [f"{row.name}: {text}, {words[row.significant]}" for row, text in zip(rows, texts, strict=True)]
+    numbers = [f"{text}, " for text in texts] or [""] * len(rows)
+    said = [f"{row.name}: {number}{words[row.significant]}" for row, number in zip(rows, numbers, strict=True)]
     height = _ROW_INCHES * len(rows) + _MARGIN_INCHES
     return draw(paint, title=title, description=f"{'; '.join(said)}.", height_inches=height)

@@ -4,14 +4,14 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import chain, count, cycle
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from topiarist.errors import DataError
-from topiarist.report.canvas import BLUE, FAINT, GREEN, LINE_STYLES, PURPLE, VERMILLION, draw
+from topiarist.report.canvas import BLUE, FAINT, GREEN, LINE_STYLES, PURPLE, VERMILLION, Look, draw
 from topiarist.report.svg import INK
 from topiarist.report.wording import clean, shorten
 
@@ -22,7 +22,7 @@ Place = tuple[float, float]
 
 WINNING, BRANCH = "winning line", "other branch"
 LARGER, SMALLER, SAME_SIZE = "dropped: larger", "dropped: smaller", "dropped: same size"
-LOOKS: dict[str, dict[str, Any]] = {
+LOOKS: dict[str, Look] = {
     WINNING: {"color": BLUE, "linewidth": 3.2},
     BRANCH: {"color": VERMILLION, "linewidth": 1.9},
     LARGER: {"color": GREEN, "linewidth": 0.9, "marker": "^"},
@@ -31,6 +31,7 @@ LOOKS: dict[str, dict[str, Any]] = {
 }
 AXES_POINTS = 500.0  # About how wide the axes come to be: text and markers are placed before they are laid out.
 ROW_POINTS, STUB_POINTS, LABEL_POINTS = 7.0, 17.0, 7.5
+# With the one for what is left out, 13 columns are 34 points wide: 99,999 takes 29 points of them.
 MOST_COLUMNS, COLUMN_POINTS, NAMES_POINTS, BOX_POINTS, REMOVED_POINTS, GAP_POINTS = 12, 66.0, 58.0, 12.0, 2.5, 4.0
 STACK_POINTS, DOUBLING_POINTS = 270.0, 9.0  # of all layers of a column, and for every doubling of a width
 
@@ -95,12 +96,12 @@ def lineage_tree(lineage: "Lineage", *, title: str = "Which edits were tried, an
     """
     view = LineageView(lineage)
     stub = view.last_epoch * min(STUB_POINTS / AXES_POINTS, 0.5 / (1 + len(view.decisions)))
-    rows, ways, labels = rows_of(view, stub), dict[int, list[Place]](), dict[float, str]()
+    rows, paths, labels = rows_of(view, stub), dict[int, list[Place]](), dict[float, str]()
     top, bottom = max(rows.values()) + 1.5, min(rows.values()) - 1.5
     for node in view.nodes:
         end = node.ends if view.roles[node.number] in (WINNING, BRANCH) else node.begins + stub
         before, row = rows[view.parent_of(node).number], rows[node.number]
-        ways[node.number] = [(node.begins, before), (min(node.begins + stub, end), row), (end, row)]
+        paths[node.number] = [(node.begins, before), (min(node.begins + stub, end), row), (end, row)]
     for node in view.winning:  # Labels at 45° touch where they are closer than √2 of their height.
         apart = (node.begins - max(labels, default=-math.inf)) / view.last_epoch
         if view.is_changed(node) and apart > 1.5 * LABEL_POINTS / AXES_POINTS:
@@ -108,7 +109,7 @@ def lineage_tree(lineage: "Lineage", *, title: str = "Which edits were tried, an
 
     def paint(figure: Figure, axes: Axes) -> None:
         axes.set(yticks=[], ylim=(bottom, top))
-        _draw_networks(figure, axes, view, ways)
+        _draw_networks(figure, axes, view, paths)
         for x, edit in labels.items():
             axes.text(x, top + 1, edit, color=BLUE, fontsize=LABEL_POINTS, rotation=45, rotation_mode="anchor")
 
@@ -131,7 +132,7 @@ def rows_of(view: LineageView, stub: float) -> dict[int, int]:
         begin, end = node.begins + 1e-6 * view.last_epoch, node.ends if goes_on else node.begins + stub
         steps = chain([0], (sign * step for step in count(2 * fan + 2) for sign in (1, -1))) if goes_on else count(1)
         for row in (home + side * step for step in steps):
-            rest = 0.0 if row == home else stub  # Without a rest, one branch would look like the next.
+            rest = 0.0 if row == home else stub  # If one branch ends where another begins, they look like one.
             if all(until + rest <= begin or end <= since for since, until in taken[row]):
                 break
         rows[node.number] = row
@@ -157,43 +158,43 @@ def lineage_curves(
         If no network has an accuracy.
     """
     view = LineageView(lineage)
-    ways: dict[int, list[Place]] = {}
+    paths: dict[int, list[Place]] = {}
     last: dict[int | None, list[Place]] = {None: []}  # the last accuracy of every network, or of its ancestors
     for node in view.nodes:
-        ways[node.number] = [*last[node.parent], *node.points] if node.points else []
-        last[node.number] = ways[node.number][-1:] or last[node.parent]
-    if not any(ways.values()):
+        paths[node.number] = [*last[node.parent], *node.points] if node.points else []
+        last[node.number] = paths[node.number][-1:] or last[node.parent]
+    if not any(paths.values()):
         raise DataError(f"cannot draw '{title}': no network has an accuracy")
 
     def paint(figure: Figure, axes: Axes) -> None:
         axes.set_ylabel("validation accuracy")
         axes.grid(axis="y")
         for (name, curve), style in zip((baselines or {}).items(), cycle(LINE_STYLES[1:]), strict=False):
-            look: dict[str, Any] = {"color": INK, "linewidth": 1.6, "marker": "o", "markersize": 4.5, "markevery": [-1]}
+            look: Look = {"color": INK, "linewidth": 1.6, "marker": "o", "markersize": 4.5, "markevery": [-1]}
             axes.plot(*zip(*sorted(curve), strict=True), label=clean(name), linestyle=style, **look)
-        _draw_networks(figure, axes, view, ways)
+        _draw_networks(figure, axes, view, paths)
 
     line = [f"{accuracy:.4g} at epoch {epoch:.4g}" for node in view.winning for epoch, accuracy in node.points]
     description = f"Accuracy of the winning line: {', '.join([*line[:1], *line[1:][-1:]]) or 'unknown'}. {view.story}"
     return draw(paint, title=title, description=description, height_inches=4.4, hover=view.titles)
 
 
-def _draw_networks(figure: Figure, axes: Axes, view: LineageView, ways: Mapping[int, Sequence[Place]]) -> None:
-    """Draw the way of every network, the winning line on top, with a marker where each of its networks begins."""
+def _draw_networks(figure: Figure, axes: Axes, view: LineageView, paths: Mapping[int, Sequence[Place]]) -> None:
+    """Draw the path of every network, the winning line on top, with a marker where each of its networks begins."""
     axes.set(xlabel="epoch", xlim=(-0.01 * view.last_epoch, 1.01 * view.last_epoch))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
     for epoch in view.decisions:
         axes.axvline(epoch, color=INK, linewidth=0.7, alpha=FAINT)
     room = 0.66 * AXES_POINTS / (1 + len(view.decisions))  # for a marker that does not hide the next
     for role in reversed(LOOKS):
-        drawn = [node for node in view.nodes if view.roles[node.number] == role and ways[node.number]]
+        drawn = [node for node in view.nodes if view.roles[node.number] == role and paths[node.number]]
         look = {"markersize": min(4.6, room), "markevery": [-1], "markeredgewidth": 0, "clip_on": False, **LOOKS[role]}
         for node in drawn:
             if role == WINNING:
                 size = min(room, 9.0 if view.is_changed(node) else 5.0)
                 look |= {"marker": LOOKS[view.size_of(node)]["marker"], "markersize": size, "markevery": [0]}
             label = role if node is drawn[0] else ""
-            axes.plot(*zip(*ways[node.number], strict=True), label=label, gid=f"network-{node.number}", **look)
+            axes.plot(*zip(*paths[node.number], strict=True), label=label, gid=f"network-{node.number}", **look)
     handles = axes.get_legend_handles_labels()[0][::-1]
     figure.legend(handles=handles, loc="outside lower left", ncols=5, fontsize=8.5, handlelength=1.6, columnspacing=1.3)
 
@@ -231,7 +232,7 @@ def topology_over_time(lineage: "Lineage", *, title: str = "Topology of the winn
                 gid = f"box-{place}-{row}"
                 if box.role:
                     colour, fill = LOOKS[box.role]["color"], 0.07 if box.role == SAME_SIZE else 0.25
-                    look: dict[str, Any] = {"facecolor": (colour, fill), "edgecolor": (colour, 0.4 + 2.4 * fill)}
+                    look: Look = {"facecolor": (colour, fill), "edgecolor": (colour, 0.4 + 2.4 * fill)}
                     look |= {"linewidth": 0.9, "label": labels.pop(box.role, "")}
                     axes.bar(middle, box.points, 0.82 * across, top, gid=gid, **look)
                 axes.text(middle, top + box.points / 2, box.text, fontsize=8, ha="center", va="center", gid=gid)
@@ -239,8 +240,9 @@ def topology_over_time(lineage: "Lineage", *, title: str = "Topology of the winn
         if len(labels) < 2:
             figure.legend(loc="outside lower left", ncols=2, fontsize=8.5, handlelength=1.4)
 
-    said = "".join(f" Epoch {boxes[0].text}: {'; '.join(box.title for box in boxes[3:-1])}." for boxes in columns[1:])
-    description = f"Layers and their widths.{said} {view.story}"
+    layers = [(boxes[0].text, "; ".join(box.title for box in boxes[3:-1])) for boxes in columns if len(boxes) > 2]
+    said = " ".join(f"Epoch {epoch}: {titles or 'none'}." for epoch, titles in layers)
+    description = f"Layers and their widths. {said} {view.story}"
     return draw(paint, title=title, description=description, height_inches=(depth + 66) / 72, hover=hover)
 
 

@@ -108,12 +108,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    loaded.filters |= {"paragraphs": _paragraphs, "shown": _shown}
+    loaded.filters["paragraphs"] = lambda text: [part for part in re.split(r"\s*\n\s*\n\s*", text.strip()) if part]
+    loaded.filters["shown"] = _shown
     return loaded
-
-
-def _paragraphs(text: str) -> list[str]:
-    return [part.strip() for part in re.split(r"\n\s*\n", text) if part.strip()]
 
 
 def _shown(table: Table) -> tuple[list[str], list[tuple[TableCell, ...]]]:
@@ -124,8 +121,6 @@ def _shown(table: Table) -> tuple[list[str], list[tuple[TableCell, ...]]]:
 
 
 def _cell(text: str | None, value: object) -> TableCell:
-    if text is None:
-        return TableCell(text="–", value=None)
-    if not is_number(value):
-        return TableCell(text=text, value=None)
+    if text is None or not is_number(value):
+        return TableCell(text="–" if text is None else text, value=None)
     return TableCell(text=text.replace("-", "−"), value=repr(float(value)).replace("inf", "Infinity"))  # type: ignore[arg-type]

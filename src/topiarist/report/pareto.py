@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,14 +11,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from matplotlib.transforms import Bbox
 
 from topiarist.errors import DataError
-from topiarist.report.canvas import BLUE, VERMILLION, draw
+from topiarist.report.canvas import BLUE, VERMILLION, Look, draw
 from topiarist.report.svg import INK
 from topiarist.report.wording import as_number, clean, shorten
 
-_LOG_FROM_FACTOR = 10  # Below it, most ticks of a logarithmic axis would have no number.
-_FEW_DECADES = 100  # Up to it, there is room for 1, 2 and 5 in each decade.
-_MARKERS: dict[str, Any] = {"markersize": 5.0, "linestyle": "", "markeredgewidth": 0}
-_RING: dict[str, Any] = {"markersize": 13, "markerfacecolor": "none", "markeredgecolor": VERMILLION}
+_LOG_FROM_FACTOR = 10  # Within one decade, a logarithmic axis has but three numbers: 1, 2 and 5.
+_FEW_DECADES = 100  # In more than two, 1, 2 and 5 of each would stand too close.
+_MARKERS: Look = {"markersize": 5.0, "linestyle": "", "markeredgewidth": 0}
+_RING: Look = {"markersize": 13, "markerfacecolor": "none", "markeredgecolor": VERMILLION}
 # Where a name may stand beside its point, best first: points to the right and up.
 _SIDES = ((-6, 5), (-6, -5), (6, -5), (6, 5), (0, 10), (0, -10), (0, 20), (0, -20))
 
@@ -91,7 +90,7 @@ def _draw_points(axes: Axes, points: Sequence[Point]) -> None:
     front, others, knees = front_of(points), [p for p in points if not p.front], [p for p in points if p.knee]
     axes.step(*places(front), where="post", color=BLUE, linewidth=1.4, alpha=0.7)
     for chosen, colour, strength in ((others, INK, 0.4), (front, BLUE, 1.0)):
-        spreads = [point.spread for point in chosen]
+        spreads = [point.spread if point.spread >= 0 else math.nan for point in chosen]
         axes.errorbar(*places(chosen), yerr=spreads, fmt="none", ecolor=colour, elinewidth=0.9, alpha=0.6 * strength)
     axes.plot(*places(front), "o", color=BLUE, label="on the front" if front else None, **_MARKERS)
     axes.plot(*places(others), "D", color=INK, alpha=0.45, label="not on the front" if others else None, **_MARKERS)
@@ -117,11 +116,10 @@ def _name_point(axes: Axes, point: Point, taken: list[Bbox]) -> None:
     """Write one name at the first side that is free, or not at all."""
     far, weight = (1.6, "bold") if point.knee else (1.0, "normal")
     for right, up in _SIDES:
-        look: dict[str, Any] = {"fontsize": 8.5, "fontweight": weight, "textcoords": "offset points"}
+        look: Look = {"fontsize": 8.5, "fontweight": weight, "textcoords": "offset points"}
         look["horizontalalignment"] = "right" if right < 0 else "left" if right else "center"
         look["verticalalignment"] = "bottom" if up > 0 else "top"
-        place = (point.size, point.score)
-        note = axes.annotate(shorten(point.name, 24), place, xytext=(right * far, up * far), **look)
+        note = axes.annotate(shorten(point.name, 24), (point.size, point.score), xytext=(right * far, up * far), **look)
         box = note.get_window_extent()
         if not any(box.overlaps(other) for other in taken) and axes.bbox.padded(4).count_contains(box.corners()) == 4:
             taken.append(box)
