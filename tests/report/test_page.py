@@ -155,5 +155,5 @@ def test_libraries_are_loaded_where_they_are_used(statement: str, loaded: list[s
 
 def test_names_of_the_package_are_those_it_lists() -> None:
     assert all(hasattr(report, name) for name in report.__all__)
-    with pytest.raises(AttributeError, match="module 'topiarist.report' has no attribute 'nonsense'"):
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         report.nonsense  # noqa: B018
