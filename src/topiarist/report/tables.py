@@ -45,7 +45,7 @@ def format_table(frame: pd.DataFrame, form: TableForm, *, caption: str | None = 
 
     Examples
     --------
-    >>> format_table(pandas.DataFrame({"units": [10, 7]}), "csv")
+    >>> format_table(pd.DataFrame({"units": [10, 7]}), "csv")
     b'units\\n10\\n7\\n'
     """
     named = frame.set_axis([str(name) for name in frame.columns], axis="columns")
