@@ -34,11 +34,11 @@ def test_runs_may_differ_in_length_and_have_gaps() -> None:
 
 
 def test_names_stand_in_the_order_in_which_the_curves_end() -> None:
-    ends = {"low": 0.1, "high": 0.9, "middle": 0.5}
+    ends = {"_low": 0.1, "high": 0.9, "middle": 0.5}
     svg = learning_curves({name: [[0.2, end]] for name, end in ends.items()}, title="t", y_label="y")
     texts = [text for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text") if text.text in ends]
     places = sorted((float(text.get("y", "")), text.text) for text in texts)
-    assert [name for _, name in places] == ["high", "middle", "low"]
+    assert [name for _, name in places] == ["high", "middle", "_low"]
     assert all(after - before > 12 for (before, _), (after, _) in pairwise(places))
 
 
