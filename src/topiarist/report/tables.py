@@ -4,8 +4,9 @@ import csv
 import importlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -54,23 +55,19 @@ def format_table(frame: pd.DataFrame, form: TableForm, *, caption: str | None = 
     twice = named.columns[named.columns.duplicated()]
     if len(twice):
         raise DataError(f"cannot write a table with two columns called '{twice[0]}'")
-    match form:
-        case "csv":
-            # Python leaves a carriage return within a cell unquoted, and readers take it for the end of the row.
-            text = named.to_csv(index=False, lineterminator="\n")
-            if "\r" in text:
-                text = named.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-        case "json":
-            text = _json(named)
-        case "parquet":
-            return _parquet(named)
-        case "latex":
-            text = _latex(named, caption)
-        case "markdown":
-            text = _markdown(named, caption)
-        case _:
-            raise SettingsError(f"no such form of a table: '{form}'")
-    return text.encode("utf-8", errors="replace")
+    if form == "parquet":
+        return _parquet(named)
+    writers: dict[str, Callable[[pd.DataFrame], str]] = {"csv": _csv, "json": _json}
+    writers |= {"latex": partial(_latex, caption), "markdown": partial(_markdown, caption)}
+    if form not in writers:
+        raise SettingsError(f"no such form of a table: '{form}'")
+    return writers[form](named).encode("utf-8", errors="replace")
+
+
+def _csv(frame: pd.DataFrame) -> str:
+    text = frame.to_csv(index=False, lineterminator="\n")
+    # Python leaves a carriage return within a cell unquoted, and readers take it for the end of the row.
+    return text if "\r" not in text else frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
 
 
 def _json(frame: pd.DataFrame) -> str:
@@ -107,7 +104,7 @@ def _parquet(frame: pd.DataFrame) -> bytes:
     return content
 
 
-def _latex(frame: pd.DataFrame, caption: str | None) -> str:
+def _latex(caption: str | None, frame: pd.DataFrame) -> str:
     texts, numeric = _texts(frame, LATEX_ESCAPES, missing="--", minus="$-$")
     return texts.style.hide(axis="index").to_latex(
         column_format="".join("r" if number else "l" for number in numeric),
@@ -117,7 +114,7 @@ def _latex(frame: pd.DataFrame, caption: str | None) -> str:
     )
 
 
-def _markdown(frame: pd.DataFrame, caption: str | None) -> str:
+def _markdown(caption: str | None, frame: pd.DataFrame) -> str:
     texts, numeric = _texts(frame, MARKDOWN_ESCAPES, missing="–", minus="-")
     alignment = ["right" if number else "left" for number in numeric] if len(frame) else None
     table = texts.to_markdown(index=False, disable_numparse=True, colalign=alignment)
