@@ -97,11 +97,11 @@ def lineage() -> Record:
         node(1, 0, "remove", 10, 20, 24, "kept"),
         node(2, 0, "widen", 10, 11, 60, "dropped"),
         node(3, 1, "project", 20, 30, 14, "best"),
-        node(4, 1, "identity", 20, 30, 24, "replaced"),
+        node(4, 1, "identity", 20, 30, 24, "kept"),
     ]
     decisions = [
-        {"number": 1, "epoch": 10, "draw": 0, "candidates": [1, 2], "kept": [1]},
-        {"number": 2, "epoch": 20, "draw": 0, "candidates": [3, 4], "kept": [3, 4]},
+        {"number": 1, "epoch": 10, "draw": 0, "candidates": [1, 2], "kept": [1], "reason": ""},
+        {"number": 2, "epoch": 20, "draw": 0, "candidates": [3, 4], "kept": [3, 4], "reason": ""},
     ]
     return {"epochs": 30, "nodes": nodes, "decisions": decisions}
 

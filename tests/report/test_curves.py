@@ -9,38 +9,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topiarist.report import learning_curves, sweep_curves
-from topiarist.report.curves import Run, spread_out, summarise
+from topiarist.report.curves import Run, summarise
 
 GAPPY = st.lists(st.one_of(st.none(), st.just(math.nan), st.floats(-1e6, 1e6)), max_size=8)
 
 
-@given(st.lists(GAPPY, max_size=4))
-def test_mean_and_spread_are_those_of_the_values_that_are_there(runs: list[Run]) -> None:
-    curve = summarise("a", runs)
-    there: dict[int, list[float]] = {}
-    for run in runs:
-        for epoch, value in enumerate(run, start=1):
-            if value is not None and math.isfinite(value):
-                there.setdefault(epoch, []).append(value)
-    assert curve.x.tolist() == sorted(there)
-    for epoch, mean, spread in zip(curve.x, curve.mean, curve.spread, strict=True):
-        values = there[int(epoch)]
-        assert mean == pytest.approx(np.mean(values), abs=1e-6)
-        if len(values) == 1:
+@given(st.dictionaries(st.integers(1, 8).map(float), GAPPY, max_size=8))
+def test_mean_and_spread_are_those_of_the_values_that_are_there(values: dict[float, Run]) -> None:
+    curve = summarise("a", values)
+    there = {x: [value for value in runs if value is not None and math.isfinite(value)] for x, runs in values.items()}
+    assert curve.x.tolist() == sorted(x for x, found in there.items() if found)
+    for x, mean, spread in zip(curve.x, curve.mean, curve.spread, strict=True):
+        assert mean == pytest.approx(np.mean(there[x]), abs=1e-6)
+        if len(there[x]) == 1:
             assert math.isnan(spread)
         else:
-            assert spread == pytest.approx(np.std(values, ddof=1), abs=1e-6)
+            assert spread == pytest.approx(np.std(there[x], ddof=1), abs=1e-6)
 
 
-@given(st.lists(st.floats(0, 1), max_size=9))
-def test_places_keep_their_order_their_distance_and_their_bounds(wanted: list[float]) -> None:
-    places = spread_out(sorted(wanted, reverse=True), 0.1)
-    assert all(before - after >= 0.1 - 1e-9 for before, after in pairwise(places))
-    assert all(-1e-9 <= place <= 1 + 1e-9 for place in places)
+def test_runs_may_differ_in_length_and_have_gaps() -> None:
+    svg = learning_curves({"a": [[1.0, None, 3.0], [3.0, 5.0]], "b": [[0.5], []]}, title="t", y_label="y")
+    assert "a: 3 at epoch 3 (runs: 2); b: 0.5 at epoch 1 (runs: 2)." in svg
+    assert learning_curves({"a": [[1.0, 2.0], [3.0, 4.0]]}, title="t", y_label="y") != svg
 
 
-def test_places_far_apart_are_left_where_they_are() -> None:
-    assert spread_out([0.9, 0.5, 0.1], 0.1) == [0.9, 0.5, 0.1]
+def test_names_stand_in_the_order_in_which_the_curves_end() -> None:
+    ends = {"_low": 0.1, "high": 0.9, "middle": 0.5}
+    svg = learning_curves({name: [[0.2, end]] for name, end in ends.items()}, title="t", y_label="y")
+    texts = [text for text in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text") if text.text in ends]
+    places = sorted((float(text.get("y", "")), text.text) for text in texts)
+    assert [name for _, name in places] == ["high", "middle", "_low"]
+    assert all(after - before > 12 for (before, _), (after, _) in pairwise(places))
 
 
 @pytest.mark.parametrize(

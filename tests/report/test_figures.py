@@ -3,13 +3,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib
 import pytest
 
 from topiarist.errors import DataError
-from topiarist.report.figures import differences, learning_curves, pareto_figure
+from topiarist.report import Difference, Point, differences, learning_curves, pareto_figure
 
 HOSTILE = '<b>&" $x^2$ _a \\frac 中文 \x1b]]>'
 SHOWN = '<b>&" $x^2$ _a \\frac 中文 \ufffd]]>'
@@ -22,17 +23,17 @@ def curves(name: str) -> str:
 
 def pareto(name: str) -> str:
     points = [
-        {"name": name, "size": 2.0, "score": 0.5, "spread": 0.1, "front": True, "knee": True},
-        {"name": "large", "size": 300, "score": 0.9, "front": True, "knee": False},
-        {"name": "worse", "size": 100, "score": 0.4, "spread": None, "front": False, "knee": False},
+        Point(name=name, size=2.0, score=0.5, spread=0.1, front=True, knee=True),
+        Point(name="large", size=300, score=0.9, front=True),
+        Point(name="worse", size=100, score=0.4),
     ]
     return pareto_figure(points, size_label=name, score_label=name, title=name)
 
 
 def forest(name: str) -> str:
     rows = [
-        {"name": name, "difference": -0.02, "low": -0.03, "high": -0.01, "significant": True},
-        {"name": "same", "difference": 0.0, "low": None, "high": math.nan, "significant": False},
+        Difference(name=name, difference=-0.02, low=-0.03, high=-0.01, significant=True),
+        Difference(name="same", difference=0.0, low=None, high=math.nan, significant=False),
     ]
     return differences(rows, title=name, unit=name)
 
@@ -100,7 +101,7 @@ def test_many_names_all_have_a_place_of_their_own() -> None:
 @pytest.mark.parametrize("largest, logarithmic", [(10.0, False), (10.1, True)])
 def test_sizes_that_span_more_than_ten_are_logarithmic(largest: float, logarithmic: bool) -> None:
     sizes = [1.0, 5.0, largest]
-    points = [{"name": f"p{size}", "size": size, "score": size / 100, "front": True, "knee": False} for size in sizes]
+    points = [Point(name=f"p{size}", size=size, score=size / 100, front=True) for size in sizes]
     shown = texts(pareto_figure(points, size_label="", score_label="", title=""))
     assert ("5" in shown) == logarithmic
     assert ("4" in shown) != logarithmic
@@ -119,8 +120,7 @@ def test_a_row_says_its_difference_and_interval() -> None:
 
 
 def test_points_that_are_no_numbers_are_left_out() -> None:
-    bad = {"name": "diverged", "size": 3.0, "score": math.nan, "front": False, "knee": False}
-    good = {"name": "alone", "size": 3.0, "score": 0.5, "front": False, "knee": False}
+    bad, good = Point(name="diverged", size=3.0, score=math.nan), Point(name="alone", size=3.0, score=0.5)
     assert "1 point. Size and score on the front: none." in pareto_figure(
         [bad, good], size_label="", score_label="", title=""
     )
@@ -128,12 +128,13 @@ def test_points_that_are_no_numbers_are_left_out() -> None:
         pareto_figure([bad], size_label="", score_label="", title="t")
 
 
-def test_nothing_to_draw_and_missing_fields_are_one_line() -> None:
+def test_nothing_to_draw_and_what_is_no_number_are_one_line() -> None:
     with pytest.raises(DataError, match="cannot draw 't': no run has a value"):
         learning_curves({"a": [[None, math.nan], []], "b": []}, title="t", y_label="")
     with pytest.raises(DataError, match="cannot draw 't': no row has a difference"):
         differences([], title="t", unit="")
-    with pytest.raises(DataError, match="a record needs the field 'low': it has 'difference', 'name'"):
-        differences([{"difference": 1, "name": "a"}], title="t", unit="")
+    much: Any = "much"
     with pytest.raises(DataError, match="a figure needs numbers: found 'much'"):
-        pareto_figure([{"name": "a", "size": "much"}], size_label="", score_label="", title="")
+        differences([Difference(name="a", difference=much, low=0.0, significant=True)], title="t", unit="")
+    with pytest.raises(DataError, match="a figure needs numbers: found 'much'"):
+        pareto_figure([Point(name="a", size=much, score=1.0)], size_label="", score_label="", title="")

@@ -1,10 +1,13 @@
 import base64
 import hashlib
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 
 import pytest
 
+from topiarist import report
 from topiarist.errors import DataError
 from topiarist.report import Section, Table, learning_curves, render_page
 
@@ -132,3 +135,25 @@ def test_tables_that_do_not_fit_are_refused() -> None:
         Table(columns=("a", "b"), rows=((1, 2), (3,)))
     with pytest.raises(DataError, match="cannot highlight row 1 of a table with 1 rows"):
         Table(columns=("a",), rows=((1,),), highlight=frozenset({0, 1}))
+
+
+@pytest.mark.parametrize(
+    "statement, loaded",
+    [
+        ("import topiarist.report", []),
+        ("from topiarist.report import Table, render_page", ["jinja2"]),
+        ("from topiarist.report import learning_curves, lineage_tree, pareto_figure", ["matplotlib"]),
+        ("from topiarist.report import format_table", ["pandas"]),
+    ],
+)
+def test_libraries_are_loaded_where_they_are_used(statement: str, loaded: list[str]) -> None:
+    watched = {"jinja2", "matplotlib", "matplotlib.pyplot", "pandas", "topiarist.data", "torch"}
+    code = f"import sys\n{statement}\nprint(sorted({watched} & set(sys.modules)))\n"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found == f"{loaded}\n"
+
+
+def test_names_of_the_package_are_those_it_lists() -> None:
+    assert all(hasattr(report, name) for name in report.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        report.nonsense  # noqa: B018

@@ -14,7 +14,7 @@ from tests.report import rightsizing_record as records
 from tests.report.rightsizing_reader import Page, Quoted, read_page
 from topiarist.errors import DataError
 from topiarist.report import rightsizing_page
-from topiarist.report.forest import lower_bounds
+from topiarist.report.forest import Difference, lower_bounds
 from topiarist.report.rightsizing import PARTS
 from topiarist.report.rightsizing_front import spots_of
 from topiarist.report.rightsizing_quotes import FORMS, look_up, quote
@@ -252,10 +252,11 @@ def test_a_quotation_is_escaped_and_says_where_it_is_from() -> None:
 
 
 def test_bounds_need_a_difference() -> None:
-    row = {"name": "a", "difference": None, "low": None, "significant": False}
+    row = Difference(name="a", difference=None, low=None, significant=False)
     with pytest.raises(DataError, match="cannot draw 't': no row has a difference"):
         lower_bounds([row], title="t", unit="points", margin=1.0)
-    svg = lower_bounds([row, row | {"difference": 0.5, "low": -0.2, "significant": True}], title="t", unit="", margin=1)
+    proven = Difference(name="b", difference=0.5, low=-0.2, significant=True)
+    svg = lower_bounds([row, proven], title="t", unit="", margin=1)
     assert "margin: the drop allowed" in svg and "not proven" in svg
 
 

@@ -71,10 +71,10 @@ def test_markdown_is_a_table_with_pipes() -> None:
     frame = pd.DataFrame({"name": ["a|b", "<i>*x*</i>"], "score": [0.25, np.nan]})
     assert format_table(frame, "markdown", caption="what_is").decode() == (
         "*what\\_is*\n\n"
-        "| name             | score |\n"
-        "| ---------------- | ----: |\n"
-        "| a\\|b             |  0.25 |\n"
-        "| \\<i\\>\\*x\\*\\</i\\> |     – |\n"
+        "| name             |   score |\n"
+        "|:-----------------|--------:|\n"
+        "| a\\|b             |    0.25 |\n"
+        "| \\<i\\>\\*x\\*\\</i\\> |       – |\n"
     )
 
 

@@ -1,16 +1,15 @@
-"""Where figures are drawn: one look for all, no global state, the same bytes every time.
+"""The canvas of all figures: one look, no global state, the same bytes every time.
 
-The palette is that of M. Okabe and K. Ito, "Color Universal Design" (2008), without its yellow, which white swallows,
-and with the colour of the text for its black.
+The palette is that of M. Okabe and K. Ito, "Color Universal Design" (2008), without its yellow, which is hard to see on
+white, and with the colour of the text for its black.
 """
 
 import io
 import textwrap
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import matplotlib
 import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -19,58 +18,53 @@ from matplotlib.figure import Figure
 from topiarist.report.svg import INK, finish
 from topiarist.report.wording import clean
 
+Painter = Callable[[Figure, Axes], None]
+Look = dict[str, Any]  # Keyword arguments of an artist.
+
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK)
-SOLID, DASHED, DOTTED, DASH_DOTTED = (0, None), (0, (4.5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5))
-LINE_STYLES: tuple[tuple[int, Any], ...] = (SOLID, DASHED, DOTTED, DASH_DOTTED)
-WIDTH_INCHES = 7.4
+# Solid, dashed, dotted, dash-dotted: with seven colours, 28 lines differ before a pair comes again.
+LINE_STYLES = ((0, ()), (0, (4.5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
 FAINT = 0.16
-SETTINGS: dict[str, Any] = {
+_WIDTH_INCHES = 7.4  # On a page of 880 pixels, 9.5 points of these 533 are 15.7 pixels: about the size of its text.
+_SETTINGS: dict[str, str | float | bool] = {
+    **dict.fromkeys(
+        ("text.color", "axes.edgecolor", "axes.labelcolor", "grid.color", "xtick.color", "ytick.color"), INK
+    ),
+    **dict.fromkeys(("axes.spines.left", "axes.spines.right", "axes.spines.top", "legend.frameon"), False),
+    **dict.fromkeys(("axes.linewidth", "grid.linewidth", "xtick.major.width"), 0.7),
     "svg.fonttype": "none",
     "svg.hashsalt": "topiarist",
     "text.parse_math": False,
-    "text.color": INK,
     "font.size": 9.5,
     "axes.facecolor": "none",
-    "axes.edgecolor": INK,
-    "axes.labelcolor": INK,
     "axes.labelpad": 7.0,
-    "axes.linewidth": 0.7,
-    "axes.spines.left": False,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
     "axes.axisbelow": True,
     "axes.formatter.useoffset": False,
     "figure.constrained_layout.h_pad": 0.1,
     "figure.constrained_layout.w_pad": 0.01,
-    "grid.color": INK,
     "grid.alpha": FAINT,
-    "grid.linewidth": 0.7,
-    "xtick.color": INK,
     "xtick.major.size": 3.0,
-    "xtick.major.width": 0.7,
-    "ytick.color": INK,
     "ytick.major.size": 0.0,
     "ytick.major.pad": 6.0,
     "legend.borderaxespad": 0.0,
     "legend.borderpad": 0.25,
-    "legend.frameon": False,
     "lines.solid_capstyle": "round",
 }
 
 
-def draw(paint: Callable[[Figure, Axes], None], *, title: str, description: str, height_inches: float = 3.7) -> str:
-    """Give the SVG of what `paint` draws on empty axes."""
-    with matplotlib.style.context(["default", SETTINGS]), warnings.catch_warnings():
+def draw(
+    paint: Painter, *, title: str, description: str, height_inches: float = 3.7, hover: Mapping[str, str] | None = None
+) -> str:
+    """Return the SVG of what `paint` draws on empty axes; `hover` has titles of artists by their `gid`."""
+    with matplotlib.style.context(["default", _SETTINGS]), warnings.catch_warnings():
         # A reader's font may well have the letters that the one used for measuring lacks.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from", category=UserWarning)
-        figure = Figure(figsize=(WIDTH_INCHES, height_inches), dpi=72, layout="constrained", facecolor="none")
+        figure = Figure(figsize=(_WIDTH_INCHES, height_inches), dpi=72, layout="constrained", facecolor="none")
         FigureCanvasSVG(figure)
-        axes = figure.add_subplot()
         heading = textwrap.fill(clean(title), 72)
         figure.suptitle(heading, x=0.0, horizontalalignment="left", fontsize=11, fontweight="bold")
-        paint(figure, axes)
+        paint(figure, figure.add_subplot())
         drawn = io.StringIO()
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(drawn, format="svg", metadata=nothing)
-    return finish(drawn.getvalue(), title=title, description=description)
+        figure.savefig(drawn, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
+    return finish(drawn.getvalue(), title=title, description=description, hover=hover or {})

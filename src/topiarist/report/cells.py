@@ -2,60 +2,60 @@
 
 import math
 import numbers
+import sys
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
 from topiarist.report.wording import clean
 
-MOST_DECIMALS = 4
+_MOST_DECIMALS = 4
 # Sums and differences of a few numbers of size x are off by some ε·x: 16 of them, as in the rank tests. Figures of a
 # report are made from shares and losses, numbers of about 1; and what differs by 1e-9 is never told apart by noise.
-NOISE, LARGEST_NOISE = 16 * float(np.finfo(np.float64).eps), 1e-9
-GROUPED_FROM = 10_000
-SCIENTIFIC_FROM = 1e12
+_NOISE, _LARGEST_NOISE = 16 * float(np.finfo(np.float64).eps), 1e-9
+_GROUPED_FROM, _SCIENTIFIC_FROM = 10_000, 1e12
 
 
 def is_missing(value: object) -> bool:
-    """Say whether a cell is empty: None, NaN, NaT or NA."""
-    return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and math.isnan(value))
+    """Return whether a cell is empty: None, NaN, NaT or NA."""
+    if value is None or isinstance(value, float | np.floating):
+        return value is None or math.isnan(value)
+    pandas = sys.modules.get("pandas")  # Only a program that has loaded it has its NA or NaT.
+    return pandas is not None and (value is pandas.NA or value is pandas.NaT)
 
 
 def is_number(value: object) -> bool:
-    """Say whether a cell is a number; a truth value is none."""
+    """Return whether a cell is a number; a truth value is not."""
     return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def is_numeric(values: Sequence[object]) -> bool:
-    """Say whether all that is there are numbers, and at least one is."""
+    """Return whether all cells that are not missing are numbers, and at least one is."""
     known = [value for value in values if not is_missing(value)]
     return bool(known) and all(map(is_number, known))
 
 
 def format_column(values: Sequence[object]) -> list[str | None]:
-    """Write the cells of a column for people; None where a cell is missing."""
-    if not is_numeric(values):
-        return [None if is_missing(value) else format_other(value) for value in values]
-    cleared = without_noise([None if is_missing(value) else as_real(value) for value in values])
-    known = [value for value in cleared if value is not None]
-    places = decimals([float(value) for value in known])
-    separator = "," if any(abs(value) >= GROUPED_FROM for value in known) else ""
-    return [None if value is None else format_number(value, places, separator) for value in cleared]
+    """Return the cells of a column as people read them; None where a cell is missing."""
+    known = [value for value in values if not is_missing(value)]
+    if is_numeric(known):
+        reals = [int(value) if isinstance(value, numbers.Integral) else float(value) for value in known]  # type: ignore[arg-type]
+        cleared = without_noise(reals)
+        places, grouped = decimals(cleared), any(abs(value) >= _GROUPED_FROM for value in cleared)
+        texts = iter([_format_number(value, places, "," if grouped else "") for value in cleared])
+    else:
+        truths = {True: "yes", False: "no"}
+        texts = iter([truths[bool(value)] if isinstance(value, bool | np.bool_) else clean(value) for value in known])
+    return [None if is_missing(value) else next(texts) for value in values]
 
 
-def as_real(value: object) -> int | float:
-    """Give a plain integer or a plain float."""
-    return int(value) if isinstance(value, numbers.Integral) else float(value)  # type: ignore[arg-type]
-
-
-def without_noise(values: Sequence[int | float | None]) -> list[int | float | None]:
+def without_noise(values: Sequence[float]) -> list[float]:
     """Return the numbers of a column, with 0 for those that are nothing but rounding beside the largest of them.
 
     [0.9, 1.1e-16] becomes [0.9, 0]; so does 1.1e-16 alone, since figures come from numbers of about 1. 1e-7 stays.
     """
-    sizes = [abs(value) for value in values if value is not None and math.isfinite(value)]
-    limit = min(NOISE * max([1.0, *sizes]), LARGEST_NOISE)
+    sizes = [abs(value) for value in values if math.isfinite(value)]
+    limit = min(_NOISE * max([1.0, *sizes]), _LARGEST_NOISE)
     return [0.0 if isinstance(value, float) and abs(value) <= limit else value for value in values]
 
 
@@ -66,28 +66,25 @@ def signed(value: float, places: int) -> str:
 
 
 def decimals(values: Sequence[float]) -> int:
-    """Choose the decimals: four digits of the largest, two of the smallest, no zero that all have in common."""
+    """Return how many decimals show four digits of the largest number and two of the smallest, without common zeros.
+
+    [98.314, 7.5] needs 2 (98.31, 7.50), [0.5, 3400.0] needs 1, and [3.0, 4.0] none.
+    """
     sizes = [abs(value) for value in values if value and math.isfinite(value)]
     if not sizes:
         return 0
     largest, smallest = (math.floor(math.log10(size)) for size in (max(sizes), min(sizes)))
-    places = MOST_DECIMALS if max(sizes) <= 1 else min(MOST_DECIMALS, max(0, 3 - largest, 1 - smallest))
+    places = _MOST_DECIMALS if max(sizes) <= 1 else min(_MOST_DECIMALS, max(0, 3 - largest, 1 - smallest))
     while places and all(round(size, places) == round(size, places - 1) for size in sizes):
         places -= 1
     return places
 
 
-def format_number(value: int | float, places: int, separator: str) -> str:
-    """Write one number; what the decimals would round to nothing, or is huge, in scientific notation."""
+def _format_number(value: float, places: int, separator: str) -> str:
     if isinstance(value, int):
         return f"{value:{separator}}"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    if value and (abs(value) < 0.5 * 10**-places or abs(value) >= SCIENTIFIC_FROM):
-        return f"{value:.1e}"
+    if value and (abs(value) < 0.5 * 10**-places or abs(value) >= _SCIENTIFIC_FROM):
+        return f"{value:.1e}"  # The decimals would round it to nothing, or it is huge.
     return f"{value or 0.0:{separator}.{places}f}"
-
-
-def format_other(value: object) -> str:
-    """Write a cell that is not in a column of numbers."""
-    return ("yes" if value else "no") if isinstance(value, bool | np.bool_) else clean(value)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING, NamedTuple
 
-import pandas
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -17,12 +17,17 @@ from topiarist.report.cells import format_column, is_missing, is_number, is_nume
 from topiarist.report.svg import embed
 from topiarist.report.wording import replace_forbidden
 
-PARAGRAPHS = re.compile(r"\n\s*\n")
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Rows of numbers and texts; `highlight` has the numbers, from 0, of the rows that matter most."""
+    """A table of a page; a cell that is None, NaN or NA is shown as a dash.
+
+    `highlight` has the numbers, from 0, of the rows that matter most. A DataError is raised if a row has more or fewer
+    cells than there are columns, or if there is no row to highlight.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[object, ...], ...]
@@ -38,15 +43,15 @@ class Table:
             raise DataError(f"cannot highlight row {min(beyond)} of a table with {len(self.rows)} rows")
 
 
-def table_of(frame: pandas.DataFrame, caption: str = "") -> Table:
-    """Give a tidy table as a page shows it."""
-    rows = tuple(tuple(None if pandas.isna(value) else value for value in row) for row in frame.to_numpy(dtype=object))
+def table_of(frame: "pandas.DataFrame", caption: str = "") -> Table:
+    """Return the columns of a frame, without its index, as a table of a page."""
+    rows = tuple(tuple(None if is_missing(value) else value for value in row) for row in frame.to_numpy(dtype=object))
     return Table(columns=tuple(str(name) for name in frame.columns), rows=rows, caption=caption)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A heading, paragraphs parted by empty lines, figures as SVG, and tables."""
+    """A section of a page: a heading, paragraphs parted by empty lines, figures as SVG, and tables."""
 
     title: str
     text: str = ""
@@ -54,8 +59,7 @@ class Section:
     tables: tuple[Table, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cell:
+class TableCell(NamedTuple):
     """One cell as shown, and the number by which it is sorted."""
 
     text: str
@@ -63,30 +67,39 @@ class Cell:
 
 
 def render_page(*, title: str, summary: str, sections: Sequence[Section], footer: Mapping[str, str]) -> str:
-    """Give the whole page as HTML; every text in it is shown as it is, never run."""
-    return render(
-        "page.html.j2",
-        scripts=("sort.js", "scroll.js"),
-        title=title,
-        summary=summary,
-        sections=sections,
-        figures=numbered_figures(sections),
-        footer=footer,
-    )
+    """Return a whole page as HTML; every text in it is shown as it is, never run.
+
+    Parameters
+    ----------
+    title, summary : str
+        The heading, and paragraphs parted by empty lines below it.
+    sections : sequence of Section
+    footer : mapping of names to texts
+
+    Raises
+    ------
+    DataError
+        If a figure is not SVG.
+    """
+    figures = [
+        [Markup(embed(svg, prefix=f"figure-{place}-{number}-")) for number, svg in enumerate(section.figures, start=1)]
+        for place, section in enumerate(sections, start=1)
+    ]
+    context = {"title": title, "summary": summary, "sections": sections, "figures": figures, "footer": footer}
+    return render("page.html.j2", scripts=("sort.js", "scroll.js"), **context)
 
 
 def render(template: str, *, scripts: Sequence[str], **context: object) -> str:
-    """Give a template filled in, with the scripts that alone may run in it."""
+    """Return a template filled in, with the scripts that alone may run in it."""
     folder = files(__package__).joinpath("templates")
     script = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in scripts)
     script_hash = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = environment().get_template(template).render(**context, script=Markup(script), script_hash=script_hash)
+    page = _environment().get_template(template).render(**context, script=Markup(script), script_hash=script_hash)
     return replace_forbidden(page)
 
 
 @cache
-def environment() -> Environment:
-    """Give the templates, which escape whatever they are given."""
+def _environment() -> Environment:
     loaded = Environment(
         loader=PackageLoader("topiarist.report"),
         autoescape=True,
@@ -95,46 +108,19 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    loaded.filters["paragraphs"] = paragraphs
-    loaded.filters["cells"] = cells
-    loaded.filters["alignments"] = alignments
+    loaded.filters["paragraphs"] = lambda text: [part for part in re.split(r"\s*\n\s*\n\s*", text.strip()) if part]
+    loaded.filters["shown"] = _shown
     return loaded
 
 
-def numbered_figures(sections: Sequence[Section]) -> list[list[Markup]]:
-    """Give the figures of each section, the names inside them distinct over the whole page."""
-    return [
-        [Markup(embed(svg, prefix=f"figure-{place}-{number}-")) for number, svg in enumerate(section.figures, start=1)]
-        for place, section in enumerate(sections, start=1)
-    ]
+def _shown(table: Table) -> tuple[list[str], list[tuple[TableCell, ...]]]:
+    """Return the kind of each column, "number" or "text", and the rows as they are shown."""
+    columns = [[row[place] for row in table.rows] for place in range(len(table.columns))]
+    cells = [[_cell(*both) for both in zip(format_column(column), column, strict=True)] for column in columns]
+    return ["number" if is_numeric(column) else "text" for column in columns], list(zip(*cells, strict=True))
 
 
-def paragraphs(text: str) -> list[str]:
-    """Give the paragraphs of a text, which empty lines part."""
-    return [part.strip() for part in PARAGRAPHS.split(text) if part.strip()]
-
-
-def alignments(table: Table) -> list[str]:
-    """Say for each column whether it holds numbers."""
-    return ["number" if is_numeric(column_of(table, place)) else "text" for place in range(len(table.columns))]
-
-
-def cells(table: Table) -> list[list[Cell]]:
-    """Give the rows of a table as they are shown."""
-    columns = [column_of(table, place) for place in range(len(table.columns))]
-    shown = [[as_cell(text, value) for text, value in zip(format_column(c), c, strict=True)] for c in columns]
-    return [list(row) for row in zip(*shown, strict=True)]
-
-
-def column_of(table: Table, place: int) -> list[object]:
-    """Give the values of one column."""
-    return [row[place] for row in table.rows]
-
-
-def as_cell(text: str | None, value: object) -> Cell:
-    """Give one cell; numbers get a true minus sign, a missing one is an en dash."""
-    if text is None or is_missing(value):
-        return Cell(text="–", value=None)
-    if is_number(value):
-        return Cell(text=text.replace("-", "−"), value=repr(float(value)).replace("inf", "Infinity"))  # type: ignore[arg-type]
-    return Cell(text=text, value=None)
+def _cell(text: str | None, value: object) -> TableCell:
+    if text is None or not is_number(value):
+        return TableCell(text="–" if text is None else text, value=None)
+    return TableCell(text=text.replace("-", "−"), value=repr(float(value)).replace("inf", "Infinity"))  # type: ignore[arg-type]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topiarist.report.page import Cell
+from topiarist.report.page import TableCell
 from topiarist.report.rightsizing_quotes import Record, look_up, quoted_cell
 from topiarist.report.rightsizing_tables import Grid
 
@@ -60,7 +60,7 @@ def confused_pairs(record: Record) -> Grid | None:
     )
 
 
-def row_of(record: Record, pair: tuple[int, int], sides: Sequence[str]) -> tuple[Cell, ...]:
+def row_of(record: Record, pair: tuple[int, int], sides: Sequence[str]) -> tuple[TableCell, ...]:
     """Give the row of one pair."""
     true, given = pair
     names = [quoted_cell(record, f"data.classes.{place}") for place in pair]

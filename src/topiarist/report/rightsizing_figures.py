@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from markupsafe import Markup
 
 from topiarist.report.curves import Run, Scale, learning_curves
-from topiarist.report.forest import lower_bounds
-from topiarist.report.lineage_figures import lineage_curves, lineage_tree
+from topiarist.report.forest import Difference, lower_bounds
+from topiarist.report.lineage import lineage_curves, lineage_tree, topology_over_time
 from topiarist.report.rightsizing_quotes import Record, is_number, look_up
-from topiarist.report.topology import topology_over_time
 from topiarist.report.wording import as_number
 
 PERCENT = 100
@@ -42,12 +42,12 @@ def bounds_of(record: Record) -> str | None:
     """Draw the difference and the lower bound of every rung, in points; None where there is none."""
     names = {network["id"]: str(network["name"]) for network in record["networks"]}
     rows = [
-        {
-            "name": names.get(rung["network"], str(rung["network"])),
-            "difference": PERCENT * as_number(rung["difference"]),
-            "low": PERCENT * as_number(rung["low"]),
-            "significant": bool(rung["proven"]),
-        }
+        Difference(
+            name=names.get(rung["network"], str(rung["network"])),
+            difference=PERCENT * as_number(rung["difference"]),
+            low=PERCENT * as_number(rung["low"]),
+            significant=bool(rung["proven"]),
+        )
         for rung in look_up(record, "decision.rungs") or ()
         if is_number(rung["difference"])
     ]
@@ -59,10 +59,11 @@ def bounds_of(record: Record) -> str | None:
 
 def lineage_figures(lineage: Mapping[str, Any]) -> Iterator[str]:
     """Draw a lineage: its topologies, its accuracies where there are any, its tree."""
-    yield topology_over_time(lineage)
-    if any(node.get("accuracy") is not None or node.get("points") for node in lineage["nodes"]):
-        yield lineage_curves(lineage)
-    yield lineage_tree(lineage)
+    found = import_module("topiarist.methods.surgeon.lineage").Lineage.from_record(dict(lineage))  # loads torch
+    yield topology_over_time(found)
+    if any(node.points for node in found.nodes):
+        yield lineage_curves(found)
+    yield lineage_tree(found)
 
 
 def small_curve(network: Network, *fields: str) -> Markup | None:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
-from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from matplotlib.axes import Axes
@@ -12,11 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from topiarist.report.canvas import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, draw
-from topiarist.report.naming import name_points
-from topiarist.report.pareto import scale_sizes
-from topiarist.report.points import Point, front_of, places
+from topiarist.report.pareto import Point, front_of, name_points, places, scale_sizes
 from topiarist.report.rightsizing_quotes import Record, look_up
-from topiarist.report.svg import INK, NAMESPACES, parse, without_namespaces
+from topiarist.report.svg import INK, parse, write
 from topiarist.report.wording import as_number, clean
 
 AXES = {
@@ -123,15 +120,15 @@ def draw_spots(axes: Axes, spots: Sequence[Spot]) -> None:
 
 def with_rings(svg: str, names: dict[str, str]) -> str:
     """Give every link in a figure a name for those who do not see it, and a ring that shows where it is."""
-    root = without_namespaces(parse(svg))
+    root = parse(svg)
     for link in root.iter("a"):
         link.attrib.pop("target", None)  # It would open another window.
         link.attrib["aria-label"] = clean(names[link.attrib["xlink:href"]])
         for use in list(link.iter("use")):
             where = {"cx": use.attrib["x"], "cy": use.attrib["y"], "r": str(LINK_POINTS)}
             link.insert(0, Element("circle", {"class": "ring", "fill-opacity": "0", **where}))
-    root.attrib |= NAMESPACES | {"role": "group"}
-    return ElementTree.tostring(root, encoding="unicode") + "\n"
+    root.attrib["role"] = "group"
+    return write(root)
 
 
 def describe(spots: Sequence[Spot]) -> str:

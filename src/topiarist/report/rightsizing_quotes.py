@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from topiarist.report.page import Cell
+from topiarist.report.page import TableCell
 
 Record = Mapping[str, Any]
 
@@ -132,10 +132,10 @@ def quote(record: Record, path: str, form: str = "plain") -> Markup:
     )
 
 
-def quoted_cell(record: Record, path: str, form: str = "plain") -> Cell:
+def quoted_cell(record: Record, path: str, form: str = "plain") -> TableCell:
     """Give a cell of a table, sorted by the number itself."""
     value = look_up(record, path)
-    return Cell(text=quote(record, path, form), value=json.dumps(value) if is_number(value) else None)
+    return TableCell(text=quote(record, path, form), value=json.dumps(value) if is_number(value) else None)
 
 
 def is_number(value: object) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from topiarist.report.page import Cell
+from topiarist.report.page import TableCell
 from topiarist.report.rightsizing_quotes import Record, look_up, quote, quoted_cell
 
 COMPARED = (  # what, where it is before and after, its form, and which gain says how much it changed
@@ -52,7 +52,7 @@ RUNG_COLUMNS = (
     ("method chosen in each fold", "chosen_by_fold", "text"),
 )
 
-EMPTY = Cell(text="", value=None)
+EMPTY = TableCell(text="", value=None)
 ELSEWHERE = ("classes", "command")
 
 
@@ -62,7 +62,7 @@ class Grid:
 
     columns: tuple[str, ...]
     kinds: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     caption: str = ""
     highlight: frozenset[int] = frozenset()
 
@@ -76,7 +76,7 @@ def comparison_table(record: Record, before: str, after: str) -> Grid:
         if any(look_up(record, side) is not None for side in sides):
             cells = [quoted_cell(record, side, form) for side in sides]
             change = quoted_cell(record, f"gains.{gain}", "points" if gain == "accuracy" else "times")
-            rows.append((Cell(text=label, value=None), *cells, *([] if alone else [change if gain else EMPTY])))
+            rows.append((TableCell(text=label, value=None), *cells, *([] if alone else [change if gain else EMPTY])))
     columns = ("figure", "baseline") if alone else ("figure", "before", "after", "change")
     return Grid(columns=columns, kinds=("text", *["number"] * (len(columns) - 1)), rows=tuple(rows))
 
@@ -116,7 +116,7 @@ def linked_table(
         kinds=("text", *("text" if form == "text" else "number" for _, _, form in columns)),
         rows=tuple(
             (
-                Cell(text=linked(quote(record, name), card), value=None),
+                TableCell(text=linked(quote(record, name), card), value=None),
                 *(quoted_cell(record, f"{place}.{field}", form) for _, field, form in columns),
             )
             for place, name, card in rows

@@ -4,75 +4,95 @@ import csv
 import importlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from topiarist.errors import DataError, MissingExtraError, SettingsError
-from topiarist.report.cells import is_missing
-from topiarist.report.latex import latex_table
-from topiarist.report.markdown import markdown_table
+from topiarist.report.cells import format_column, is_missing, is_number, is_numeric
+from topiarist.report.wording import clean
 
 TableForm = Literal["csv", "json", "parquet", "latex", "markdown"]
 
+MARKDOWN_ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in r"\`*_[]<>|&~$#"})
+LATEX_ESCAPES = str.maketrans(
+    {sign: f"\\{sign}" for sign in "{}$&#%_"}
+    # After a line break, brackets and stars would be read as its options, and two hyphens as a dash.
+    | {"[": "{[}", "]": "{]}", "*": "{*}", "-": "-{}", "∞": r"$\infty$"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "|": r"\textbar{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}"}
+)
+
 
 def format_table(frame: pd.DataFrame, form: TableForm, *, caption: str | None = None) -> bytes:
-    """Write the columns of a frame, without its index; the same frame gives the same bytes.
+    """Return the columns of a frame, without its index, as a file; the same frame gives the same bytes.
 
-    The caption is for LaTeX and Markdown: the other forms have no place for it.
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    form : "csv", "json", "parquet", "latex" or "markdown"
+        The first three keep all digits; the others round, and align numbers to the right.
+    caption : str, optional
+        For LaTeX and Markdown: the other forms have no place for it.
+
+    Raises
+    ------
+    DataError
+        If the frame has no columns, or two of one name, or cannot be written as Parquet.
+
+    Examples
+    --------
+    >>> format_table(pd.DataFrame({"units": [10, 7]}), "csv")
+    b'units\\n10\\n7\\n'
     """
     named = frame.set_axis([str(name) for name in frame.columns], axis="columns")
-    check_columns(named)
-    match form:
-        case "csv":
-            text = csv_table(named)
-        case "json":
-            text = json_table(named)
-        case "parquet":
-            return parquet_table(named)
-        case "latex":
-            text = latex_table(columns_of(named), caption=caption)
-        case "markdown":
-            text = markdown_table(columns_of(named), caption=caption)
-        case _:
-            raise SettingsError(f"no such form of a table: '{form}'")
-    return text.encode("utf-8", errors="replace")
-
-
-def check_columns(frame: pd.DataFrame) -> None:
-    """Refuse a frame that could not be read back."""
-    if frame.columns.empty:
+    if named.columns.empty:
         raise DataError("cannot write a table without columns")
-    if not frame.columns.is_unique:
-        twice = frame.columns[frame.columns.duplicated()][0]
-        raise DataError(f"cannot write a table with two columns called '{twice}'")
+    twice = named.columns[named.columns.duplicated()]
+    if len(twice):
+        raise DataError(f"cannot write a table with two columns called '{twice[0]}'")
+    if form == "parquet":
+        return _parquet(named)
+    writers: dict[str, Callable[[pd.DataFrame], str]] = {"csv": _csv, "json": _json}
+    writers |= {"latex": partial(_latex, caption), "markdown": partial(_markdown, caption)}
+    if form not in writers:
+        raise SettingsError(f"no such form of a table: '{form}'")
+    return writers[form](named).encode("utf-8", errors="replace")
 
 
-def columns_of(frame: pd.DataFrame) -> dict[str, list[object]]:
-    """Give the cells of each column as plain Python values."""
-    return {str(name): [plain(value) for value in column] for name, column in frame.items()}
-
-
-def csv_table(frame: pd.DataFrame) -> str:
-    """Write commas and quotes where they are needed, numbers with all their digits."""
+def _csv(frame: pd.DataFrame) -> str:
     text = frame.to_csv(index=False, lineterminator="\n")
     # Python leaves a carriage return within a cell unquoted, and readers take it for the end of the row.
     return text if "\r" not in text else frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
 
 
-def json_table(frame: pd.DataFrame) -> str:
-    """Write one object a row; what JSON cannot say (NaN, infinity) becomes null."""
-    columns = {name: [finite(value) for value in values] for name, values in columns_of(frame).items()}
-    rows = (dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True))
+def _json(frame: pd.DataFrame) -> str:
+    """Return one object per row; pandas' own `to_json` would round numbers to 15 digits."""
+    rows = [dict(zip(frame.columns, map(_json_value, row), strict=True)) for row in frame.itertuples(index=False)]
     lines = ",\n".join(json.dumps(row, ensure_ascii=False, allow_nan=False) for row in rows)
     return f"[\n{lines}\n]\n" if lines else "[]\n"
 
 
-def parquet_table(frame: pd.DataFrame) -> bytes:
-    """Write a Parquet file, for which the extra 'tables' is needed."""
+def _json_value(value: Any) -> Any:
+    """Return a value of numpy or pandas as one of JSON, with None for what is missing or not finite."""
+    if isinstance(value, np.generic):
+        return _json_value(value.item())
+    if is_missing(value) or (isinstance(value, float) and math.isinf(value)):
+        return None
+    if isinstance(value, Mapping):
+        return {str(name): _json_value(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [_json_value(part) for part in value]
+    if isinstance(value, date):
+        return value.isoformat()
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
+
+def _parquet(frame: pd.DataFrame) -> bytes:
     try:
         arrow = importlib.import_module("pyarrow")
     except ImportError as error:
@@ -84,25 +104,30 @@ def parquet_table(frame: pd.DataFrame) -> bytes:
     return content
 
 
-def plain(value: Any) -> Any:
-    """Give a value of numpy or pandas as one of Python, with None for what is missing."""
-    if is_missing(value):
-        return None
-    if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [plain(part) for part in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
-    if isinstance(value, date):
-        return value.isoformat()
-    return value if isinstance(value, bool | int | float | str) else str(value)
+def _latex(caption: str | None, frame: pd.DataFrame) -> str:
+    texts, numeric = _texts(frame, LATEX_ESCAPES, missing="--", minus="$-$")
+    return texts.style.hide(axis="index").to_latex(
+        column_format="".join("r" if number else "l" for number in numeric),
+        hrules=True,
+        position_float="centering",
+        caption=clean(caption).translate(LATEX_ESCAPES) if caption else None,
+    )
 
 
-def finite(value: Any) -> Any:
-    """Give None for a number that is not finite, also deep inside a value."""
-    if isinstance(value, dict):
-        return {name: finite(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def _markdown(caption: str | None, frame: pd.DataFrame) -> str:
+    texts, numeric = _texts(frame, MARKDOWN_ESCAPES, missing="–", minus="-")
+    alignment = ["right" if number else "left" for number in numeric] if len(frame) else None
+    table = texts.to_markdown(index=False, disable_numparse=True, colalign=alignment)
+    return (f"*{clean(caption).translate(MARKDOWN_ESCAPES)}*\n\n" if caption else "") + f"{table}\n"
+
+
+def _texts(frame: pd.DataFrame, escapes: dict[int, str], missing: str, minus: str) -> tuple[pd.DataFrame, list[bool]]:
+    """Return cells and headings as escaped texts, and whether each column holds numbers."""
+    columns = [[value if is_number(value) else _json_value(value) for value in column] for _, column in frame.items()]
+    numeric = [is_numeric(column) for column in columns]
+    texts = []
+    for column, number in zip(columns, numeric, strict=True):
+        escaped = [missing if cell is None else cell.translate(escapes) for cell in format_column(column)]
+        texts.append([text.replace("-".translate(escapes), minus) for text in escaped] if number else escaped)
+    names = [clean(name).translate(escapes) for name in frame.columns]
+    return pd.DataFrame(list(zip(*texts, strict=True)), columns=names), numeric

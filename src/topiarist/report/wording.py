@@ -8,45 +8,36 @@ from typing import Any
 from topiarist.errors import DataError
 
 # What no XML document may contain: control characters and halves of surrogate pairs.
-FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def replace_forbidden(text: str) -> str:
-    """Give the text with U+FFFD for every character that a document must not contain."""
-    return FORBIDDEN.sub("\ufffd", text)
+    """Return the text with U+FFFD for every character that a document must not contain."""
+    return _FORBIDDEN.sub("\ufffd", text)
 
 
 def clean(text: object) -> str:
-    """Give the text in one line, with single spaces and no forbidden character."""
+    """Return the text in one line, with single spaces and no forbidden character."""
     return " ".join(replace_forbidden(str(text)).split())
 
 
 def shorten(text: object, limit: int = 32) -> str:
-    """Give the clean text, with an ellipsis where it is longer than `limit` characters."""
+    """Return the clean text, with an ellipsis where it is longer than `limit` characters."""
     whole = clean(text)
     return whole if len(whole) <= limit else whole[: limit - 1].rstrip() + "…"
 
 
 def required(record: Mapping[str, Any], name: str) -> Any:
-    """Give a field of a record, or say in one line that it is not there."""
+    """Return a field of a record, or raise a DataError in one line that it is missing."""
     if name not in record:
         raise DataError(f"a record needs the field '{name}': it has {', '.join(map(repr, record)) or 'none'}")
     return record[name]
 
 
 def as_number(value: Any) -> float:
-    """Give a number, NaN where there is no finite one."""
+    """Return a number, NaN where there is no finite one."""
     try:
         number = math.nan if value is None else float(value)
     except (TypeError, ValueError) as error:
         raise DataError(f"a figure needs numbers: found {value!r}") from error
     return number if math.isfinite(number) else math.nan
-
-
-def from_paper(text: str, *, same_data: bool) -> str:
-    """Mark a column heading, or a figure, as the paper's, and tell whether ours beside it are on the same data.
-
-    `from_paper("macro", same_data=False)` is "macro (paper, its own data)"; on the same data, "macro (paper, same
-    data)".
-    """
-    return f"{text} (paper, {'same' if same_data else 'its own'} data)"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pandas
 
-from topiarist.report import differences, learning_curves, sweep_curves
+from topiarist.report import Difference, differences, learning_curves, sweep_curves
 from topiarist.reproductions.faces import paper
 from topiarist.reproductions.faces.found import Found
 
@@ -156,11 +156,13 @@ def forest_of(table: Frame) -> str:
     """Draw how the variants at the largest starting size differ from the unpruned network."""
     size = table["units"].max()
     rows = [
-        {
-            "name": row["variant"],
-            **{name: row[name] for name in ("difference", "low", "high")},
-            "significant": bool(row["p"] <= ALPHA),
-        }
+        Difference(
+            name=row["variant"],
+            difference=row["difference"],
+            low=row["low"],
+            high=row["high"],
+            significant=bool(row["p"] <= ALPHA),
+        )
         for row in table[(table["units"] == size) & table["difference"].notna()].to_dict("records")
     ]
     return differences(rows, title=f"From {size} units: test accuracy against unpruned", unit="points, more is better")

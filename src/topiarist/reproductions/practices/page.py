@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from topiarist.report import Section, Table, differences, learning_curves, render_page
+from topiarist.report import Difference, Section, Table, differences, learning_curves, render_page
 from topiarist.reproductions.practices.claims import RULE
 from topiarist.reproductions.practices.findings import NO_VERDICT, UNSHOWN, WORDS, Finding, in_words, table_of
 from topiarist.study.results import SMALLER_IS_BETTER, Results
@@ -29,13 +29,13 @@ def curves_of(finding: Finding, results: Results) -> str:
 def forest_of(finding: Finding, metric: str) -> str:
     """Draw the differences from the baseline."""
     rows = [
-        {
-            "name": row["alternative"],
-            "difference": row["difference"],
-            "low": row["low"],
-            "high": row["high"],
-            "significant": row["verdict"] in ("helped", "hurt"),
-        }
+        Difference(
+            name=row["alternative"],
+            difference=row["difference"],
+            low=row["low"],
+            high=row["high"],
+            significant=row["verdict"] in ("helped", "hurt"),
+        )
         for row in finding.by(metric)
         if row["difference"] is not None
     ]

@@ -1,13 +1,14 @@
 """The tables of the scenes, with the paper's numbers beside ours."""
 
 from collections.abc import Mapping
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy
 import pandas
 
 from topiarist.evolution.pareto import knee, non_dominated
+from topiarist.report import Point
 from topiarist.reproductions.scenes import paper
 from topiarist.reproductions.scenes.judging import FEW_BITS, Judged, joint_score
 from topiarist.reproductions.scenes.study import Plan, table_1_name, table_2_name
@@ -88,20 +89,19 @@ def select(rows: Frame, network: str, mixed: bool, pruned: bool) -> Frame:
     return rows[(rows["network"] == network) & rows["kind"].isin(kinds)]
 
 
-def front_points(table: Frame) -> list[dict[str, Any]]:
-    """Give macro accuracy against KB on disk, of packed files of 32 and of few bits, as points of a Pareto front."""
-    points = []
+def front_points(table: Frame) -> list[Point]:
+    """Return macro accuracy against KB on disk, of packed files of 32 and of few bits, as points of a Pareto front."""
+    points: list[Point] = []
     for row in table.to_dict("records"):
         name = f"{row['model']}, {'pruned' if row['pruned'] == 'yes' else 'unpruned'}"
-        points.append(
-            {"name": name, "size": row["KB, 32 bits"], "score": 100 * row["macro"], "spread": 100 * row["macro sd"]}
-        )
+        score, spread = 100 * row["macro"], 100 * row["macro sd"]
+        points.append(Point(name=name, size=row["KB, 32 bits"], score=score, spread=spread))
         if row["pruned"] == "yes":
             size, score = row[f"KB, {FEW_BITS} bits"], 100 * row[f"macro, {FEW_BITS} bits"]
-            points.append({"name": f"{name}, {FEW_BITS} bits", "size": size, "score": score})
-    costs = numpy.array([[point["size"], -point["score"]] for point in points])
+            points.append(Point(name=f"{name}, {FEW_BITS} bits", size=size, score=score))
+    costs = numpy.array([[point.size, -point.score] for point in points])
     on_front, bend = non_dominated(costs), knee(costs)
-    return [{**point, "front": bool(on_front[number]), "knee": number == bend} for number, point in enumerate(points)]
+    return [replace(p, front=bool(on_front[number]), knee=number == bend) for number, p in enumerate(points)]
 
 
 def table_1(plan: Plan, results: Results) -> Frame:

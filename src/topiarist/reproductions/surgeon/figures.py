@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy
 
+from topiarist.methods.surgeon.lineage import Lineage
 from topiarist.report import learning_curves, lineage_curves, lineage_tree, topology_over_time
-from topiarist.report.lineage import read_lineage
-from topiarist.report.lineage_figures import Place, places_of
+from topiarist.report.lineage import LineageView, Place
 from topiarist.reproductions.findings import file_stem
 from topiarist.reproductions.surgeon.tables import Cell, typical
 from topiarist.reproductions.surgeon.training import Record
@@ -53,8 +53,8 @@ def average_curves(cells: Sequence[Cell], like: Cell) -> str | None:
 
 def winning_places(record: Record) -> list[Place]:
     """Return epochs and accuracies along the line that won."""
-    lineage = read_lineage(record["lineage"])
-    return [place for node in lineage.winning for place in places_of(node)]
+    view = LineageView(Lineage.from_record(record["lineage"]))
+    return [place for node in view.winning for place in node.points]
 
 
 def at_epochs(places: Sequence[Place]) -> list[float | None]:
@@ -71,12 +71,13 @@ def at_epochs(places: Sequence[Place]) -> list[float | None]:
 def evolution_figures(cell: Cell) -> dict[str, str]:
     """Draw a typical evolution: its topologies, its accuracies with the baseline's, and its tree."""
     kinds = typical(cell)
-    lineage, of = kinds["surgeon"]["lineage"], f"{cell.data.name}, {cell.topology}, {WORDS[cell.setting]}"
+    lineage = Lineage.from_record(kinds["surgeon"]["lineage"])
+    of = f"{cell.data.name}, {cell.topology}, {WORDS[cell.setting]}"
     drawn = {
         "topology": topology_over_time(lineage, title=f"Topology over time: {of}"),
         "lineage": lineage_tree(lineage, title=f"What was tried, and what was kept: {of}"),
     }
-    if any(node["points"] for node in lineage["nodes"]):
+    if any(node.points for node in lineage.nodes):
         title = f"Accuracy along the way: {of}"
         drawn["accuracy"] = lineage_curves(lineage, title=title, baselines=baselines_of(cell, kinds))
     return drawn
