@@ -37,7 +37,7 @@ class Factorisation(Method):
 
     name: ClassVar[str] = "factorisation"
     traits: ClassVar[Traits] = Traits(
-        summary="Replace layers of low rank by two thinner ones.", adds_layers=True, marker="diamond"
+        summary="Replace layers of low rank by two thinner ones.", adds_layers=True, marker="inverted"
     )
 
     keep: float | None = Field(

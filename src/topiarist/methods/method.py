@@ -47,7 +47,7 @@ class Traits:
     relative_cost : float
         Its time beside that of the fine-tuning that follows it: what `rightsize` plans with.
     marker : str
-        Shape of its points in figures: circle, square, triangle, diamond, cross or plus.
+        Shape of its points in figures: circle, triangle, inverted, diamond, pentagon, cross or plus.
     """
 
     summary: str

@@ -71,7 +71,7 @@ class Magnitude(PruningMethod):
 
     name: ClassVar[str] = "magnitude"
     traits: ClassVar[Traits] = Traits(
-        summary="Prune weights or units while training; the file is packed.", relative_cost=3.5, marker="square"
+        summary="Prune weights or units while training; the file is packed.", relative_cost=3.5, marker="diamond"
     )
 
     @property

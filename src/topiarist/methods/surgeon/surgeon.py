@@ -142,7 +142,7 @@ class Surgeon(SurgeonMethod):
         own_training=True,
         resumes=True,
         relative_cost=3.0,
-        marker="cross",
+        marker="pentagon",
     )
 
     aim: Aim | float = Field(

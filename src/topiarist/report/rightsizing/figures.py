@@ -1,0 +1,82 @@
+"""The figures of a rightsizing beside the front: learning curves, bounds, lineages."""
+
+from collections.abc import Iterator, Sequence
+
+from markupsafe import Markup
+
+from topiarist.methods.lineage import Lineage
+from topiarist.report.curves import Run, Scale, learning_curves
+from topiarist.report.forest import Difference, lower_bounds
+from topiarist.report.lineage import lineage_curves, lineage_tree, topology_over_time
+from topiarist.report.rightsizing.quotes import is_number
+from topiarist.report.wording import as_number
+from topiarist.rightsizing.record import NetworkRecord, RightsizingRecord
+
+_PERCENT = 100
+_WIDE, _HIGH, _EDGE = 240.0, 56.0, 3.0
+
+
+def curves_of(networks: Sequence[NetworkRecord]) -> Iterator[str]:
+    """Yield how accuracy and loss of some networks went, epoch by epoch; nothing where no epoch is known."""
+    wanted: tuple[tuple[str, str, Scale], ...] = (
+        ("validation_accuracy", "Accuracy on the validation part", "linear"),
+        ("validation_loss", "Loss on the validation part", "log"),
+    )
+    for field, title, scale in wanted:
+        runs = {network.name: _run_of(network, field) for network in networks}
+        if any(is_number(value) for run in runs.values() for value in run):
+            curves = {name: [run] for name, run in runs.items()}
+            yield learning_curves(curves, title=title, y_label=field.replace("_", " "), y_scale=scale)
+
+
+def _run_of(network: NetworkRecord, field: str) -> Run:
+    """Return the values of a curve by their epochs, from 1 on, with None for a gap."""
+    values = {point.epoch: getattr(point, field) for point in network.curve}
+    return [values.get(epoch) for epoch in range(1, 1 + max(values, default=0))]
+
+
+def bounds_of(record: RightsizingRecord) -> str | None:
+    """Return the difference and the lower bound of every size, in points; None where there is none."""
+    names = {network.id: network.name for network in record.networks}
+    rows = [
+        Difference(
+            name=names.get(rung.network, rung.network),
+            difference=_PERCENT * rung.difference,
+            low=_PERCENT * rung.low,
+            significant=rung.proven,
+        )
+        for rung in record.decision.rungs
+    ]
+    margin = _PERCENT * record.settings.max_drop
+    if not rows:
+        return None
+    return lower_bounds(rows, title="Accuracy against the baseline", unit="points of accuracy", margin=margin)
+
+
+def lineage_figures(lineage: Lineage) -> Iterator[str]:
+    """Yield the figures of a lineage: its topologies, its accuracies where there are any, its tree."""
+    yield topology_over_time(lineage)
+    if any(node.points for node in lineage.nodes):
+        yield lineage_curves(lineage)
+    yield lineage_tree(lineage)
+
+
+def small_curve(network: NetworkRecord, *fields: str) -> Markup | None:
+    """Return some columns of a curve without axes, from the least to the largest value; None where there is nothing."""
+    runs = [[(x, as_number(y)) for x, y in enumerate(_run_of(network, field)) if is_number(y)] for field in fields]
+    places = [place for run in runs for place in run]
+    if not places:
+        return None
+    right, low, high = max(x for x, _ in places), min(y for _, y in places), max(y for _, y in places)
+
+    def spot(x: float, y: float) -> str:
+        across = _EDGE + (_WIDE - 2 * _EDGE) * (x / right if right else 0.5)
+        return f"{across:.1f} {_EDGE + (_HIGH - 2 * _EDGE) * ((high - y) / (high - low) if high > low else 0.5):.1f}"
+
+    lines = Markup().join(
+        Markup('<path class="line-{}" d="M{} h0"/>').format(number, "L".join(spot(x, y) for x, y in run))
+        for number, run in enumerate(runs)
+        if run
+    )
+    head = Markup('<svg class="small-curve" viewBox="0 0 {:.0f} {:.0f}" aria-hidden="true">').format(_WIDE, _HIGH)
+    return head + lines + Markup("</svg>")

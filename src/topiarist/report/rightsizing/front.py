@@ -1,0 +1,142 @@
+"""Accuracy against size of all networks of a rightsizing: every point leads to the card of its network."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from xml.etree.ElementTree import Element
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from topiarist.methods.registry import registered
+from topiarist.report.canvas import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Look, draw
+from topiarist.report.pareto import Point, front_of, name_points, places, scale_sizes
+from topiarist.report.svg import INK, parse, write
+from topiarist.report.wording import as_number, clean
+from topiarist.rightsizing.record import RightsizingRecord
+
+AXES = {
+    "parameters": "parameters",
+    "file_kb": "KB on disk",
+    "macs": "multiply-accumulates",
+    "latency_ms": "latency in ms (torch)",
+}
+_BASELINE = "baseline"
+_MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "triangle": "^",
+    "inverted": "v",
+    "diamond": "D",
+    "pentagon": "p",
+    "cross": "X",
+    "plus": "P",
+}
+_COLOURS = (BLUE, GREEN, ORANGE, PURPLE, SKY)
+_MARKER_POINTS, _RING_POINTS, _LINK_POINTS = 7.0, 15.0, 9.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Spot:
+    """One network in the figure: its point, its method, whether it keeps the budget, and its card."""
+
+    point: Point
+    method: str
+    fits: bool
+    card: str
+
+
+def front_figure(record: RightsizingRecord, axis: str) -> str | None:
+    """Return accuracy against one of `AXES` as an SVG with links; None where no network has both."""
+    spots = _spots_of(record, axis)
+    if not spots:
+        return None
+    least = as_number(record.networks[0].judged_accuracy) - record.settings.max_drop
+
+    def paint(figure: Figure, axes: Axes) -> None:
+        axes.set(xlabel=AXES[axis], ylabel="accuracy over the folds")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.4g} %"))
+        axes.grid(axis="y")
+        axes.margins(0.09, 0.14)
+        scale_sizes(axes, [spot.point.size for spot in spots])
+        if math.isfinite(least):
+            axes.axhline(least, color=VERMILLION, linewidth=1.1, linestyle=(0, (5, 3)), label="least accuracy allowed")
+        _draw_spots(axes, spots)
+        figure.legend(loc="outside lower left", ncols=4, handletextpad=0.5, columnspacing=1.6)
+        figure.draw_without_rendering()  # Where a name fits depends on where the axes came to lie.
+        name_points(axes, [replace(spot.point, front=spot.point.front and spot.point.knee) for spot in spots])
+
+    names = {f"#{spot.card}": spot.point.name for spot in spots}
+    listed = "; ".join(point.name for point in front_of([spot.point for spot in spots])) or "none"
+    description = f"On the front, from small to large: {listed}. Every point leads to the card of its network."
+    svg = draw(paint, title=f"Accuracy against {AXES[axis]}", description=description, height_inches=4.6)
+    return _with_rings(svg, names)
+
+
+def _spots_of(record: RightsizingRecord, axis: str) -> list[_Spot]:
+    """Return the networks whose size and accuracy are known; the baseline and the chosen one are marked as knees."""
+    spots = [
+        _Spot(
+            point=Point(
+                name=network.name,
+                size=as_number(getattr(network, axis)),
+                score=as_number(network.judged_accuracy),
+                front=network.front,
+                knee=place == 0 or network.id == record.verdict.chosen,
+            ),
+            method=_BASELINE if place == 0 else clean(network.method or "other"),
+            fits=network.fits,
+            card=f"network-{place}",
+        )
+        for place, network in enumerate(record.networks)
+    ]
+    known = [spot for spot in spots if not math.isnan(spot.point.size + spot.point.score)]
+    return known if axis == "parameters" else _with_front(known)
+
+
+def _with_front(spots: Sequence[_Spot]) -> list[_Spot]:
+    """Mark those that no other is both smaller and better than: the record has them for parameters alone."""
+    best, marked = -math.inf, []
+    for spot in sorted(spots, key=lambda spot: (spot.point.size, -spot.point.score)):
+        marked.append(replace(spot, point=replace(spot.point, front=spot.point.score > best)))
+        best = max(best, spot.point.score)
+    return marked
+
+
+def _looks() -> dict[str, tuple[str, str]]:
+    """Return colour and marker of the baseline and of each method, those that `rightsize` asks first."""
+    asked = sorted(registered().items(), key=lambda pair: not pair[1].traits.in_rightsizing)
+    colours = {name: _COLOURS[number % len(_COLOURS)] for number, (name, _) in enumerate(asked)}
+    looks = {name: (colours[name], _MARKERS.get(method.traits.marker, "o")) for name, method in asked}
+    return {_BASELINE: (INK, "s"), **looks}
+
+
+def _draw_spots(axes: Axes, spots: Sequence[_Spot]) -> None:
+    """Draw the step line of the front, then the points of each method, then a ring around the chosen one."""
+    front, looks = front_of([spot.point for spot in spots]), _looks()
+    axes.step(*places(front), where="post", color=INK, linewidth=1.2, alpha=0.35, label="front" if front else None)
+    named: set[str] = set()
+    for spot in sorted(spots, key=lambda spot: (spot.point.knee, [*looks, spot.method].index(spot.method))):
+        colour, marker = looks.get(spot.method, (INK, "X"))
+        look: Look = {"markersize": _MARKER_POINTS, "markeredgecolor": colour, "markeredgewidth": 1.3}
+        look |= {"markerfacecolor": colour if spot.fits else (1.0, 1.0, 1.0, 0.0), "linestyle": ""}
+        label = None if spot.method in named else spot.method
+        axes.plot([spot.point.size], [spot.point.score], marker, url=f"#{spot.card}", label=label, zorder=3, **look)
+        named.add(spot.method)
+    ringed = [spot.point for spot in spots if spot.point.knee and spot.method != _BASELINE]
+    ring: Look = {"markersize": _RING_POINTS, "markerfacecolor": "none", "markeredgecolor": VERMILLION}
+    axes.plot(*places(ringed), "o", linestyle="", label="chosen" if ringed else None, markeredgewidth=1.6, **ring)
+
+
+def _with_rings(svg: str, names: dict[str, str]) -> str:
+    """Give every link in a figure a name for those who do not see it, and a ring that shows where it is."""
+    root = parse(svg)
+    for link in root.iter("a"):
+        link.attrib.pop("target", None)  # It would open another window.
+        link.attrib["aria-label"] = clean(names[link.attrib["xlink:href"]])
+        for use in list(link.iter("use")):
+            where = {"cx": use.attrib["x"], "cy": use.attrib["y"], "r": str(_LINK_POINTS)}
+            link.insert(0, Element("circle", {"class": "ring", "fill-opacity": "0", **where}))
+    root.attrib |= {"role": "group"}
+    return write(root)

@@ -1,0 +1,120 @@
+"""The report of a rightsizing as one page: the verdict first, then what it rests on, then how to repeat it."""
+
+import itertools
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from topiarist.report.page import render
+from topiarist.report.rightsizing.figures import bounds_of, curves_of, lineage_figures, small_curve
+from topiarist.report.rightsizing.front import AXES, front_figure
+from topiarist.report.rightsizing.quotes import Quotes
+from topiarist.report.rightsizing.tables import (
+    comparison_table,
+    confused_pairs,
+    heat_map,
+    leaves,
+    networks_table,
+    rungs_table,
+)
+from topiarist.report.svg import embed
+from topiarist.rightsizing.record import RightsizingRecord
+
+_PARTS = {
+    "front": "Accuracy against size",
+    "comparison": "Before and after",
+    "widths": "Layers",
+    "networks": "All networks",
+    "curves": "Learning curves",
+    "lineage": "The Surgeon's lineage",
+    "confusion": "Confusions",
+    "statistics": "Statistics",
+    "repeating": "To repeat it",
+}
+_REPEATING = {
+    "settings": "Settings",
+    "plan": "Plan",
+    "data": "Data",
+    "exports": "Files beside this page",
+    "seconds": "Seconds it took",
+    "versions": "Versions",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageFigures:
+    """The figures of the page; a part without any is left out where there is nothing else to show."""
+
+    fronts: dict[str, Markup]
+    curves: list[Markup]
+    lineages: list[tuple[str, list[Markup]]]
+    bounds: list[Markup]
+    small: list[dict[str, Markup | None]]
+
+
+def rightsizing_page(record: RightsizingRecord) -> str:
+    """Return the page of a rightsizing; every number on it is quoted from the record, with its place there."""
+    quotes = Quotes(record)
+    cards = {network.id: place for place, network in enumerate(record.networks)}
+    chosen = cards[record.verdict.chosen]
+    before, after = "networks.0", f"networks.{chosen}"
+    drawn = _draw_all(record, chosen)
+    maps = [(side, squares) for side in ("before", "after") if (squares := heat_map(quotes, side))]
+    pairs = confused_pairs(quotes)
+    titles = _PARTS if chosen else _PARTS | {"comparison": "The baseline in figures"}
+    empty = {
+        "front": not drawn.fronts,
+        "widths": not record.networks[chosen].layers,
+        "lineage": not drawn.lineages,
+        "confusion": not maps and pairs is None,
+    }
+    return render(
+        "rightsizing.html.j2",
+        scripts=("sort.js", "scroll.js", "rightsizing.js"),
+        title=f"Rightsizing: {record.data.name}",
+        record=record,
+        quote=quotes.quote,
+        look=quotes.look,
+        parts={name: title for name, title in titles.items() if not empty.get(name)},
+        before=before,
+        after=after,
+        changed=chosen != 0,
+        chosen=chosen,
+        cards=cards,
+        drawn=drawn,
+        axes=AXES,
+        comparison=comparison_table(quotes, before, after),
+        networks=networks_table(quotes, chosen),
+        rungs=rungs_table(quotes),
+        maps=maps,
+        pairs=pairs,
+        repeating={title: leaves(quotes, path) for path, title in _REPEATING.items()},
+    )
+
+
+def _draw_all(record: RightsizingRecord, chosen: int) -> PageFigures:
+    """Return every figure, the names inside them distinct over the whole page."""
+    networks, numbers = record.networks, itertools.count()
+
+    def embedded(svg: str) -> Markup:
+        return Markup(embed(svg, prefix=f"figure-{next(numbers)}-"))
+
+    fronts = {axis: front_figure(record, axis) for axis in AXES}
+    bounds = bounds_of(record)
+    return PageFigures(
+        fronts={axis: embedded(svg) for axis, svg in fronts.items() if svg is not None},
+        curves=[embedded(svg) for svg in curves_of([networks[place] for place in sorted({0, chosen})])],
+        lineages=[
+            (f"networks.{place}", [embedded(svg) for svg in lineage_figures(network.lineage)])
+            for place, network in enumerate(networks)
+            if network.lineage is not None
+        ],
+        bounds=[] if bounds is None else [embedded(bounds)],
+        small=[
+            {
+                "accuracy": small_curve(network, "validation_accuracy"),
+                "loss": small_curve(network, "training_loss", "validation_loss"),
+            }
+            for network in networks
+        ],
+    )

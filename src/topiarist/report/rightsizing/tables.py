@@ -1,0 +1,198 @@
+"""The tables of a rightsizing, every cell quoted from the record, and its confusion matrices."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from topiarist.report.page import TableCell
+from topiarist.report.rightsizing.quotes import Quotes
+from topiarist.settings import Record
+
+_COMPARED = (  # what, where it is before and after, its form, and the gain that tells how much it changed
+    ("accuracy", "test.{side}.accuracy", "percent", "accuracy"),
+    ("accuracy, mean over the classes", "test.{side}.macro_accuracy", "percent", ""),
+    ("log loss", "test.{side}.log_loss", "loss", ""),
+    ("parameters", "{network}.parameters", "count", "parameters"),
+    ("parameters that are not zero", "{network}.nonzero", "count", "nonzero"),
+    ("size on disk", "{network}.file_kb", "kilobytes", "size"),
+    ("size in memory", "{network}.memory_kb", "kilobytes", "memory"),
+    ("multiply-accumulates", "{network}.macs", "count", "macs"),
+    ("latency, torch", "{network}.latency_ms", "milliseconds", "latency"),
+    ("latency, ONNX Runtime", "{network}.onnx_latency_ms", "milliseconds", "onnx_latency"),
+    ("size as ONNX", "{network}.onnx_kb", "kilobytes", "onnx_size"),
+)
+_NETWORK_COLUMNS = (
+    ("method", "method", "text"),
+    ("asked", "ratio", "times"),
+    ("accuracy over the folds", "judged_accuracy", "percent"),
+    ("parameters", "parameters", "count"),
+    ("on disk", "file_kb", "kilobytes"),
+    ("MACs", "macs", "count"),
+    ("latency", "latency_ms", "milliseconds"),
+    ("validation accuracy", "validation_accuracy", "percent"),
+    ("validation loss", "validation_loss", "loss"),
+    ("not zero", "nonzero", "count"),
+    ("on the front", "front", "text"),
+    ("best of its size", "winner", "text"),
+    ("keeps the budget", "fits", "text"),
+)
+_RUNG_COLUMNS = (
+    ("asked", "ratio", "times"),
+    ("proven", "proven", "text"),
+    ("difference", "difference", "points"),
+    ("lower bound", "low", "points"),
+    ("p", "p", "p_value"),
+    ("accuracy", "accuracy", "percent"),
+    ("of the baseline", "baseline_accuracy", "percent"),
+    ("answers that differ", "discordant", "percent"),
+    ("samples", "samples", "count"),
+    ("power", "power", "probability"),
+    ("samples needed", "samples_needed", "count"),
+    ("tested", "tested", "text"),
+    ("method chosen in each fold", "chosen_by_fold", "text"),
+)
+_EMPTY = TableCell(text="", value=None)
+_SHOWN_ELSEWHERE = ("classes", "command")
+_MOST_CLASSES = 30  # of a matrix that is still readable
+_MOST_PAIRS = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """A table as it is shown."""
+
+    columns: tuple[str, ...]
+    kinds: tuple[str, ...]
+    rows: tuple[tuple[TableCell, ...], ...]
+    caption: str = ""
+    highlight: frozenset[int] = frozenset()
+
+
+def comparison_table(quotes: Quotes, before: str, after: str) -> Grid:
+    """Return what is known of the baseline and of the chosen network, without the latter where they are one."""
+    alone = before == after
+    rows = []
+    for label, path, form, gain in _COMPARED:
+        sides = [path.format(side="before", network=before), path.format(side="after", network=after)][: 2 - alone]
+        if any(quotes.look(side) is not None for side in sides):
+            cells = [quotes.cell(side, form) for side in sides]
+            change = quotes.cell(f"gains.{gain}", "points" if gain == "accuracy" else "times")
+            rows.append((TableCell(text=label, value=None), *cells, *([] if alone else [change if gain else _EMPTY])))
+    columns = ("figure", "baseline") if alone else ("figure", "before", "after", "change")
+    return Grid(columns=columns, kinds=("text", *["number"] * (len(columns) - 1)), rows=tuple(rows))
+
+
+def networks_table(quotes: Quotes, chosen: int) -> Grid:
+    """Return all networks, each with a link to its card."""
+    places = range(len(quotes.record.networks))
+    rows = [(f"networks.{place}", f"networks.{place}.name", place) for place in places]
+    return _linked_table(quotes, rows, _NETWORK_COLUMNS, highlight=frozenset({chosen}))
+
+
+def rungs_table(quotes: Quotes) -> Grid:
+    """Return the steps of the decision, each with a link to its network."""
+    record = quotes.record
+    places = {network.id: place for place, network in enumerate(record.networks)}
+    rungs = record.decision.rungs
+    rows = [
+        (f"decision.rungs.{n}", f"decision.rungs.{n}.network", places.get(r.network)) for n, r in enumerate(rungs)
+    ]
+    highlight = frozenset(number for number, rung in enumerate(rungs) if rung.network == record.verdict.chosen)
+    return _linked_table(quotes, rows, _RUNG_COLUMNS, highlight=highlight)
+
+
+def _linked_table(
+    quotes: Quotes,
+    rows: Iterable[tuple[str, str, int | None]],
+    columns: Sequence[tuple[str, str, str]],
+    *,
+    highlight: frozenset[int],
+) -> Grid:
+    """Return a table of networks: for each row its place in the record, that of its name, and the number of its card."""
+    return Grid(
+        columns=("network", *(label for label, _, _ in columns)),
+        kinds=("text", *("text" if form == "text" else "number" for _, _, form in columns)),
+        rows=tuple(
+            (
+                TableCell(text=_linked(quotes.quote(name), card), value=None),
+                *(quotes.cell(f"{place}.{field}", form) for _, field, form in columns),
+            )
+            for place, name, card in rows
+        ),
+        highlight=highlight,
+    )
+
+
+def _linked(text: Markup, card: int | None) -> Markup:
+    return text if card is None else Markup('<a href="#network-{}">{}</a>').format(card, text)
+
+
+def leaves(quotes: Quotes, path: str) -> list[tuple[str, str]]:
+    """Return the names and places of all that is below a path, except for what is listed elsewhere."""
+    found = quotes.look(path)
+    keys = list(type(found).model_fields) if isinstance(found, Record) else list(found) if _is_table(found) else []
+    return [
+        (f"{name}, {below}" if below else name, place)
+        for key in keys
+        if key not in _SHOWN_ELSEWHERE
+        for name in [key.replace("_", " ")]
+        for below, place in (leaves(quotes, f"{path}.{key}") or [("", f"{path}.{key}")])
+    ]
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Square:
+    """One count of a confusion matrix: its place in the record, its share of the true class, and whether it is right."""
+
+    path: str
+    count: int
+    share: float
+    right: bool
+
+
+def heat_map(quotes: Quotes, side: str) -> list[list[Square]] | None:
+    """Return the squares of a matrix, a row for each true class; None where there is no matrix, or too large a one."""
+    counts = quotes.look(f"confusion.{side}")
+    if not counts or len(counts) > _MOST_CLASSES:
+        return None
+    return [
+        [
+            Square(
+                path=f"confusion.{side}.{true}.{given}",
+                count=count,
+                share=count / max(sum(row), 1),
+                right=true == given,
+            )
+            for given, count in enumerate(row)
+        ]
+        for true, row in enumerate(counts)
+    ]
+
+
+def confused_pairs(quotes: Quotes) -> Grid | None:
+    """Return the pairs of classes that are confused most, before and after together; None where all fit in a matrix."""
+    confusion = quotes.record.confusion
+    matrices = {side: counts for side, counts in (("before", confusion.before), ("after", confusion.after)) if counts}
+    classes = range(len(next(iter(matrices.values()), ())))
+    if len(classes) <= _MOST_CLASSES:
+        return None
+    pairs = [(true, given) for true in classes for given in classes if true != given]
+    together = {(true, given): sum(matrix[true][given] for matrix in matrices.values()) for true, given in pairs}
+    most = sorted([pair for pair in pairs if together[pair]], key=lambda pair: -together[pair])[:_MOST_PAIRS]
+    return Grid(
+        columns=("true class", "taken for", *matrices),
+        kinds=("text", "text", *["number"] * len(matrices)),
+        rows=tuple(
+            (
+                *(quotes.cell(f"data.classes.{place}") for place in (true, given)),
+                *(quotes.cell(f"confusion.{side}.{true}.{given}", "count") for side in matrices),
+            )
+            for true, given in most
+        ),
+        caption="The pairs of classes that are confused most",
+    )
