@@ -14,7 +14,7 @@ import numpy
 from topiarist.rightsizing.effort import MethodName
 from topiarist.rightsizing.folds import Answers, Fold
 from topiarist.rightsizing.making import Made, Target
-from topiarist.statistics import Evidence, compare_answers
+from topiarist.statistics import PairedEvidence, compare_answers
 
 DEEPER = 1.5  # times the distance of a network with more layers
 
@@ -65,7 +65,7 @@ class Judgement:
     """What is known of a size: the evidence, and whether the turn of its test came, all larger ones being proven."""
 
     rung: Rung
-    evidence: Evidence
+    evidence: PairedEvidence
     tested: bool
 
     @property
