@@ -1,6 +1,5 @@
 """Runs what is left of a study, and writes down each result as it comes."""
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 from topiarist.data import Data, Source
 from topiarist.errors import DataError, SettingsError, TopiaristWarning
 from topiarist.files import cannot_write
-from topiarist.parallel import check_workers, open_pool
+from topiarist.parallel import check_workers, open_pool, usable_cores
 from topiarist.study.declaration import Declaration
 from topiarist.study.job import PACKAGES, Stack, run_stack
 from topiarist.study.ledger import Ledger, Progress
@@ -63,7 +62,7 @@ def run_study(
 
 def suited_workers(left: Sequence[Stack]) -> int:
     """Give one worker for a study of a few seconds, where a cluster does not pay, and otherwise one a core."""
-    return 1 if sum(stack.cost for stack in left) < WORTH_A_CLUSTER_SECONDS else len(os.sched_getaffinity(0))
+    return 1 if sum(stack.cost for stack in left) < WORTH_A_CLUSTER_SECONDS else usable_cores()
 
 
 def drive(
