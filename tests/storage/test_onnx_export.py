@@ -18,8 +18,7 @@ from topiarist.measurement.onnx_latency import time_onnx
 from topiarist.models import Ensemble, mlp, vgg
 from topiarist.randomness import array_generator, generator
 from topiarist.storage import Export, export_program
-from topiarist.storage.onnx_int8 import quantise
-from topiarist.storage.onnx_tools import Session
+from topiarist.storage.onnx_export import Session, to_int8
 from topiarist.tracing import anatomy
 from topiarist.training.inference import part_logits, predict_logits
 
@@ -167,7 +166,7 @@ def test_stacked_matrices_are_not_computed_in_8_bits() -> None:
     graph = onnx.helper.make_graph([node], "stack", places[:1], places[1:], [kernels])
     opsets = [onnx.helper.make_opsetid("", 20)]
     with pytest.raises(ModelError, match="no layer that ONNX Runtime computes in 8 bits"):
-        quantise(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10), samples)
+        to_int8(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10), samples)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from topiarist.measurement.latency import REPEATS, Latency, time_calls
-from topiarist.storage.onnx_tools import Session
+from topiarist.storage.onnx_export import Session
 
 
 def time_onnx(
