@@ -13,10 +13,8 @@ from topiarist.statistics import (
     rank_sum,
     runs_needed,
     signed_rank,
-    smallest_p_rank_sum,
-    smallest_p_signed_rank,
 )
-from topiarist.statistics.ranks import reach_note
+from topiarist.statistics.ranks import reach_note, smallest_p_rank_sum, smallest_p_signed_rank
 
 
 @pytest.mark.parametrize("how", get_args(Alternative))

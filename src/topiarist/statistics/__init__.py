@@ -22,7 +22,6 @@ from topiarist.statistics.noninferiority import (
     runs_needed,
     smallest_not_worse,
 )
-from topiarist.statistics.ranks import smallest_p_rank_sum, smallest_p_signed_rank
 from topiarist.statistics.samples import Alternative
 from topiarist.statistics.summaries import (
     Interval,
@@ -62,7 +61,5 @@ __all__ = [
     "runs_needed",
     "signed_rank",
     "smallest_not_worse",
-    "smallest_p_rank_sum",
-    "smallest_p_signed_rank",
     "summarise",
 ]

@@ -125,7 +125,7 @@ def corrected_t(
     """Compare two models over the same resamplings by the corrected t-test of Nadeau and Bengio (2003).
 
     t = (d̄ + margin) / √((1/n + test_to_train) s²) with n − 1 degrees of freedom: training sets that overlap make the
-    differences d correlated, which a plain t-test takes for evidence.
+    differences d correlated, which a plain t-test takes for evidence. The effect is `paired_d`.
 
     Parameters
     ----------
@@ -135,11 +135,6 @@ def corrected_t(
         Size of a test set over that of its training set, 1/(k−1) in k folds; 0 makes it the paired t-test.
     margin
         Added to every difference.
-
-    Returns
-    -------
-    StatisticalResult
-        The effect is `paired_d`.
 
     Raises
     ------
@@ -179,17 +174,12 @@ def friedman(values: ArrayLike) -> StatisticalResult:
 
     All k·r values of a block are ranked together; with R_j the sum of the ranks of treatment j and SS_b the sum of
     squared deviations of the ranks in block b, Q = Σ (R_j − R̄)² / (r/(kr − 1) · Σ SS_b) is about chi-squared, k − 1 df.
-    scipy's `friedmanchisquare` is the same without replicates.
+    scipy's `friedmanchisquare` is the same without replicates; then the effect is Kendall's W = Q / (n_blocks (k − 1)).
 
     Parameters
     ----------
     values
         (n_blocks, n_treatments) or (n_blocks, n_treatments, n_replicates).
-
-    Returns
-    -------
-    StatisticalResult
-        The effect, without replicates, is Kendall's W = Q / (n_blocks (k − 1)).
 
     Raises
     ------

@@ -90,24 +90,12 @@ def _tail(counts: Floats, statistic: int, alternative: Alternative) -> float:
 
 
 def smallest_p_signed_rank(n: int, alternative: Alternative = "two-sided") -> float:
-    """Return the smallest p of the signed-rank test with n pairs: 2⁻ⁿ, twice that if two-sided.
-
-    Examples
-    --------
-    >>> smallest_p_signed_rank(5)
-    0.0625
-    """
+    """Return the smallest p of the signed-rank test with n pairs: 2⁻ⁿ, twice that if two-sided."""
     return _smallest_p(2**n, alternative)
 
 
 def smallest_p_rank_sum(n: int, m: int, alternative: Alternative = "two-sided") -> float:
-    """Return the smallest p of the rank-sum test with n and m runs: 1 / C(n + m, n), twice that if two-sided.
-
-    Examples
-    --------
-    >>> smallest_p_rank_sum(3, 3)
-    0.1
-    """
+    """Return the smallest p of the rank-sum test with n and m runs: 1 / C(n + m, n), twice that if two-sided."""
     return _smallest_p(math.comb(n + m, n), alternative)
 
 

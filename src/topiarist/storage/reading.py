@@ -20,7 +20,7 @@ from topiarist.surgery.applying import rebuild
 
 
 def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
-    """Return the network in a file, with its card.
+    """Return the network in a file, with its card; for an example see `save`.
 
     Weights are exact to the type and, unless packed with fewer bits, to the bit.
 
@@ -43,10 +43,6 @@ def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
     ModelError
         If the file is missing, damaged, made by a newer version, or does not fit the module, which is then left as it
         was.
-
-    Examples
-    --------
-    See `save`.
     """
     place = Path(path)
     with _explained(place):
