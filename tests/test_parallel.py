@@ -181,7 +181,7 @@ def test_what_is_no_address_is_one_line(address: str) -> None:
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pool, Path]]:
-    """Give two worker processes and the folder in which they write down what they do.
+    """Yield two worker processes and the folder in which they write down what they do.
 
     As where another cluster has Dask's usual port; nothing is said about it.
     """

@@ -20,7 +20,7 @@ TIMES = 4000
 
 
 def answers(won: int, lost: int, samples: int) -> tuple[Floats, Floats]:
-    """Give right answers of two networks that differ in so many."""
+    """Return right answers of two networks that differ in so many."""
     candidate, baseline = numpy.ones((2, samples))
     baseline[:won] = 0
     candidate[won : won + lost] = 0

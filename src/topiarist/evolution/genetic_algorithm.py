@@ -177,7 +177,7 @@ def _result(records: list[_Record], last: Packed | None, n_bits: int, n_evaluati
 
 
 class Populations:
-    """Populations of those problems whose search goes on, as one array.
+    """Populations of the problems that are still searched, as one array.
 
     `running` (n_running,) are the numbers of the problems; `members` (n_running, n_individuals, n_bytes) and `fitness`
     (n_running, n_individuals) are their populations; `famous` (n_running, n_famous, n_bytes) and `famous_fitness`

@@ -49,7 +49,7 @@ def open_pool(shared: Any, *, workers: int = 1, cluster: str | None = None, task
     if cluster is None and workers == 1:
         yield InProcess(shared)
         return
-    from topiarist.parallel import dask_cluster  # noqa: PLC0415  # loads distributed, over a thousand modules
+    from topiarist.parallel import dask_cluster  # noqa: PLC0415  # loads distributed, some 340 modules
 
     if cluster is not None:
         with dask_cluster.connected(cluster) as client, dask_cluster.holding(client, shared) as name:

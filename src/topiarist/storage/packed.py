@@ -33,13 +33,18 @@ LENGTH_BYTES = 4
 LARGEST_HEADER = 2**24  # bytes: far above any header, and as much as a file made up by someone can make us inflate
 
 
-_REAL, _WHOLE = "float64 float32 float16 bfloat16 float8_e4m3fn float8_e5m2", "int64 int32 int16 int8"
-_OTHER = "uint64 uint32 uint16 uint8 bool complex64"
-TYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in f"{_REAL} {_WHOLE} {_OTHER}".split()}
-
-
 def _name_of(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
+
+
+TYPES = {
+    _name_of(dtype): dtype
+    for dtype in (
+        *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2),
+        *(torch.int64, torch.int32, torch.int16, torch.int8, torch.uint64, torch.uint32, torch.uint16, torch.uint8),
+        *(torch.bool, torch.complex64),
+    )
+}
 
 
 def _check_type(name: str) -> str:
