@@ -158,11 +158,12 @@ def corrected_t(
     statistic = scaled / math.sqrt(1 / len(one) + test_to_train)
     extreme = {"greater": statistic, "less": -statistic, "two-sided": abs(statistic)}[alternative]
     tail = float(scipy.stats.t.sf(extreme, len(one) - 1))
+    p = min(1.0, 2 * tail) if alternative == "two-sided" else tail
     alike = spread <= tolerance
     return StatisticalResult(
         "corrected resampled t" if test_to_train else "paired t",
         statistic,
-        1.0 if alike and statistic == 0 else min(1.0, 2 * tail) if alternative == "two-sided" else tail,
+        1.0 if alike and statistic == 0 else p,
         paired_d(one, two),
         "d of the differences",
         ("the differences do not vary, and p assumes that they never do",) if alike else (),
