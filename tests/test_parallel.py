@@ -3,6 +3,8 @@
 import importlib
 import os
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,17 +13,16 @@ from typing import Any
 
 import pytest
 import torch
-from distributed import KilledWorker
 
 from tests.study.tasks import Luggage, act, count, lines
-from topiarist import parallel
 from topiarist.errors import SettingsError, TopiaristWarning
-from topiarist.parallel import Finished, Pool, check_versions, describe, open_pool
+from topiarist.parallel import Pool, TaskResult, dask_cluster, describe, open_pool, usable_cores
+from topiarist.parallel.dask_cluster import check_versions
 
 Task = tuple[str, int]
 
 
-def outcomes(pool: Pool, tasks: list[Task]) -> dict[int, Finished]:
+def outcomes(pool: Pool, tasks: list[Task]) -> dict[int, TaskResult]:
     found = {finished.number: finished for finished in pool.run(act, tasks)}
     assert sorted(found) == list(range(len(tasks)))
     return found
@@ -53,7 +54,7 @@ def test_what_a_task_raises_is_its_result_and_the_others_go_on(tmp_path: Path) -
     check_failures(found, tmp_path)
 
 
-def check_failures(found: dict[int, Finished], folder: Path) -> None:
+def check_failures(found: dict[int, TaskResult], folder: Path) -> None:
     assert [found[number].reason for number in (0, 2)] == ["ValueError: said 0", "not like this"]
     assert [found[number].reason for number in (1, 3, 5)] == [None] * 3
     assert found[4].reason is not None and found[4].value is None
@@ -90,7 +91,7 @@ def test_where_there_may_be_two_workers_no_task_runs_in_this_process(
         raise LookupError
         yield
 
-    monkeypatch.setattr(parallel, "local_cluster", start)
+    monkeypatch.setattr(dask_cluster, "local_cluster", start)
     with pytest.raises(LookupError), open_pool(None, workers=workers, tasks=tasks):
         pass
     assert asked == [started]
@@ -102,11 +103,29 @@ def test_where_there_may_be_two_workers_no_task_runs_in_this_process(
         (ValueError("a\n b\tc"), "ValueError: a b c"),
         (ValueError(), "ValueError: "),
         (SettingsError("of ours"), "of ours"),
-        (KilledWorker("key", None, 3), "every worker that took this died (killed, or out of memory)"),
     ],
 )
 def test_a_reason_is_one_line(error: Exception, said: str) -> None:
     assert describe(error) == said
+
+
+LIGHT = """
+import os, signal, sys
+del os.sched_getaffinity, signal.pthread_sigmask  # as on macOS and on Windows
+from topiarist.parallel import open_pool, usable_cores
+with open_pool("shared", workers=1) as pool:
+    print([result.value for result in pool.run(lambda task, shared: (task, shared), [1])], usable_cores() > 0)
+print({"dask", "distributed"} & set(sys.modules))
+"""
+
+
+def test_in_process_dask_is_not_loaded_and_any_system_will_do() -> None:
+    found = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True).stdout
+    assert found == "[(1, 'shared')] True\nset()\n"
+
+
+def test_the_cores_of_this_process_are_counted() -> None:
+    assert usable_cores() == len(os.sched_getaffinity(0))
 
 
 class Cluster:
@@ -141,7 +160,7 @@ def test_a_worker_with_another_version_is_warned_of() -> None:
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1:1"])
 def test_nobody_at_an_address_is_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "PATIENCE", "0.3s")
+    monkeypatch.setattr(dask_cluster, "PATIENCE", "0.3s")
     expected = pytest.raises(SettingsError, match=f"no Dask scheduler answers at {address}: ")
     with expected as caught, open_pool(None, cluster=address):
         pass
@@ -162,7 +181,7 @@ def test_what_is_no_address_is_one_line(address: str) -> None:
 
 @pytest.fixture(scope="module")
 def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pool, Path]]:
-    """Give two worker processes and the folder in which they write down what they do.
+    """Yield two worker processes and the folder in which they write down what they do.
 
     As where another cluster has Dask's usual port; nothing is said about it.
     """
@@ -201,7 +220,7 @@ def test_two_workers(together: tuple[Pool, Path]) -> None:
     found = outcomes(pool, [(kind, number) for number, kind in enumerate(kinds)])
     assert found[0].reason == "every worker that took this died (killed, or out of memory)"
     assert [found[number].reason for number in range(1, 8)] == [None] * 7
-    assert count(folder / "begun", 0) == parallel.DEATHS and count(folder / "begun", 1) == 2
+    assert count(folder / "begun", 0) == dask_cluster.DEATHS and count(folder / "begun", 1) == 2
     unpacked = lines(folder / "unpacked")
     assert len(set(unpacked)) == len(unpacked) <= 2 + 3, "once also to those that take the place of the dead"
 

@@ -1,6 +1,7 @@
-"""Files that are either whole or not there."""
+"""Files that are either whole or not there, and one JSON text for one meaning."""
 
 import hashlib
+import json
 import os
 import secrets
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from topiarist.errors import TopiaristError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path that takes the place of `path` when the block ends well and is removed otherwise."""
+    """Yield a temporary path that takes the place of `path` when the block ends well and is removed otherwise."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")  # known before it is there: Ctrl-C any time
     try:
         temporary.touch(exist_ok=False)
@@ -44,10 +45,15 @@ def check_place(path: Path) -> None:
 
 
 def cannot_write(path: Path, error: OSError) -> TopiaristError:
-    """Turn the system's refusal into one line."""
+    """Return the system's refusal as an error of one line."""
     return TopiaristError(f"cannot write {path}: {error.strerror or error}")
 
 
 def sha256(content: bytes) -> str:
-    """Give the SHA-256 of `content` in hexadecimal."""
+    """Return the SHA-256 of `content` in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
+
+
+def canonical_json(record: object, *, only_ascii: bool = False) -> str:
+    """Return the one text that stands for a record: keys sorted, no spaces."""
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=only_ascii)

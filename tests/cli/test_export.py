@@ -9,7 +9,7 @@ import pandas
 import pytest
 import torch
 
-from topiarist.storage.onnx_tools import Session
+from topiarist.storage.onnx_export import Session
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from topiarist.errors import SettingsError
 from topiarist.evolution import GeneticSettings, evolve
-from topiarist.evolution.populations import Populations
+from topiarist.evolution.genetic_algorithm import Populations
 from topiarist.evolution.variation import cross_neighbours, keys_of, packed, random_bits, tails, unpacked
 from topiarist.randomness import array_generator
 
@@ -218,14 +218,14 @@ def test_crossover_exchanges_tails_of_neighbours() -> None:
 
 
 def test_tournaments_and_mutation_have_the_odds_that_were_set() -> None:
-    populations = Populations(lambda _, bits: bits @ numpy.arange(40.0), 40, generators(0), 100, 5, 0.5)
+    populations = Populations(lambda _, bits: bits @ numpy.arange(40.0), 40, generators(0), GeneticSettings())
     populations.fitness = numpy.arange(100.0)[None]
     entrants = numpy.array([[3, 9, 4], [50, 2, 60], [7, 99, 1]])
     assert populations.winners(entrants).tolist() == [9, 60, 99]
     populations.fitness = numpy.zeros((1, 100))
     assert populations.winners(entrants).tolist() == [3, 50, 7]
     populations.members[:] = 0
-    mutants = unpacked(populations.children(20000, 3, 0.8, 0.2, 0.1)[0], 40)
+    mutants = unpacked(populations.children(20000)[0], 40)
     assert mutants.any(axis=1).mean() == pytest.approx(0.2 * (1 - 0.9**40), abs=0.01)
     assert mutants.mean() == pytest.approx(0.02, abs=0.001)
 

@@ -63,7 +63,7 @@ def test_thousands_of_points_take_little_memory() -> None:
 
 
 def distance_below_ends(front: Floats, point: Floats) -> float:
-    """Give the distance of a point of two costs below the line through the ends of the front, scaled."""
+    """Return the distance of a point of two costs below the line through the ends of the front, scaled."""
     lowest, highest = front.min(axis=0), front.max(axis=0)
     scaled = (point - lowest) / (highest - lowest)
     start, end = numpy.array([0.0, 1.0]), numpy.array([1.0, 0.0])
@@ -105,7 +105,7 @@ def test_units_do_not_move_the_knee(costs: Floats, scale: float, shift: int) -> 
 
 
 def covered_by_all(points: Floats, reference: Floats) -> float:
-    """Give the volume by inclusion and exclusion over all sets of points."""
+    """Return the volume by inclusion and exclusion over all sets of points."""
     total = 0.0
     for size in range(1, len(points) + 1):
         for some in combinations(points, size):

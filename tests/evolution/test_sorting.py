@@ -6,8 +6,7 @@ from numpy.typing import NDArray
 from pymoo.operators.survival.rank_and_crowding.metrics import calc_crowding_distance, get_crowding_function
 from pymoo.util.nds.non_dominated_sorting import NonDominatedSorting
 
-from topiarist.evolution.pareto import non_dominated
-from topiarist.evolution.sorting import crowding, dominates, ranks
+from topiarist.evolution.pareto import crowding, dominates, non_dominated, ranks
 from topiarist.randomness import array_generator
 
 Floats = NDArray[numpy.float64]

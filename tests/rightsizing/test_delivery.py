@@ -23,7 +23,7 @@ from topiarist.report.rightsizing_quotes import FORMS, look_up
 from topiarist.report.writing import write_report
 from topiarist.rightsizing import EFFORTS, Rightsizing
 from topiarist.rightsizing.delivery import deliver
-from topiarist.storage.onnx_tools import Session
+from topiarist.storage.onnx_export import Session
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")

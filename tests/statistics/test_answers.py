@@ -20,7 +20,7 @@ TIMES = 4000
 
 
 def answers(won: int, lost: int, samples: int) -> tuple[Floats, Floats]:
-    """Give right answers of two networks that differ in so many."""
+    """Return right answers of two networks that differ in so many."""
     candidate, baseline = numpy.ones((2, samples))
     baseline[:won] = 0
     candidate[won : won + lost] = 0
@@ -139,11 +139,11 @@ def test_a_better_candidate_is_proven_and_a_worse_one_is_not() -> None:
 @pytest.mark.parametrize(
     ("candidate", "settings", "match"),
     [
-        ([1, 0], {}, "equal number; found 2 and 3"),
+        ([1, 0], {}, "equal length; found 2 and 3"),
         ([1], {}, "candidate must be a flat list of 2 or more"),
         ([1, 0, math.nan], {}, "candidate must be finite"),
-        ([1, 0, 2], {}, "answers are 1 where they are right"),
-        ([1, 0, -0.5], {}, "answers are 1 where they are right"),
+        ([1, 0, 2], {}, "answers must be 1 where right and 0 where wrong; found"),
+        ([1, 0, -0.5], {}, "answers must be 1 where right and 0 where wrong; found"),
         ([1, 0, 1], {"margin": 0.0}, "margin must lie between 0 and 1; found 0.0"),
         ([1, 0, 1], {"margin": 1.0}, "margin"),
         ([1, 0, 1], {"margin": math.nan}, "margin"),

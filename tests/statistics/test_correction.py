@@ -17,7 +17,7 @@ def test_holms_example() -> None:
 
 
 def closed_testing(p_values: list[float], which: int) -> float:
-    """Give the largest Bonferroni p of all sets of hypotheses with this one among them: what Holm's shortcut equals."""
+    """Return the largest Bonferroni p of all sets of hypotheses that hold this one; Holm's shortcut equals it."""
     others = [p for i, p in enumerate(p_values) if i != which]
     sets = [[others[i] for i in range(len(others)) if chosen >> i & 1] for chosen in range(2 ** len(others))]
     return max(min(1.0, (len(some) + 1) * min([*some, p_values[which]])) for some in sets)

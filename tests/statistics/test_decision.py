@@ -83,7 +83,7 @@ def test_several_inferior_candidates_are_rarely_chosen() -> None:
         ({"baseline": "none"}, "baseline must be one of full, half; found 'none'"),
         ({"sizes": {"full": 2}}, "'half' is missing"),
         ({"sizes": {"full": 2, "half": math.nan}}, "sizes must be finite"),
-        ({"scores": {"full": [1, 2], "half": [1, 2, 3]}}, "equal number"),
+        ({"scores": {"full": [1, 2], "half": [1, 2, 3]}}, "equal length"),
         ({"scores": {"full": [1], "half": [1]}}, "2 or more"),
         ({"scores": {"full": [1, 2], "half": [1, math.inf]}}, "half must be finite"),
         ({"scores": {}}, "found 'full'"),

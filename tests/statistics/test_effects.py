@@ -66,5 +66,5 @@ def test_bad_input_is_refused() -> None:
         cohens_d([1], [1, 2])
     with pytest.raises(SettingsError, match="2 or more"):
         hedges_g([1, 2], [])
-    with pytest.raises(SettingsError, match="equal number"):
+    with pytest.raises(SettingsError, match="equal length"):
         paired_d([1, 2, 3], [1, 2])

@@ -120,8 +120,8 @@ def test_notes() -> None:
 @pytest.mark.parametrize(
     ("candidate", "settings", "match"),
     [
-        ([1.0, 2.0], {}, "equal number; found 2 and 3"),
-        ([1.0, 2.0], {"design": "pairs"}, "equal number"),
+        ([1.0, 2.0], {}, "equal length; found 2 and 3"),
+        ([1.0, 2.0], {"design": "pairs"}, "equal length"),
         ([1.0], {"design": "runs"}, "candidate must be a flat list of 2 or more"),
         ([1.0, 2.0, math.nan], {}, "candidate must be finite"),
         ([1.0, 2.0, 3.0], {"margin": -0.1}, "margin must be 0 or more; found -0.1"),

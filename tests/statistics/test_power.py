@@ -11,12 +11,10 @@ from topiarist.statistics import (
     Alternative,
     power_of_noninferiority,
     rank_sum,
-    reach_note,
     runs_needed,
     signed_rank,
-    smallest_p_rank_sum,
-    smallest_p_signed_rank,
 )
+from topiarist.statistics.ranks import reach_note, smallest_p_rank_sum, smallest_p_signed_rank
 
 
 @pytest.mark.parametrize("how", get_args(Alternative))

@@ -142,7 +142,7 @@ def test_notes() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "match"),
     [
-        ([1, 2], [1], "equal number; found 2 and 1"),
+        ([1, 2], [1], "equal length; found 2 and 1"),
         ([1, float("nan")], [1, 2], "first must be finite numbers; found nan"),
         ([1, 2], [1, float("inf")], "second must be finite numbers; found inf"),
         ([], [], "found shape"),
@@ -153,7 +153,7 @@ def test_notes() -> None:
 def test_bad_input_is_refused(first: list[float], second: list[float], match: str) -> None:
     with pytest.raises(SettingsError, match=match):
         signed_rank(first, second)
-    if "equal number" not in match:
+    if "equal length" not in match:
         with pytest.raises(SettingsError, match=match):
             rank_sum(first, second)
 

@@ -13,7 +13,7 @@ from topiarist.statistics import Summary, summarise
 
 
 def ideal_bca(values: list[float], confidence: float) -> list[float]:
-    """Give the BCa interval of the mean over all nⁿ resamples: Efron and Tibshirani (1993), 14.3."""
+    """Return the BCa interval of the mean over all nⁿ resamples: Efron and Tibshirani (1993), 14.3."""
     sample = numpy.array(values)
     means = numpy.sort([numpy.mean(chosen) for chosen in product(values, repeat=len(values))])
     below = ((means < sample.mean() - 1e-12).mean() + (means <= sample.mean() + 1e-12).mean()) / 2

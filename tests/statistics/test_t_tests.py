@@ -62,7 +62,7 @@ def test_differences_that_do_not_vary(
     for how, p in expected.items():
         found = corrected_t(first, second, test_to_train=0.1, alternative=how, margin=margin)
         assert found.p == p
-        assert found.notes == ("the differences do not vary, and p takes that for granted",)
+        assert found.notes == ("the differences do not vary, and p assumes that they never do",)
         assert not math.isnan(found.statistic)
 
 

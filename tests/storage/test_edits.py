@@ -74,7 +74,7 @@ def test_a_users_network_is_loaded_into_a_fresh_one_after_any_edits(
 
 
 def cut(seed: int = 0) -> tuple[nn.Module, Any]:
-    """Give a residual network without some of its units."""
+    """Return a residual network without some of its units."""
     model, example = NETWORKS["residual"](seed)
     return surgery.remove(model, example, units={"stem": [1, 4], "first": [0]}), example
 
@@ -179,7 +179,7 @@ def test_weights_without_edits_do_not_fit_a_cut_network(tmp_path: Path, what: st
 
 
 def rewritten(model: nn.Module, change: Callable[[dict[str, Any]], object]) -> bytes:
-    """Give a model file whose header somebody changed and signed again."""
+    """Return a model file whose header somebody changed and signed again."""
     content = serialise(model)
     tensors = unpack(content)
     start = 8 + int.from_bytes(content[:8], "little")

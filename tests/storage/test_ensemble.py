@@ -28,7 +28,7 @@ def images(count: int = 3) -> Tensor:
 
 
 def filled(model: nn.Module, seed: int) -> nn.Module:
-    """Give a network whose biases and norms are not at their defaults, with which many a wrong cut goes unseen."""
+    """Return a network whose biases and norms are not at their defaults, with which many a wrong cut goes unseen."""
     with torch.no_grad():
         for value in model.state_dict().values():
             if value.ndim == 1:

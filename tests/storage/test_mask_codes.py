@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topiarist.errors import ModelError
-from topiarist.storage.mask_codes import BITS, read_mask, write_mask
+from topiarist.storage.codes import BITS, read_mask, write_mask
 
 
 @given(st.lists(st.booleans(), max_size=300) | st.integers(0, 4000).map(lambda many: [False] * many + [True] * 9))

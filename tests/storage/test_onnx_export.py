@@ -18,8 +18,7 @@ from topiarist.measurement.onnx_latency import time_onnx
 from topiarist.models import Ensemble, mlp, vgg
 from topiarist.randomness import array_generator, generator
 from topiarist.storage import Export, export_program
-from topiarist.storage.onnx_int8 import quantise
-from topiarist.storage.onnx_tools import Session
+from topiarist.storage.onnx_export import Session, to_int8
 from topiarist.tracing import anatomy
 from topiarist.training.inference import part_logits, predict_logits
 
@@ -29,13 +28,13 @@ pytest.importorskip("onnxruntime")
 
 
 def answers(path: Path, samples: Any) -> tuple[Tensor, Tensor]:
-    """Give what ONNX Runtime alone answers; all that it knows stands in the file."""
+    """Return what ONNX Runtime alone answers; all that it knows stands in the file."""
     logits, probabilities = Session(path)(samples)
     return torch.from_numpy(logits), torch.from_numpy(probabilities)
 
 
 def notes_in(path: Path) -> dict[str, Any]:
-    """Give the metadata of a file."""
+    """Return the metadata of a file."""
     found = {each.key: each.value for each in onnx.load(path).metadata_props}
     return {name: value if name == "input" else json.loads(value) for name, value in found.items()}
 
@@ -51,7 +50,7 @@ def digits() -> Data:
 
 @pytest.fixture(scope="module")
 def network(digits: Data) -> nn.Module:
-    """Give a network of batch norm and dropout, trained for a moment."""
+    """Return a network of batch norm and dropout, trained for a moment."""
     model = mlp([64, 16, 10], batch_norm=True, dropout=0.2)
     train(model, digits, TrainConfig(epochs=3))
     return model
@@ -59,7 +58,7 @@ def network(digits: Data) -> nn.Module:
 
 @pytest.fixture(scope="module")
 def exported(network: nn.Module, digits: Data, tmp_path_factory: pytest.TempPathFactory) -> Export:
-    """Give the network as a file that is alone in its folder."""
+    """Return the network as a file that is alone in its folder."""
     return export_onnx(network, tmp_path_factory.mktemp("exported") / "m.onnx", data=digits)
 
 
@@ -118,7 +117,7 @@ def test_the_same_network_gives_the_same_bytes_and_is_left_alone(
 
 
 def table() -> tuple[pandas.DataFrame, Any]:
-    """Give a table with gaps and a column far from zero; the classes follow from it."""
+    """Return a table with gaps and a column far from zero; the classes follow from it."""
     random = array_generator(0, "table")
     labels = random.integers(0, 2, 120)
     columns = {
@@ -169,12 +168,12 @@ def test_stacked_matrices_are_not_computed_in_8_bits() -> None:
     graph = onnx.helper.make_graph([node], "stack", places[:1], places[1:], [kernels])
     opsets = [onnx.helper.make_opsetid("", 20)]
     with pytest.raises(ModelError, match="no layer that ONNX Runtime computes in 8 bits"):
-        quantise(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10), samples)
+        to_int8(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10), samples)
 
 
 @pytest.fixture(scope="module")
-def pictures() -> tuple[nn.Module, Data]:
-    """Give a convolutional network for digits, trained for a moment."""
+def images() -> tuple[nn.Module, Data]:
+    """Return a convolutional network for digits, trained for a moment."""
     data = load_data("digits", input_shape=(1, 8, 8))
     model = vgg(1, 0, 1, 1, input_shape=(1, 8, 8), classes=10, dropout=0.0)
     train(model, data, TrainConfig(epochs=3, learning_rate=0.01))
@@ -182,9 +181,9 @@ def pictures() -> tuple[nn.Module, Data]:
 
 
 def test_a_convolutional_network_in_8_bits_is_smaller_and_nearly_as_right(
-    pictures: tuple[nn.Module, Data], tmp_path: Path
+    images: tuple[nn.Module, Data], tmp_path: Path
 ) -> None:
-    model, data = pictures
+    model, data = images
     whole = export_onnx(model, tmp_path / "m.onnx", data=data)
     assert whole.input.shape == (64,) and whole.agreement == 1
     small = export_onnx(model, tmp_path / "int8.onnx", data=data, int8=True)

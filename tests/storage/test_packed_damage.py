@@ -18,9 +18,9 @@ from tests.storage.test_damage import network, refused, same
 from topiarist.errors import ModelError
 from topiarist.models import mlp
 from topiarist.storage import Packing, load, read_card, serialise
+from topiarist.storage.codes import deflated
 from topiarist.storage.header import KEY, sign
-from topiarist.storage.packed_header import LENGTH_BYTES, PACKED, PackedHeader, parse_packed_header, streams_start
-from topiarist.storage.streams import deflated
+from topiarist.storage.packed import LENGTH_BYTES, PACKED, PackedHeader, parse_packed_header, streams_start
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -106,7 +106,7 @@ HOSTILE: dict[str, tuple[Change, str]] = {
     "another spec": (lambda record: record["spec"].update(sizes=[3, 5, 2]), r"'hidden0\.weight' is \(5, 3\)"),
     "an enormous spec": (lambda record: record["spec"].update(sizes=[10**9, 10**9]), "cannot build a network"),
     "a later format": (lambda record: record.update(format=3), "written by a newer version"),
-    "an earlier format": (lambda record: record.update(format=1), "format 2 was asked, format 1 found"),
+    "an earlier format": (lambda record: record.update(format=1), "its header is of format 1, its tensors of 2"),
 }
 
 

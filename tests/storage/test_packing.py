@@ -47,7 +47,7 @@ def prune(model: nn.Module, fraction: float) -> None:
 
 @cache
 def pruned(name: str) -> nn.Sequential:
-    """Give a network with statistics in its norms and a fifth of its weights."""
+    """Return a network with statistics in its norms and a fifth of its weights."""
     model, drawn = MAKERS[name]().train(), generator(2, "training")
     with torch.no_grad():
         model(3 * noise(8, *SCENE) + 1)

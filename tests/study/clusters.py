@@ -24,7 +24,8 @@ class Cluster:
 
     def start(self, module: str, *words: object) -> subprocess.Popen[bytes]:
         """Start one more process."""
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "ignore"}
+        path = os.pathsep.join([str(ROOT / "src"), str(ROOT)])  # this tree, whatever else is installed
+        environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
         with (self.folder / f"{module}-{len(self.processes)}.log").open("wb") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", f"distributed.cli.{module}", *map(str, words)],

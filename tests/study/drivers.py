@@ -20,7 +20,8 @@ from topiarist.cli import main
 
 psutil: Any = importlib.import_module("psutil")  # comes with distributed, without types
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["topiarist.study.study", "topiarist.parallel", "tests.study.networks", "torch._dynamo"])
+PRELOADED = ["topiarist.study.study", "topiarist.parallel.dask_cluster", "tests.study.networks", "torch._dynamo"]
+CONTEXT.set_forkserver_preload(PRELOADED)
 PATIENCE = 60
 
 

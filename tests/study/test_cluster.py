@@ -11,8 +11,8 @@ from tests.study.clusters import running_cluster
 from tests.study.networks import by_code
 from tests.study.studies import check_whole, outcome, rows
 from tests.study.tasks import lines
-from topiarist import parallel
 from topiarist.errors import SettingsError
+from topiarist.parallel import dask_cluster
 from topiarist.study.ledger import Progress
 from topiarist.study.study import Study
 
@@ -36,7 +36,7 @@ def test_a_cluster_gives_what_one_worker_gives_and_a_worker_that_is_killed_costs
     log.unlink()
     with running_cluster(tmp_path) as cluster:
         with monkeypatch.context() as patch:
-            patch.setattr(parallel, "PATIENCE", "0.5s")
+            patch.setattr(dask_cluster, "PATIENCE", "0.5s")
             with pytest.raises(SettingsError, match=f"the scheduler at {cluster.address} has no workers: start some"):
                 Study(**declared).run(tmp_path / "none", cluster=cluster.address)
         assert {row["state"] for row in rows(tmp_path / "none")} == {"waiting"}

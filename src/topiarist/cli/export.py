@@ -80,7 +80,7 @@ def torch_latency(network: "nn.Module") -> float:
 
     from topiarist.measurement.latency import time_sample
     from topiarist.models import card_of
-    from topiarist.storage.export_samples import input_shape
+    from topiarist.storage.trial import input_shape
 
     return time_sample(network, zeros(1, *input_shape(network, card_of(network)))).median_ms
 

@@ -143,7 +143,7 @@ class MethodCommand:
         if not changes:
             return made
         with TRAINING.naming():
-            usual = getattr(made, "usual_training").model_dump()
+            usual = made.usual_training.model_dump()
             schedule = {**usual["schedule"], **changes.pop("schedule", {})}
             training = TrainConfig(**{**usual, **changes, "schedule": schedule})
         with self.options.naming():
@@ -153,7 +153,7 @@ class MethodCommand:
         self, network: "nn.Module", data: "Data", method: Method, budget: "Budget | None", values: Mapping[str, Any]
     ) -> Outcome:
         """Train and resize with a bar and a checkpoint; an interruption prints how to resume."""
-        epochs, checkpoint = getattr(method, "usual_training").epochs, checkpoint_beside(values["out"])
+        epochs, checkpoint = method.usual_training.epochs, checkpoint_beside(values["out"])
         with resumable_from(checkpoint), epoch_bar(epochs, method.name) as show:
 
             def tell(share: float) -> None:

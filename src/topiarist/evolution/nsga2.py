@@ -12,15 +12,14 @@ import numpy
 from pydantic import Field, model_validator
 
 from topiarist.errors import SettingsError
-from topiarist.evolution.genetic_algorithm import check_density
-from topiarist.evolution.pareto import hypervolume
-from topiarist.evolution.sorting import crowding, dominates, ranks
+from topiarist.evolution.pareto import crowding, dominates, hypervolume, ranks
 from topiarist.evolution.variation import (
     Bits,
     Density,
     Floats,
     Integers,
     Packed,
+    check_density,
     cross_neighbours,
     keys_of,
     packed,
@@ -30,8 +29,8 @@ from topiarist.evolution.variation import (
 )
 from topiarist.settings import Settings
 
-ATTEMPTS = 20
-MARGIN = 0.1
+ATTEMPTS = 20  # to fill a generation with unseen children; then it has fewer, and without any the search ends
+MARGIN = 0.1  # of the extent of each objective: so far beyond all points lies the corner of the hypervolume
 Objectives = Callable[[Bits], Floats]
 OnFront = Callable[[int, Floats], None]
 
@@ -41,7 +40,7 @@ class FrontSettings(Settings):
 
     `density` is the probability that a bit is set at the start; of a range, each individual draws its own.
     The search ends when for `patience` generations the front's hypervolume has not risen by more than the share
-    `tolerance`.
+    `tolerance`. The probabilities of crossover and mutation are those of Deb et al. (2002).
     """
 
     population: int = Field(default=100, ge=2)
@@ -60,7 +59,7 @@ class FrontSettings(Settings):
 
 
 @dataclass(frozen=True)
-class Front:
+class FrontResult:
     """The front of everything seen, in order of the first objective; of equal objectives, the first seen.
 
     `bits` (n, n_bits), `objectives` (n, n_objectives); `sizes` (n_generations + 1,), its number of points at the start
@@ -74,18 +73,13 @@ class Front:
 
 
 @dataclass(frozen=True)
-class Members:
+class _Members:
     """Packed individuals (n, n_bytes) with their objectives (n, n_objectives), ranks (n,) and crowding (n,)."""
 
     individuals: Packed
     objectives: Floats
     ranks: Integers
     crowding: Floats
-
-    def survivors(self, count: int) -> "Members":
-        """Keep those of the lowest ranks; where a rank does not fit in whole, the least crowded of it."""
-        kept = numpy.lexsort((-self.crowding, self.ranks))[:count]
-        return Members(self.individuals[kept], self.objectives[kept], self.ranks[kept], self.crowding[kept])
 
 
 def evolve_front(
@@ -95,72 +89,94 @@ def evolve_front(
     settings: FrontSettings | None = None,
     *,
     on_generation: OnFront | None = None,
-) -> Front:
-    """Search the front. `evaluate(bits)` gives the objectives (n, n_objectives) of individuals (n, n_bits), all unseen.
+) -> FrontResult:
+    """Search the bits on the front of two or more objectives, all minimised.
 
-    The search also ends where no unseen individual is found. `on_generation(number, objectives)` gets the front's
-    objectives (n, n_objectives).
+    Parameters
+    ----------
+    evaluate
+        `evaluate(bits)` returns the objectives (n, n_objectives) of individuals (n, n_bits), all unseen.
+    n_bits, generator
+        Length of an individual, and the source of all randomness.
+    settings
+        How to search. The search also ends where no unseen individual is found.
+    on_generation
+        `on_generation(number, objectives)` is called with the front's objectives (n, n_objectives).
+
+    Returns
+    -------
+    FrontResult
+
+    Raises
+    ------
+    SettingsError
+        If there are no bits, or the objectives are fewer than two or not finite.
+
+    Examples
+    --------
+    >>> weights = numpy.array([[-2, 1], [-3, 2], [-1, 3]])
+    >>> evolve_front(lambda bits: bits @ weights, 3, numpy.random.default_rng(0)).objectives.tolist()
+    [[-6.0, 6.0], [-5.0, 3.0], [-3.0, 2.0], [-2.0, 1.0], [0.0, 0.0]]
     """
     chosen = FrontSettings() if settings is None else settings
     if n_bits < 1:
         raise SettingsError(f"a search needs bits; found {n_bits}")
     seen: set[bytes] = set()
-    new = unseen(packed(random_bits(generator, chosen.population, n_bits, chosen.density)), seen, chosen.population)
-    objectives = checked(evaluate(unpacked(new, n_bits)), len(new))
-    members, (front, costs) = ranked(new, objectives), front_of(new, objectives)
+    drawn = random_bits(generator, chosen.population, n_bits, chosen.density)
+    new = _unseen(packed(drawn), seen, chosen.population)
+    objectives = _checked(evaluate(unpacked(new, n_bits)), len(new))
+    members, (front, costs) = _ranked(new, objectives), _front_of(new, objectives)
     landmark, worst, sizes, still = costs, objectives.max(axis=0), [len(costs)], 0
     for number in range(1, chosen.generations + 1):
-        new = offspring(members, n_bits, generator, chosen, seen)
+        new = _offspring(members, n_bits, generator, chosen, seen)
         if not len(new):
             break
-        objectives = checked(evaluate(unpacked(new, n_bits)), len(new))
-        members = ranked(*joined(members.individuals, members.objectives, new, objectives)).survivors(chosen.population)
-        front, costs = front_of(*joined(front, costs, new, objectives))
+        objectives = _checked(evaluate(unpacked(new, n_bits)), len(new))
+        both = numpy.concatenate((members.individuals, new)), numpy.concatenate((members.objectives, objectives))
+        members = _ranked(*both, chosen.population)
+        front, costs = _front_of(numpy.concatenate((front, new)), numpy.concatenate((costs, objectives)))
         worst = numpy.maximum(worst, objectives.max(axis=0))
         sizes.append(len(costs))
         if on_generation is not None:
             on_generation(number, costs)
         if chosen.patience is not None:
-            moved = has_moved(costs, landmark, worst, chosen.tolerance)
+            moved = _has_moved(costs, landmark, worst, chosen.tolerance)
             still, landmark = (0, costs) if moved else (still + 1, landmark)
             if still >= chosen.patience:
                 break
-    return Front(unpacked(front, n_bits), costs, numpy.array(sizes, dtype=numpy.intp), len(seen))
+    return FrontResult(unpacked(front, n_bits), costs, numpy.array(sizes, dtype=numpy.intp), len(seen))
 
 
-def ranked(individuals: Packed, objectives: Floats) -> Members:
-    """Find ranks and crowding."""
+def _ranked(individuals: Packed, objectives: Floats, most: int | None = None) -> _Members:
+    """Find ranks and crowding; keep `most` of the lowest ranks and, of a rank that does not fit, the least crowded."""
     found = ranks(objectives)
-    return Members(individuals, objectives, found, crowding(objectives, found))
+    distances = crowding(objectives, found)
+    kept = slice(None) if most is None else numpy.lexsort((-distances, found))[:most]
+    return _Members(individuals[kept], objectives[kept], found[kept], distances[kept])
 
 
-def front_of(individuals: Packed, objectives: Floats) -> tuple[Packed, Floats]:
-    """Give the front, in order of the first objective; of equal objectives, the first."""
+def _front_of(individuals: Packed, objectives: Floats) -> tuple[Packed, Floats]:
+    """Return the front, in order of the first objective; of equal objectives, the first."""
     distinct, first = numpy.unique(objectives, axis=0, return_index=True)
     kept = ~dominates(distinct).any(axis=0)
     return individuals[first[kept]], distinct[kept]
 
 
-def joined(first: Packed, its: Floats, second: Packed, theirs: Floats) -> tuple[Packed, Floats]:
-    """Put individuals and their objectives behind others."""
-    return numpy.concatenate((first, second)), numpy.concatenate((its, theirs))
-
-
-def offspring(
-    members: Members, n_bits: int, generator: numpy.random.Generator, chosen: FrontSettings, seen: set[bytes]
+def _offspring(
+    members: _Members, n_bits: int, generator: numpy.random.Generator, chosen: FrontSettings, seen: set[bytes]
 ) -> Packed:
     """Make as many unseen children as there are individuals, or as many as are found in some attempts."""
     found: list[Packed] = []
     missing = chosen.population
     for _ in range(ATTEMPTS):
-        found.append(unseen(children_of(members, n_bits, generator, chosen), seen, missing))
+        found.append(_unseen(_children_of(members, n_bits, generator, chosen), seen, missing))
         missing -= len(found[-1])
         if not missing:
             break
     return numpy.concatenate(found)
 
 
-def children_of(members: Members, n_bits: int, generator: numpy.random.Generator, chosen: FrontSettings) -> Packed:
+def _children_of(members: _Members, n_bits: int, generator: numpy.random.Generator, chosen: FrontSettings) -> Packed:
     """Select by rank, then crowding, cross and mutate: packed bits (population, n_bytes)."""
     count = chosen.population
     first, second = generator.integers(len(members.ranks), size=(2, count))
@@ -175,23 +191,23 @@ def children_of(members: Members, n_bits: int, generator: numpy.random.Generator
     return children
 
 
-def unseen(individuals: Packed, seen: set[bytes], most: int) -> Packed:
-    """Give those individuals, each once and `most` at most, that are not in `seen`, and put them there."""
+def _unseen(individuals: Packed, seen: set[bytes], most: int) -> Packed:
+    """Return those individuals, each once and `most` at most, that are not in `seen`, and put them there."""
     new = {key: row for row, key in enumerate(keys_of(individuals)) if key not in seen}
     keys = list(new)[:most]
     seen.update(keys)
     return individuals[[new[key] for key in keys]]
 
 
-def has_moved(front: Floats, landmark: Floats, worst: Floats, tolerance: float) -> bool:
-    """Say whether a front covers more than an earlier one, within a corner a little worse than all that was seen."""
+def _has_moved(front: Floats, landmark: Floats, worst: Floats, tolerance: float) -> bool:
+    """Return whether a front covers more than an earlier one, within a corner a little worse than all that was seen."""
     lowest = front.min(axis=0)
     corner = worst + numpy.where(worst > lowest, MARGIN * (worst - lowest), 1.0)
     return hypervolume(front, corner) > (1 + tolerance) * hypervolume(landmark, corner)
 
 
-def checked(objectives: Floats, count: int) -> Floats:
-    """Give the objectives of `count` individuals, two or more of each, all finite."""
+def _checked(objectives: Floats, count: int) -> Floats:
+    """Return the objectives of `count` individuals, two or more of each, all finite."""
     array = numpy.asarray(objectives, dtype=numpy.float64)
     if array.ndim != 2 or array.shape[0] != count or array.shape[1] < 2:
         raise SettingsError(f"evaluate must give two or more objectives for {count} individuals; found {array.shape}")

@@ -1,8 +1,8 @@
-"""What makes new bit strings of old ones, on whole populations: random bits, crossover at one point, flips.
+"""Operations that make new bit strings, on whole populations: random bits, crossover at one point, flips.
 
-Individuals are kept packed, eight bits a byte, (…, n_individuals, n_bytes): that is less to move, and their bytes tell
-whether one was seen before. Numbers in [0, 1) are drawn by the caller, so that each of several problems has a generator
-of its own.
+Individuals are kept packed, eight bits per byte, (…, n_individuals, n_bytes): that is less to move, and their bytes
+identify those that were seen before. Numbers in [0, 1) are drawn by the caller, so that each of several problems has a
+generator of its own.
 """
 
 import numpy
@@ -15,18 +15,25 @@ Integers = NDArray[numpy.intp]
 Density = float | tuple[float, float]
 
 
+def check_density(density: Density) -> None:
+    """Refuse what is neither a probability nor a range of them."""
+    low, high = density if isinstance(density, tuple) else (density, density)
+    if not 0 <= low <= high <= 1:
+        raise ValueError(f"density must be a probability, or two in ascending order; found {density}")
+
+
 def packed(bits: Bits) -> Packed:
     """Pack bits (…, n_bits) into bytes (…, n_bytes)."""
     return numpy.packbits(bits, axis=-1)
 
 
 def unpacked(individuals: Packed, n_bits: int) -> Bits:
-    """Give the bits (…, n_bits) of packed individuals."""
+    """Return the bits (…, n_bits) of packed individuals."""
     return numpy.unpackbits(individuals, axis=-1, count=n_bits).view(numpy.bool_)
 
 
 def keys_of(individuals: Packed) -> list[bytes]:
-    """Give for each individual (n_individuals, n_bytes) what tells it from all others."""
+    """Return the bytes of each individual (n_individuals, n_bytes), which identify it."""
     rows = numpy.ascontiguousarray(individuals)
     keys: list[bytes] = rows.view(f"V{rows.shape[1]}")[:, 0].tolist()
     return keys
@@ -41,13 +48,13 @@ def random_bits(generator: numpy.random.Generator, n_individuals: int, n_bits: i
 
 
 def tails(n_bits: int) -> Packed:
-    """Give for each place 0 … n_bits the packed bits (n_bits + 1, n_bytes) from there on."""
+    """Return for each place 0 … n_bits the packed bits (n_bits + 1, n_bytes) from there on: 111, 011, 001, 000."""
     places = numpy.arange(n_bits + 1)
     return packed(numpy.arange(n_bits) >= places[:, None])
 
 
 def cross_neighbours(children: Packed, numbers: Floats, probability: float, tails: Packed) -> None:
-    """Let neighbours (0 and 1, 2 and 3, …) exchange, with a probability, all bits from a random place on, in place.
+    """Exchange, with a probability, all bits of neighbours (0 and 1, 2 and 3, …) from a random place on, in place.
 
     `numbers` in [0, 1), (…, n_individuals // 2), decide both: those below the probability, divided by it, are again
     evenly distributed. Of an odd number of individuals, the last stays as it is.

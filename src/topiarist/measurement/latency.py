@@ -14,7 +14,7 @@ from torch import nn
 from topiarist.errors import SettingsError
 from topiarist.measurement.cost import runner
 from topiarist.models.evaluation import evaluating, numbers_of
-from topiarist.storage.onnx_tools import Session
+from topiarist.storage.onnx_export import Session
 from topiarist.threads import torch_threads
 from topiarist.tracing import Inputs
 

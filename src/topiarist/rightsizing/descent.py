@@ -25,7 +25,7 @@ from topiarist.randomness import child_seed
 from topiarist.rightsizing.baseline import baseline_training
 from topiarist.rightsizing.folds import Answers, Fold
 from topiarist.rightsizing.planning import FEWEST_EPOCHS, WorkPlan
-from topiarist.statistics import Evidence, compare_answers
+from topiarist.statistics import PairedEvidence, compare_answers
 from topiarist.surgery.applying import copied_with_plan
 from topiarist.training import Distillation, TrainConfig
 from topiarist.training.padded import train_padded
@@ -102,7 +102,7 @@ class SizeResult:
     folds: Sequence[Mapping[str, Candidate]]
     winners: Sequence[str]
     finalists: Sequence[Candidate]
-    evidence: Evidence
+    evidence: PairedEvidence
     tested: bool
 
     @property

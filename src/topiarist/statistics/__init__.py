@@ -1,34 +1,49 @@
-"""Statistics of runs: summaries, exact rank tests, effects, power, and proof that nothing was lost."""
+"""Statistics of runs: summaries, exact rank tests, effect sizes, power, and proof that nothing was lost.
 
-from topiarist.statistics.answers import Evidence, compare_answers
-from topiarist.statistics.bootstrap import Interval, bootstrap_macro_gain
-from topiarist.statistics.correction import holm
-from topiarist.statistics.decision import Decision, smallest_not_worse
-from topiarist.statistics.effects import cliffs_delta, cohens_d, hedges_g, paired_d, rank_biserial
-from topiarist.statistics.finding import Finding
-from topiarist.statistics.friedman_tests import friedman, friedman_two_factors
-from topiarist.statistics.noninferiority import Design, Verdict, non_inferiority
-from topiarist.statistics.power import (
-    power_of_noninferiority,
-    reach_note,
-    runs_needed,
-    smallest_p_rank_sum,
-    smallest_p_signed_rank,
+scipy.stats is loaded when a test is first called.
+"""
+
+from topiarist.statistics.answers import PairedEvidence, compare_answers
+from topiarist.statistics.comparisons import (
+    StatisticalResult,
+    corrected_t,
+    friedman,
+    friedman_two_factors,
+    rank_sum,
+    signed_rank,
 )
-from topiarist.statistics.rank_tests import rank_sum, signed_rank
+from topiarist.statistics.noninferiority import (
+    Design,
+    NonInferiority,
+    SmallestDecision,
+    holm,
+    non_inferiority,
+    power_of_noninferiority,
+    runs_needed,
+    smallest_not_worse,
+)
 from topiarist.statistics.samples import Alternative
-from topiarist.statistics.summary import Summary, summarise
-from topiarist.statistics.t_tests import corrected_t
+from topiarist.statistics.summaries import (
+    Interval,
+    Summary,
+    bootstrap_macro_gain,
+    cliffs_delta,
+    cohens_d,
+    hedges_g,
+    paired_d,
+    rank_biserial,
+    summarise,
+)
 
 __all__ = [
     "Alternative",
-    "Decision",
     "Design",
-    "Evidence",
-    "Finding",
     "Interval",
+    "NonInferiority",
+    "PairedEvidence",
+    "SmallestDecision",
+    "StatisticalResult",
     "Summary",
-    "Verdict",
     "bootstrap_macro_gain",
     "cliffs_delta",
     "cohens_d",
@@ -43,11 +58,8 @@ __all__ = [
     "power_of_noninferiority",
     "rank_biserial",
     "rank_sum",
-    "reach_note",
     "runs_needed",
     "signed_rank",
     "smallest_not_worse",
-    "smallest_p_rank_sum",
-    "smallest_p_signed_rank",
     "summarise",
 ]

@@ -1,4 +1,4 @@
-"""Is a network not worse than another by more than a margin? Told by the samples that both have answered.
+"""Is a network not worse than another by more than a margin? Tested on the answers of both to the same samples.
 
 For a sample, d is 1 where only the candidate is right, −1 where only the baseline is, and 0 where they agree; where one
 of them stands for several networks, its answer is the share of them that are right. The hypothesis is that the mean of
@@ -8,30 +8,29 @@ d is −m or less, m being the margin; a small p proves that it is not. The test
 
 q being the share of losses that is most likely where the mean is −m. The likelihood is that of whole wins and losses;
 where d are shares, f = (1 + Σd²) / (1 + Σ|d|) says how much less they vary. And p is at least that of as many losses
-without a win, P(X ≤ lost − won), X binomial (n, m): (1 − m)ⁿ where nothing is lost. Networks are taken as they are:
-that others would come of other training samples is not in p.
+without a win, P(X ≤ lost − won), X binomial (n, m): (1 − m)ⁿ where nothing is lost. The networks are taken as given:
+that other training samples would lead to other networks is not in p.
 """
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from scipy.stats import binom, norm
+import scipy
 
 from topiarist.errors import SettingsError
-from topiarist.statistics.samples import Values, check_share, pairs, sample
+from topiarist.statistics.samples import Values, check_between_0_and_1, pairs, sample
 
-POWER = 0.8
-ROUNDING = 1e-9  # of sums of shares
+POWER = 0.8  # Cohen's (1988) convention
+ROUNDING = 1e-9  # of sums of shares, such as 3 · (1/3)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class PairedEvidence:
     """How a candidate's answers compare with the baseline's.
 
-    `low` and `high` are one-sided confidence bounds of the difference at 1 − alpha. `power` is the chance that there
-    was to prove a candidate that is no worse at all; `samples_needed` would make it 80 %. `won` and `lost` are the sums
-    of the positive and of the negative d.
+    `low` and `high` are one-sided confidence bounds of the difference at 1 − alpha. `power` is the probability that
+    there was to prove a candidate that is no worse at all; `samples_needed` would make it 80 %. `won` and `lost` are
+    the sums of the positive and of the negative d.
     """
 
     accuracy: float
@@ -47,27 +46,50 @@ class Evidence:
     power: float
     samples_needed: int
 
-    def to_json(self) -> dict[str, Any]:
-        """Give plain numbers."""
+    def to_json(self) -> dict[str, float]:
+        """Return plain numbers."""
         return asdict(self)
 
 
-def compare_answers(candidate: Values, baseline: Values, *, margin: float, alpha: float = 0.05) -> Evidence:
-    """Compare the right answers (n,), 1 or 0 or a share of several, of two networks to the same samples."""
-    check_share("margin", margin)
-    check_share("alpha", alpha)
+def compare_answers(candidate: Values, baseline: Values, *, margin: float, alpha: float = 0.05) -> PairedEvidence:
+    """Test whether a network is not worse than another by more than a margin, from their answers to the same samples.
+
+    Parameters
+    ----------
+    candidate, baseline
+        (n_samples,) 1 where the answer is right and 0 where it is wrong; of several networks, the share that is right.
+    margin
+        The loss of accuracy that would matter, between 0 and 1.
+    alpha
+        Probability to call a candidate proven that is worse by just the margin.
+
+    Raises
+    ------
+    SettingsError
+        If answers do not lie between 0 and 1, are not as many for both, or a setting is out of range.
+
+    Examples
+    --------
+    >>> found = compare_answers([1] * 190 + [0] * 10, [1] * 188 + [0] * 12, margin=0.02)
+    >>> found.proven, found.won, found.lost, round(found.p, 4)
+    (True, 2.0, 0.0, 0.0176)
+    """
+    check_between_0_and_1(margin=margin, alpha=alpha)
     one, two = pairs(sample(candidate, "candidate", fewest=2), sample(baseline, "baseline", fewest=2))
     for answers in (one, two):
         if answers.min() < 0 or answers.max() > 1:
-            raise SettingsError("answers are 1 where they are right and 0 where they are wrong")
+            raise SettingsError(
+                f"answers must be 1 where right and 0 where wrong; found {answers.min():g} to {answers.max():g}"
+            )
     differences = one - two
     n, mean = len(differences), float(differences.mean())
     won, lost = float(differences.clip(min=0).sum()), float((-differences).clip(min=0).sum())
     variance = varied(won, lost, n, margin, scale=(1 + float((differences**2).sum())) / (1 + won + lost))
     error = math.sqrt(variance / n)
-    p = max(float(norm.sf((mean + margin) / error)), float(binom.cdf(max(lost - won, 0.0) + ROUNDING, n, margin)))
-    reach = float(norm.isf(alpha)) * error
-    return Evidence(
+    least = float(scipy.stats.binom.cdf(max(lost - won, 0.0) + ROUNDING, n, margin))
+    p = max(float(scipy.stats.norm.sf((mean + margin) / error)), least)
+    reach = float(scipy.stats.norm.isf(alpha)) * error
+    return PairedEvidence(
         accuracy=float(one.mean()),
         baseline_accuracy=float(two.mean()),
         difference=mean,
@@ -84,13 +106,13 @@ def compare_answers(candidate: Values, baseline: Values, *, margin: float, alpha
 
 
 def varied(won: float, lost: float, samples: int, margin: float, *, scale: float = 1.0) -> float:
-    """Give the variance of a difference where the margin is lost, from how often one of two was right alone."""
+    """Return the variance v of a difference where the margin is lost, from how often one of two was right alone."""
     share = likely_losses(won, lost, samples, margin)
     return max(scale * (2 * share - margin) - margin**2, margin**2)
 
 
 def likely_losses(won: float, lost: float, samples: int, margin: float) -> float:
-    """Give the share q of losses that is most likely where the share of wins is q − margin.
+    """Return the share q of losses that is most likely where the share of wins is q − margin.
 
     It is the larger root of 2n q² − (won + lost + margin · (2n − won + lost)) q + lost · margin · (1 + margin) = 0.
     """
@@ -100,13 +122,14 @@ def likely_losses(won: float, lost: float, samples: int, margin: float) -> float
 
 
 def power_of_samples(samples: int, *, variance: float, margin: float, alpha: float = 0.05) -> float:
-    """Give the chance to prove that a network is not worse where it is just as good: Φ(margin / √(v / n) − z(1−α))."""
+    """Return the probability to prove a network that is just as good: Φ(margin / √(v / n) − z(1−α))."""
     if (1 - margin) ** samples > alpha:
         return 0.0
+    norm = scipy.stats.norm
     return float(norm.cdf(margin / math.sqrt(variance / samples) - norm.isf(alpha)))
 
 
 def samples_needed(*, variance: float, margin: float, alpha: float = 0.05, power: float = POWER) -> int:
-    """Give the fewest samples with that power: v · (z(1−α) + z(power))² / margin², and ln α / ln(1 − margin)."""
-    spread = variance * float(norm.isf(alpha) + norm.ppf(power)) ** 2 / margin**2
+    """Return the fewest samples with that power: v · (z(1−α) + z(power))² / margin², and ln α / ln(1 − margin)."""
+    spread = variance * float(scipy.stats.norm.isf(alpha) + scipy.stats.norm.ppf(power)) ** 2 / margin**2
     return math.ceil(max(spread, math.log(alpha) / math.log1p(-margin)))

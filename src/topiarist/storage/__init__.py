@@ -1,9 +1,8 @@
 """Saves and loads networks as `.safetensors` files that need no code and are never unpickled; exports for others."""
 
-from topiarist.storage.export_record import Export
+from topiarist.storage.exporting import Export, export_program
 from topiarist.storage.onnx_export import export_onnx
-from topiarist.storage.packing import Packing
-from topiarist.storage.program_export import export_program
+from topiarist.storage.packed import Packing
 from topiarist.storage.reading import load, read_card
 from topiarist.storage.writing import save, serialise
 

@@ -1,14 +1,32 @@
-"""A network with the arithmetic of its preprocessing before it and probabilities after it, as one module."""
+"""A network as it is exported: the arithmetic of its preprocessing before it, probabilities after it, as one module.
 
+Text is not arithmetic: a table with columns of text is read with these as zeros and ones, one input per category.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy
+import pandas
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from topiarist.data import Preprocessing
+from topiarist.data.columns import Column, encode
+from topiarist.data.preprocessing import as_array
 from topiarist.data.projection import ColumnBlock
+from topiarist.data.source import Features
+from topiarist.models.evaluation import placed
+
+Inputs = NDArray[Any]
+FLOAT32_ROUNDING = 2.0**-24  # of a number
+MOST_ROUNDING = 1e-5  # of what the network reads, whose spread is about 1
 
 
 class Deployable(nn.Module):
-    """Reads samples as they come and gives logits and probabilities, both (n_samples, n_classes)."""
+    """A network that reads samples as they come and returns logits and probabilities, both (n_samples, n_classes)."""
 
     def __init__(self, network: nn.Module, preprocessing: Preprocessing | None) -> None:
         super().__init__()
@@ -16,7 +34,7 @@ class Deployable(nn.Module):
         self.network = network
 
     def forward(self, samples: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the logits and the probabilities."""
+        """Return the logits and the probabilities."""
         logits = self.network(self.preparation(samples))
         return logits, logits.softmax(dim=1)
 
@@ -35,12 +53,13 @@ class Preparation(nn.Module):
         self.blocks = nn.ModuleList(Projection(block) for block in preprocessing.projection)
         self.widths = [block.columns for block in preprocessing.projection]
         per_channel = (-1, *[1] * (len(self.shape) - 1))
-        self.register_buffer("fill", float64(fill_of(preprocessing)))
-        self.register_buffer("shift", float64(preprocessing.shift).reshape(per_channel))
-        self.register_buffer("scale", float64(preprocessing.scale).reshape(per_channel))
+        self.register_buffer("fill", torch.tensor(_fill_of(preprocessing), dtype=torch.float64))
+        for name in ("shift", "scale"):
+            numbers = torch.tensor(getattr(preprocessing, name), dtype=torch.float64)
+            self.register_buffer(name, numbers.reshape(per_channel))
 
     def forward(self, samples: Tensor) -> Tensor:
-        """Give what the network reads (n_samples, *input_shape)."""
+        """Return what the network reads (n_samples, *input_shape)."""
         x = samples.flatten(1)
         if self.unit or len(self.fill) or len(self.blocks) or len(self.shift):
             x = x.double()
@@ -59,7 +78,7 @@ class Preparation(nn.Module):
 
 
 class Projection(nn.Module):
-    """A block of columns along its axes."""
+    """A block of columns along its axes: (n_samples, columns) becomes (n_samples, components)."""
 
     axes: Tensor
     offset: Tensor
@@ -67,18 +86,76 @@ class Projection(nn.Module):
     def __init__(self, block: ColumnBlock) -> None:
         super().__init__()
         self.register_buffer("axes", torch.from_numpy(block.matrix()))
-        self.register_buffer("offset", float64(block.offset))
+        self.register_buffer("offset", torch.tensor(block.offset, dtype=torch.float64))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Give the components (n_samples, components)."""
+        """Return the components."""
         return x @ self.axes - self.offset
 
 
-def float64(numbers: tuple[float, ...]) -> Tensor:
-    """Give numbers as they were learned."""
-    return torch.tensor(numbers, dtype=torch.float64)
-
-
-def fill_of(preprocessing: Preprocessing) -> tuple[float, ...]:
-    """Give what stands for a missing number of each input; nothing where none may be missing."""
+def _fill_of(preprocessing: Preprocessing) -> tuple[float, ...]:
+    """Return what stands for a missing number of each input; nothing where none may be missing."""
     return tuple(column.fill for column in preprocessing.columns for _ in range(column.width)) or preprocessing.fill
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputForm:
+    """What the input of a file is.
+
+    `raw` samples are as they come: numbers, with NaN where one is missing in a table. `encoded` ones have a 1 where a
+    column of text equals a category, and 0 elsewhere. `preprocessed` ones are what the network itself reads. `columns`
+    has for each input of a table its column and, of text, the category; None where training never showed it, and the
+    input is always 0. `preprocessing` names the steps that the file takes.
+    """
+
+    kind: Literal["raw", "encoded", "preprocessed"]
+    shape: tuple[int, ...]
+    type: str
+    columns: tuple[dict[str, str | None], ...] = ()
+    preprocessing: tuple[str, ...] = ()
+
+
+def form_of(inputs: Inputs, preprocessing: Preprocessing | None) -> InputForm:
+    """Describe the input of a file that reads samples like these."""
+    shape, kind = inputs.shape[1:], inputs.dtype.name
+    if preprocessing is None:
+        return InputForm(kind="preprocessed", shape=shape, type=kind)
+    steps = {
+        "fill": _fill_of(preprocessing),
+        "projection": preprocessing.projection,
+        preprocessing.scaling: preprocessing.scaling != "none",
+    }
+    return InputForm(
+        kind="encoded" if any(column.kind == "text" for column in preprocessing.columns) else "raw",
+        shape=shape,
+        type=kind,
+        columns=tuple(each for column in preprocessing.columns for each in _inputs_of(column)),
+        preprocessing=tuple(name for name, taken in steps.items() if taken),
+    )
+
+
+def _inputs_of(column: Column) -> list[dict[str, str | None]]:
+    """Name the inputs that a column takes."""
+    if column.kind == "number":
+        return [{"column": column.name}]
+    return [{"column": column.name, "equals": text if text in column.known else None} for text in column.categories]
+
+
+def as_inputs(samples: Features, preprocessing: Preprocessing | None) -> Inputs:
+    """Return samples as a file reads them; what is missing in a table stays so.
+
+    Numbers are float32, or float64 where they lie so far from zero, beside their spread, that float32 would lose what
+    matters: a time of 1.7e9 seconds is rounded to 128 seconds.
+    """
+    if preprocessing is None:
+        given: Inputs = placed(torch.from_numpy(as_array(samples)), torch.empty(0)).numpy()
+        return given
+    if preprocessing.columns and isinstance(samples, pandas.DataFrame):
+        numbers = encode(samples, tuple(replace(column, fill=math.nan) for column in preprocessing.columns))
+    else:
+        numbers = as_array(samples)
+    scale, origin = numpy.array(preprocessing.scale or (1.0,)), numpy.array(preprocessing.shift or (0.0,))
+    if preprocessing.projection:
+        origin = origin + numpy.concatenate([block.offset for block in preprocessing.projection])
+    rounding = FLOAT32_ROUNDING * numpy.abs(origin * scale).max()
+    return numbers.astype(numpy.float64 if rounding > MOST_ROUNDING else numpy.float32)

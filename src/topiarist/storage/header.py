@@ -4,7 +4,6 @@ The metadata of the `.safetensors` file has one entry, `topiarist`: JSON with so
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -15,11 +14,13 @@ from torch import Tensor, uint8
 
 from topiarist.data import Preprocessing, SplitRule
 from topiarist.errors import ModelError
+from topiarist.files import canonical_json
 from topiarist.models import Card
 from topiarist.surgery import Plan
 
 KEY = "topiarist"
 FORMAT = 1
+Record = dict[str, Any]  # JSON that another class writes, and checks when it reads it
 
 
 class Version(BaseModel):
@@ -35,24 +36,43 @@ class Header(Version, extra="forbid"):
     """A card and what it takes to load the weights.
 
     `edits` are those that surgery made, and `example` is the shape of the input that they were made with.
-    `aliases` gives, for each name that is not stored, the name of the tensor it is tied to. `digest` is the SHA-256 of
+    `aliases` holds, for each name that is not stored, the name of the tensor it is tied to. `digest` is the SHA-256 of
     the rest of the header, of the tensors' names, types and shapes, and of their bytes.
     """
 
-    spec: dict[str, Any] | None
+    spec: Record | None
     classes: tuple[str, ...] | None
     input_shape: tuple[int, ...] | None
-    preprocessing: dict[str, Any] | None
+    preprocessing: Record | None
     rule: SplitRule | None
-    training: dict[str, Any] | None = None
-    edits: tuple[dict[str, Any], ...]
+    training: Record | None = None
+    edits: tuple[Record, ...]
     example: Any = None
     aliases: dict[str, str]
     digest: str = ""
 
     def to_text(self) -> str:
-        """Give the text that stands in the file."""
-        return canonical(self.model_dump(mode="json"))
+        """Return the text that stands in the file."""
+        return canonical_json(self.model_dump(mode="json"), only_ascii=True)
+
+    def card(self) -> Card:
+        """Return the card that the network had when it was saved."""
+        try:
+            preprocessing = None if self.preprocessing is None else Preprocessing.from_json(self.preprocessing)
+        except (LookupError, TypeError, ValueError) as error:
+            raise ModelError(f"the file is damaged: its preprocessing cannot be read ({error!r})") from error
+        return Card(
+            spec=self.spec,
+            classes=self.classes,
+            input_shape=self.input_shape,
+            preprocessing=preprocessing,
+            rule=self.rule,
+            training=self.training,
+        )
+
+    def plan(self) -> Plan:
+        """Return the edits that made the network what it was when it was saved."""
+        return Plan.from_record({"edits": self.edits, "example": self.example})
 
 
 AnyHeader = TypeVar("AnyHeader", bound=Header)
@@ -75,70 +95,44 @@ def make_header(card: Card, plan: Plan, aliases: dict[str, str]) -> Header:
 
 
 def sign(header: AnyHeader, tensors: Mapping[str, Tensor]) -> AnyHeader:
-    """Give a header with the digest of itself and of the tensors that stand in its file."""
+    """Return a header with the digest of itself and of the tensors that stand in its file."""
     return header.model_copy(update={"digest": digest(header, tensors)})
 
 
+def digest(header: Header, tensors: Mapping[str, Tensor]) -> str:
+    """Return the SHA-256 of all that has a meaning in the file; the tensors are dense and in main memory."""
+    names = sorted(tensors)
+    described = [[name, str(tensors[name].dtype), list(tensors[name].shape)] for name in names]
+    absent = {name for name in ("example", "training") if getattr(header, name) is None}  # as in files without them
+    rest = header.model_dump(mode="json", exclude={"digest"} | absent)
+    hasher = hashlib.sha256(canonical_json([rest, described], only_ascii=True).encode())
+    for name in names:
+        hasher.update(tensors[name].reshape(-1).view(uint8).numpy().data)
+    return hasher.hexdigest()
+
+
 def parse_header(text: str) -> Header:
-    """Read what `to_text` gave; the text may come from anyone."""
+    """Read what `to_text` wrote; the text may come from anyone."""
     with readable():
-        check_format(Version.model_validate_json(text), FORMAT)
+        check_format(text, FORMAT)
         return Header.model_validate_json(text)
 
 
-def check_format(found: Version, asked: int) -> None:
-    """Refuse a file of another format than its tensors say."""
-    if found.format > asked:
+def check_format(text: str, expected: int) -> None:
+    """Refuse a header of another format than the tensors of its file."""
+    found = Version.model_validate_json(text)
+    if found.format > expected:
         raise ModelError(f"written by a newer version of topiarist, {found.library}: upgrade to read it")
-    if found.format < asked:
-        raise ModelError(f"format {asked} was asked, format {found.format} found: the file is damaged")
+    if found.format < expected:
+        raise ModelError(f"the file is damaged: its header is of format {found.format}, its tensors of {expected}")
 
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Turn whatever is wrong with a record into one line."""
+    """Turn whatever is wrong with a record into an error of one line."""
     try:
         yield
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ModelError(f"the file is damaged: its header cannot be read ({where}: {first['msg']})") from error
-
-
-def card_in(header: Header) -> Card:
-    """Give the card that the network had when it was saved."""
-    record = header.preprocessing
-    try:
-        preprocessing = None if record is None else Preprocessing.from_json(record)
-    except (LookupError, TypeError, ValueError) as error:
-        raise ModelError(f"the file is damaged: its preprocessing cannot be read ({error!r})") from error
-    return Card(
-        spec=header.spec,
-        classes=header.classes,
-        input_shape=header.input_shape,
-        preprocessing=preprocessing,
-        rule=header.rule,
-        training=header.training,
-    )
-
-
-def plan_in(header: Header) -> Plan:
-    """Give the edits that made the network what it was when it was saved."""
-    return Plan.from_record({"edits": header.edits, "example": header.example})
-
-
-def digest(header: Header, tensors: Mapping[str, Tensor]) -> str:
-    """Give the SHA-256 of all that has a meaning in the file; the tensors are dense and in main memory."""
-    names = sorted(tensors)
-    described = [[name, str(tensors[name].dtype), list(tensors[name].shape)] for name in names]
-    absent = {name for name in ("example", "training") if getattr(header, name) is None}  # as in files without them
-    rest = header.model_dump(mode="json", exclude={"digest"} | absent)
-    hasher = hashlib.sha256(canonical([rest, described]).encode())
-    for name in names:
-        hasher.update(tensors[name].reshape(-1).view(uint8).numpy().data)
-    return hasher.hexdigest()
-
-
-def canonical(record: object) -> str:
-    """Give one JSON text for one meaning."""
-    return json.dumps(record, sort_keys=True, separators=(",", ":"))

@@ -1,19 +1,29 @@
-"""A network as an ONNX file that needs no Python: raw samples in, logits and probabilities out."""
+"""A network as an ONNX file that needs no Python: raw samples in, logits and probabilities out.
 
+The packages of the extra `onnx` are imported where they are used.
+"""
+
+import json
+from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import numpy
+import torch
 from torch import nn
 
 from topiarist.data import Data
-from topiarist.errors import DataError
-from topiarist.files import write_atomically
-from topiarist.storage.export_record import Export, compared, place_for
-from topiarist.storage.export_samples import Samples
-from topiarist.storage.onnx_graph import convert, serialised
-from topiarist.storage.onnx_int8 import quantise
-from topiarist.storage.onnx_tools import Session, onnx_tool
-from topiarist.storage.traced import trace
-from topiarist.storage.trial import make_trial
+from topiarist.data.extras import import_extra
+from topiarist.errors import DataError, ModelError, SettingsError
+from topiarist.storage.deployable import Inputs
+from topiarist.storage.exporting import Export, place_for, quietly, trace, write_compared
+from topiarist.storage.trial import RawSamples, Trial, make_trial
+
+INPUT, OUTPUTS = "input", ("logits", "probabilities")
+LAYERS, DENSE = ["Conv", "Gemm", "MatMul"], ["Gemm", "MatMul"]
+CALIBRATION_BATCH = 64
+ERRORS_ARE_RAISED = 4  # and not shown as well
 
 
 def export_onnx(
@@ -21,25 +31,170 @@ def export_onnx(
     path: str | Path,
     *,
     data: Data | None = None,
-    samples: Samples | None = None,
+    samples: RawSamples | None = None,
     int8: bool = False,
 ) -> Export:
     """Write a network with its preprocessing as one `.onnx` file, after its answers were compared with torch's.
 
-    Classes and preprocessing are those of `data`, or of the network's card. The answers compared are those for
-    `samples`, which are raw, for the test part of `data`, or for random numbers where neither is given. With `int8`,
-    layers compute in 8 bits, with ranges from the training part or from `samples`. The network is left as it was.
+    Parameters
+    ----------
+    model
+        A network whose forward depends neither on values nor on how many samples there are; it is left as it was.
+    path
+        The file, which ends in `.onnx`.
+    data
+        Where classes and preprocessing come from; without it, they are those on the network's card. The answers
+        compared are those for its test part.
+    samples
+        Raw samples (n_samples, …) to compare answers on instead; without them and without data, random numbers are.
+    int8
+        Layers compute in 8 bits, with ranges from the training part or from `samples`.
+
+    Returns
+    -------
+    Export
+        The file's size, its input, and how far its answers are from torch's.
+
+    Raises
+    ------
+    MissingExtraError
+        If the packages of the extra `onnx` are not installed.
+    ModelError
+        If the network cannot be exported, or the export does not compute what torch does; nothing is written then.
+    DataError
+        If the samples cannot be read, or `int8` has none to learn ranges from.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from topiarist import export_onnx, models
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_onnx(models.mlp([4, 8, 3]), f"{folder}/model.onnx").agreement
+    1.0
     """
     place = place_for(path, ".onnx")
     for tool in ("onnx", "onnxscript", "onnxruntime"):
-        onnx_tool(tool)
+        _onnx_tool(tool)
     trial, bits = make_trial(model, data, samples), 8 if int8 else 32
     if int8 and trial.calibration is None:
         raise DataError("8 bits need real samples to learn ranges from: give data or samples")
-    graph = convert(trace(trial.module, trial.inputs))
+    program = trace(trial)
+    with quietly("the network cannot be exported"):  # batch norm is folded into the layer before it
+        converted = torch.onnx.export(
+            program, dynamo=True, verbose=False, external_data=False, input_names=[INPUT], output_names=OUTPUTS
+        )
+        assert converted is not None
+        graph = _trimmed(converted.model_proto)
     if trial.calibration is not None and int8:
-        graph = quantise(graph, trial.calibration)
-    content = serialised(graph, trial.form, trial.classes, bits)
-    export = compared(Session(content), trial, place=place, content=content, bits=bits)
-    write_atomically(place, content)
-    return export
+        graph = to_int8(graph, trial.calibration)
+    content = _serialised(graph, trial, bits)
+    return write_compared(Session(content), trial, place=place, content=content, bits=bits)
+
+
+def _onnx_tool(module: str) -> Any:
+    """Import one of `onnx`, `onnxscript` and `onnxruntime`, or of their parts."""
+    return import_extra(module, what="ONNX export", extra="onnx")
+
+
+def _trimmed(model: Any) -> Any:
+    """Leave out where each number was computed in whose source file, which no runtime needs."""
+    graph = model.graph
+    for described in (*graph.node, *graph.input, *graph.output, *graph.initializer, graph):
+        described.ClearField("metadata_props")
+        described.ClearField("doc_string")
+    graph.ClearField("value_info")
+    for place in (*graph.input, *graph.output):
+        place.type.tensor_type.shape.dim[0].dim_param = "samples"
+    return model
+
+
+def _serialised(model: Any, trial: Trial, bits: int) -> bytes:
+    """Return the file's content: the graph, and as metadata what goes in and what comes out, as far as it is known."""
+    form = trial.form
+    lists = {"preprocessing": form.preprocessing, "columns": form.columns, "classes": trial.classes}
+    notes = {"input": form.kind} | {name: json.dumps(found) for name, found in lists.items() if found}
+    model.producer_name, model.producer_version = "topiarist", version("topiarist")
+    _onnx_tool("onnx.helper").set_model_props(model, notes | {"bits": str(bits)})
+    content: bytes = model.SerializeToString(deterministic=True)
+    return content
+
+
+def to_int8(model: Any, samples: Inputs) -> Any:
+    """Return a graph that computes its convolutions and dense layers in 8 bits.
+
+    Weights use 7 of them, with one scale per channel, and activations the ranges that real samples show; ONNX Runtime
+    does it after Jacob et al., Quantization and training of neural networks for efficient integer-arithmetic-only
+    inference (2018). Dense layers answer in float32, so that close classes stay apart; preprocessing, in float64, is
+    left alone. A processor without VNNI adds two products in 16 bits, which the eighth bit would overflow: the file is
+    to give the same answers everywhere.
+    """
+    tools, onnx = _onnx_tool("onnxruntime.quantization"), _onnx_tool("onnx")
+    # ONNX Runtime makes products with stacked matrices with a scale per channel, and cannot run them.
+    stacked = {each.name for each in model.graph.initializer if len(each.dims) > 2}
+    products = [node for node in model.graph.node if node.op_type == "MatMul" and stacked.intersection(node.input)]
+    with TemporaryDirectory() as folder, quietly("the network cannot be quantised"):
+        place = Path(folder) / "int8.onnx"
+        tools.quantize_static(
+            model,
+            place,
+            CalibrationReader(samples),
+            quant_format=tools.QuantFormat.QDQ,
+            op_types_to_quantize=LAYERS,
+            nodes_to_exclude=[node.name for node in products],
+            per_channel=True,
+            reduce_range=True,
+            activation_type=tools.QuantType.QUInt8,
+            weight_type=tools.QuantType.QInt8,
+            extra_options={"OpTypesToExcludeOutputQuantization": DENSE},
+        )
+        quantised = _trimmed(onnx.load(place))
+    if not any(node.op_type == "QuantizeLinear" for node in quantised.graph.node):
+        raise ModelError("the network has no layer that ONNX Runtime computes in 8 bits")
+    return quantised
+
+
+class CalibrationReader:
+    """Samples batch by batch, in the way that ONNX Runtime asks for them."""
+
+    def __init__(self, samples: Inputs) -> None:
+        self.rest = iter(numpy.split(samples, range(CALIBRATION_BATCH, len(samples), CALIBRATION_BATCH)))
+
+    def get_next(self) -> dict[str, Inputs] | None:
+        """Return a batch by the name of the graph's input, None at the end."""
+        return next(({INPUT: batch} for batch in self.rest), None)
+
+
+class Session:
+    """A file in ONNX Runtime, on the CPU."""
+
+    def __init__(self, file: bytes | Path, *, threads: int = 1) -> None:
+        if threads < 1:
+            raise SettingsError(f"threads must be at least 1; found {threads}")
+        runtime = _onnx_tool("onnxruntime")
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = ERRORS_ARE_RAISED
+        try:
+            self.session = runtime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # ONNX Runtime has a class of its own for each
+            name = str(file) if isinstance(file, Path) else "the export"
+            raise ModelError(f"ONNX Runtime cannot read {name}: {_first_line(error)}") from error
+        self.input = self.session.get_inputs()[0]
+
+    def __call__(self, inputs: Inputs) -> list[Inputs]:
+        """Return the outputs for a batch of samples."""
+        try:
+            outputs: list[Inputs] = self.session.run(None, {self.input.name: inputs})
+        except Exception as error:
+            raise ModelError(f"ONNX Runtime cannot run {len(inputs)} samples: {_first_line(error)}") from error
+        return outputs
+
+    @property
+    def sample(self) -> Inputs:
+        """Return a sample of zeros (1, *shape) of the type that the file asks for."""
+        types = {"tensor(float)": numpy.float32, "tensor(double)": numpy.float64}
+        return numpy.zeros((1, *self.input.shape[1:]), types.get(self.input.type, numpy.int64))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).split("\n")[0]

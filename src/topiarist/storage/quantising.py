@@ -1,4 +1,4 @@
-"""Kernels with 16 or 8 bits a weight: whole or short numbers, and a scale for each output channel."""
+"""Kernels with 16 or 8 bits per weight: whole or short numbers, and a scale for each output channel."""
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +13,7 @@ LARGEST = 127
 
 
 def quantise(name: str, kernel: Tensor, bits: int) -> tuple[Tensor, Tensor] | None:
-    """Give codes and the scales (n_channels,) with kernel ≈ code · scale; None where it is best left as it is.
+    """Return codes and the scales (n_channels,) with kernel ≈ code · scale; None where it is best left as it is.
 
     At 8 bits the scale is max|w| / 127 of the channel, at 16 bits the power of two that brings max|w| to 2¹⁴ or more:
     below that, float16 goes down to 2⁻³⁹ of it. A weight of less than half a step becomes zero, the nearest code.
@@ -34,26 +34,25 @@ def quantise(name: str, kernel: Tensor, bits: int) -> tuple[Tensor, Tensor] | No
     return (codes, scales) if fits else None
 
 
+def dequantise(codes: Tensor, scales: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the kernel that codes (n_channels, n_weights) and scales stand for."""
+    return (codes.double() * scales.double()[:, None]).to(dtype)
+
+
 def rounded(model: nn.Module, bits: int) -> nn.Module:
-    """Give a copy of a network with the weights that a packed file of so many bits gives back."""
+    """Return a copy of a network with the weights that come back from a packed file of so many bits."""
     copy = copied(model)
     for name, kernel in kernels_of(copy).items():
-        kernel.data = rounded_kernel(name, kernel.detach(), bits)
+        kernel.data = _rounded_kernel(name, kernel.detach(), bits)
     return copy
 
 
 def is_rounded(model: nn.Module, bits: int) -> bool:
-    """Say whether a packed file of so many bits gives back the very weights of a network."""
+    """Return whether the very weights of a network come back from a packed file of so many bits."""
     found = ((name, kernel.detach()) for name, kernel in kernels_of(model).items())
-    return bits == 32 or all(torch.equal(rounded_kernel(name, kernel, bits), kernel) for name, kernel in found)
+    return bits == 32 or all(torch.equal(_rounded_kernel(name, kernel, bits), kernel) for name, kernel in found)
 
 
-def rounded_kernel(name: str, kernel: Tensor, bits: int) -> Tensor:
-    """Give what a kernel is after it was stored with so many bits."""
+def _rounded_kernel(name: str, kernel: Tensor, bits: int) -> Tensor:
     found = quantise(name, kernel, bits) if bits < 32 else None
     return kernel if found is None else dequantise(*found, kernel.dtype).view(kernel.shape)
-
-
-def dequantise(codes: Tensor, scales: Tensor, dtype: torch.dtype) -> Tensor:
-    """Give the kernel that codes (n_channels, n_weights) and scales stand for."""
-    return (codes.double() * scales.double()[:, None]).to(dtype)

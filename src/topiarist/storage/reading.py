@@ -1,93 +1,116 @@
 """Reads a network from a file, without code where the network is one of ours; nothing is ever unpickled."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.models import Card, attach, build
-from topiarist.storage.filling import fill
-from topiarist.storage.header import KEY, Header, card_in, digest, parse_header, plan_in
-from topiarist.storage.packed_header import PACKED, PackedHeader, parse_packed_header
-from topiarist.storage.state import named_tensors
-from topiarist.storage.unpacking import unpack
+from topiarist.storage.header import KEY, Header, digest, parse_header
+from topiarist.storage.packed import PACKED, PackedHeader, parse_packed_header, unpack
+from topiarist.storage.writing import named_tensors, tied_names
 from topiarist.surgery import Plan, plan_of
 from topiarist.surgery.applying import rebuild
 
 
 def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
-    """Give the network in a file, with its card, its weights exact to the type and, unless packed in less, to the bit.
+    """Return the network in a file, with its card; for an example see `save`.
 
-    One of ours is built from its spec, on the CPU and in evaluation mode. Any other is loaded in place into a module
-    that the caller built, which keeps its device and mode: `load(path, into=model)`. That way, `.safetensors` files
-    written by others can be read too.
+    Weights are exact to the type and, unless packed with fewer bits, to the bit.
+
+    Parameters
+    ----------
+    path
+        A `.safetensors` file.
+    into
+        A module that the caller built, of the class that was saved; it is loaded in place and keeps its device and
+        mode. A network of `topiarist.models` needs none: it is built from its spec, on the CPU and in evaluation mode.
+        With it, `.safetensors` files written by others can be read too.
+
+    Returns
+    -------
+    nn.Module
+        The network, which is `into` where that is given.
+
+    Raises
+    ------
+    ModelError
+        If the file is missing, damaged, made by a newer version, or does not fit the module, which is then left as it
+        was.
     """
     place = Path(path)
-    with explained(place):
-        header, tensors = read(place)
+    with _explained(place):
+        with safe_open(place, framework="pt") as file:
+            header = _header_in(file)
+            # copied from the mapped file to memory
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  # no dict
         if header is None:
             if into is None:
                 raise ModelError(f"not written by topiarist: build the module and call load('{place}', into=model)")
-            return fill(into, tensors)
+            return _fill(into, tensors)
         if header.digest != digest(header, tensors):
             raise ModelError("the file is damaged: its content does not match its digest")
-        card, plan = whole_card_in(header), plan_in(header)
-        given = fresh(card, place) if into is None else into
-        model = replay(plan, given)
+        card, plan = _card_in(header), header.plan()
+        given = _fresh(card, place) if into is None else into
+        model = _replay(plan, given)
         if isinstance(header, PackedHeader):
             tensors = unpack(header, tensors[PACKED], named_tensors(model))
         aliases = {name: tensors[kept] for name, kept in header.aliases.items() if kept in tensors}
-        fill(model, {**tensors, **aliases})
+        _fill(model, {**tensors, **aliases})
         attach(model, card)
         vars(given).update(vars(model))  # the caller's own module becomes what was saved, or stays what it was
         return given
 
 
-def replay(plan: Plan, model: nn.Module) -> nn.Module:
-    """Give a module the structure that edits made of it before it was saved, unless it has that already."""
-    if plan_of(model) == plan:
-        return model
-    try:
-        return rebuild(plan, model)
-    except Exception as error:  # whatever a plan that someone made up leads to
-        raise ModelError(f"its {len(plan)} edits cannot be replayed on {type(model).__name__}: {error}") from error
-
-
 def read_card(path: str | Path) -> Card:
-    """Give the card of the network in a file; the weights are neither read nor checked."""
+    """Return the card of the network in a file; the weights are neither read nor checked.
+
+    Parameters
+    ----------
+    path
+        A file that `save` wrote.
+
+    Raises
+    ------
+    ModelError
+        If there is no such file, or it has no card.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from topiarist import models, save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     read_card(save(models.mlp([4, 8, 3]), f"{folder}/model.safetensors")).spec["sizes"]
+    [4, 8, 3]
+    """
     place = Path(path)
-    with explained(place), safe_open(place, framework="pt") as file:
-        header = header_in(file)
+    with _explained(place), safe_open(place, framework="pt") as file:
+        header = _header_in(file)
         if header is None:
             raise ModelError("not written by topiarist: it has no card")
-        return whole_card_in(header)
+        return _card_in(header)
 
 
-def whole_card_in(header: Header) -> Card:
-    """Give the card of a network, with how it was packed if it was."""
-    return replace(card_in(header), bits=header.bits if isinstance(header, PackedHeader) else None)
-
-
-def read(path: Path) -> tuple[Header | None, dict[str, Tensor]]:
-    """Give the header, None in a file written by others, and the tensors, copied from the mapped file to memory."""
-    with safe_open(path, framework="pt") as file:
-        return header_in(file), {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  # no dict
-
-
-def header_in(file: Any) -> Header | None:
-    """Give our header, None where the file has none."""
+def _header_in(file: Any) -> Header | None:
+    """Return our header, None where the file has none."""
     text = (file.metadata() or {}).get(KEY)
     if text is None:
         return None
     return parse_packed_header(text, file.get_tensor(PACKED)) if file.keys() == [PACKED] else parse_header(text)
 
 
-def fresh(card: Card, path: Path) -> nn.Module:
+def _card_in(header: Header) -> Card:
+    """Return the card of a network, with how it was packed if it was."""
+    return replace(header.card(), bits=header.bits if isinstance(header, PackedHeader) else None)
+
+
+def _fresh(card: Card, path: Path) -> nn.Module:
     """Build the network of a spec, in evaluation mode."""
     if card.spec is None:
         raise ModelError(f"its network is of a user's class: build the module and call load('{path}', into=model)")
@@ -97,8 +120,63 @@ def fresh(card: Card, path: Path) -> nn.Module:
         raise ModelError(f"the file is damaged: its spec makes no network ({error})") from error
 
 
+def _replay(plan: Plan, model: nn.Module) -> nn.Module:
+    """Return a module of the structure that edits made before it was saved, unless it has that already."""
+    if plan_of(model) == plan:
+        return model
+    try:
+        return rebuild(plan, model)
+    except Exception as error:  # whatever a plan that someone made up leads to
+        raise ModelError(f"its {len(plan)} edits cannot be replayed on {type(model).__name__}: {error}") from error
+
+
+def _fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> nn.Module:
+    """Load tensors into a module in place and return it; it takes their types and keeps its device.
+
+    The module is left as it was where a name or a shape does not fit.
+    """
+    own = named_tensors(model)
+    weights = _shared(tensors, tied_names(own))
+    _check_fit(own, weights)
+    for name, tensor in own.items():
+        if tensor.dtype != weights[name].dtype:
+            tensor.data = tensor.data.to(weights[name].dtype)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ModelError(f"{type(model).__name__} refuses the weights: {error}") from error
+    return model
+
+
+def _shared(tensors: Mapping[str, Tensor], ties: dict[str, str]) -> dict[str, Tensor]:
+    """Return tensors for all names of those that are tied in the module; a file may hold one name of each."""
+    known = {kept: tensors[name] for name, kept in ties.items() if name in tensors} | dict(tensors)
+    shared = {name: known[kept] for name, kept in ties.items() if kept in known} | known
+    for name, kept in ties.items():
+        if name in shared and shared[name] is not shared[kept] and not torch.equal(shared[name], shared[kept]):
+            raise ModelError(f"'{name}' and '{kept}' are tied in the module but differ in the file")
+    return shared
+
+
+def _check_fit(own: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
+    """Refuse a file that lacks a tensor of the module, holds another shape or kind of number, or one tensor more."""
+
+    def described(tensor: Tensor) -> str:
+        kind = "real" if tensor.is_floating_point() else "complex" if tensor.is_complex() else "whole"
+        return f"{tuple(tensor.shape)} of {kind} numbers"
+
+    for name, tensor in own.items():
+        if name not in found:
+            raise ModelError(f"the module asks for '{name}', which the file does not hold")
+        if described(tensor) != described(found[name]):
+            raise ModelError(f"'{name}' is {described(tensor)} in the module, {described(found[name])} in the file")
+    surplus = [name for name in found if name not in own]
+    if surplus:
+        raise ModelError(f"the file holds '{surplus[0]}', which the module does not have")
+
+
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def _explained(path: Path) -> Iterator[None]:
     """Turn whatever goes wrong in reading a file into one line that begins with its path."""
     try:
         yield
@@ -107,13 +185,13 @@ def explained(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise ModelError(f"cannot load {path}: there is no such file") from error
     except (OSError, SafetensorError) as error:
-        raise ModelError(f"cannot load {path}: {why_unreadable(path, error)}") from error
+        raise ModelError(f"cannot load {path}: {_why_unreadable(path, error)}") from error
 
 
-def why_unreadable(path: Path, error: Exception) -> str:
-    """Say what a file is, given that it is not a `.safetensors` file."""
+def _why_unreadable(path: Path, error: Exception) -> str:
+    """Return what a file is, given that it is not a `.safetensors` file."""
     if path.is_dir():
-        return "it is a folder; a .safetensors file was asked"
+        return "it is a folder; name a .safetensors file"
     try:
         with path.open("rb") as stream:
             start = stream.read(9)

@@ -1,18 +1,32 @@
-"""A network as it is exported, and samples to try the export on."""
+"""A network as it is exported, with samples to try the export on: real ones where there are any.
 
+The test part is compared and the training part calibrates, so that nothing is decided by the test part.
+"""
+
+import math
 from dataclasses import dataclass
+from typing import Any, Literal
 
+import numpy
+import pandas
 import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from topiarist.data import Data
-from topiarist.errors import ModelError
-from topiarist.models import card_for, card_of
+from topiarist.data import Data, Part
+from topiarist.data.columns import Column
+from topiarist.data.source import Features
+from topiarist.errors import DataError, ModelError
+from topiarist.models import Card, card_for, card_of
 from topiarist.models.copying import copied
-from topiarist.storage.deployable import Deployable
-from topiarist.storage.export_samples import Samples, find_samples
-from topiarist.storage.input_form import InputForm, Inputs, as_inputs, form_of
-from topiarist.training.inference import predict_logits
+from topiarist.models.ensemble import facts
+from topiarist.randomness import array_generator
+from topiarist.storage.deployable import Deployable, InputForm, Inputs, as_inputs, form_of
+from topiarist.training.inference import part_batches, predict_logits
+
+MOST_COMPARED, MOST_CALIBRATING, RANDOM = 1000, 512, 100  # samples: enough to see every layer, a few seconds of work
+PARTS: tuple[Literal["test", "validation", "train"], ...] = ("test", "validation", "train")
+RawSamples = ArrayLike | pandas.DataFrame | Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +47,28 @@ class Trial:
     origin: str
 
 
-def make_trial(model: nn.Module, data: Data | None, samples: Samples | None) -> Trial:
-    """Copy a network in float32 and evaluation mode, and ask it for its answers; the network is left as it was."""
+def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) -> Trial:
+    """Copy a network in float32 and evaluation mode, and ask it for its answers; the network is left as it was.
+
+    The samples are those given, those of the data's test part, or random numbers: raw, or as the network reads them
+    where it has no preprocessing.
+    """
     card = card_of(model) if data is None else card_for(model, data)
-    found, preprocessing = find_samples(model, card, data, samples), card.preprocessing
-    inputs = as_inputs(found.compared, preprocessing)
+    preprocessing, labels, calibrating = card.preprocessing, None, None
+    usable = data is not None and (data.preprocessing is None or (data.source is not None and data.split is not None))
+    if data is not None and usable:
+        calibrating = _drawn(data, "train", MOST_CALIBRATING)[0]
+    if samples is not None:
+        compared, origin = _as_features(samples), "samples given"
+        calibrating = compared if calibrating is None else calibrating
+    elif data is not None and usable:
+        name = next(name for name in PARTS if len(getattr(data, name)))
+        (compared, labels), origin = _drawn(data, name, MOST_COMPARED), f"{name} part"
+    else:
+        compared, origin = _random_features(model, card), "random numbers"
+    inputs = as_inputs(compared, preprocessing)
     network = copied(model).cpu().float().eval().requires_grad_(False)
-    logits = predict_logits(network, preprocessing(found.compared) if preprocessing else torch.from_numpy(inputs))
+    logits = predict_logits(network, preprocessing(compared) if preprocessing else torch.from_numpy(inputs))
     if not logits.isfinite().all():
         raise ModelError("the network gives numbers that are not finite: an export cannot be compared with it")
     return Trial(
@@ -48,7 +77,64 @@ def make_trial(model: nn.Module, data: Data | None, samples: Samples | None) -> 
         classes=card.classes,
         inputs=inputs,
         logits=logits,
-        labels=found.labels,
-        calibration=None if found.calibrating is None else as_inputs(found.calibrating, preprocessing),
-        origin=found.origin,
+        labels=labels,
+        calibration=None if calibrating is None else as_inputs(calibrating, preprocessing),
+        origin=origin,
     )
+
+
+def _drawn(data: Data, name: Literal["test", "validation", "train"], most: int) -> tuple[Features, Tensor]:
+    """Return some samples of a part, evenly spread over it, and their labels; the first ones of a stream."""
+    part = getattr(data, name)
+    if data.source is None or data.split is None or not isinstance(part, Part):
+        x, y = next(part_batches(part, most))
+        return x.numpy(), y
+    chosen = numpy.linspace(0, len(part) - 1, min(len(part), most)).astype(numpy.intp)
+    rows, features = getattr(data.split, name)[chosen], data.source.features
+    return features.iloc[rows] if isinstance(features, pandas.DataFrame) else features[rows], part.y[chosen]
+
+
+def _as_features(samples: RawSamples) -> Features:
+    """Return samples as a table or an array of at least one."""
+    if isinstance(samples, Tensor):
+        samples = samples.detach().cpu().numpy()
+    features = samples if isinstance(samples, pandas.DataFrame) else numpy.asarray(samples)
+    if features.ndim < 2 or not len(features):
+        raise DataError(f"samples to compare an export on are (n_samples, …), 1 or more; found {features.shape}")
+    return features
+
+
+def _random_features(model: nn.Module, card: Card) -> Features:
+    """Draw samples from a standard normal distribution, moved to where the training samples were scaled from."""
+    random, known = array_generator(0, "samples to compare an export on"), card.preprocessing
+    if known is None:
+        return random.standard_normal((RANDOM, *input_shape(model, card)), dtype=numpy.float32)
+    shape = (sum(block.columns for block in known.projection),) if known.projection else known.input_shape
+    values = random.standard_normal((RANDOM, *shape))
+    if known.shift and not known.projection:
+        per_channel = (-1, *[1] * (len(shape) - 1))
+        shift, scale = (numpy.array(numbers).reshape(per_channel) for numbers in (known.shift, known.scale))
+        values = values / numpy.where(scale == 0, 1, scale) + shift
+    return _as_table(values.reshape(RANDOM, math.prod(shape)), known.columns) if known.columns else values
+
+
+def _as_table(values: NDArray[Any], columns: tuple[Column, ...]) -> pandas.DataFrame:
+    """Return a table of values (n_samples, width), each text the category of which the value is largest."""
+    pieces = numpy.split(values, numpy.cumsum([column.width for column in columns])[:-1], axis=1)
+    cells = {
+        column.name: piece[:, 0]
+        if column.kind == "number"
+        else [column.categories[place] for place in piece.argmax(axis=1)]
+        for column, piece in zip(columns, pieces, strict=True)
+        if column.width
+    }
+    return pandas.DataFrame(cells, columns=[column.name for column in columns])
+
+
+def input_shape(model: nn.Module, card: Card) -> tuple[int, ...]:
+    """Return the shape of a sample as far as the card tells."""
+    known = facts(model)
+    shape = card.input_shape or known["input shape"] or (known["number of inputs"],)
+    if shape == (None,):
+        raise ModelError("the network does not say what it reads: give data or samples to export it with")
+    return tuple(shape)

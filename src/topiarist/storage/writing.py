@@ -1,56 +1,93 @@
-"""Writes a network to a file; the same network gives the same bytes."""
+"""Writes a network to a file; the same network always makes the same bytes."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+import torch
 from safetensors.torch import save as write
 from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
 
 from topiarist.data import Data
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.files import write_atomically
 from topiarist.models import Card, build, card_for, card_of, spec_of
 from topiarist.models.kernels import kernels_of
-from topiarist.storage.header import KEY, make_header, sign
-from topiarist.storage.packing import Packing, pack
+from topiarist.storage.header import KEY, Record, make_header, sign
+from topiarist.storage.packed import Packing, pack
 from topiarist.storage.quantising import is_rounded
-from topiarist.storage.state import named_tensors, tied_names
 from topiarist.surgery import plan_of
 from topiarist.surgery.applying import rebuild
 
 SUFFIX = ".safetensors"
+NOT_IN_THE_FORMAT = (torch.complex32, torch.complex128)
 
 
 def save(model: nn.Module, path: str | Path, *, data: Data | None = None, packing: Packing | None = None) -> Path:
-    """Write a network to a `.safetensors` file, in the place of one that is there, and give its path.
+    """Write a network to a `.safetensors` file, in the place of one that is there.
 
-    Classes, input shape and preprocessing are those of `data`, or of the network's card where no data are given. With
-    `packing`, what is zero takes next to no room. A network that was pruned, or loaded from a packed file, is packed
-    unless told otherwise: with as few bits as then, or with 32 where its weights have changed since.
+    Parameters
+    ----------
+    model
+        Any module whose state holds tensors only.
+    path
+        The file, which ends in `.safetensors`.
+    data
+        Where classes, input shape and preprocessing come from; without it, they are those on the network's card.
+    packing
+        What is zero then takes next to no room. A network that was pruned, or loaded from a packed file, is packed
+        unless told otherwise: with as few bits as then, or with 32 where its weights have changed since.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+
+    Raises
+    ------
+    ModelError
+        If the path has another ending, or the network holds what a file cannot.
+    TopiaristError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from topiarist import load, models, save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load(save(models.mlp([4, 8, 3]), f"{folder}/model.safetensors")).output
+    Linear(in_features=8, out_features=3, bias=True)
     """
     place = Path(path)
     if place.suffix != SUFFIX:
         raise ModelError(f"a model file must end in {SUFFIX}; found '{place.name}'")
-    card = card_to_write(model, data)
+    card = _card_to_write(model, data)
     if card.spec is None and card_of(model).spec is not None:
         note = f"the network is no longer what its spec describes: load it with load('{place}', into=model)"
         warnings.warn(note, TopiaristWarning, stacklevel=2)
-    write_atomically(place, content_of(model, card, packing))
+    write_atomically(place, _content_of(model, card, packing))
     return place
 
 
 def serialise(model: nn.Module, *, data: Data | None = None, packing: Packing | None = None) -> bytes:
-    """Give the content of the file that `save` writes."""
-    return content_of(model, card_to_write(model, data), packing)
+    """Return the content of the file that `save` writes; parameters and errors are those of `save`.
+
+    Examples
+    --------
+    >>> from topiarist.models import mlp
+    >>> serialise(mlp([4, 8, 3])) == serialise(mlp([4, 8, 3]))
+    True
+    """
+    return _content_of(model, _card_to_write(model, data), packing)
 
 
-def content_of(model: nn.Module, card: Card, packing: Packing | None) -> bytes:
-    """Give weights and card in the file's format."""
+def _content_of(model: nn.Module, card: Card, packing: Packing | None) -> bytes:
+    """Return weights and card in the file's format."""
     state = named_tensors(model)
     aliases = tied_names(state)
-    tensors = unshared({name: tensor for name, tensor in state.items() if name not in aliases})
+    tensors = _unshared({name: tensor for name, tensor in state.items() if name not in aliases})
     header = make_header(card, plan_of(model), aliases)
     if packing is None and card.bits is not None:
         packing = Packing(bits=card.bits if is_rounded(model, card.bits) else 32)
@@ -60,14 +97,14 @@ def content_of(model: nn.Module, card: Card, packing: Packing | None) -> bytes:
     return content
 
 
-def card_to_write(model: nn.Module, data: Data | None) -> Card:
-    """Give the network's card with what is known of the data, and with its spec only where that still holds."""
+def _card_to_write(model: nn.Module, data: Data | None) -> Card:
+    """Return the network's card with what is known of the data, and with its spec only where that still holds."""
     card = card_of(model) if data is None else card_for(model, data)
-    return replace(card, spec=spec_to_write(model))
+    return replace(card, spec=_spec_to_write(model))
 
 
-def spec_to_write(model: nn.Module) -> dict[str, Any] | None:
-    """Give the spec on a network's card where it, and the edits since, still make the network; None otherwise."""
+def _spec_to_write(model: nn.Module) -> Record | None:
+    """Return the spec on a network's card where it, and the edits since, still make the network; None otherwise."""
     plan, spec = plan_of(model), card_of(model).spec
     if spec is None or not plan.edits:
         return spec_of(model)
@@ -77,8 +114,8 @@ def spec_to_write(model: nn.Module) -> dict[str, Any] | None:
         return None
 
 
-def unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Give tensors in main memory, dense in it, none of which overlaps another, as the format asks."""
+def _unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return tensors in main memory, dense in it, none of which overlaps another, as the format asks."""
     storages = set()
     given = {}
     for name, tensor in tensors.items():
@@ -87,3 +124,27 @@ def unshared(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         given[name] = dense.clone() if storage in storages else dense
         storages.add(storage)
     return given
+
+
+def named_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Return the live entries of a network's `state_dict`, each a tensor that a model file can hold."""
+    state = model.state_dict(keep_vars=True)
+    for name, value in state.items():
+        if not isinstance(value, Tensor):
+            raise ModelError(f"a model file holds tensors only; '{name}' of the network is a {type(value).__name__}")
+        if is_lazy(value) or value.is_meta:
+            raise ModelError(f"'{name}' of the network has no values yet: run the network on a batch first")
+        if value.layout != torch.strided or value.is_quantized or value.dtype in NOT_IN_THE_FORMAT:
+            raise ModelError(f"a model file cannot hold '{name}': {value.dtype} in layout {value.layout}")
+    return dict(state)
+
+
+def tied_names(tensors: Mapping[str, Tensor]) -> dict[str, str]:
+    """Return, for each name whose tensor an earlier name already has, that earlier name."""
+    first: dict[tuple[object, ...], str] = {}
+    ties = {}
+    for name, tensor in tensors.items():
+        place = (tensor.device, tensor.data_ptr(), tensor.dtype, tensor.shape, tensor.stride())
+        if tensor.numel() and first.setdefault(place, name) != name:
+            ties[name] = first[place]
+    return ties

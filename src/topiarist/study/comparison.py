@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from topiarist.errors import SettingsError
 from topiarist.evolution.pareto import hypervolume, knee, non_dominated
-from topiarist.statistics import Finding, corrected_t, holm, rank_sum, signed_rank
+from topiarist.statistics import StatisticalResult, corrected_t, holm, rank_sum, signed_rank
 from topiarist.statistics.noninferiority import paired_bound, welch_bound
 
 Scores = Mapping[str, "pandas.Series[float]"]
@@ -83,7 +83,7 @@ def interval(
 
 def run_test(
     test: TestName, first: NDArray[numpy.float64], second: NDArray[numpy.float64], test_to_train: float | None
-) -> Finding:
+) -> StatisticalResult:
     """Run the test named, or the one that suits the design."""
     chosen = test if test != "auto" else "rank-sum" if test_to_train is None else "corrected-t"
     if chosen == "corrected-t":

@@ -1,6 +1,5 @@
 """A study as data: a grid of configurations, folds and seeds, and the cells that follow from it."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy
 from pydantic import Field, field_validator
 
 from topiarist.errors import SettingsError
-from topiarist.files import sha256
+from topiarist.files import canonical_json, sha256
 from topiarist.randomness import child_seed
 from topiarist.settings import Settings
 from topiarist.study.grid import AxisChoice, Configuration, configurations, flat, grid_axes, shown
@@ -52,13 +51,13 @@ class Cell:
     @cached_property
     def hash(self) -> str:
         """The name of the cell: the hash of what decides its result."""
-        return sha256(canonical(self.record).encode())
+        return sha256(canonical_json(self.record).encode())
 
     @cached_property
     def training_key(self) -> str:
         """What cells have in common that share one trained network."""
         settings = self.settings.model_dump(mode="json", exclude={"method", "prediction"})
-        return canonical([settings, self.fold, self.seed])
+        return canonical_json([settings, self.fold, self.seed])
 
     @property
     def training_seed(self) -> int:
@@ -183,8 +182,3 @@ def plain(value: Any, key: str) -> Any:
     if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     raise SettingsError(f"{key}: must be a table, a list, a text or a finite number; found {value!r}", setting=key)
-
-
-def canonical(value: Any) -> str:
-    """Write plain values in one way only."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

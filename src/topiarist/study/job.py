@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from topiarist.data import Data, Part
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
+from topiarist.files import canonical_json
 from topiarist.measurement import measure
 from topiarist.models import mlp
 from topiarist.models.code import build_by_code
@@ -23,7 +24,7 @@ from topiarist.models.families import family_network
 from topiarist.parallel import describe
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
-from topiarist.study.declaration import Cell, canonical
+from topiarist.study.declaration import Cell
 from topiarist.study.samples import StudySamples
 from topiarist.study.settings import OF_KIND, CellSettings
 from topiarist.study.treating import EarlyNetworks, TrainedNetwork, Treated, rewound_epoch, treat_all
@@ -213,7 +214,7 @@ def judge(cell: Cell, treated: nn.Module, retrained: int, data: Data, history: H
     return CellResult(
         hash=cell.hash,
         figures=figures,
-        history=canonical(asdict(history)).encode(),
+        history=canonical_json(asdict(history)).encode(),
         model=serialise(treated, data=data) if keep_model else None,
     )
 

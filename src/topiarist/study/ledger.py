@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from topiarist.errors import TopiaristError
-from topiarist.files import cannot_write, sha256, write_atomically
-from topiarist.study.declaration import canonical
+from topiarist.files import cannot_write, canonical_json, sha256, write_atomically
 from topiarist.study.job import CellStack, StackResult
 
 FILE = "ledger.sqlite"
@@ -98,7 +97,7 @@ class Ledger:
 
     def note(self, **facts: Any) -> None:
         """Write down facts of the study as a whole."""
-        rows = [(key, canonical(value)) for key, value in facts.items()]
+        rows = [(key, canonical_json(value)) for key, value in facts.items()]
         with self.connection:
             self.connection.executemany("INSERT OR REPLACE INTO study VALUES (?, ?)", rows)
 
@@ -110,8 +109,8 @@ class Ledger:
                 numbers[cell.hash],
                 stack.number,
                 cell.label,
-                canonical(cell.choices),
-                canonical(cell.record),
+                canonical_json(cell.choices),
+                canonical_json(cell.record),
                 cell.fold,
                 cell.seed,
                 stack.cost / len(stack.cells),
@@ -126,7 +125,7 @@ class Ledger:
                 rows,
             )
             self.connection.executemany(
-                "INSERT INTO study VALUES (?, ?)", [(key, canonical(value)) for key, value in facts.items()]
+                "INSERT INTO study VALUES (?, ?)", [(key, canonical_json(value)) for key, value in facts.items()]
             )
 
     def progress(self) -> StudyProgress:
@@ -153,12 +152,12 @@ class Ledger:
     def record(self, done: StackResult) -> None:
         """Write the results of a stack: the files first, then all its rows at once."""
         share = done.seconds / (len(done.results) + len(done.failures))
-        made = (done.started, share, done.machine, canonical(done.versions))
+        made = (done.started, share, done.machine, canonical_json(done.versions))
         results = []
         for result in done.results:
             history = self._keep("histories", ".json", result.history)
             model = None if result.model is None else self._keep("models", ".safetensors", result.model)
-            results.append((*made, canonical(result.figures), history, model, result.hash))
+            results.append((*made, canonical_json(result.figures), history, model, result.hash))
         with self.connection:
             self.connection.executemany(
                 "UPDATE cells SET state = 'done', started = ?, seconds = ?, machine = ?, versions = ?, result = ?,"

@@ -10,7 +10,7 @@ from typing import Any, Self
 import pandas
 
 from topiarist.errors import SettingsError, TopiaristError
-from topiarist.statistics import Decision, smallest_not_worse, summarise
+from topiarist.statistics import SmallestDecision, smallest_not_worse, summarise
 from topiarist.study.comparison import ParetoFront, Scores, TestName, compare, pareto_front
 from topiarist.study.ledger import Ledger, StudyProgress
 
@@ -139,7 +139,7 @@ class Results:
         *,
         size: str = "parameters",
         alpha: float = 0.05,
-    ) -> Decision:
+    ) -> SmallestDecision:
         """Find the smallest configuration that is proven not to be worse than the baseline by more than `margin`.
 
         The baseline is, unless named, the largest. Configurations that lack a fold or seed are left out.

@@ -12,8 +12,9 @@ from topiarist.data import Data, Source
 from topiarist.data.block_mixing import with_mixtures
 from topiarist.data.labels import of_classes
 from topiarist.features.described import find_described
+from topiarist.files import canonical_json
 from topiarist.randomness import child_seed
-from topiarist.study.declaration import Cell, canonical
+from topiarist.study.declaration import Cell
 from topiarist.study.settings import RULE, BaseSettings, CellSettings, DataSettings
 
 KEPT = 4  # data sets whose folds are kept in memory
@@ -41,7 +42,7 @@ class StudySamples:
 
     def _part(self, cell: Cell, settings: DataSettings) -> Data:
         fraction = validation_fraction(cell.settings, settings, folds=cell.folds is not None)
-        key = canonical([settings.model_dump(mode="json"), fraction, cell.folds, cell.folds_of])
+        key = canonical_json([settings.model_dump(mode="json"), fraction, cell.folds, cell.folds_of])
         if key not in self._made:
             for stale in list(self._made)[: 1 - KEPT or None]:
                 del self._made[stale]
@@ -91,7 +92,7 @@ def validation_fraction(cell: CellSettings, data: DataSettings, *, folds: bool) 
 
 def source_key(settings: DataSettings) -> str:
     """Return the key of what is read; how it is split comes later."""
-    return canonical([settings.location, settings.target, settings.group])
+    return canonical_json([settings.location, settings.target, settings.group])
 
 
 def read_sources(cells: list[Cell], folder: Path) -> dict[str, Source]:
@@ -113,7 +114,7 @@ def fingerprint(sources: Mapping[str, Source]) -> str:
         source = sources[name]
         if isinstance(source.features, pandas.DataFrame):
             rows = pandas.util.hash_pandas_object(source.features, index=False).to_numpy()
-            digest.update(canonical([str(column) for column in source.features.columns]).encode())
+            digest.update(canonical_json([str(column) for column in source.features.columns]).encode())
         else:
             rows = source.features
         if source.originals is not None:

@@ -12,10 +12,11 @@ from torch import nn
 
 from topiarist.data import Data
 from topiarist.errors import DataError, TopiaristError
+from topiarist.files import canonical_json
 from topiarist.measurement.cost import count_macs
 from topiarist.models.evaluation import count_parameters
 from topiarist.models.stacked import stackable
-from topiarist.study.declaration import Cell, Declaration, canonical
+from topiarist.study.declaration import Cell, Declaration
 from topiarist.study.job import CellStack, first_of_each_training, network_for, train_config
 from topiarist.study.samples import StudySamples
 from topiarist.training import monte_carlo, reuse
@@ -63,7 +64,7 @@ def stacks_of(study: Declaration, samples: StudySamples) -> list[CellStack]:
 def stack_key(cell: Cell) -> str:
     """What trainings that run as one have in common: all but seed, fold, learning rate and what comes afterwards."""
     settings = cell.settings.model_dump(mode="json", exclude={"method", "prediction", "training"})
-    return canonical([settings, cell.settings.training.model_dump(mode="json", exclude={"learning_rate"})])
+    return canonical_json([settings, cell.settings.training.model_dump(mode="json", exclude={"learning_rate"})])
 
 
 def first_of_each_configuration(cells: Sequence[Cell]) -> list[Cell]:

@@ -17,7 +17,7 @@ from topiarist.methods.surgeon import Surgeon
 from topiarist.methods.surgeon.branches import Course, Practice
 from topiarist.methods.surgeon.lineage import Decision, Lineage, Node
 from topiarist.methods.surgeon.theatre import Theatre
-from topiarist.parallel import Finished, InProcess
+from topiarist.parallel import InProcess, TaskResult
 from topiarist.randomness import generator
 
 State = dict[str, Tensor]
@@ -77,7 +77,7 @@ class Watched(InProcess):
         super().__init__(shared)
         self.tasks: list[Practice] = []
 
-    def run(self, function: Any, tasks: Sequence[Any]) -> Iterator[Finished]:
+    def run(self, function: Any, tasks: Sequence[Any]) -> Iterator[TaskResult]:
         self.tasks += tasks
         yield from super().run(function, tasks)
 

@@ -95,9 +95,7 @@ def rungs_table(quotes: Quotes) -> Grid:
     record = quotes.record
     places = {network.id: place for place, network in enumerate(record.networks)}
     rungs = record.decision.rungs
-    rows = [
-        (f"decision.rungs.{n}", f"decision.rungs.{n}.network", places.get(r.network)) for n, r in enumerate(rungs)
-    ]
+    rows = [(f"decision.rungs.{n}", f"decision.rungs.{n}.network", places.get(r.network)) for n, r in enumerate(rungs)]
     highlight = frozenset(number for number, rung in enumerate(rungs) if rung.network == record.verdict.chosen)
     return _linked_table(quotes, rows, _RUNG_COLUMNS, highlight=highlight)
 

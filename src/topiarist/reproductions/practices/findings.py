@@ -12,7 +12,7 @@ import pandas
 
 from topiarist.report.cells import signed
 from topiarist.reproductions.practices.study import Chance, Plan, Practice
-from topiarist.statistics import smallest_p_rank_sum, smallest_p_signed_rank
+from topiarist.statistics.ranks import smallest_p_rank_sum, smallest_p_signed_rank
 from topiarist.study.results import SMALLER_IS_BETTER, Results
 
 ALPHA = 0.05

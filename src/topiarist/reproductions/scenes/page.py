@@ -16,7 +16,7 @@ from topiarist.reproductions.scenes.shown import depths_shown, figures_shown, mo
 from topiarist.reproductions.scenes.tables import OF_PAPER, front_points
 from topiarist.reproductions.scenes.verdicts import counts_of
 from topiarist.reproductions.verdicts import Verdict, verdict_table
-from topiarist.statistics import Finding, Interval
+from topiarist.statistics import Interval, StatisticalResult
 
 Frame = pandas.DataFrame
 
@@ -29,7 +29,7 @@ class Found:
     verdicts: list[Verdict]
     example: Example | None
     tables: Mapping[str, Frame]
-    mixing: tuple[Finding, Finding] | None
+    mixing: tuple[StatisticalResult, StatisticalResult] | None
     gains: Mapping[str, Interval]
     losses: Mapping[str, list[list[float | None]]]
     sparsities: Mapping[str, list[list[float | None]]]
@@ -175,7 +175,7 @@ def table_sections(found: Found) -> list[Section]:
     return [Section(title=title, text=f"{text} {whose}", tables=some) for title, text, some in shown.values()]
 
 
-def mixing_text(tested: tuple[Finding, Finding] | None, *, on: str) -> str:
+def mixing_text(tested: tuple[StatisticalResult, StatisticalResult] | None, *, on: str) -> str:
     """Say what is mixed, and what Friedman's test with two factors finds."""
     what = "wave forms, as in the paper" if on == "waveform" else "spectrograms, where the paper mixes wave forms"
     said = f"Pruned V(2,2,3,3), trained on the clips and on as many mixtures of {what}."

@@ -12,7 +12,7 @@ from topiarist.report import Point
 from topiarist.reproductions.scenes import paper
 from topiarist.reproductions.scenes.judging import FEW_BITS, Judged, joint_score
 from topiarist.reproductions.scenes.study import Plan, table_1_name, table_2_name
-from topiarist.statistics import Finding, friedman_two_factors, rank_sum
+from topiarist.statistics import StatisticalResult, friedman_two_factors, rank_sum
 from topiarist.study.results import Results
 
 Frame = pandas.DataFrame
@@ -118,7 +118,7 @@ def table_1(plan: Plan, results: Results) -> Frame:
     )
 
 
-def table_2(plan: Plan, results: Results) -> tuple[Frame, tuple[Finding, Finding] | None]:
+def table_2(plan: Plan, results: Results) -> tuple[Frame, tuple[StatisticalResult, StatisticalResult] | None]:
     """Return macro accuracies by pieces and class of mixing, and Friedman's test of each factor."""
     rows, values = [], []
     for pieces in plan.scope.pieces:

@@ -36,7 +36,7 @@ from topiarist.reproductions.verdicts import (
     in_points,
     reach_of_mean,
 )
-from topiarist.statistics import Finding
+from topiarist.statistics import StatisticalResult
 
 LOSS_MARGIN = 0.01  # the paper, section 5: pruning costs "about 0.5–1 %"
 SIGNIFICANT = 0.05  # the level of the paper's tests
@@ -59,7 +59,7 @@ class Evidence:
     scope: Scope
     judged: Judged
     depths: pandas.DataFrame | None
-    mixing: tuple[Finding, Finding] | None
+    mixing: tuple[StatisticalResult, StatisticalResult] | None
     stand_in: bool
     like_the_paper: bool
 

@@ -1,6 +1,5 @@
 """Runs the comparison of the Surgeon with plain training and writes its tables, figures and page."""
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -8,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from topiarist.errors import TopiaristWarning
-from topiarist.parallel import check_workers
+from topiarist.parallel import check_workers, usable_cores
 from topiarist.reproductions.findings import versions, write_findings
 from topiarist.reproductions.surgeon.claims import claims_of, claims_table
 from topiarist.reproductions.surgeon.data import Asked, DataSet, read_data_sets
@@ -37,7 +36,7 @@ def reproduce_surgeon(
     is there. Writes `index.html`, `tables/`, `figures/` and, in `runs/`, a record of each run. `on_run` hears how much
     is done of how much. Without a number of workers there is one a core.
     """
-    count = len(os.sched_getaffinity(0)) if workers is None else workers
+    count = usable_cores() if workers is None else workers
     check_workers(count)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # the page says it

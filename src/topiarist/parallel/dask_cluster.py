@@ -1,4 +1,4 @@
-"""Runs tasks in this process, on a local Dask cluster or on a running one: one thread of torch a task, same results.
+"""Runs tasks on the workers of a Dask cluster, one started here or one that is running.
 
 What all tasks read travels once to each worker, also to one that joins later or takes the place of one that died.
 """
@@ -11,94 +11,24 @@ import signal
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import dask
 from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, wait
 
 from topiarist.errors import SettingsError, TopiaristError, TopiaristWarning
+from topiarist.parallel import RETRIES, Function, TaskResult, describe
 from topiarist.threads import torch_threads
 
-RETRIES = 1  # of a task that raised something unexpected
-DEATHS = 2  # of workers with one task in hand, after which the task is given up
+DEATHS = 2  # of workers with one task in hand, after which the task is given up: one may be an accident
 LOOK_SECONDS = 5  # without a result, after which the workers are looked for
 PATIENCE = "15s"  # for a scheduler to answer, and for its first worker to come
 
 ADDRESS = re.compile(r"(tcp://)?[^\s/]+:\d+")
 
-Function = Callable[[Any, Any], Any]
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A task by its number, and what it gave; or, where it could not be done, the reason."""
-
-    number: int
-    value: Any = None
-    reason: str | None = None
-
-
-class Pool(Protocol):
-    """Somewhere to run tasks."""
-
-    workers: int
-
-    def run(self, function: Function, tasks: Sequence[Any]) -> Iterator[Finished]:
-        """Call `function(task, shared)` for each task and give what comes of it, as it comes.
-
-        The function is named at the top of a module, so that workers find it.
-        """
-        ...
-
-
-@contextmanager
-def open_pool(shared: Any, *, workers: int = 1, cluster: str | None = None, tasks: int | None = None) -> Iterator[Pool]:
-    """Give this process for one worker, a local cluster for more, or the cluster whose scheduler is at an address.
-
-    `shared` is what all tasks read. Where the number of tasks is known, no more workers are started than have one.
-    """
-    check_workers(workers)
-    if cluster is not None:
-        with connected(cluster) as client, holding(client, shared) as name:
-            yield DaskPool(client, name)
-    elif workers == 1:
-        yield InProcess(shared)
-    else:
-        with local_cluster(workers if tasks is None else min(workers, tasks)) as client:
-            yield DaskPool(client, sent(client, shared))  # it is gone when the workers end
-
-
-def check_workers(count: int) -> None:
-    """Refuse to work without workers."""
-    if count < 1:
-        raise SettingsError(f"workers must be at least 1; found {count}")
-
-
-class InProcess:
-    """Runs tasks one after the other, here."""
-
-    workers = 1
-
-    def __init__(self, shared: Any) -> None:
-        self.shared = shared
-
-    def run(self, function: Function, tasks: Sequence[Any]) -> Iterator[Finished]:
-        """Run a task whenever the next result is asked for."""
-        for number, task in enumerate(tasks):
-            yield self._attempt(function, number, task)
-
-    def _attempt(self, function: Function, number: int, task: Any) -> Finished:
-        for tries_left in reversed(range(RETRIES + 1)):
-            try:
-                with torch_threads(1):
-                    return Finished(number, value=function(task, self.shared))
-            except Exception as error:  # whatever a task raises is its result, and the others go on
-                if isinstance(error, TopiaristError) or not tries_left:
-                    return Finished(number, reason=describe(error))
-        raise AssertionError("unreachable")
+_HELD: dict[str, Any] = {}  # in a worker: what all tasks read, by name
 
 
 class DaskPool:
@@ -108,13 +38,14 @@ class DaskPool:
         self.client, self.shared = client, shared
         self.workers = sum(client.nthreads().values())
 
-    def run(self, function: Function, tasks: Sequence[Any]) -> Iterator[Finished]:
+    def run(self, function: Function, tasks: Sequence[Any]) -> Iterator[TaskResult]:
         """Hand tasks out in their order; what still waits or runs when the caller leaves is cancelled."""
         run = uuid.uuid4().hex
         numbers = {
             self.client.submit(
-                run_remotely,
+                _run_remotely,
                 function,
+                number,
                 task,
                 self.shared,
                 key=f"topiarist-{run}-{number}",
@@ -124,12 +55,12 @@ class DaskPool:
             for number, task in enumerate(tasks)
         }
         try:
-            yield from (finished(numbers[future], future) for future in self._ended(set(numbers)))
+            yield from (_result_of(numbers[future], future) for future in self._ended(set(numbers)))
         finally:
             self.client.cancel(list(numbers), force=True)
 
     def _ended(self, left: set[Any]) -> Iterator[Any]:
-        """Give futures as they end; say so where nobody is there to end them."""
+        """Yield futures as they end; warn where there is no worker to end them."""
         deserted = False
         while left:
             try:
@@ -138,73 +69,59 @@ class DaskPool:
             except TimeoutError:
                 empty = not self.client.nthreads()
                 if empty and not deserted:
-                    said = (
-                        "the cluster has no workers left: waiting for one; Ctrl-C ends the study, which can be resumed"
-                    )
+                    said = "the cluster has no workers left: waiting for one; Ctrl-C ends the run, which can be resumed"
                     warnings.warn(said, TopiaristWarning, stacklevel=2)
                 deserted = empty
 
 
+def _run_remotely(function: Function, number: int, task: Any, name: str) -> TaskResult:
+    """Run a task on a worker; an error of ours is final, any other is raised, so that Dask tries again elsewhere."""
+    try:
+        with torch_threads(1):
+            return TaskResult(number, value=function(task, _HELD[name]))
+    except TopiaristError as error:
+        return TaskResult(number, reason=describe(error))
+
+
+def _result_of(number: int, future: Any) -> TaskResult:
+    """Return the result of a task, or the reason why there is none."""
+    if future.status == "finished":
+        result: TaskResult = future.result()
+        return result
+    error = future.exception() if future.status == "error" else RuntimeError("the cluster gave the task up")
+    died = "every worker that took this died (killed, or out of memory)"
+    return TaskResult(number, reason=died if isinstance(error, KilledWorker) else describe(error))
+
+
+class _Shared(WorkerPlugin):  # type: ignore[misc]  # typed in part
+    """Puts what all tasks read into a worker's memory, once, and takes it out again."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.value = name, value
+
+    def setup(self, worker: Any) -> None:
+        _HELD[self.name] = self.value
+
+    def teardown(self, worker: Any) -> None:
+        _HELD.pop(self.name, None)
+
+
 def sent(client: Client, shared: Any) -> str:
-    """Send to every worker, now and later, what all tasks read, and give the name it has there."""
+    """Send to every worker, now and later, what all tasks read, and return the name it has there."""
     name = f"topiarist-{uuid.uuid4().hex}"
-    client.register_plugin(Shared(name, shared), name=name)
+    client.register_plugin(_Shared(name, shared), name=name)
     return name
 
 
 @contextmanager
 def holding(client: Client, shared: Any) -> Iterator[str]:
-    """Let the workers of a cluster that goes on afterwards hold what all tasks read, for a while."""
+    """Let the workers of a cluster that outlives the block hold what all tasks read, for as long as the block."""
     name = sent(client, shared)
     try:
         yield name
     finally:
         with suppress(OSError):  # a worker that is gone holds nothing
             client.unregister_worker_plugin(name)
-
-
-class Shared(WorkerPlugin):  # type: ignore[misc]  # typed in part
-    """Puts what all tasks read into a worker's memory."""
-
-    def __init__(self, name: str, value: Any) -> None:
-        self.name, self.value = name, value
-
-    def setup(self, worker: Any) -> None:
-        """Take it in, once."""
-        _HELD[self.name] = self.value
-
-    def teardown(self, worker: Any) -> None:
-        """Let it go."""
-        _HELD.pop(self.name, None)
-
-
-_HELD: dict[str, Any] = {}
-
-
-def run_remotely(function: Function, task: Any, name: str) -> Finished:
-    """Run a task on a worker; an error of ours is final, any other is raised, so that Dask tries again elsewhere."""
-    try:
-        with torch_threads(1):
-            return Finished(0, value=function(task, _HELD[name]))
-    except TopiaristError as error:
-        return Finished(0, reason=describe(error))
-
-
-def finished(number: int, future: Any) -> Finished:
-    """Give the result of a task, or the reason why there is none."""
-    if future.status == "finished":
-        found: Finished = future.result()
-        return Finished(number, found.value, found.reason)
-    error = future.exception() if future.status == "error" else RuntimeError("the cluster gave the task up")
-    return Finished(number, reason=describe(error))
-
-
-def describe(error: BaseException) -> str:
-    """Say in one line why a task failed."""
-    if isinstance(error, KilledWorker):
-        return "every worker that took this died (killed, or out of memory)"
-    said = " ".join(str(error).split())
-    return said if isinstance(error, TopiaristError) else f"{type(error).__name__}: {said}"
 
 
 @contextmanager
@@ -218,7 +135,7 @@ def local_cluster(workers: int) -> Iterator[Client]:
         "distributed.nanny.pre-spawn-environ": {"OMP_NUM_THREADS": 1, "MKL_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1},
     }
     with ExitStack() as opened, dask.config.set(settings):
-        with without_interrupts():
+        with _without_interrupts():
             cluster = LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
@@ -226,26 +143,26 @@ def local_cluster(workers: int) -> Iterator[Client]:
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
             )
-            opened.callback(end, cluster)
+            opened.callback(_end, cluster)
             client = Client(cluster)
             opened.callback(client.close)
         yield client
 
 
-def end(cluster: LocalCluster) -> None:
+def _end(cluster: LocalCluster) -> None:
     """End the workers of a cluster; those of a busy machine that do not end in time end with this process."""
     with suppress(TimeoutError):
         cluster.close(timeout=5)
 
 
 @contextmanager
-def without_interrupts() -> Iterator[None]:
+def _without_interrupts() -> Iterator[None]:
     """Keep Ctrl-C, which a terminal sends to all, from the threads and processes that the block starts.
 
     They inherit the mask. The tracker, which would lift it, is started before. A request to end this process waits
-    until the block is done: a cluster that is half started cannot be stopped.
+    until the block is done: a cluster that is half started cannot be stopped. Windows has no such masks.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_sigmask"):
         yield
         return
     multiprocessing.resource_tracker.ensure_running()
