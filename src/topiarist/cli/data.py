@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from topiarist.cli.derived import naming
 from topiarist.cli.options import Group, Target
 from topiarist.cli.output import count_bar, emit
-from topiarist.cli.train_options import named
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -121,7 +121,7 @@ def describe_folder_of_sounds(
 
     if out.suffix != ".npz":
         raise DataError(f"spectrograms are written to a .npz file; found '{out.name}'")
-    with named({name: f"--{name}" for name in LogMel.model_fields}):
+    with naming({name: f"--{name}" for name in LogMel.model_fields}):
         settings = LogMel(bands=bands, window=window, rate=rate, seconds=seconds)
     with count_bar("clips") as on_clip:
         found = describe_sounds(folder, settings, target=target, group=group, on_clip=on_clip)

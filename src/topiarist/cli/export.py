@@ -42,7 +42,7 @@ def export_command(
     """
     check_options(data, onnx, torch, int8=int8)
     from topiarist.cli.loading import load_network, task_for
-    from topiarist.measurement.onnx_latency import time_onnx
+    from topiarist.measurement.latency import time_onnx
     from topiarist.storage import export_onnx, export_program
 
     network = load_network(model, into)

@@ -128,7 +128,7 @@ def epoch_bar(epochs: int, what: str) -> Iterator[Callable[[int, Any], None] | N
 
 @contextmanager
 def share_bar(what: str) -> Iterator[Callable[[float, str], None] | None]:
-    """Yield a function to call with the share that is done, and what is being done: a bar on a terminal, None in a pipe."""
+    """Yield a function to call with the share that is done and what is next: a bar on a terminal, None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return

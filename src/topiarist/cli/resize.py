@@ -23,7 +23,7 @@ from topiarist.cli.options import (
     check_model_out,
 )
 from topiarist.cli.output import checkpoint_beside, console, emit, epoch_bar, print_rows, resumable_from, waiting
-from topiarist.methods import FineTuning, Method, Outcome, Rewinding, registered, resize
+from topiarist.methods import FineTuning, Method, Outcome, Rewinding, TrainingMethod, registered, resize
 from topiarist.settings import Settings
 from topiarist.training import Distillation, TrainConfig
 
@@ -140,7 +140,7 @@ class MethodCommand:
         """Return the method with what stands in the call; of its training, the rest stays as it is."""
         made: Method = self.options.make(values)
         changes = TRAINING.values(values) if self.method.traits.own_training else {}
-        if not changes:
+        if not changes or not isinstance(made, TrainingMethod):
             return made
         with TRAINING.naming():
             usual = made.usual_training.model_dump()
@@ -153,6 +153,7 @@ class MethodCommand:
         self, network: "nn.Module", data: "Data", method: Method, budget: "Budget | None", values: Mapping[str, Any]
     ) -> Outcome:
         """Train and resize with a bar and a checkpoint; an interruption prints how to resume."""
+        assert isinstance(method, TrainingMethod)  # only what trains has something to resume
         epochs, checkpoint = method.usual_training.epochs, checkpoint_beside(values["out"])
         with resumable_from(checkpoint), epoch_bar(epochs, method.name) as show:
 

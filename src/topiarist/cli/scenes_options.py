@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from topiarist.cli.train_options import named
+from topiarist.cli.derived import naming
 
 if TYPE_CHECKING:
     from topiarist.reproductions.scenes.scope import Scope
@@ -124,7 +124,7 @@ def scope_of(options: Mapping[str, Any]) -> "Scope":
 
     prune = {name: options[option[2:].replace("-", "_")] for name, option in PRUNING_OPTIONS.items()}
     mixing = {"pieces": options["pieces"], "within": options["within"], "on": options["mix_on"]}
-    with named(PRUNING_OPTIONS):
+    with naming(PRUNING_OPTIONS):
         return changed(
             QUICK if options["quick"] else FULL,
             prune=prune,

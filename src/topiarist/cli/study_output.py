@@ -13,7 +13,7 @@ from topiarist.cli.output import console, print_rows
 if TYPE_CHECKING:
     from topiarist.study.comparison import TestName
     from topiarist.study.engine import OnProgress
-    from topiarist.study.ledger import Progress
+    from topiarist.study.ledger import StudyProgress
     from topiarist.study.results import Results
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
@@ -65,7 +65,7 @@ def study_bar(name: str) -> Iterator["OnProgress | None"]:
     ) as bar:
         task = bar.add_task(name, total=1.0, figure="starting")
 
-        def show(progress: "Progress") -> None:
+        def show(progress: "StudyProgress") -> None:
             failed = f", {progress.failed} failed" if progress.failed else ""
             bar.update(task, completed=progress.share, figure=f"{progress.done}/{progress.cells} cells{failed}")
 

@@ -123,6 +123,11 @@ class TrainingMethod(Method):
         """Train a network and resize it on the way."""
         raise NotImplementedError
 
+    @property
+    def usual_training(self) -> TrainConfig:
+        """How it trains, where its traits say that it trains by its own settings."""
+        return TrainConfig()
+
     def propose(self, request: Request) -> Proposal:
         """Raise TypeError: it trains by itself."""
         raise TypeError(f"{self.name} trains while it cuts: call run")

@@ -66,7 +66,7 @@ class Quotes:
         return value
 
     def quote(self, path: str, form: str = "plain") -> Markup:
-        """Return what is at a path as HTML: a number in its form, a text as it is, a list in a row, a dash for nothing."""
+        """Return what is at a path as HTML: a number in its form, a text as it is, a dash for nothing."""
         value = self.look(path)
         if _is_list(value) and value:
             return Markup(", ").join(self.quote(f"{path}.{place}", form) for place in range(len(value)))

@@ -107,7 +107,7 @@ def _linked_table(
     *,
     highlight: frozenset[int],
 ) -> Grid:
-    """Return a table of networks: for each row its place in the record, that of its name, and the number of its card."""
+    """Return a table of networks; a row has its place in the record, that of its name, and the number of its card."""
     return Grid(
         columns=("network", *(label for label, _, _ in columns)),
         kinds=("text", *("text" if form == "text" else "number" for _, _, form in columns)),
@@ -145,7 +145,7 @@ def _is_table(value: object) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Square:
-    """One count of a confusion matrix: its place in the record, its share of the true class, and whether it is right."""
+    """One count of a confusion matrix: its place in the record, its share of the true class, whether it is right."""
 
     path: str
     count: int
