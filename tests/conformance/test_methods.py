@@ -1,4 +1,4 @@
-"""What every method must keep to, through `shape`, on a perceptron, a residual network and an inception network."""
+"""What every method must keep to, through `resize`, on a perceptron, a residual network and an inception network."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +21,7 @@ from topiarist.methods import (
     Method,
     Outcome,
     TrainingMethod,
-    shape,
+    resize,
 )
 from topiarist.models import card_of
 from topiarist.surgery import plan_of
@@ -59,11 +59,11 @@ class Shaped:
     outcome: Outcome
 
 
-def shaped(network: str, method: str) -> Shaped:
+def resized(network: str, method: str) -> Shaped:
     model = network_for(network)
     data, state = data_for(model, *CASES[network][1], counts=(24, 24, 12)), state_of(model)
     chosen, budget = METHODS[method]
-    return Shaped(model, data, state, shape(model, data, chosen, budget=budget, seed=3, latency=False))
+    return Shaped(model, data, state, resize(model, data, chosen, budget=budget, seed=3, latency=False))
 
 
 once = cache(shaped)
@@ -118,7 +118,7 @@ def test_the_result_runs_is_no_larger_and_keeps_its_budget(network: str, method:
 
 @every
 def test_the_same_seed_gives_the_same_bits(network: str, method: str) -> None:
-    first, second = once(network, method).outcome, shaped(network, method).outcome
+    first, second = once(network, method).outcome, resized(network, method).outcome
     assert same_state(first.model, state_of(second.model))
     for name in ("plan", "reasons", "score", "units", "before", "after"):
         assert getattr(first, name) == getattr(second, name)

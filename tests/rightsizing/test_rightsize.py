@@ -191,7 +191,7 @@ def test_a_budget_is_kept(budget: Budget, figure: str) -> None:
     [
         (Budget(file_kb=0.5), "KB on disk, the budget is 0.5"),
         (Budget(parameters=2), "parameters, the budget is 2"),
-        (Budget(latency_ms=1e-7), "ms a sample, the budget is 1e-07"),
+        (Budget(latency_ms=1e-7), "ms per sample, the budget is 1e-07"),
     ],
 )
 def test_a_budget_that_cannot_be_met_names_the_nearest(budget: Budget, has: str) -> None:

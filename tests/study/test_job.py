@@ -14,7 +14,7 @@ from topiarist import Budget, load, load_data, measure, models, monte_carlo, reu
 from topiarist.data import Data, Part
 from topiarist.data.selection import of_classes
 from topiarist.errors import SettingsError, TopiaristWarning
-from topiarist.methods import Factorisation, FineTuning, Magnitude, shape
+from topiarist.methods import Factorisation, FineTuning, Magnitude, resize
 from topiarist.models.code import build_by_code
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
@@ -115,7 +115,7 @@ def test_magnitude_in_a_study_is_shape_by_hand() -> None:
     model, _ = by_hand(data, cells[0], [8])
     same_figures(whole, model, data)
     method, step = Magnitude(sparsity=0.5, bits=8), FineTuning(epochs=4)
-    outcome = shape(model, data, method, retraining=step, seed=cells[1].training_seed, latency=False)
+    outcome = resize(model, data, method, retraining=step, seed=cells[1].training_seed, latency=False)
     same_figures(pruned, outcome.model, data)
     assert pruned.model == serialise(outcome.model, data=data) and not done.failures
     assert (whole.figures["retraining_epochs"], pruned.figures["retraining_epochs"]) == (0, 4)
@@ -132,8 +132,8 @@ def test_factorisation_in_a_study_is_shape_by_hand() -> None:
     model, _ = by_hand(data, cells[0], [10, 8])
     shares = Factorisation(keep=0.7, layers=("hidden1",))
     expected = (
-        shape(model, data, shares, retraining=FineTuning(epochs=2), seed=cells[1].training_seed, latency=False),
-        shape(model, data, Factorisation(), budget=Budget(parameters=130), latency=False),
+        resize(model, data, shares, retraining=FineTuning(epochs=2), seed=cells[1].training_seed, latency=False),
+        resize(model, data, Factorisation(), budget=Budget(parameters=130), latency=False),
     )
     assert not done.failures
     for result, outcome in zip(thinned, expected, strict=True):

@@ -1,4 +1,4 @@
-"""The surgeon as a method of a study: as `shape` by hand, from a file, after an interruption, by several workers."""
+"""The surgeon as a method of a study: as `resize` by hand, from a file, after an interruption, by several workers."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.study.test_job import by_hand, run, same_figures
 from tests.study.test_toml_file import read, refusal
 from topiarist import Budget, load_data
 from topiarist.errors import TopiaristError
-from topiarist.methods import Surgeon, shape
+from topiarist.methods import Surgeon, resize
 from topiarist.storage import serialise
 from topiarist.study.ledger import Progress
 from topiarist.study.study import Study
@@ -59,7 +59,7 @@ def test_a_surgeon_in_a_study_is_shape_by_hand() -> None:
     model, _ = by_hand(data, cells[0], [8])
     same_figures(whole, model, data)
     method = Surgeon(aim="better", training=Surgeon().course.model_copy(update=training))
-    expected = shape(model, data, method, seed=cells[1].training_seed, latency=False)
+    expected = resize(model, data, method, seed=cells[1].training_seed, latency=False)
     same_figures(shaped, expected.model, data)
     assert shaped.model == serialise(expected.model, data=data) and not done.failures
     assert (whole.figures["retraining_epochs"], shaped.figures["retraining_epochs"]) == (0, 4)

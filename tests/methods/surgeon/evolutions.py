@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from topiarist import Data, TrainConfig, load_data, models
 from topiarist.data import AnyPart, Part
 from topiarist.methods import Outcome
-from topiarist.methods.jobs import make_job
+from topiarist.methods.job import make_job
+from topiarist.methods.lineage import Decision, Lineage, Node
 from topiarist.methods.surgeon import Surgeon
-from topiarist.methods.surgeon.branches import Course, Practice
-from topiarist.methods.surgeon.lineage import Decision, Lineage, Node
-from topiarist.methods.surgeon.theatre import Theatre
+from topiarist.methods.surgeon.branches import BranchTraining, TrainingSetup
+from topiarist.methods.surgeon.evolution import Evolution
 from topiarist.parallel import Finished, InProcess
 from topiarist.randomness import generator
 
@@ -65,7 +65,7 @@ def as_published(epochs: int = 4, *, interval: int = 1, **training: Any) -> Surg
 
 
 def as_ours(epochs: int = 10, *, batch_size: int = 16, learning_rate: float = 0.003, **settings: Any) -> Surgeon:
-    """Give the default way with a short training."""
+    """Give the default strategy with a short training."""
     training = TrainConfig(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, schedule="cosine")
     return Surgeon(training=training, **settings)
 
@@ -75,19 +75,19 @@ class Watched(InProcess):
 
     def __init__(self, shared: Any) -> None:
         super().__init__(shared)
-        self.tasks: list[Practice] = []
+        self.tasks: list[BranchTraining] = []
 
     def run(self, function: Any, tasks: Sequence[Any]) -> Iterator[Finished]:
         self.tasks += tasks
         yield from super().run(function, tasks)
 
 
-def theatre_for(model: nn.Module, data: Data, config: TrainConfig, *, seed: int = 0) -> tuple[Theatre, Watched]:
-    """Give a theatre as the surgeon has it, and the pool that trains its branches."""
-    course = Course(data, config.model_copy(update={"seed": seed}))
-    pool = Watched(course)
+def evolution_for(model: nn.Module, data: Data, config: TrainConfig, *, seed: int = 0) -> tuple[Evolution, Watched]:
+    """Give a evolution as the surgeon has it, and the pool that trains its branches."""
+    setup = TrainingSetup(data, config.model_copy(update={"seed": seed}))
+    pool = Watched(setup)
     job = make_job(model, data, Surgeon(published=True), seed=seed)
-    return Theatre(job=job, course=course, pool=pool, lineage=Lineage(config.epochs)), pool
+    return Evolution(job=job, setup=setup, pool=pool, lineage=Lineage(config.epochs)), pool
 
 
 def lineage_of(outcome: Outcome) -> Lineage:
@@ -130,7 +130,7 @@ def same_weights(one: nn.Module, other: nn.Module) -> bool:
 
 
 def assert_same_outcome(one: Outcome, other: Outcome) -> None:
-    """Assert that two evolutions went the same way to the bit."""
+    """Assert that two evolutions went the same strategy to the bit."""
     assert same_weights(one.model, other.model)
     assert one.plan == other.plan
     assert one.lineage == other.lineage

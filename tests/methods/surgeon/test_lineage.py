@@ -6,9 +6,9 @@ import pytest
 
 from tests.methods.surgeon.evolutions import as_ours, as_published, best_of, digits, line_of, lineage_of, network
 from tests.methods.tasks import percentage, widths_of
-from topiarist.methods import Outcome, shape
+from topiarist.methods import Outcome, resize
+from topiarist.methods.lineage import Decision, Lineage, Node
 from topiarist.methods.surgeon import Surgeon
-from topiarist.methods.surgeon.lineage import Decision, Lineage, Node
 from topiarist.models.evaluation import count_parameters
 
 WAYS: dict[str, Surgeon] = {
@@ -20,7 +20,7 @@ WAYS: dict[str, Surgeon] = {
 
 @pytest.fixture(scope="module", params=WAYS)
 def outcome(request: pytest.FixtureRequest) -> Outcome:
-    return shape(network(12, 8), digits(), WAYS[request.param], seed=1, latency=False)
+    return resize(network(12, 8), digits(), WAYS[request.param], seed=1, latency=False)
 
 
 @pytest.fixture
