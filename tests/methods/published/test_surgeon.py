@@ -11,7 +11,6 @@ from typing import Any
 import numpy
 import pytest
 import torch
-from topiarist.methods.surgeon.paper_settings import PaperSettings
 from torch import nn
 
 from tests.methods.surgeon.evolutions import (
@@ -33,11 +32,10 @@ from topiarist import TrainConfig, measure, train
 from topiarist.data import Part
 from topiarist.errors import SettingsError
 from topiarist.measurement import Budget
-from topiarist.methods import Outcome, resize
+from topiarist.methods import Outcome, Surgeon, published, resize
 from topiarist.methods.lineage import Decision, Lineage
 from topiarist.methods.published.surgeon import DEAD_END, PublishedStrategy
 from topiarist.methods.published.surgeon_edits import candidates_of
-from topiarist.methods.surgeon import Surgeon
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.evolution import EditCandidate, evolve
 from topiarist.models.copying import copied
@@ -47,6 +45,14 @@ from topiarist.surgery.edits import DeepenNetwork, FactoriseLayer, FoldLayer, Pr
 KINDS = ["widen", "deepen", "project", "fold", "factorise"]
 TIMES = {"identity": 1, "widen": 1, "factorise": 1, "deepen": 10, "project": 10, "fold": 10}  # of the appendix
 SGD = TrainConfig(epochs=4, batch_size=16, learning_rate=0.05, optimizer="sgd")
+
+OURS_ALONE: list[dict[str, Any]] = [
+    {"aim": "smaller"},
+    {"kinds": ("grow",)},
+    {"patience": 2},
+    {"search": 0.2},
+    {"max_growth": 4},
+]
 
 # by how wild the training is: the learning rate and the seed
 RUNS = {"calm": (0.05, 0), "wild": (1.0, 0), "wilder": (1.0, 2)}
@@ -68,14 +74,14 @@ def lineage(outcome: Outcome) -> Lineage:
     return lineage_of(outcome)
 
 
-def published(model: nn.Module, *, seed: int = 0, config: TrainConfig = SGD) -> tuple[PublishedStrategy, Watched]:
+def strategy_for(model: nn.Module, *, seed: int = 0, config: TrainConfig = SGD) -> tuple[PublishedStrategy, Watched]:
     evolution, pool = evolution_for(model, digits(), config, seed=seed)
     return PublishedStrategy(evolution=evolution, interval=1), pool
 
 
 def grown(model: nn.Module) -> tuple[PublishedStrategy, Watched, list[Branch]]:
     """Give an evolution after its first decision, with two branches."""
-    strategy, pool = published(model)
+    strategy, pool = strategy_for(model)
     branches = strategy.cycle(strategy.first())
     assert len(branches) == 2
     return strategy, pool, branches
@@ -88,11 +94,11 @@ def weights(branch: Branch) -> list[numpy.ndarray[Any, Any]]:
 
 
 def test_the_settings_are_those_of_the_appendix() -> None:
-    setup = Surgeon(published=True).usual_training
+    setup = published.Surgeon().usual_training
     assert (setup.optimizer, setup.learning_rate, setup.batch_size, setup.epochs) == ("sgd", 0.005, 16, 100)
     assert (setup.momentum, setup.weight_decay, setup.schedule.name) == (0.0, 0.0, "constant")
     evolution, _ = evolution_for(network(4), digits(), setup)
-    for strategy in (PublishedStrategy(evolution=evolution), Surgeon(published=True).strategy(evolution, Budget())):
+    for strategy in (PublishedStrategy(evolution=evolution), published.Surgeon().strategy(evolution, Budget())):
         assert isinstance(strategy, PublishedStrategy)
         used = strategy.settings
         assert (used.initial or strategy.interval, strategy.interval) == (10, 10)
@@ -103,7 +109,7 @@ def test_the_settings_are_those_of_the_appendix() -> None:
 
 def test_a_training_shorter_than_the_first_decision_is_plain_training() -> None:
     model, config = network(10), TrainConfig(epochs=3, batch_size=16, learning_rate=0.05, optimizer="sgd", seed=7)
-    found = resize(model, digits(), Surgeon(published=True, training=config), seed=7, latency=False)
+    found = resize(model, digits(), published.Surgeon(training=config), seed=7, latency=False)
     plain = copied(model)
     train(plain, digits(), config)
     assert same_weights(found.model, plain)
@@ -163,7 +169,7 @@ def test_candidates_have_the_scores_of_section_3_2() -> None:
     ("units", "amounts"), [(5, (2, 20)), (10, (2, 20)), (29, (2, 20)), (30, (3, 30)), (57, (5, 50))]
 )
 def test_a_layer_is_widened_by_a_tenth_or_by_ten_times_that(units: int, amounts: tuple[int, int]) -> None:
-    strategy, _ = published(network(units))
+    strategy, _ = strategy_for(network(units))
     (branch,) = strategy.first()
     edits = [each.edits for each in candidates_of(branch, strategy.evolution, 1) if each.kind == "widen"]
     assert all(isinstance(edit, WidenSpace) and edit.even for (edit,) in edits), "in equal shares, as in the text"
@@ -189,7 +195,7 @@ def test_as_many_neurons_go_as_singular_values_are_negligible_and_one_stays(negl
 
 
 def test_layers_are_added_as_identities_and_removed_by_multiplication() -> None:
-    strategy, _ = published(network(10, 8))
+    strategy, _ = strategy_for(network(10, 8))
     (branch,) = strategy.first()
     found = [each.edits[0] for each in candidates_of(branch, strategy.evolution, 1)]
     assert [edit for edit in found if isinstance(edit, DeepenNetwork)] == [
@@ -203,7 +209,7 @@ def test_layers_are_added_as_identities_and_removed_by_multiplication() -> None:
 
 
 def test_adding_neurons_or_a_layer_keeps_what_the_network_computes() -> None:
-    strategy, _ = published(network(10, 8))
+    strategy, _ = strategy_for(network(10, 8))
     (branch,) = strategy.first()
     x = part_of(digits(), "validation").x
     for each in candidates_of(branch, strategy.evolution, 1):
@@ -227,7 +233,7 @@ def predicted_sizes(model: nn.Module, strategy: PublishedStrategy) -> list[tuple
 @pytest.mark.parametrize("hidden", [(10,), (4, 9), (30, 5, 12)])
 def test_the_second_key_is_the_size_that_the_network_will_have(hidden: tuple[int, ...]) -> None:
     model = network(*hidden)
-    found = predicted_sizes(model, published(model)[0])
+    found = predicted_sizes(model, strategy_for(model)[0])
     assert len(found) >= 4 * len(hidden)
     for edit, announced, real in found:
         assert announced == real, edit
@@ -243,7 +249,7 @@ def test_the_second_key_is_the_size_of_convolutions_too(name: str) -> None:
 
 
 def test_edits_recuperate_for_25_batches_or_ten_times_as_many() -> None:
-    strategy, pool = published(network(10, 10))
+    strategy, pool = strategy_for(network(10, 10))
     branches = strategy.first()
     pool.tasks.clear()
     strategy.attempt(branches, 1, 0)
@@ -448,7 +454,7 @@ def test_a_truncated_svd_is_the_layer_as_the_published_code_splits_it() -> None:
 
 
 def test_a_network_with_a_truncated_layer_goes_on_changing() -> None:
-    strategy, _ = published(network(10, 8))
+    strategy, _ = strategy_for(network(10, 8))
     (branch,) = strategy.first()
     edit = next(each for each in candidates_of(branch, strategy.evolution, 1) if each.kind == "factorise")
     thin = strategy.evolution.edit(edit, 1)
@@ -463,7 +469,7 @@ def test_a_network_with_a_truncated_layer_goes_on_changing() -> None:
 def test_the_top_edits_of_all_kinds_can_be_tried() -> None:
     strategy, _, branches = grown(network(10, 30, 10))
     for top in (1, 3, 50):
-        strategy.settings, strategy.tried = PaperSettings(top=top), set()
+        strategy.settings, strategy.tried = published.Surgeon(top=top), set()
         known = [each for branch in branches for each in candidates_of(branch, strategy.evolution, 2) if each.merit > 0]
         drawn = [each for each in strategy.choose(branches, 2, 0) if each.kind != "identity"]
         best = drawn[:top]
@@ -476,9 +482,8 @@ def test_the_top_edits_of_all_kinds_can_be_tried() -> None:
 
 @cache
 def remembering(memory: str, seed: int = 2) -> Lineage:
-    method = Surgeon(
-        published=True, memory=memory, interval=1, training=SGD.model_copy(update={"learning_rate": 1.0}), batches=2
-    )
+    training = SGD.model_copy(update={"learning_rate": 1.0})
+    method = published.Surgeon.model_validate({"memory": memory, "interval": 1, "training": training, "batches": 2})
     return lineage_of(resize(network(10), digits(), method, seed=seed, latency=False))
 
 
@@ -515,7 +520,7 @@ def lineage_alive(lineage: Lineage, number: int) -> bool:
 
 def test_branches_redraws_and_batches_are_as_many_as_are_set() -> None:
     evolution, pool = evolution_for(network(10, 10), digits(), SGD.model_copy(update={"learning_rate": 1.0}), seed=2)
-    settings = PaperSettings(initial=2, branches=3, redraws=1, batches=4)
+    settings = published.Surgeon(initial=2, branches=3, redraws=1, batches=4)
     evolve(PublishedStrategy(evolution=evolution, interval=1, settings=settings), evolution, None, None)
     lineage = evolution.lineage
     assert lineage.nodes[0].ends == 2
@@ -534,7 +539,7 @@ def test_the_floors_of_singular_values_can_be_set(floors: tuple[float, float], n
         model.hidden0.weight.copy_(left @ torch.diag(values) @ right)
     evolution, _ = evolution_for(model, digits(), SGD)
     strategy = PublishedStrategy(
-        evolution=evolution, settings=PaperSettings(relative_floor=floors[0], absolute_floor=floors[1], top=99)
+        evolution=evolution, settings=published.Surgeon(relative_floor=floors[0], absolute_floor=floors[1], top=99)
     )
     first = next(each for each in strategy.choose([evolution.begin()], 1, 0) if str(each.edits[:1]).count("hidden0"))
     assert f"{negligible} of 12 singular values" in first.reason
@@ -572,15 +577,19 @@ def test_the_work_is_that_of_all_networks_that_were_trained() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"branches": 3}, "branches belongs to the paper's algorithm: it has no effect without published"),
-        ({"memory": "cycle"}, "memory belongs to the paper's algorithm"),
-        ({"published": True, "branches": 0}, "branches must be greater than or equal to 1"),
-        ({"published": True, "relative_floor": 2.0}, "relative_floor must be less than or equal to 1"),
-        ({"published": True, "memory": "long"}, "memory must be 'none', 'cycle' or 'lineage'"),
-        ({"published": True, "memory": "none", "redraws": 1}, "redraws has no effect with memory 'none'"),
-        ({"published": True, "aim": "smaller"}, "aim has no effect with published"),
+        ({"branches": 0}, "branches must be greater than or equal to 1"),
+        ({"relative_floor": 2.0}, "relative_floor must be less than or equal to 1"),
+        ({"memory": "long"}, "memory must be 'none', 'cycle' or 'lineage'"),
+        ({"memory": "none", "redraws": 1}, "redraws has no effect with memory 'none'"),
+        *((each, f"{next(iter(each))}: there is no such setting") for each in OURS_ALONE),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
+        published.Surgeon(**settings)
+
+
+@pytest.mark.parametrize("settings", [{"branches": 3}, {"memory": "cycle"}, {"top": 2}, {"published": True}])
+def test_settings_of_the_paper_are_not_those_of_ours(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="there is no such setting"):
         Surgeon(**settings)

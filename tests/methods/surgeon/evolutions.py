@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from topiarist import Data, TrainConfig, load_data, models
 from topiarist.data import AnyPart, Part
-from topiarist.methods import Outcome
+from topiarist.methods import Outcome, published
 from topiarist.methods.job import make_job
 from topiarist.methods.lineage import Decision, Lineage, Node
 from topiarist.methods.surgeon import Surgeon
@@ -58,14 +58,14 @@ def replaced(layer: nn.Module) -> nn.Module:
     return nn.Hardswish() if isinstance(layer, nn.ReLU) else layer
 
 
-def as_published(epochs: int = 4, *, interval: int = 1, **training: Any) -> Surgeon:
+def as_published(epochs: int = 4, *, interval: int = 1, **training: Any) -> published.Surgeon:
     """Give the paper's algorithm with a short training."""
     settings = {"epochs": epochs, "batch_size": 16, "learning_rate": 0.05, "optimizer": "sgd", **training}
-    return Surgeon(published=True, training=TrainConfig(**settings), interval=interval)
+    return published.Surgeon(training=TrainConfig(**settings), interval=interval)
 
 
 def as_ours(epochs: int = 10, *, batch_size: int = 16, learning_rate: float = 0.003, **settings: Any) -> Surgeon:
-    """Give the default strategy with a short training."""
+    """Give our own surgeon with a short training."""
     training = TrainConfig(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, schedule="cosine")
     return Surgeon(training=training, **settings)
 
@@ -83,17 +83,17 @@ class Watched(InProcess):
 
 
 def evolution_for(model: nn.Module, data: Data, config: TrainConfig, *, seed: int = 0) -> tuple[Evolution, Watched]:
-    """Give a evolution as the surgeon has it, and the pool that trains its branches."""
+    """Give an evolution as the surgeon has it, and the pool that trains its branches."""
     setup = TrainingSetup(data, config.model_copy(update={"seed": seed}))
     pool = Watched(setup)
-    job = make_job(model, data, Surgeon(published=True), seed=seed)
+    job = make_job(model, data, seed=seed, all_samples=True)
     return Evolution(job=job, setup=setup, pool=pool, lineage=Lineage(config.epochs)), pool
 
 
 def lineage_of(outcome: Outcome) -> Lineage:
-    """Read the record of an evolution."""
+    """Give the record of an evolution."""
     assert outcome.lineage is not None
-    return Lineage.from_record(dict(outcome.lineage))
+    return outcome.lineage
 
 
 def best_of(lineage: Lineage) -> Node:

@@ -69,7 +69,7 @@ def trained(model: nn.Module, data: Data, config: TrainConfig, steps: int = 30) 
     return train_branch(BranchTraining(branch=Branch(model=model), steps=steps), setup), setup
 
 
-def edited(branch: Branch, data: Data, *edits: Edit) -> Branch:
+def with_edits(branch: Branch, data: Data, *edits: Edit) -> Branch:
     part = part_of(data, "train")
     return edited(branch, edits, placed(part.x[:2], numbers_of(branch.model)), part.x)
 
@@ -89,7 +89,7 @@ def test_units_that_stay_keep_what_is_remembered_of_them(engine: str, optimizer:
     model, data, layer, reader = case_of(engine)
     branch, _ = trained(model, data, settings(optimizer))
     old = memory_of(branch)
-    new = memory_of(edited(branch, data, RemoveUnits(units={layer: (1, 4)}, refit=True)))
+    new = memory_of(with_edits(branch, data, RemoveUnits(units={layer: (1, 4)}, refit=True)))
     units = len(branch.model.get_parameter(f"{layer}.bias"))
     kept = torch.tensor([unit for unit in range(units) if unit not in (1, 4)])
     assert new.keys() == old.keys()
@@ -112,7 +112,7 @@ def test_growth_leaves_memory_alone_and_gives_fresh_units_a_share_of_the_usual(e
     model, data, layer, reader = case_of(engine)
     branch, _ = trained(model, data, settings(optimizer))
     old = memory_of(branch)
-    new = memory_of(edited(branch, data, GrowSpace(space=layer, by=5, seed=1)))
+    new = memory_of(with_edits(branch, data, GrowSpace(space=layer, by=5, seed=1)))
     for name, known in old.items():
         for key, value in known.items():
             given = new[name][key]
@@ -131,7 +131,7 @@ def test_growth_leaves_memory_alone_and_gives_fresh_units_a_share_of_the_usual(e
 def test_copies_remember_what_their_originals_do(engine: str) -> None:
     model, data, layer, _ = case_of(engine)
     branch, _ = trained(model, data, settings("adam"))
-    wider = edited(branch, data, WidenSpace(space=layer, by=4, seed=2, even=True))
+    wider = with_edits(branch, data, WidenSpace(space=layer, by=4, seed=2, even=True))
     rows = branch.model.get_parameter(f"{layer}.weight")
     for number, row in enumerate(wider.model.get_parameter(f"{layer}.weight")):
         (origin,) = [unit for unit in range(len(rows)) if torch.equal(rows[unit], row)]
@@ -149,7 +149,7 @@ def test_after_an_edit_that_changes_nothing_training_goes_on_as_if_there_was_non
     whole, _ = trained(copied(model), data, config, 60)
     nothings: list[Sequence[Edit]] = [(), (RemoveUnits(units={}),)]
     for edits in nothings:
-        same = train_branch(BranchTraining(branch=edited(half, data, *edits), steps=35), setup)
+        same = train_branch(BranchTraining(branch=with_edits(half, data, *edits), steps=35), setup)
         assert same_weights(same.model, whole.model)
         assert same.steps == whole.steps == 60
         for name, known in whole.memory.items():
@@ -165,7 +165,7 @@ def test_branches_in_stretches_are_trained_as_train_does(engine: str) -> None:
     branch, setup = Branch(model=copied(model)), TrainingSetup(data, config)
     for epochs in (1, 2, 3):
         branch = train_branch(
-            BranchTraining(branch=edited(branch, data), steps=epochs * steps_per_epoch(model, data, config)), setup
+            BranchTraining(branch=with_edits(branch, data), steps=epochs * steps_per_epoch(model, data, config)), setup
         )
     assert same_weights(branch.model, whole)
 
@@ -173,7 +173,7 @@ def test_branches_in_stretches_are_trained_as_train_does(engine: str) -> None:
 def test_forgetting_goes_anotherstrategy() -> None:
     model, data, _, _ = case_of("stacked")
     half, setup = trained(model, data, settings("adam"))
-    one = train_branch(BranchTraining(branch=edited(half, data), steps=5), setup)
+    one = train_branch(BranchTraining(branch=with_edits(half, data), steps=5), setup)
     other = train_branch(BranchTraining(branch=replace(half, memory={}), steps=5), setup)
     assert not same_weights(one.model, other.model)
 
@@ -184,7 +184,7 @@ def test_a_new_layer_begins_gently(engine: str, optimizer: str) -> None:
     model, data, layer, _ = case_of(engine)
     config = settings(optimizer)
     branch, setup = trained(model, data, config)
-    deeper = edited(branch, data, DeepenNetwork(after=layer))
+    deeper = with_edits(branch, data, DeepenNetwork(after=layer))
     added = [name for name, _ in deeper.model.named_parameters() if "deeper" in name]
     assert len(added) == 2
     for name, known in branch.memory.items():
@@ -221,7 +221,7 @@ EDITS: dict[str, tuple[Edit, ...]] = {
 def test_training_goes_on_after_any_edit(engine: str, kind: str, optimizer: str) -> None:
     model, data, _, _ = case_of(engine)
     branch, setup = trained(model, data, settings(optimizer))
-    changed = edited(branch, data, *EDITS[kind])
+    changed = with_edits(branch, data, *EDITS[kind])
     shapes = {name: parameter.shape for name, parameter in changed.model.named_parameters()}
     for name, known in changed.memory.items():
         assert all(value.shape in (shapes[name], ()) and bool(value.isfinite().all()) for value in known.values())
@@ -236,7 +236,7 @@ def test_training_goes_on_where_an_edit_changes_what_trains_the_network(optimize
     data, config, model = digits(), settings(optimizer), network(8, 7)
     model.activation0 = nn.Hardswish()
     branch, setup = trained(model, data, config)
-    folded = edited(branch, data, FoldLayer(layer="hidden0", linearise=True))
+    folded = with_edits(branch, data, FoldLayer(layer="hidden0", linearise=True))
     assert stack_key(branch.model, data, config) is None
     assert stack_key(folded.model, data, config) is not None
     assert train_branch(BranchTraining(branch=folded, steps=10), setup).accuracy > 0
@@ -247,7 +247,7 @@ def test_training_goes_on_where_an_edit_changes_what_trains_the_network(optimize
 def test_a_layer_of_one_unit_can_grow(engine: str, edit: Edit) -> None:
     data = digits()
     branch, setup = trained(network(1) if engine == "stacked" else unstackable(1), data, settings("adam"))
-    wider = edited(branch, data, edit)
+    wider = with_edits(branch, data, edit)
     for name, known in wider.memory.items():
         shape = wider.model.get_parameter(name).shape
         assert all(value.shape == shape for key, value in known.items() if key != "step"), name
@@ -261,11 +261,11 @@ def test_memory_follows_through_networks_of_any_kind(name: str) -> None:
     branch, setup = trained(model, data, settings("adam"), 6)
     space = {"residual": "first", "inception": "narrow_reduce", "gated": "gate.squeeze", "shared layer": "stem"}[name]
     if name == "shared layer":
-        same = train_branch(BranchTraining(branch=edited(branch, data), steps=6), setup)
+        same = train_branch(BranchTraining(branch=with_edits(branch, data), steps=6), setup)
         whole, _ = trained(model, data, settings("adam"), 12)
         assert same_weights(same.model, whole.model)
         return
-    grown = edited(branch, data, GrowSpace(space=space, by=2, seed=0), RemoveUnits(units={space: (0,)}))
+    grown = with_edits(branch, data, GrowSpace(space=space, by=2, seed=0), RemoveUnits(units={space: (0,)}))
     kept = branch.memory[f"{space}.weight"]["mean"][1:]
     assert torch.equal(grown.memory[f"{space}.weight"]["mean"][: len(kept)], kept)
     assert train_branch(BranchTraining(branch=grown, steps=6), setup).accuracy > 0
@@ -277,7 +277,7 @@ def test_a_frozen_part_has_no_memory_and_stays_as_it_is() -> None:
     data = digits()
     branch, setup = trained(model, data, settings("adam"))
     assert "hidden0.weight" not in branch.memory and "hidden1.weight" in branch.memory
-    wider = edited(branch, data, WidenSpace(space="hidden1", by=2, seed=0))
+    wider = with_edits(branch, data, WidenSpace(space="hidden1", by=2, seed=0))
     after = train_branch(BranchTraining(branch=wider, steps=5), setup)
     assert torch.equal(after.model.get_parameter("hidden0.weight"), model.hidden0.weight)
 

@@ -28,16 +28,16 @@ from topiarist.errors import ModelError, TopiaristError
 from topiarist.measurement import Budget
 from topiarist.methods import Outcome, resize
 from topiarist.methods.lineage import Lineage
-from topiarist.methods.surgeon import Surgeon
 from topiarist.methods.surgeon.branches import Branch, BranchTraining, TrainingSetup, edited, train_branch
 from topiarist.methods.surgeon.checkpoint import CheckpointState, SurgeonCheckpoint
+from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.randomness import generator
 from topiarist.surgery.edits import DeepenNetwork, FactoriseLayer, GrowSpace, RemoveUnits
 from topiarist.surgery.plan import plan_of
 
 ROOT = Path(__file__).parents[3]
 
-Case = tuple[Callable[[], nn.Module], Callable[[], Data], Surgeon, dict[str, Any]]
+Case = tuple[Callable[[], nn.Module], Callable[[], Data], SurgeonMethod, dict[str, Any]]
 
 
 def vgg() -> nn.Module:
@@ -99,11 +99,18 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import torch
-from tests.methods.surgeon.test_journal import run
+from tests.methods.surgeon.test_checkpoint import run
 
 torch.set_num_threads(1)
 checkpoint = Path(sys.argv[2])
-run(sys.argv[1], checkpoint, on_progress=lambda share: os.kill(os.getpid(), signal.SIGKILL) if checkpoint.exists() else None)
+
+
+def stop(share):
+    if checkpoint.exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+run(sys.argv[1], checkpoint, on_progress=stop)
 """
 
 
@@ -117,7 +124,8 @@ def test_an_evolution_that_was_killed_ends_where_it_would_have_ended(name: str, 
     resumed = run(name, checkpoint, on_progress=shares.append)
     told: list[float] = []
     assert_same_outcome(resumed, run(name, on_progress=told.append))
-    assert 0 < len(shares) < len(told) and shares == told[-len(shares) :], "what was done is not done again"
+    assert shares[0] == told[0] == 0.0
+    assert 1 < len(shares) < len(told) and shares[1:] == told[1 - len(shares) :], "what was done is not done again"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -140,12 +148,12 @@ def test_an_evolution_that_was_interrupted_ends_where_it_would_have_ended(name: 
 
 def test_an_evolution_may_be_interrupted_again_and_again(tmp_path: Path) -> None:
     checkpoint, whole = tmp_path / "checkpoint", run("published")
-    begun = [interrupted("published", checkpoint, after=after)[0] for after in (0, 2)]
+    begun = [interrupted("published", checkpoint, after=after)[1] for after in (1, 2)]
     assert begun == sorted(begun) and begun[0] < begun[-1], "it goes on from where it was"
     assert_same_outcome(run("published", checkpoint), whole)
 
 
-def test_the_journal_is_removed_in_the_end_and_changes_nothing(tmp_path: Path) -> None:
+def test_the_checkpoint_is_removed_in_the_end_and_changes_nothing(tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
     seen: list[bool] = []
     found = run("ours", checkpoint, on_progress=lambda share: seen.append(checkpoint.exists()))
@@ -154,7 +162,7 @@ def test_the_journal_is_removed_in_the_end_and_changes_nothing(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", ["ours"])
-def test_the_journal_of_another_evolution_is_not_taken_up(name: str, tmp_path: Path) -> None:
+def test_the_checkpoint_of_another_evolution_is_not_taken_up(name: str, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
     interrupted(name, checkpoint, seed=4)
     shares: list[float] = []
@@ -182,7 +190,7 @@ def test_one_of_other_settings_networks_or_data_is_not_taken_up(what: str, tmp_p
 
 
 @pytest.mark.parametrize("damage", ["cut off", "noise", "a folder"])
-def test_a_journal_that_cannot_be_read_is_one_clear_error(damage: str, tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_read_is_one_clear_error(damage: str, tmp_path: Path) -> None:
     checkpoint = tmp_path / "checkpoint"
     interrupted("ours", checkpoint)
     content = checkpoint.read_bytes()
@@ -240,7 +248,7 @@ def written_and_read(make: Callable[[], nn.Module], path: Path) -> tuple[Branch,
     checkpoint.write(CheckpointState([branch, branch], Lineage(6), {"spent": 3}))
     state = checkpoint.read(whole)
     assert state is not None
-    assert (state.lineage, state.state, len(state.branches)) == (Lineage(6), {"spent": 3}, 2)
+    assert (state.lineage, state.strategy, len(state.branches)) == (Lineage(6), {"spent": 3}, 2)
     assert SurgeonCheckpoint(path, "another").read(whole) is None
     return branch, state.branches[1]
 
