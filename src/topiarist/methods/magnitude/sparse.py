@@ -85,10 +85,8 @@ class Sparsifying:
             model: nn.Module = Ensemble(done, [weights[id(member)] for member in members])
         else:
             (model,) = done
-        # Without zeros, as where whole units were cut out, and without rounding, a plain file says it all.
-        packed = not (self.pruning.units and self.compacts and self.bits == 32)
         card = card_for(model, self.job.labelled("pruning"))
-        attach(model, replace(card, bits=self.bits if packed else None, training=card_of(whole).training))
+        attach(model, replace(card, bits=self.bits, training=card_of(whole).training))
         return model
 
     def reasons(self, found: PrunedNetwork) -> tuple[str, ...]:
