@@ -26,7 +26,7 @@ from topiarist.storage import serialise
 from topiarist.study.declaration import Cell, canonical
 from topiarist.study.samples import Samples
 from topiarist.study.settings import OF_KIND, CellSettings
-from topiarist.study.treating import EarlyNetworks, Treated, TrainedNetwork, rewound_epoch, treat_all
+from topiarist.study.treating import EarlyNetworks, TrainedNetwork, Treated, rewound_epoch, treat_all
 from topiarist.tracing import anatomy
 from topiarist.training import History, TrainConfig, monte_carlo, reuse, train_many, train_phases
 from topiarist.training.inference import first_sample, part_logits

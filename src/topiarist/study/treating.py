@@ -47,9 +47,7 @@ def _treat(
     networks = [trained[cell.training_key] for cell in cells]
     if declared.method is None:
         return [(model, 0) for model, _, _ in networks]
-    resizing = Resizing(
-        method=declared.method, budget=declared.budget or NO_BUDGET, retraining=declared.retraining
-    )
+    resizing = Resizing(method=declared.method, budget=declared.budget or NO_BUDGET, retraining=declared.retraining)
     epoch = rewound_epoch(cells[0])
     jobs = [
         make_job(

@@ -14,7 +14,7 @@ NONE = "none"
 
 
 class Treatment(Settings):
-    """A method by its name with its settings, and what `resize` takes beside a method; "none" leaves a network as it is.
+    """A method by its name with its settings, and what `resize` takes beside it; "none" leaves a network as it is.
 
     In a declaration and in a ledger all of it is one table: `{name = "distinctiveness", keep_fraction = 0.5}`.
     """
@@ -35,7 +35,7 @@ class Treatment(Settings):
 
 
 def treatment(**values: Any) -> Treatment:
-    """Return a treatment by its name, none without one; raise SettingsError for a name or a setting that is not known."""
+    """Return a treatment by its name, none without one; raise SettingsError for an unknown name or setting."""
     given = dict(values)
     name = given.pop("name", NONE)
     beside = {key: given.pop(key) for key in ("budget", "retraining") if key in given}
