@@ -80,7 +80,7 @@ class SurgeonMethod(TrainingMethod):
     @classmethod
     def in_study(cls, values: Mapping[str, Any]) -> Self:
         """Let a table of `training` change what it names; seeds and workers belong to the study."""
-        if "workers" in values:
+        if values.get("workers", 1) != 1:
             raise SettingsError(f"{cls.__name__}: workers belong to the run of a study, not to the surgeon in it")
         training = values.get("training")
         if not isinstance(training, Mapping):
