@@ -42,12 +42,20 @@ def resized(model: nn.Module, data: Data, method: Method | None = None, **others
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
-    "limits", [{"parameters": 300}, {"macs": 250}, {"file_kb": 2.0}, {"parameters": 500, "macs": 200, "file_kb": 2.5}]
+    "limits",
+    [
+        {"parameters": 300},
+        {"macs": 250},
+        {"file_kb": 2.0},
+        {"memory_kb": 1.2},
+        {"parameters": 500, "macs": 200, "file_kb": 2.5, "memory_kb": 1.5},
+    ],
 )
 def test_sizes_are_kept(model: nn.Module, data: Data, tmp_path: Path, method: str, limits: dict[str, Any]) -> None:
     outcome = resized(model, data, METHODS[method], **limits)
     assert outcome.after.parameters <= limits.get("parameters", 10**9)
     assert outcome.after.macs <= limits.get("macs", 10**9)
+    assert outcome.after.memory_kb <= limits.get("memory_kb", 10**9)
     for given in (None, data):
         path = save(outcome.model, tmp_path / "small.safetensors", data=given)
         assert path.stat().st_size <= 1024 * limits.get("file_kb", 10**9)
@@ -55,11 +63,11 @@ def test_sizes_are_kept(model: nn.Module, data: Data, tmp_path: Path, method: st
     assert load(tmp_path / "small.safetensors")(data.train.x[:2]).shape == (2, 3)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("limits", [{"parameters": 300}, {"macs": 250}, {"file_kb": 2.0}])
+@pytest.mark.parametrize("limits", [{"parameters": 300}, {"macs": 250}, {"file_kb": 2.0}, {"memory_kb": 1.2}])
 def test_what_is_allowed_is_used(model: nn.Module, data: Data, limits: dict[str, Any]) -> None:
     after = resized(model, data, **limits).after
     (limit,) = limits.values()
-    found = {"parameters": after.parameters, "macs": after.macs, "file_kb": after.file_kb}[next(iter(limits))]
+    found = getattr(after, next(iter(limits)))
     assert 0.8 * limit < found <= limit
 
 
@@ -127,11 +135,16 @@ def test_a_size_that_cannot_be_kept_is_refused_with_one_that_can(
             resized(model, data, METHODS[method], **{name: figure - 1})
 
 
-def test_a_file_size_that_cannot_be_kept_is_refused_with_one_that_can(model: nn.Module, data: Data) -> None:
-    with pytest.raises(BudgetError, match="KB on disk") as refused:
-        resized(model, data, file_kb=0.5)
+@pytest.mark.parametrize(
+    ("name", "limit", "words"), [("file_kb", 0.5, "KB on disk"), ("memory_kb", 0.05, "KB in memory")]
+)
+def test_a_size_in_kb_that_cannot_be_kept_is_refused_with_one_that_can(
+    model: nn.Module, data: Data, name: str, limit: float, words: str
+) -> None:
+    with pytest.raises(BudgetError, match=words) as refused:
+        resized(model, data, **{name: limit})
     figure = nearest(refused.value)
-    assert resized(model, data, file_kb=figure).after.file_kb <= figure
+    assert getattr(resized(model, data, **{name: figure}).after, name) <= figure
 
 
 def test_a_latency_that_cannot_be_kept_is_refused(model: nn.Module, data: Data) -> None:
