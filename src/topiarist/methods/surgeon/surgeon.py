@@ -86,7 +86,8 @@ class SurgeonMethod(TrainingMethod):
         if not isinstance(training, Mapping):
             return cls(**values)
         if "seed" in training:
-            raise SettingsError(f"{cls.__name__}: the seed of a training follows from the cell: use the study's seeds")
+            text = "the seed of a training follows from the cell: use the study's seeds"
+            raise SettingsError(f"{cls.__name__}: training: {text}", setting="training")
         return cls(**{**values, "training": {**cls().usual_training.model_dump(), **training}})
 
     def check_data(self, data: Data) -> None:
