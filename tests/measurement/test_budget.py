@@ -1,14 +1,14 @@
-"""A budget: what it takes, what exceeds it, and sizes as people write them."""
+"""A budget: what it takes, what exceeds it, and sizes and times as people write them."""
 
+import math
 from typing import Any
 
 import pytest
-import torch
 
 from topiarist.errors import ModelError, SettingsError
-from topiarist.measurement import Budget, BudgetError, measure
-from topiarist.measurement.budget import Excess, Footprint, footprint, parse_kb
-from topiarist.models import mlp
+from topiarist.measurement import Budget, BudgetError
+from topiarist.measurement.budget import Excess, parse_kb, parse_ms
+from topiarist.measurement.footprint import Footprint
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,28 @@ def test_what_is_no_size_is_one_line(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [("2ms", 2.0), ("2 MS", 2.0), ("500us", 0.5), ("500 µs", 0.5), ("0.01 s", 10.0), ("3", 3.0), (" .5ms ", 0.5)],
+)
+def test_times_are_read_as_people_write_them(text: str, milliseconds: float) -> None:
+    assert parse_ms(text) == pytest.approx(milliseconds)
+
+
+@pytest.mark.parametrize("text", ["", "ms", "-2ms", "2 min", "2ms 3", "two", "1,5 ms", "nan", "5kB"])
+def test_what_is_no_time_is_one_line(text: str) -> None:
+    with pytest.raises(SettingsError, match="a time is written like 2ms or 500us; found"):
+        parse_ms(text)
+
+
+@pytest.mark.parametrize(
     "limits",
     [
         {"file_kb": 0},
         {"file_kb": -1.0},
         {"file_kb": float("nan")},
         {"file_kb": float("inf")},
+        {"memory_kb": 0},
+        {"memory_kb": float("nan")},
         {"parameters": 0},
         {"parameters": 1.5},
         {"macs": 0},
@@ -62,25 +78,27 @@ def test_limits_that_make_no_sense_are_refused(limits: dict[str, Any]) -> None:
 def test_a_budget_knows_whether_it_limits_size() -> None:
     assert not Budget().limits_size
     assert not Budget(max_drop=0.0).limits_size
-    for limit in ({"file_kb": 1.0}, {"parameters": 1}, {"macs": 1}, {"latency_ms": 0.1}):
+    for limit in ({"file_kb": 1.0}, {"memory_kb": 1.0}, {"parameters": 1}, {"macs": 1}, {"latency_ms": 0.1}):
         given: dict[str, Any] = limit
         assert Budget(**given).limits_size
         assert Budget(**given, max_drop=0.1).limits_size
+        assert Budget(**given, max_drop=0.1).sizes == Budget(**given)
 
 
-TAKEN = Footprint(parameters=1000, file_kb=5.5, macs=900, latency_ms=0.2)
+TAKEN = Footprint(parameters=1000, nonzero=990, memory_kb=4.0, file_kb=5.5, macs=900, latency_ms=0.2)
 
 
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
         ({}, None),
-        ({"parameters": 1000, "file_kb": 5.5, "macs": 900, "latency_ms": 0.2}, None),
+        ({"parameters": 1000, "file_kb": 5.5, "memory_kb": 4.0, "macs": 900, "latency_ms": 0.2}, None),
         ({"parameters": 999}, Excess("parameters", 1000, 999)),
-        ({"file_kb": 5.4}, Excess("KB on disk", 5.5, 5.4)),
-        ({"macs": 100, "parameters": 900}, Excess("multiply-accumulates", 900, 100)),
+        ({"file_kb": 5.4}, Excess("file_kb", 5.5, 5.4)),
+        ({"memory_kb": 3.9}, Excess("memory_kb", 4.0, 3.9)),
+        ({"macs": 100, "parameters": 900}, Excess("macs", 900, 100)),
         ({"macs": 800, "parameters": 100}, Excess("parameters", 1000, 100)),
-        ({"latency_ms": 0.1}, Excess("ms a sample", 0.2, 0.1)),
+        ({"latency_ms": 0.1}, Excess("latency_ms", 0.2, 0.1)),
         ({"max_drop": 0.0}, None),
     ],
 )
@@ -88,31 +106,24 @@ def test_the_worst_excess_is_found(limits: dict[str, Any], expected: Excess | No
     assert Budget(**limits).excess(TAKEN) == expected
 
 
-def test_what_was_not_timed_exceeds_no_latency() -> None:
-    unknown = Footprint(parameters=1, file_kb=1.0, macs=1, latency_ms=None)
+def test_what_was_not_timed_or_weighed_exceeds_nothing() -> None:
+    unknown = Footprint(parameters=1, nonzero=1, memory_kb=1.0, file_kb=math.nan, macs=1, latency_ms=None)
     assert Budget(latency_ms=0.001).excess(unknown) is None
+    assert Budget(file_kb=0.001).excess(unknown) is None
 
 
-def test_an_excess_says_what_was_found_and_what_was_asked() -> None:
-    assert str(Excess("parameters", 12345, 1000)) == "12,345 parameters, the budget is 1,000"
-    assert str(Excess("KB on disk", 2048.6, 12.5)) == "2,049 KB on disk, the budget is 12.5"
-
-
-def test_a_footprint_is_what_measuring_finds() -> None:
-    model = mlp([6, 5, 3])
-    sample = torch.zeros(1, 6)
-    found = footprint(model, sample)
-    measured = measure(model, part(), latency=False)
-    assert (found.parameters, found.macs) == (measured.parameters, measured.macs) == (53, 45)
-    assert (found.file_kb, found.latency_ms) == (measured.file_kb, None)
-    timed = footprint(model, sample, latency=True).latency_ms
-    assert timed is not None and 0 < timed < 1000
-
-
-def part() -> Any:
-    from topiarist.data import Part
-
-    return Part(torch.zeros(4, 6), torch.zeros(4, dtype=torch.int64))
+@pytest.mark.parametrize(
+    ("excess", "text"),
+    [
+        (Excess("parameters", 12345, 1000), "12,345 parameters, the budget is 1,000"),
+        (Excess("file_kb", 2048.6, 12.5), "2,049 KB on disk, the budget is 12.5"),
+        (Excess("memory_kb", 3.00001, 2.0), "3.001 KB in memory, the budget is 2"),
+        (Excess("macs", 900, 100), "900 multiply-accumulates, the budget is 100"),
+        (Excess("latency_ms", 0.25, 0.1), "0.25 ms per sample, the budget is 0.1"),
+    ],
+)
+def test_an_excess_names_what_was_found_and_what_was_asked(excess: Excess, text: str) -> None:
+    assert str(excess) == text
 
 
 def test_a_budget_that_cannot_be_met_is_an_error_of_the_model() -> None:

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from tests.networks import NETWORKS, built
-from topiarist.data import Data, Part
-from topiarist.methods import Task
+from topiarist.data import AnyPart, Data, Part
+from topiarist.methods import Request
+from topiarist.methods.job import Limits, make_job
 from topiarist.models import mlp
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import generator
@@ -66,23 +68,42 @@ def data_for(
     return data_of(parts[0], parts[1], parts[2], classes)
 
 
-def task_of(model: nn.Module, data: Data, **others: Any) -> Task:
-    """Give what a method is given, as `shape` does."""
-    train, held_out = data.train, data.validation
-    assert isinstance(train, Part) and isinstance(held_out, Part)
-    given = {"training": train, "held_out": held_out, **others}
-    return Task(
-        model=model,
-        example_input=train.x[:2],
-        calibration=train.x,
-        score=lambda network: percentage(network, held_out) / 100,
-        **given,
-    )
+def request_for(model: nn.Module, data: Data, *, limits: Limits | None = None, seed: int = 0) -> Request:
+    """Return what a method is asked, as `resize` asks it."""
+    return make_job(model, data, seed=seed).request(limits=limits)
 
 
-def cut(task: Task, edits: tuple[Edit, ...]) -> nn.Module:
-    """Carry edits out, as `shape` does."""
-    return apply(Plan(edits), task.model, task.example_input, calibration=task.calibration)
+def unlabelled_request(model: nn.Module, x: Tensor) -> Request:
+    """Return what a method is asked that looks at inputs alone."""
+    part = labelled(model, x)
+    return request_for(model, data_of(part, part, part, answers(model, x[:1]).shape[1]))
+
+
+def with_parts(request: Request, **parts: AnyPart) -> Request:
+    """Return the same request with other parts of its data."""
+    assert request.job.data is not None
+    data = replace(request.job.data, **parts)
+    return request_for(request.model, data, limits=request.limits, seed=request.job.seed)
+
+
+def training_of(request: Request) -> Part:
+    """Return the labelled training samples of a request."""
+    assert request.job.training is not None
+    return request.job.training
+
+
+def held_out_of(request: Request) -> Part:
+    """Return the labelled validation samples of a request."""
+    assert request.job.held_out is not None
+    return request.job.held_out
+
+
+NOTHING = Part(torch.zeros(0, 1), torch.zeros(0, dtype=torch.int64))
+
+
+def cut(request: Request, edits: tuple[Edit, ...]) -> nn.Module:
+    """Carry edits out, as `resize` does."""
+    return apply(Plan(edits), request.model, request.job.example_input, calibration=request.job.calibration)
 
 
 def perceptron(*sizes: int, activation: str = "tanh", seed: int = 0, double: bool = False) -> nn.Module:

@@ -13,26 +13,19 @@ from tests.methods.tasks import (
     answers,
     cut,
     data_for,
-    data_of,
     drawn,
-    labelled,
     perceptron,
     same_state,
     state_of,
-    task_of,
+    unlabelled_request,
     widths_of,
 )
 from topiarist.errors import ModelError, SettingsError
-from topiarist.methods import Distinctiveness, FineTuning, Proposal, Task, shape
+from topiarist.methods import Distinctiveness, FineTuning, Proposal, resize
 from topiarist.surgery import MergeUnits, RemoveUnits
 from topiarist.tracing import anatomy
 
 Floats = NDArray[numpy.float64]
-
-
-def task_for(model: nn.Module, x: Tensor) -> Task:
-    part = labelled(model, x)
-    return task_of(model, data_of(part, part, part, answers(model, x[:1]).shape[1]))
 
 
 def gone_units(model: nn.Module, x: Tensor, proposal: Proposal) -> dict[str, set[int]]:
@@ -49,10 +42,10 @@ def gone_units(model: nn.Module, x: Tensor, proposal: Proposal) -> dict[str, set
 
 def check_kept(model: nn.Module, x: Tensor, tolerance: float, expected: dict[str, set[int]]) -> None:
     """What is planted is found, nothing else, and the network computes what it did, on other samples too."""
-    task, others = task_for(model, x), drawn(*x.shape, seed=5, dtype=x.dtype)
-    proposal = Distinctiveness().propose(task)
+    request, others = unlabelled_request(model, x), drawn(*x.shape, seed=5, dtype=x.dtype)
+    proposal = Distinctiveness().propose(request)
     assert gone_units(model, x, proposal) == expected
-    small = cut(task, proposal.edits)
+    small = cut(request, proposal.edits)
     before, after = answers(model, others), answers(small, others)
     assert float((before - after).abs().max()) < tolerance * max(float(before.abs().max()), 1.0)
 
@@ -79,7 +72,7 @@ def test_planted_channels_are_found(activation: str, dtype: torch.dtype, padding
 
 def test_copies_in_a_residual_stream_are_found() -> None:
     model, x = planted.residual()
-    found = gone_units(model, x, Distinctiveness().propose(task_for(model, x)))
+    found = gone_units(model, x, Distinctiveness().propose(unlabelled_request(model, x)))
     check_kept(model, x, 1e-9, {name: {4} for name in found})
 
 
@@ -93,7 +86,7 @@ def test_a_shifted_copy_of_a_rectified_unit_is_found() -> None:
 
 def test_a_network_without_such_units_stays_as_it_is() -> None:
     model = perceptron(5, 8, 6, 3)
-    assert Distinctiveness().propose(task_for(model, drawn(100, 5))).edits == ()
+    assert Distinctiveness().propose(unlabelled_request(model, drawn(100, 5))).edits == ()
 
 
 def test_a_constant_that_is_the_first_unit_is_found() -> None:
@@ -110,7 +103,7 @@ def test_a_constant_beside_units_that_vary_little_is_found(settings: dict[str, A
         model.hidden0.weight.mul_(0.01)
         model.hidden0.weight[2:] = 0.0
     x = drawn(200, 5, dtype=torch.float64)
-    gone = gone_units(model, x, Distinctiveness(**settings).propose(task_for(model, x)))
+    gone = gone_units(model, x, Distinctiveness(**settings).propose(unlabelled_request(model, x)))
     assert set(range(2, 12)) <= gone["hidden0"]
 
 
@@ -132,7 +125,7 @@ def degrees(h: Floats, kept: list[int], unit: int) -> float:
 @pytest.mark.parametrize("kind", ["perceptron", "convolutions"])
 def test_units_that_go_lie_within_the_angle_of_the_span_of_those_kept(kind: str, angle: float) -> None:
     model, x = planted.perceptron("tanh") if kind == "perceptron" else planted.convolutions("tanh", 0)
-    gone = gone_units(model, x, Distinctiveness(angle_degrees=angle).propose(task_for(model, x)))
+    gone = gone_units(model, x, Distinctiveness(angle_degrees=angle).propose(unlabelled_request(model, x)))
     for name, h in hidden_of(model, x).items() if kind == "perceptron" else [("0", hidden_of(model, x)["0"])]:
         kept = [unit for unit in range(8) if unit not in gone[name]]
         varying = [unit for unit in gone[name] if numpy.ptp(h[:, unit]) > 1e-9]
@@ -143,9 +136,9 @@ def test_units_that_go_lie_within_the_angle_of_the_span_of_those_kept(kind: str,
 
 def test_a_wider_angle_leaves_no_more_units() -> None:
     model = perceptron(5, 16, 12, 3)
-    task = task_for(model, drawn(100, 5))
+    request = unlabelled_request(model, drawn(100, 5))
     counts = [
-        sum(widths_of(cut(task, Distinctiveness(angle_degrees=angle).propose(task).edits)).values())
+        sum(widths_of(cut(request, Distinctiveness(angle_degrees=angle).propose(request).edits)).values())
         for angle in (0, 10, 20, 30, 45, 60, 90)
     ]
     assert counts == sorted(counts, reverse=True)
@@ -155,8 +148,8 @@ def test_a_wider_angle_leaves_no_more_units() -> None:
 @pytest.mark.parametrize("fraction", [0.01, 0.25, 0.5, 0.7, 1.0])
 def test_the_fraction_asked_stays(fraction: float) -> None:
     model = perceptron(5, 16, 9, 3)
-    task = task_for(model, drawn(60, 5))
-    small = cut(task, Distinctiveness(keep_fraction=fraction).propose(task).edits)
+    request = unlabelled_request(model, drawn(60, 5))
+    small = cut(request, Distinctiveness(keep_fraction=fraction).propose(request).edits)
     for name, size in (("hidden0", 16), ("hidden1", 9)):
         width = widths_of(small)[name]
         assert width == 1 or abs(width - fraction * size) <= 0.5
@@ -166,34 +159,35 @@ def test_the_fraction_asked_stays(fraction: float) -> None:
 @pytest.mark.parametrize("settings", [{"keep_fraction": 0.3}, {"angle_degrees": 35.0}, {"angle_degrees": 90.0}])
 def test_widths_are_multiples_or_full(settings: dict[str, Any]) -> None:
     model = perceptron(5, 16, 10, 3)
-    task = task_for(model, drawn(60, 5))
+    request = unlabelled_request(model, drawn(60, 5))
     free, bound = (
-        widths_of(cut(task, Distinctiveness(**settings, multiple_of=number).propose(task).edits)) for number in (1, 4)
+        widths_of(cut(request, Distinctiveness(**settings, multiple_of=number).propose(request).edits))
+        for number in (1, 4)
     )
     for name, size in (("hidden0", 16), ("hidden1", 10)):
         assert bound[name] == min(-(-free[name] // 4) * 4, size)
 
 
-@pytest.mark.parametrize("settings", [{"keep_fraction": 0.3}, {"angle_degrees": 40.0}, {"published": True}])
+@pytest.mark.parametrize("settings", [{"keep_fraction": 0.3}, {"angle_degrees": 40.0}])
 def test_only_spaces_that_are_named_are_cut(settings: dict[str, Any]) -> None:
     model, x = planted.perceptron("sigmoid")
-    task = task_for(model, x)
-    small = cut(task, Distinctiveness(**settings, spaces=("2",)).propose(task).edits)
+    request = unlabelled_request(model, x)
+    small = cut(request, Distinctiveness(**settings, spaces=("2",)).propose(request).edits)
     assert (widths_of(small)["0"], widths_of(small)["2"] < 8) == (8, True)
 
 
 def test_a_space_that_is_not_there_is_refused() -> None:
     model = perceptron(5, 6, 3)
     with pytest.raises(ModelError, match="nothing"):
-        Distinctiveness(spaces=("nothing",)).propose(task_for(model, drawn(20, 5)))
+        Distinctiveness(spaces=("nothing",)).propose(unlabelled_request(model, drawn(20, 5)))
 
 
 def test_rounds_end_at_the_widths_of_one_cut_and_train_between() -> None:
     model = perceptron(5, 20, 12, 3)
     data = data_for(model, 5)
-    once = shape(model, data, Distinctiveness(keep_fraction=0.3), latency=False)
+    once = resize(model, data, Distinctiveness(keep_fraction=0.3), latency=False)
     method = Distinctiveness(keep_fraction=0.3, rounds=3)
-    often = shape(model, data, method, retraining=FineTuning(epochs=2), latency=False)
+    often = resize(model, data, method, retraining=FineTuning(epochs=2), latency=False)
     assert often.units == once.units
     assert [len(history) for history in often.histories] == [2, 2, 2]
     removed = [{name: len(units) for name, units in edit.units.items()} for edit in often.plan]  # type: ignore[union-attr]
@@ -204,7 +198,7 @@ def test_a_users_training_comes_after_each_round() -> None:
     model = perceptron(5, 20, 3)
     widths: list[int] = []
     method = Distinctiveness(keep_fraction=0.25, rounds=2)
-    shape(
+    resize(
         model,
         data_for(model, 5),
         method,
@@ -217,11 +211,9 @@ def test_a_users_training_comes_after_each_round() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"angle_degrees": 10, "keep_fraction": 0.5}, "both say where to stop"),
-        ({"published": True, "keep_fraction": 0.5}, "one sweep"),
-        ({"published": True, "rounds": 2}, "one sweep"),
-        ({"published": True, "multiple_of": 2}, "one sweep"),
-        ({"pairs": "most similar first"}, "belongs to the published method"),
+        ({"angle_degrees": 10, "keep_fraction": 0.5}, "both decide where to stop"),
+        ({"pairs": "most similar first"}, "pairs: there is no such setting"),
+        ({"published": True}, "published: there is no such setting"),
         ({"angle_degrees": 91}, "less than or equal to 90"),
         ({"angle_degrees": -1}, "greater than or equal to 0"),
         ({"keep_fraction": 0}, "greater than 0"),
@@ -241,79 +233,12 @@ def test_settings_that_make_no_sense_are_one_line(settings: dict[str, Any], said
         Distinctiveness(),
         Distinctiveness(angle_degrees=40),
         Distinctiveness(keep_fraction=0.4),
-        Distinctiveness(published=True, angle_degrees=40),
     ],
 )
 def test_proposing_and_cutting_leave_the_network_as_it_was(method: Distinctiveness) -> None:
     model, x = planted.perceptron("sigmoid")
     model.train()
-    state, task = state_of(model), task_for(model, x)
-    cut(task, method.propose(task).edits)
+    state, request = state_of(model), unlabelled_request(model, x)
+    cut(request, method.propose(request).edits)
     assert same_state(model, state)
     assert all(module.training and not module._forward_hooks for module in model.modules())
-
-
-def literal_sweep(vectors: Floats, outgoing: Floats, threshold: float) -> tuple[list[int], Floats]:
-    """The paper's sweep over activation vectors (n_samples, n_units) and weights (n_outputs, n_units), word by word."""
-    weights, alive = outgoing.copy(), [True] * vectors.shape[1]
-    for one in range(vectors.shape[1]):
-        for other in range(one + 1, vectors.shape[1]):
-            if not (alive[one] and alive[other]):
-                continue
-            lengths = numpy.linalg.norm(vectors[:, one]) * numpy.linalg.norm(vectors[:, other])
-            cosine = vectors[:, one] @ vectors[:, other] / lengths if lengths else 0.0
-            angle = numpy.degrees(numpy.arccos(numpy.clip(cosine, -1, 1)))
-            if angle < threshold:
-                weights[:, one] += weights[:, other]
-                alive[other] = False
-            elif angle > 180 - threshold:
-                alive[one] = alive[other] = False
-    kept = [unit for unit in range(vectors.shape[1]) if alive[unit]]
-    return kept, weights[:, kept]
-
-
-@pytest.mark.parametrize("threshold", [15.0, 40.0, 60.0])
-@pytest.mark.parametrize(("activation", "centre"), [("sigmoid", 0.5), ("relu", 0.0)])
-def test_the_published_method_is_the_paper_word_by_word(activation: str, centre: float, threshold: float) -> None:
-    model: Any = perceptron(3, 14, 4, activation=activation, double=True)
-    x, others = drawn(50, 3, dtype=torch.float64), drawn(20, 3, seed=1, dtype=torch.float64)
-    hidden, outside = (model[:-1](given).detach().numpy() for given in (x, others))
-    kept, weights = literal_sweep(hidden - centre, model.output.weight.detach().numpy(), threshold)
-    expected = outside[:, kept] @ weights.T + model.output.bias.detach().numpy()
-    task = task_for(model, x)
-    small: Any = cut(task, Distinctiveness(published=True, angle_degrees=threshold).propose(task).edits)
-    assert widths_of(small)["hidden0"] == len(kept)
-    assert numpy.allclose(answers(small, others).numpy(), expected)
-    assert torch.equal(small.output.bias, model.output.bias)
-
-
-def test_the_published_angle_is_15_degrees() -> None:
-    model = perceptron(3, 14, 4, activation="sigmoid", double=True)
-    task = task_for(model, drawn(50, 3, dtype=torch.float64))
-    methods = Distinctiveness(published=True), Distinctiveness(published=True, angle_degrees=15)
-    assert methods[0].propose(task).edits == methods[1].propose(task).edits
-
-
-def test_the_published_method_looks_at_all_positions_of_channels() -> None:
-    model, x = planted.convolutions("sigmoid", 0)
-    x = torch.cat([x, x.roll(3, 0), x.roll(5, 0)], dim=2)
-    x = torch.cat([x, x.roll(7, 0)], dim=3)[:20]  # 16 × 10 positions after the first convolution
-    channels = model[:2](x).transpose(0, 1).flatten(1).T.detach().numpy() - 0.5
-    outgoing = model[2].weight.detach().numpy()
-    columns = outgoing.transpose(0, 2, 3, 1).reshape(-1, 8)
-    kept, weights = literal_sweep(channels, columns, 40.0)
-    task = task_for(model, x)
-    method = Distinctiveness(published=True, angle_degrees=40, spaces=("0",))
-    small: Any = cut(task, method.propose(task).edits)
-    assert 0 < len(kept) < 8
-    assert torch.equal(small[0].weight, model[0].weight[kept])
-    assert numpy.allclose(small[2].weight.detach().numpy().transpose(0, 2, 3, 1).reshape(-1, len(kept)), weights)
-    assert torch.equal(small[2].bias, model[2].bias)
-
-
-def test_both_orders_of_the_published_method_cut() -> None:
-    model = perceptron(3, 30, 4, activation="sigmoid")
-    task = task_for(model, drawn(50, 3))
-    for order in ("in order", "most similar first"):
-        small = cut(task, Distinctiveness(published=True, pairs=order, angle_degrees=45).propose(task).edits)
-        assert 1 <= widths_of(small)["hidden0"] < 30

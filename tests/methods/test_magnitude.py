@@ -1,4 +1,4 @@
-"""Pruning while training, through `shape`: to a sparsity, to a file size, as far as a loss allows; ensembles too."""
+"""Pruning while training, through `resize`: to a sparsity, to a file size, as far as a loss allows; ensembles too."""
 
 import re
 from collections.abc import Callable
@@ -17,7 +17,9 @@ from topiarist import load, load_data, measure, save
 from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
-from topiarist.methods import FineTuning, Magnitude, Outcome, Rewinding, magnitude, shape
+from topiarist.methods import FineTuning, Magnitude, Outcome, Rewinding, published, resize
+from topiarist.methods.magnitude.magnitude import PruningMethod
+from topiarist.methods.published import magnitude as paper
 from topiarist.models import Ensemble, attach, card_of, mlp, vgg
 from topiarist.randomness import generator
 from topiarist.storage import serialise
@@ -73,9 +75,9 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[[], Data]]] = {
 }
 
 
-def shaped(model: nn.Module, method: Magnitude, **others: Any) -> Outcome:
+def resized(model: nn.Module, method: PruningMethod, **others: Any) -> Outcome:
     data = others.pop("data", digits())
-    return shape(model, data, method, **{"retraining": SHORT, "latency": False, **others})
+    return resize(model, data, method, **{"retraining": SHORT, "latency": False, **others})
 
 
 def zeros(model: nn.Module) -> dict[str, Tensor]:
@@ -87,9 +89,9 @@ def inputs(data: Data) -> Tensor:
     return data.test.x
 
 
-def refusal(model: nn.Module, method: Magnitude, **others: Any) -> str:
+def refusal(model: nn.Module, method: PruningMethod, **others: Any) -> str:
     with pytest.raises((BudgetError, SettingsError)) as caught:
-        shaped(model, method, **others)
+        resized(model, method, **others)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -106,7 +108,7 @@ def test_the_sparsity_is_exact_and_the_original_is_untouched(network: str, setti
     make, data = NETWORKS[network]
     model = make()
     state, card = state_of(model), card_of(model)
-    outcome = shaped(model, Magnitude(sparsity=0.4, published=True, **settings), data=data())  # no unit is cut out
+    outcome = resized(model, published.Magnitude(sparsity=0.4, **settings), data=data())  # no unit is cut out
     found = zeros(outcome.model)
     total = sum(mask.numel() for mask in found.values())
     assert sum(int(mask.sum()) for mask in found.values()) == round(0.4 * total)
@@ -120,7 +122,7 @@ def test_the_sparsity_is_exact_and_the_original_is_untouched(network: str, setti
 
 
 def test_without_a_sparsity_or_a_budget_four_fifths_go() -> None:
-    outcome = shaped(perceptron(), Magnitude())
+    outcome = resized(perceptron(), Magnitude())
     assert outcome.histories[0].epochs[-1].sparsity == 0.8
     left = sum(int((~mask).sum()) for mask in zeros(outcome.model).values())
     assert left <= 0.2 * (64 * 24 + 24 * 16 + 16 * 10)  # less where a unit was cut out that something reads
@@ -128,11 +130,13 @@ def test_without_a_sparsity_or_a_budget_four_fifths_go() -> None:
 
 def test_units_that_zeros_have_emptied_are_cut_out() -> None:
     model = perceptron()
-    plain, compacted = (shaped(model, Magnitude(sparsity=0.9, published=kept)) for kept in (True, False))
+    plain, compacted = (
+        resized(model, method) for method in (published.Magnitude(sparsity=0.9), Magnitude(sparsity=0.9))
+    )
     assert plain.units == {"hidden0": (24, 24), "hidden1": (16, 16)}
     found = zeros(plain.model)
     empty = {f"hidden{at}": int(found[f"hidden{at}.weight"].all(dim=1).sum()) for at in (0, 1)}
-    again = shaped(model, Magnitude(sparsity=0.9, initial_sparsity=0.1))  # as published, with the compaction
+    again = resized(model, Magnitude(sparsity=0.9, initial_sparsity=0.1))  # as published, with the compaction
     assert sum(empty.values()) > 0
     assert all(again.units[name][1] <= again.units[name][0] - count for name, count in empty.items())
     assert torch.allclose(answers(again.model, inputs(digits())), answers(plain.model, inputs(digits())), atol=1e-5)
@@ -155,7 +159,7 @@ def test_a_budget_is_kept_by_the_file_and_the_file_gives_the_same(
     make, data = NETWORKS[network]
     model = make()
     limit = measure(model, data(), latency=False).file_kb * share
-    outcome = shaped(model, Magnitude(bits=bits), budget=Budget(file_kb=limit), data=data())
+    outcome = resized(model, Magnitude(bits=bits), budget=Budget(file_kb=limit), data=data())
     path = save(outcome.model, tmp_path / "small.safetensors")
     kb = path.stat().st_size / 1024
     assert 0.9 * limit < kb <= limit, "and the sparsity is no higher than it must be"
@@ -166,7 +170,7 @@ def test_a_budget_is_kept_by_the_file_and_the_file_gives_the_same(
 
 
 def test_with_8_bits_every_kernel_is_whole_numbers_of_a_step() -> None:
-    outcome, wide = (shaped(perceptron(), Magnitude(sparsity=0.5, bits=bits)) for bits in (8, 32))
+    outcome, wide = (resized(perceptron(), Magnitude(sparsity=0.5, bits=bits)) for bits in (8, 32))
     assert outcome.after.file_kb < 0.6 * wide.after.file_kb
     for name, kernel in outcome.model.named_parameters():
         if kernel.ndim > 1:
@@ -176,17 +180,17 @@ def test_with_8_bits_every_kernel_is_whole_numbers_of_a_step() -> None:
 
 
 def test_a_network_that_fits_already_loses_nothing() -> None:
-    outcome = shaped(perceptron(), Magnitude(), budget=Budget(file_kb=100))
+    outcome = resized(perceptron(), Magnitude(), budget=Budget(file_kb=100))
     assert outcome.histories[0].epochs[-1].sparsity == 0.0
     assert not any(mask.any() for mask in zeros(outcome.model).values())
 
 
 def test_a_budget_that_cannot_be_met_names_the_nearest() -> None:
     said = refusal(perceptron(), Magnitude(), budget=Budget(file_kb=0.5))
-    found = re.search(r"98% of it zero and 32 bits a weight, has ([\d.]+) KB on disk, the budget is 0.5$", said)
+    found = re.search(r"98% of it zero and 32 bits per weight, has ([\d.]+) KB on disk, the budget is 0.5$", said)
     assert said.startswith("the budget cannot be met: the network") and found is not None
     nearest = float(found[1])
-    outcome = shaped(perceptron(), Magnitude(), budget=Budget(file_kb=1.5 * nearest))
+    outcome = resized(perceptron(), Magnitude(), budget=Budget(file_kb=1.5 * nearest))
     assert 0.5 < outcome.after.file_kb <= 1.5 * nearest
     assert "8 bits" in refusal(perceptron(), Magnitude(bits=8), budget=Budget(file_kb=0.1))
 
@@ -199,10 +203,10 @@ def test_a_training_that_never_fits_is_refused_with_a_size() -> None:
 
 
 def test_no_more_is_lost_than_is_allowed() -> None:
-    outcome = shaped(perceptron(), Magnitude(), budget=Budget(max_drop=0.03))
+    outcome = resized(perceptron(), Magnitude(), budget=Budget(max_drop=0.03))
     assert outcome.score[1] >= outcome.score[0] - 0.03
     assert sum(int(mask.sum()) for mask in zeros(outcome.model).values()) > 0
-    most = shaped(perceptron(), Magnitude(), budget=Budget(max_drop=0.99))
+    most = resized(perceptron(), Magnitude(), budget=Budget(max_drop=0.99))
     assert most.histories[0].epochs[-1].sparsity == pytest.approx(0.98, abs=1 / 2080)
     assert most.after.file_kb < outcome.after.file_kb
 
@@ -213,14 +217,14 @@ def test_where_nothing_can_go_the_network_stays_and_is_not_the_argument() -> Non
     def whole(network: nn.Module) -> float:
         return -float(sum(int(mask.sum()) for mask in zeros(network).values()))
 
-    outcome = shaped(model, Magnitude(), budget=Budget(max_drop=0.0), score=whole)
+    outcome = resized(model, Magnitude(), budget=Budget(max_drop=0.0), score=whole)
     assert outcome.model is not model and same_state(outcome.model, state_of(model))
     assert outcome.score == (0.0, 0.0) and outcome.histories == ()
     assert "no weight can go within the loss allowed" in outcome.reasons
 
 
 def test_a_size_and_an_allowed_loss_are_both_kept_or_refused() -> None:
-    outcome = shaped(perceptron(), Magnitude(), budget=Budget(file_kb=6, max_drop=0.05))
+    outcome = resized(perceptron(), Magnitude(), budget=Budget(file_kb=6, max_drop=0.05))
     assert outcome.after.file_kb <= 6 and outcome.score[1] >= outcome.score[0] - 0.05
     said = refusal(perceptron(), Magnitude(), budget=Budget(file_kb=1.5, max_drop=0.01))
     found = re.fullmatch(
@@ -247,7 +251,7 @@ def test_with_units_such_limits_are_kept(network: str, limit: str, tmp_path: Pat
     make, data = NETWORKS[network]
     before = measure(make(), data(), latency=False)
     budget = Budget.model_validate({limit: getattr(before, limit) // 2})
-    outcome = shaped(make(), Magnitude(units=True), budget=budget, data=data())
+    outcome = resized(make(), Magnitude(units=True), budget=budget, data=data())
     assert budget.excess(outcome.after) is None
     assert getattr(outcome.after, limit) > getattr(before, limit) // 4
     assert all(1 <= after <= width for width, after in outcome.units.values())
@@ -257,17 +261,17 @@ def test_with_units_such_limits_are_kept(network: str, limit: str, tmp_path: Pat
 
 
 def test_units_go_by_the_fraction_asked_for() -> None:
-    outcome = shaped(perceptron(), Magnitude(units=True, sparsity=0.5))
+    outcome = resized(perceptron(), Magnitude(units=True, sparsity=0.5))
     assert outcome.units == {"hidden0": (24, 12), "hidden1": (16, 8)}
     assert "parameters, the budget is 20" in refusal(perceptron(), Magnitude(units=True), budget=Budget(parameters=20))
 
 
 def test_a_pattern_is_kept_through_the_cut() -> None:
-    outcome = shaped(perceptron(), Magnitude(pattern=(2, 4)))
+    outcome = resized(perceptron(), Magnitude(pattern=(2, 4)))
     rows = zeros(outcome.model)["hidden0.weight"].reshape(-1, 16, 4)
     assert bool((rows.sum(dim=2) == 2).all())
     assert "2 of every 4" in outcome.reasons[0]
-    assert "both say where to stop" in refusal(perceptron(), Magnitude(pattern=(2, 4)), budget=Budget(file_kb=4))
+    assert "both decide where to stop" in refusal(perceptron(), Magnitude(pattern=(2, 4)), budget=Budget(file_kb=4))
 
 
 def members() -> list[nn.Module]:
@@ -292,7 +296,7 @@ def test_an_ensemble_loses_members_only_when_it_must_and_the_weakest(tmp_path: P
     state = state_of(whole)
     method = Magnitude(highest_sparsity=0.5)
     for limit, kept in ((9.0, {14: 1, 24: 2, 18: 3}), (6.5, {24: 2, 18: 3}), (4.2, {24: 2})):
-        outcome = shaped(whole, method, budget=Budget(file_kb=limit))
+        outcome = resized(whole, method, budget=Budget(file_kb=limit))
         assert sorted(hidden(outcome)) == sorted(kept)
         assert len(outcome.histories) == len(kept)
         assert isinstance(outcome.model, Ensemble)
@@ -312,7 +316,7 @@ def test_an_ensemble_loses_members_only_when_it_must_and_the_weakest(tmp_path: P
 
 
 def test_each_member_of_an_ensemble_gets_the_sparsity() -> None:
-    outcome = shaped(Ensemble(members()), Magnitude(sparsity=0.4, published=True))
+    outcome = resized(Ensemble(members()), published.Magnitude(sparsity=0.4))
     assert isinstance(outcome.model, Ensemble)
     for member in outcome.model.members:
         found = zeros(member)
@@ -321,27 +325,27 @@ def test_each_member_of_an_ensemble_gets_the_sparsity() -> None:
 
 
 def test_members_of_an_ensemble_keep_their_places() -> None:
-    outcome = shaped(Ensemble(members()), Magnitude(sparsity=0.4, published=True))
+    outcome = resized(Ensemble(members()), published.Magnitude(sparsity=0.4))
     assert hidden(outcome) == [14, 24, 18]
     assert outcome.units == {f"members.{at}.hidden0": (width, width) for at, width in enumerate((14, 24, 18))}
 
 
 def test_published_is_the_papers_training() -> None:
-    method = Magnitude(published=True)
+    method = published.Magnitude()
     again = method.usual_retraining(0)
     assert isinstance(again, Rewinding) and again.epoch == 0 and not again.weights and again.distillation is None
     assert again.training == TrainConfig(epochs=400, batch_size=128, learning_rate=1e-4, weight_decay=0.002)
     assert again.training.optimizer == "adam" and again.training.weight_decay_on == "kernels"
-    paper = Pruning(sparsity=0.8, initial_sparsity=0.1, begin=100, every=10, times=20)
-    assert method.pruning.prunings(400) == paper.prunings(400)
-    assert method.pruning.scope == "layer" and method.pruning.score == "magnitude"
-    assert (method.bits, method.stops_itself) == (32, True)
+    expected = Pruning(sparsity=0.8, initial_sparsity=0.1, begin=100, every=10, times=20)
+    assert method.prunings(400) == expected.prunings(400)
+    assert method.scope == "layer" and method.score == "magnitude"
+    assert (method.bits, method.has_own_target) == (32, True)
     assert Magnitude().usual_retraining(0) == FineTuning(epochs=20)
-    assert "both say where to stop" in refusal(perceptron(), method, budget=Budget(file_kb=4))
+    assert "both decide where to stop" in refusal(perceptron(), method, budget=Budget(file_kb=4))
 
 
 def test_a_sparsity_and_a_budget_are_refused_together() -> None:
-    assert "both say where to stop" in refusal(perceptron(), Magnitude(sparsity=0.5), budget=Budget(max_drop=0.1))
+    assert "both decide where to stop" in refusal(perceptron(), Magnitude(sparsity=0.5), budget=Budget(max_drop=0.1))
 
 
 @pytest.mark.parametrize(
@@ -352,6 +356,7 @@ def test_a_sparsity_and_a_budget_are_refused_together() -> None:
         ({"highest_sparsity": 0}, "greater than 0"),
         ({"pattern": (2, 4), "units": True}, "leave out"),
         ({"schedule": "constant", "times": 3}, "times has no effect"),
+        ({"published": True}, "published: there is no such setting"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], said: str) -> None:
@@ -369,7 +374,7 @@ def test_a_users_own_training_is_refused() -> None:
 )
 def test_rewinding_prunes_in_the_original_training(epoch: int, settings: dict[str, Any]) -> None:
     model = perceptron()
-    outcome = shaped(model, Magnitude(sparsity=0.5, published=True, **settings), retraining=Rewinding(epoch=epoch))
+    outcome = resized(model, published.Magnitude(sparsity=0.5, **settings), retraining=Rewinding(epoch=epoch))
     (history,) = outcome.histories
     assert [step.number for step in history.epochs] == list(range(epoch + 1, 7))
     rates = [step.learning_rate for step in train(deepcopy(model), digits(), ORIGINAL).epochs]
@@ -385,8 +390,8 @@ def test_weights_are_rewound_to_those_of_an_early_network() -> None:
     early = mlp([64, 24, 16, 10], generator=generator(0, "weights"))
     train(early, digits(), TrainConfig(**{**ORIGINAL.model_dump(), "until_epoch": 1}))
     again = Rewinding(epoch=1, weights=True)
-    method = Magnitude(sparsity=0.5, schedule="one-shot", begin=1, published=True)
-    outcome = shaped(perceptron(), method, retraining=again, early=early)
+    method = published.Magnitude(sparsity=0.5, schedule="one-shot", begin=1)
+    outcome = resized(perceptron(), method, retraining=again, early=early)
     alone, once = deepcopy(early), Pruning(sparsity=0.5, schedule="one-shot", begin=1)
     train(alone, digits(), TrainConfig(**{**ORIGINAL.model_dump(), "after_epoch": 1, "pruning": once}))
     assert same_state(outcome.model, state_of(alone))
@@ -395,14 +400,14 @@ def test_weights_are_rewound_to_those_of_an_early_network() -> None:
 def test_a_training_with_a_pattern_can_be_repeated() -> None:
     model = mlp([64, 8, 10], generator=generator(0, "weights"))
     train(model, digits(), TrainConfig(epochs=4, pruning=Pruning(pattern=(2, 4))))
-    assert len(shaped(model, Magnitude(sparsity=0.6), retraining=Rewinding(epoch=0)).histories[0]) == 4
+    assert len(resized(model, Magnitude(sparsity=0.6), retraining=Rewinding(epoch=0)).histories[0]) == 4
 
 
 @pytest.mark.parametrize("whole", ["perceptron", "ensemble"])
 def test_the_seed_decides(whole: str) -> None:
     def made(seed: int) -> nn.Module:
         model = perceptron() if whole == "perceptron" else Ensemble(members())
-        return shaped(model, Magnitude(sparsity=0.5, bits=8), seed=seed, retraining=FineTuning(epochs=2)).model
+        return resized(model, Magnitude(sparsity=0.5, bits=8), seed=seed, retraining=FineTuning(epochs=2)).model
 
     first = made(0)
     assert same_state(made(0), state_of(first)) and not same_state(made(1), state_of(first))
@@ -410,7 +415,7 @@ def test_the_seed_decides(whole: str) -> None:
 
 def test_members_of_an_ensemble_are_trained_with_seeds_of_their_own() -> None:
     twins = Ensemble([deepcopy(trained(14, epochs=1)), deepcopy(trained(14, epochs=1))])
-    outcome = shaped(twins, Magnitude(sparsity=0.2, published=True))
+    outcome = resized(twins, published.Magnitude(sparsity=0.2))
     assert isinstance(outcome.model, Ensemble)
     one, other = outcome.model.members
     assert not same_state(one, state_of(other))
@@ -421,21 +426,21 @@ def test_a_loss_without_a_validation_part_is_judged_on_the_training_part() -> No
     assert isinstance(whole, Part)
     data = replace(digits(), validation=Part(whole.x[:0], whole.y[:0]))
     with pytest.warns(TopiaristWarning, match="which flatters"):
-        shaped(perceptron(), Magnitude(), budget=Budget(max_drop=0.9), data=data)
+        resized(perceptron(), Magnitude(), budget=Budget(max_drop=0.9), data=data)
 
 
 def test_the_published_training_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(magnitude, "PUBLISHED", magnitude.PUBLISHED.model_copy(update={"epochs": 2}))
-    first, again, other = (shaped_by_paper(seed).model for seed in (1, 1, 2))
+    monkeypatch.setattr(paper, "TRAINING", paper.TRAINING.model_copy(update={"epochs": 2}))
+    first, again, other = (resized_by_paper(seed).model for seed in (1, 1, 2))
     assert same_state(first, state_of(again)) and not same_state(first, state_of(other))
 
 
-def shaped_by_paper(seed: int) -> Outcome:
-    return shape(perceptron(), digits(), Magnitude(published=True), seed=seed, latency=False)
+def resized_by_paper(seed: int) -> Outcome:
+    return resize(perceptron(), digits(), published.Magnitude(), seed=seed, latency=False)
 
 
 def test_an_ensemble_of_pruned_members_is_packed() -> None:
-    members = [shaped(perceptron(), Magnitude(bits=bits)).model for bits in (8, 16)]
+    members = [resized(perceptron(), Magnitude(bits=bits)).model for bits in (8, 16)]
     ensemble = Ensemble(members)
     assert card_of(ensemble).bits == 16
     assert card_of(Ensemble([members[0], perceptron()])).bits is None
@@ -443,7 +448,7 @@ def test_an_ensemble_of_pruned_members_is_packed() -> None:
 
 
 def test_a_pruned_network_that_is_pruned_again_gets_nothing_back() -> None:
-    once = shaped(perceptron(), Magnitude(sparsity=0.5)).model
+    once = resized(perceptron(), Magnitude(sparsity=0.5)).model
     again = deepcopy(once)
     train(again, digits(), TrainConfig(epochs=3, pruning=Pruning(sparsity=0.7)))
     for name, kernel in once.named_parameters():
@@ -457,7 +462,7 @@ def test_the_weights_of_members_are_rewound_to_those_of_an_early_ensemble() -> N
     for member in early.members:
         attach(member, replace(card_of(member), training=None))
     rewinding = Rewinding(epoch=2, weights=True, training=ORIGINAL)
-    found = shape(
+    found = resize(
         Ensemble(members), digits(), Magnitude(sparsity=0.5), retraining=rewinding, early=early, latency=False
     )
     assert [len(history) for history in found.histories] == [4, 4]

@@ -13,7 +13,7 @@ from tests.methods.tasks import answers, data_for, perceptron, same_state, state
 from topiarist import load, save
 from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError
-from topiarist.methods import Distinctiveness, FineTuning, Rewinding, shape
+from topiarist.methods import Distinctiveness, FineTuning, Rewinding, resize
 from topiarist.methods.retraining import rewind
 from topiarist.models import attach, card_of
 from topiarist.surgery import Merge, merge_units, plan_of, remove
@@ -44,8 +44,8 @@ def test_only_the_copy_is_trained(data: Data, kind: str, teacher: Distillation |
         if kind == "fine-tuning"
         else Rewinding(epoch=5, distillation=teacher)
     )
-    cut = shape(model, data, HALF, latency=False).model
-    outcome = shape(model, data, HALF, retraining=again, latency=False)
+    cut = resize(model, data, HALF, latency=False).model
+    outcome = resize(model, data, HALF, retraining=again, latency=False)
     assert same_state(model, state) and card_of(model) == card
     assert all(module.training for module in model.modules())
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -57,7 +57,7 @@ def test_only_the_copy_is_trained(data: Data, kind: str, teacher: Distillation |
 def test_what_the_uncut_network_answers_makes_a_difference(data: Data) -> None:
     model, _ = trained(data)
     plain, taught = (
-        shape(model, data, HALF, retraining=FineTuning(epochs=2, distillation=teacher), latency=False).model
+        resize(model, data, HALF, retraining=FineTuning(epochs=2, distillation=teacher), latency=False).model
         for teacher in (None, Distillation(weight=1.0))
     )
     assert not same_state(plain, state_of(taught))
@@ -68,7 +68,8 @@ def test_with_the_teacher_alone_labels_do_not_matter(data: Data) -> None:
     again = FineTuning(epochs=2, distillation=Distillation(weight=1.0))
     wrong: Any = replace(data.train, y=data.train.y.roll(1))  # type: ignore[union-attr, arg-type]
     first, second = (
-        shape(model, given, HALF, retraining=again, latency=False).model for given in (data, replace(data, train=wrong))
+        resize(model, given, HALF, retraining=again, latency=False).model
+        for given in (data, replace(data, train=wrong))
     )
     assert torch.allclose(answers(first, data.train.x), answers(second, data.train.x), atol=1e-5)  # type: ignore[union-attr]
 
@@ -77,7 +78,7 @@ def test_with_the_teacher_alone_labels_do_not_matter(data: Data) -> None:
 @pytest.mark.parametrize("epoch", [0, 2, 5])
 def test_rewinding_repeats_the_rates_from_that_epoch_on(data: Data, schedule: Any, epoch: int) -> None:
     model, history = trained(data, TrainConfig(**{**ORIGINAL.model_dump(), "schedule": schedule}))
-    outcome = shape(model, data, HALF, retraining=Rewinding(epoch=epoch), latency=False)
+    outcome = resize(model, data, HALF, retraining=Rewinding(epoch=epoch), latency=False)
     (again,) = outcome.histories
     assert [(step.number, step.learning_rate) for step in again.epochs] == [
         (step.number, step.learning_rate) for step in history.epochs[epoch:]
@@ -87,7 +88,7 @@ def test_rewinding_repeats_the_rates_from_that_epoch_on(data: Data, schedule: An
 def test_rewinding_without_a_cut_is_going_on_from_those_weights(data: Data) -> None:
     """Order of samples, noise and rates are those of the original training."""
     model, _ = trained(data)
-    outcome = shape(model, data, Distinctiveness(), retraining=Rewinding(epoch=4), latency=False)
+    outcome = resize(model, data, Distinctiveness(), retraining=Rewinding(epoch=4), latency=False)
     alone = deepcopy(model)
     train(alone, data, TrainConfig(**{**ORIGINAL.model_dump(), "after_epoch": 4}))
     assert same_state(outcome.model, state_of(alone))
@@ -95,12 +96,12 @@ def test_rewinding_without_a_cut_is_going_on_from_those_weights(data: Data) -> N
 
 def test_the_original_training_can_be_given(data: Data) -> None:
     model, _ = trained(data)
-    remembered = shape(model, data, HALF, retraining=Rewinding(epoch=3), latency=False)
+    remembered = resize(model, data, HALF, retraining=Rewinding(epoch=3), latency=False)
     attach(model, replace(card_of(model), training=None))
-    given = shape(model, data, HALF, retraining=Rewinding(epoch=3, training=ORIGINAL), latency=False)
+    given = resize(model, data, HALF, retraining=Rewinding(epoch=3, training=ORIGINAL), latency=False)
     assert same_state(remembered.model, state_of(given.model))
     with pytest.raises(SettingsError, match="does not remember it"):
-        shape(model, data, HALF, retraining=Rewinding(epoch=3), latency=False)
+        resize(model, data, HALF, retraining=Rewinding(epoch=3), latency=False)
 
 
 def test_the_original_training_is_remembered_in_files_and_after_the_cut(data: Data, tmp_path: Path) -> None:
@@ -108,11 +109,11 @@ def test_the_original_training_is_remembered_in_files_and_after_the_cut(data: Da
     again = load(save(model, tmp_path / "whole.safetensors", data=data))
     assert card_of(again).training == card_of(model).training
     first, second = (
-        shape(network, data, HALF, retraining=Rewinding(epoch=3), latency=False).model for network in (model, again)
+        resize(network, data, HALF, retraining=Rewinding(epoch=3), latency=False).model for network in (model, again)
     )
     assert same_state(first, state_of(second))
     for step in (FineTuning(epochs=1), Rewinding(epoch=5)):
-        small = shape(model, data, HALF, retraining=step, latency=False).model
+        small = resize(model, data, HALF, retraining=step, latency=False).model
         loaded = load(save(small, tmp_path / "small.safetensors"))
         assert card_of(loaded).training == card_of(model).training != None  # noqa: E711
 
@@ -147,9 +148,9 @@ def test_biases_that_the_cut_brought_are_zero_at_first() -> None:
 def test_weight_rewinding_repeats_the_training_from_there(data: Data) -> None:
     early, (model, _) = perceptron(5, 10, 8, 3), trained(data)
     train(early, data, TrainConfig(**{**ORIGINAL.model_dump(), "until_epoch": 2}))
-    outcome = shape(model, data, HALF, retraining=Rewinding(epoch=2, weights=True), early=early, latency=False)
+    outcome = resize(model, data, HALF, retraining=Rewinding(epoch=2, weights=True), early=early, latency=False)
     assert [len(history) for history in outcome.histories] == [4]
-    whole = shape(
+    whole = resize(
         model, data, Distinctiveness(), retraining=Rewinding(epoch=2, weights=True), early=early, latency=False
     )
     expected = deepcopy(early)
@@ -166,7 +167,7 @@ def test_an_early_network_and_weight_rewinding_need_each_other(data: Data) -> No
         (None, model),
     ):
         with pytest.raises(SettingsError, match="need each other"):
-            shape(model, data, HALF, retraining=again, early=early, latency=False)
+            resize(model, data, HALF, retraining=again, early=early, latency=False)
 
 
 def test_an_early_network_of_another_structure_is_refused(data: Data) -> None:
@@ -174,14 +175,14 @@ def test_an_early_network_of_another_structure_is_refused(data: Data) -> None:
     again = Rewinding(epoch=2, weights=True)
     for other in (perceptron(5, 10, 7, 3), perceptron(5, 12, 8, 3), perceptron(5, 10, 3)):
         with pytest.raises(ModelError, match="not of the structure"):
-            shape(model, data, HALF, retraining=again, early=other, latency=False)
+            resize(model, data, HALF, retraining=again, early=other, latency=False)
 
 
 def test_an_epoch_beyond_the_training_is_refused(data: Data) -> None:
     model, _ = trained(data)
     for epoch in (6, 7):
-        with pytest.raises(SettingsError, match=f"cannot go on from epoch {epoch}"):
-            shape(model, data, HALF, retraining=Rewinding(epoch=epoch), latency=False)
+        with pytest.raises(SettingsError, match=f"cannot continue from epoch {epoch}"):
+            resize(model, data, HALF, retraining=Rewinding(epoch=epoch), latency=False)
     with pytest.raises(SettingsError, match="greater than or equal to 0"):
         Rewinding(epoch=-1)
 
@@ -190,6 +191,6 @@ def test_a_network_that_was_cut_before_can_be_rewound(data: Data) -> None:
     whole, _ = trained(data)
     model = remove(whole, data.train.x[:2], units={"hidden0": [0, 3]})  # type: ignore[union-attr]
     early = remove(perceptron(5, 10, 8, 3), data.train.x[:2], units={"hidden0": [0, 3]})  # type: ignore[union-attr]
-    outcome = shape(model, data, HALF, retraining=Rewinding(epoch=2, weights=True), early=early, latency=False)
+    outcome = resize(model, data, HALF, retraining=Rewinding(epoch=2, weights=True), early=early, latency=False)
     assert widths_of(outcome.model) == {"hidden0": 4, "hidden1": 4, "output": 3}
     assert len(plan_of(outcome.model)) == 2 and len(outcome.plan) == 1

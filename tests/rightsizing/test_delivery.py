@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy
 import pytest
@@ -21,7 +20,7 @@ from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
 from topiarist.report.rightsizing_quotes import FORMS, look_up
 from topiarist.report.writing import write_report
-from topiarist.rightsizing import EFFORTS, Rightsizing
+from topiarist.rightsizing import EFFORTS, Rightsizing, RightsizingRecord
 from topiarist.rightsizing.delivery import deliver
 from topiarist.storage.onnx_export import Session
 
@@ -42,10 +41,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def record(found: Rightsizing, folder: Path) -> dict[str, Any]:
-    record = deliver(found, folder)
-    write_report(record, folder)
-    return record
+def record(found: Rightsizing, folder: Path) -> RightsizingRecord:
+    return deliver(found, folder)
 
 
 def answers_of(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -54,48 +51,51 @@ def answers_of(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     return answers
 
 
-def test_the_files_are_there_and_nothing_else(record: dict[str, Any], folder: Path) -> None:
-    networks = {record["exports"][name] for name in ("model", "baseline", "onnx")}
-    assert {path.name for path in folder.iterdir()} == networks | {"report.html", "result.json"}
+def test_the_files_are_there_and_nothing_else(record: RightsizingRecord, folder: Path) -> None:
+    exports = record.exports
+    assert {path.name for path in folder.iterdir()} == {exports.model, exports.baseline, exports.onnx}
 
 
-def test_the_networks_answer_as_those_that_were_found(record: dict[str, Any], found: Rightsizing, folder: Path) -> None:
+def test_the_networks_answer_as_those_that_were_found(
+    record: RightsizingRecord, found: Rightsizing, folder: Path
+) -> None:
     assert isinstance(found.data.test, Part)
-    for name, network in {"model": found.model, "baseline": found.baseline}.items():
-        again = load(folder / record["exports"][name])
+    for name, network in ((record.exports.model, found.model), (record.exports.baseline, found.baseline)):
+        again = load(folder / str(name))
         assert torch.equal(answers_of(again, found.data.test.x), answers_of(network, found.data.test.x))
 
 
-def test_the_sizes_are_those_of_the_files(record: dict[str, Any], folder: Path) -> None:
-    told = {network["id"]: network for network in record["networks"]}
-    chosen = record["verdict"]["chosen"]
-    assert told[chosen]["file_kb"] == (folder / "model.safetensors").stat().st_size / 1024
-    assert told["baseline"]["file_kb"] == (folder / "baseline.safetensors").stat().st_size / 1024
-    assert told[chosen]["onnx_kb"] == (folder / "model.onnx").stat().st_size / 1024
-    assert record["gains"]["size"] == told["baseline"]["file_kb"] / told[chosen]["file_kb"]
+def test_the_sizes_are_those_of_the_files(record: RightsizingRecord, folder: Path) -> None:
+    before, after = record.network("baseline"), record.chosen
+    assert after.file_kb == (folder / "model.safetensors").stat().st_size / 1024
+    assert before.file_kb == (folder / "baseline.safetensors").stat().st_size / 1024
+    assert after.onnx_kb == (folder / "model.onnx").stat().st_size / 1024
+    assert record.gains.size == before.file_kb / after.file_kb
 
 
-def test_onnx_answers_alike_from_raw_samples(record: dict[str, Any], found: Rightsizing, folder: Path) -> None:
+def test_onnx_answers_alike_from_raw_samples(record: RightsizingRecord, found: Rightsizing, folder: Path) -> None:
     data = found.data
     assert data.source is not None and data.split is not None and isinstance(data.test, Part)
     raw = numpy.asarray(data.source.features)[data.split.test].astype(numpy.float32)
     _, probabilities = Session(folder / "model.onnx")(raw)
     numpy.testing.assert_allclose(probabilities, answers_of(found.model, data.test.x).softmax(dim=1), atol=1e-5)
-    assert record["exports"]["onnx_samples"] == len(data.test) and record["exports"]["onnx_difference"] < 1e-4
-    timed = {network["id"] for network in record["networks"] if network["onnx_latency_ms"]}
-    assert timed == {"baseline", record["verdict"]["chosen"]}
-    assert record["gains"]["onnx_latency"] > 0 and record["gains"]["onnx_size"] > 1
-    assert "ONNX Runtime" in record["verdict"]["sentence"]
+    assert record.exports.onnx_samples == len(data.test)
+    assert record.exports.onnx_difference is not None and record.exports.onnx_difference < 1e-4
+    timed = {network.id for network in record.networks if network.onnx_latency_ms}
+    assert timed == {"baseline", record.verdict.chosen}
+    assert record.gains.onnx_latency is not None and record.gains.onnx_latency > 0
+    assert record.gains.onnx_size is not None and record.gains.onnx_size > 1
+    assert "ONNX Runtime" in record.verdict.sentence
 
 
-def test_the_result_keeps_its_own_record(record: dict[str, Any], found: Rightsizing) -> None:
-    assert found.record["exports"]["model"] is None and found.record["gains"]["onnx_latency"] is None
+def test_the_result_keeps_its_own_record(record: RightsizingRecord, found: Rightsizing) -> None:
+    assert found.record.exports.model is None and found.record.gains.onnx_latency is None
 
 
-def test_every_number_on_the_page_is_in_the_record(record: dict[str, Any], folder: Path) -> None:
-    written = json.loads((folder / "result.json").read_text())
-    assert written == record
-    page = read_page((folder / "report.html").read_text())
+def test_every_number_on_the_page_is_in_the_record(record: RightsizingRecord, tmp_path: Path) -> None:
+    page = read_page(write_report(record, tmp_path).read_text())
+    written = json.loads((tmp_path / "result.json").read_text())
+    assert written == record.to_json()
     assert len(page.quoted) > 100
     for quoted in page.quoted:
         value = look_up(written, quoted.path)
@@ -119,7 +119,7 @@ def test_a_network_of_ones_own_is_loaded_into_its_class(tmp_path: Path, monkeypa
     assert count_parameters(again) == count_parameters(found.model) < count_parameters(found.baseline)
     assert isinstance(found.data.test, Part)
     assert torch.equal(answers_of(again, found.data.test.x), answers_of(found.model, found.data.test.x))
-    assert record["exports"]["onnx"] is None and not (tmp_path / "model.onnx").exists()
+    assert record.exports.onnx is None and not (tmp_path / "model.onnx").exists()
 
 
 def test_without_the_extra_for_onnx_the_rest_is_written(
@@ -129,16 +129,16 @@ def test_without_the_extra_for_onnx_the_rest_is_written(
 
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     record = deliver(found, tmp_path)
-    assert "no ONNX file: ONNX export needs the extra 'onnx'" in record["plan"]["notes"][-1]
+    assert "no ONNX file: ONNX export needs the extra 'onnx'" in record.plan.notes[-1]
     assert {path.name for path in tmp_path.iterdir()} == {"model.safetensors", "baseline.safetensors"}
 
 
 def test_an_unchanged_network_without_a_test_part_has_its_files_and_its_page(tmp_path: Path) -> None:
     found = shrunk(blobs(test_fraction=0), lambda: mlp([4, 2, 3]))
     assert found.status == "unchanged" and found.model is found.baseline
-    assert found.record["verdict"]["why"] == ["no smaller network could be made"]
-    assert found.record["plan"]["notes"][0].startswith("distinctiveness, 4 × smaller: ")
+    assert found.record.verdict.why == ("no smaller network could be made",)
+    assert found.record.plan.notes[0].startswith("distinctiveness, 4 × smaller: ")
     record = deliver(found, tmp_path)
-    assert record["gains"]["size"] == record["gains"]["onnx_size"] == 1 and record["test"] is None
+    assert record.gains.size == record.gains.onnx_size == 1 and record.test is None
     assert (tmp_path / "model.safetensors").read_bytes() == (tmp_path / "baseline.safetensors").read_bytes()
     assert read_page(write_report(record, tmp_path).read_text()).quoted

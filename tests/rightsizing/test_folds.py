@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from topiarist.data import AnyPart, Data, Part
 from topiarist.rightsizing import FewSamplesError
-from topiarist.rightsizing.effort import Design
 from topiarist.rightsizing.folds import folds_of, in_memory, most_folds
+from topiarist.rightsizing.planning import Design
 
 DESIGNS: list[Design] = ["refitted", "held out"]
 SAMPLES = 96

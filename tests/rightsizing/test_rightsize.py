@@ -1,5 +1,6 @@
 """From data and a budget to a smaller network: always the same, never by the test part, whatever the network is."""
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,13 +15,14 @@ from tests.rightsizing.tasks import blobs, same_weights, shrunk, small_network, 
 from topiarist.data import Data, Part
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, measure
+from topiarist.methods.registry import rightsizing_methods
 from topiarist.models import card_of
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
-from topiarist.rightsizing import METHODS, FewSamplesError, Rightsizing, UnreachableError, baseline
-from topiarist.rightsizing.folds import right_answers
+from topiarist.rightsizing import FewSamplesError, Rightsizing, RightsizingRecord, UnreachableError, baseline
 from topiarist.training import TrainConfig, train
 
+METHODS = rightsizing_methods()
 pytestmark = pytest.mark.usefixtures("small_plan")
 
 
@@ -55,7 +57,7 @@ def test_the_same_seed_gives_the_same_record_and_weights(found: Rightsizing) -> 
     state = torch.random.get_rng_state()
     again = shrunk(blobs(), seed=3)
     assert torch.equal(torch.random.get_rng_state(), state)  # and nothing is drawn from what is the user's
-    assert without_times(again.record) == without_times(found.record)
+    assert without_times(again.record.to_json()) == without_times(found.record.to_json())
     for name, network in found.networks.items():
         assert same_weights(weights_of(network), weights_of(again.networks[name]))
 
@@ -63,63 +65,63 @@ def test_the_same_seed_gives_the_same_record_and_weights(found: Rightsizing) -> 
 def test_the_network_is_smaller_and_a_plain_one(found: Rightsizing) -> None:
     assert found.status in ("proven", "unproven")
     assert count_parameters(found.model) * 4 <= count_parameters(found.baseline)
-    assert found.model is found.networks[found.record["verdict"]["chosen"]] and not found.model.training
+    assert found.model is found.networks[found.record.verdict.chosen] and not found.model.training
     assert {type(module) for module in found.model.modules()} <= {type(module) for module in found.baseline.modules()}
     assert card_of(found.model).preprocessing is not None
-    assert found.sentence == found.record["verdict"]["sentence"]
+    assert found.sentence == found.record.verdict.sentence
 
 
 def test_the_record_tells_what_the_network_is(found: Rightsizing) -> None:
-    for told in found.record["networks"]:
-        measured = measure(found.networks[told["id"]], found.data, part="validation", latency=False)
+    for told in found.record.networks:
+        measured = measure(found.networks[told.id], found.data, part="validation", latency=False)
         same = ("parameters", "macs", "file_kb", "nonzero")
-        assert {name: told[name] for name in same} == {name: getattr(measured, name) for name in same}
-        assert told["validation_accuracy"] == measured.accuracy
-    after = right_answers(found.model, found.data.test).mean()
-    assert found.record["test"]["after"]["accuracy"] == pytest.approx(after)
-    assert numpy.sum(found.record["confusion"]["after"]) == len(found.data.test)
+        assert [getattr(told, name) for name in same] == [getattr(measured, name) for name in same]
+        assert told.validation_accuracy == measured.accuracy
+    after = measure(found.model, found.data, latency=False).accuracy
+    assert found.record.test is not None and found.record.test.after.accuracy == pytest.approx(after)
+    assert numpy.sum(found.record.confusion.after) == len(found.data.test)
 
 
 def test_the_test_part_decides_nothing(found: Rightsizing) -> None:
     data = blobs()
     other = shrunk(with_other_test_part(data), seed=3)
-    assert other.record["test"] != found.record["test"]
+    assert other.record.test != found.record.test
+    one, two = (without_times(record.to_json()) for record in (other.record, found.record))
     for name in ("decision", "networks", "plan", "data", "settings", "nearest"):
-        assert without_times(other.record[name]) == without_times(found.record[name])
-    same = ("status", "chosen", "why", "power", "samples", "samples_needed")
-    assert {name: other.record["verdict"][name] for name in same} == {
-        name: found.record["verdict"][name] for name in same
-    }
+        assert one[name] == two[name]
+    for name in ("status", "chosen", "why", "power", "samples", "samples_needed"):
+        assert one["verdict"][name] == two["verdict"][name]
     assert same_weights(weights_of(other.model), weights_of(found.model))
 
 
 def test_too_few_samples_prove_nothing_and_it_says_how_many_would() -> None:
-    verdict = shrunk(blobs(60, apart=6.0), max_drop=0.06).record["verdict"]
-    assert (verdict["status"], verdict["power"], verdict["samples"]) == ("unproven", 0.0, 48)
-    assert verdict["samples_needed"] > 48
-    assert f"{verdict['samples_needed']:,} samples would tell, 48 were there" in verdict["sentence"]
+    verdict = shrunk(blobs(60, apart=6.0), max_drop=0.06).record.verdict
+    assert (verdict.status, verdict.power, verdict.samples) == ("unproven", 0.0, 48)
+    assert verdict.samples_needed is not None and verdict.samples_needed > 48
+    assert f"{verdict.samples_needed:,} samples would tell, 48 were there" in verdict.sentence
 
 
 def test_enough_samples_prove_it() -> None:
     found = shrunk(blobs(600, apart=6.0), max_drop=0.03)
     assert found.status == "proven"
-    (*_, last) = [each for each in found.record["decision"]["rungs"] if each["proven"]]
-    assert last["network"] == found.record["verdict"]["chosen"] and last["p"] <= 0.05 and last["low"] > -0.03
+    (*_, last) = [each for each in found.record.decision.rungs if each.proven]
+    assert last.network == found.record.verdict.chosen and last.p <= 0.05 and last.low > -0.03
 
 
 def test_labels_that_have_nothing_to_do_with_the_samples() -> None:
     found = shrunk(blobs(90, apart=0.0))
-    assert found.record["networks"][0]["judged_accuracy"] < 0.6
+    accuracy = found.record.networks[0].judged_accuracy
+    assert accuracy is not None and accuracy < 0.6
 
 
 def test_a_trained_network_is_the_baseline_as_it_is_and_stays_untouched(trained: nn.Module) -> None:
     before, card = weights_of(trained), card_of(trained)
     found = shrunk(blobs(), trained)
-    assert found.record["settings"]["trained_before"] and found.record["plan"]["design"] == "held out"
+    assert found.record.settings.trained_before and found.record.plan.design == "held out"
     assert same_weights(weights_of(found.baseline), before) and found.baseline is not trained
     assert same_weights(weights_of(trained), before) and trained.training and card_of(trained) == card
     assert all(weight.requires_grad and weight.grad is None for weight in trained.parameters())
-    judged = sum(rung["samples"] for rung in found.record["decision"]["rungs"][:1])
+    judged = sum(rung.samples for rung in found.record.decision.rungs[:1])
     assert judged == len(found.data.validation)
 
 
@@ -127,7 +129,7 @@ def test_a_network_that_knows_nothing_is_trained() -> None:
     given = small_network(7)
     before = weights_of(given)
     found = shrunk(blobs(), given)
-    assert not found.record["settings"]["trained_before"] and found.record["plan"]["design"] == "refitted"
+    assert not found.record.settings.trained_before and found.record.plan.design == "refitted"
     assert same_weights(weights_of(given), before) and not same_weights(weights_of(found.baseline), before)
 
 
@@ -151,20 +153,20 @@ def test_whatever_the_task_and_the_network(case: str) -> None:
     make, model = CASES[case]
     data = make()
     found = shrunk(data, model, max_drop=0.9)
-    assert found.status == "proven" and len(found.record["decision"]["rungs"]) == 2
+    assert found.status == "proven" and len(found.record.decision.rungs) == 2
     assert count_parameters(found.model) * 8 <= count_parameters(found.baseline)
     x = parts_of(found.data)[0].x[:5]
     assert found.model(x).shape == (5, len(data.classes))
-    assert (found.record["test"] is None) == (len(data.test) == 0)
+    assert (found.record.test is None) == (len(data.test) == 0)
     assert model is None or type(found.model) is type(model())
 
 
 def test_all_methods_make_candidates_and_on_progress_is_told() -> None:
     told: list[tuple[float, str]] = []
     found = shrunk(blobs(90), methods=METHODS, max_drop=0.9, on_progress=lambda share, what: told.append((share, what)))
-    made = {network["method"] for network in found.record["networks"] if network["ratio"] == 4}
-    assert made == set(METHODS) and found.record["plan"]["notes"] == []
-    assert found.record["decision"]["rungs"][0]["chosen_by_fold"] != []
+    made = {network.method for network in found.record.networks if network.ratio == 4}
+    assert made == set(METHODS) and found.record.plan.notes == ()
+    assert found.record.decision.rungs[0].chosen_by_fold != ()
     shares = [share for share, _ in told]
     assert numpy.diff(shares).min() > -1e-9 and (shares[0], shares[-1]) == (0.0, 1.0)
     assert all(any(method in what for _, what in told) for method in METHODS)
@@ -191,7 +193,7 @@ def test_a_budget_is_kept(budget: Budget, figure: str) -> None:
     [
         (Budget(file_kb=0.5), "KB on disk, the budget is 0.5"),
         (Budget(parameters=2), "parameters, the budget is 2"),
-        (Budget(latency_ms=1e-7), "ms a sample, the budget is 1e-07"),
+        (Budget(latency_ms=1e-7), "ms per sample, the budget is 1e-07"),
     ],
 )
 def test_a_budget_that_cannot_be_met_names_the_nearest(budget: Budget, has: str) -> None:
@@ -199,8 +201,8 @@ def test_a_budget_that_cannot_be_met_names_the_nearest(budget: Budget, has: str)
         shrunk(blobs(), budget=budget, max_drop=0.9)
     error = refused.value
     assert 1 <= len(error.nearest) <= 3 and all(has in line and "; it loses " in line for line in error.nearest)
-    assert error.record["verdict"]["status"] == "unreachable"
-    assert [f"{near['id']}: {near['said']}" for near in error.record["nearest"]] == list(error.nearest)
+    assert error.record.verdict.status == "unreachable"
+    assert [f"{near.id}: {near.text}" for near in error.record.nearest] == list(error.nearest)
 
 
 def test_a_loss_that_is_too_large_names_what_was_lost() -> None:
@@ -210,20 +212,20 @@ def test_a_loss_that_is_too_large_names_what_was_lost() -> None:
 
 
 def test_slow_networks_of_rare_classes_are_judged_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "seconds_of_epoch", lambda model, data: 10.0)
+    monkeypatch.setattr(baseline, "_seconds_of_epoch", lambda model, data: 10.0)
     x = array_generator(0, "rare").normal(size=(60, 4))
     found = shrunk(Data.from_arrays(x, [2] * 5 + [0, 1] * 27 + [0], scaling="zscore"))
-    assert found.record["plan"]["design"] == "refitted"
-    (note,) = found.record["plan"]["notes"]
+    assert found.record.plan.design == "refitted"
+    (note,) = found.record.plan.notes
     assert note.startswith("an epoch takes 10 s")
 
 
 def test_where_an_epoch_takes_too_long_some_samples_are_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "seconds_of_epoch", lambda model, data: 10.0)
+    monkeypatch.setattr(baseline, "_seconds_of_epoch", lambda model, data: 10.0)
     data = blobs(1200, apart=6.0)
     found = shrunk(data, max_drop=0.05)
-    assert found.record["data"]["training"] == 500 and found.record["plan"]["design"] == "held out"
-    assert found.record["plan"]["notes"][0] == (
+    assert found.record.data.training == 500 and found.record.plan.design == "held out"
+    assert found.record.plan.notes[0] == (
         f"an epoch of all {len(data.train)} training samples takes 10 s: 500 are trained on"
     )
     assert len(found.data.validation) == len(data.validation) and len(found.data.test) == len(data.test)
@@ -233,9 +235,9 @@ def test_too_few_samples_to_judge_by_are_refused_in_one_line() -> None:
     x = array_generator(0, "few").normal(size=(40, 4))
     with pytest.warns(TopiaristWarning, match="class '2' has 1 sample"):
         data = Data.from_arrays(x, [2] + [0, 1] * 19 + [0], test_fraction=0, scaling="zscore")
-    with pytest.raises(FewSamplesError, match="too few are there to judge by"):
+    with pytest.raises(FewSamplesError, match="there are too few to judge by"):
         shrunk(data)
-    with pytest.raises(FewSamplesError, match="too few are there to judge by"):
+    with pytest.raises(FewSamplesError, match="there are too few to judge by"):
         shrunk(blobs(groups=numpy.arange(180) // 3 % 3))
 
 
@@ -247,7 +249,7 @@ def test_too_few_samples_to_judge_by_are_refused_in_one_line() -> None:
         ({"effort": "none"}, "effort must be one of quick, normal, thorough; found 'none'"),
         ({"max_drop": 0.0}, "max_drop must lie between 0 and 1; found 0.0"),
         ({"max_drop": 1.0}, "max_drop must lie between 0 and 1; found 1.0"),
-        ({"budget": Budget(max_drop=0.0)}, "an allowed loss of 0 cannot be proven"),
+        ({"budget": Budget(max_drop=0.0)}, "a max_drop of 0 cannot be proven"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], said: str) -> None:
@@ -256,4 +258,16 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], said:
 
 
 def test_the_loss_that_a_budget_allows_takes_the_place_of_the_drop() -> None:
-    assert shrunk(blobs(60), budget=Budget(max_drop=0.3)).record["settings"]["max_drop"] == 0.3
+    assert shrunk(blobs(60), budget=Budget(max_drop=0.3)).record.settings.max_drop == 0.3
+
+
+def test_a_record_goes_through_json_and_back(found: Rightsizing) -> None:
+    written = json.loads(json.dumps(found.record.to_json(), allow_nan=False))
+    again = RightsizingRecord.model_validate(written)
+    assert again == found.record and again.to_json() == written
+    assert written["version"] == again.version == 2
+    assert again.chosen.id == again.verdict.chosen and again.notes == again.plan.notes
+
+
+def test_a_record_says_with_how_many_threads_networks_were_trained(found: Rightsizing) -> None:
+    assert found.record.versions.threads == 1  # a small network: more are no faster

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tests.networks import NETWORKS
 from topiarist import Data, TrainConfig, export_onnx, load_data, surgery, train
 from topiarist.errors import DataError, MissingExtraError, ModelError, TopiaristError
-from topiarist.measurement.onnx_latency import time_onnx
+from topiarist.measurement.latency import time_onnx
 from topiarist.models import Ensemble, mlp, vgg
 from topiarist.randomness import array_generator, generator
 from topiarist.storage import Export, export_program

@@ -18,7 +18,7 @@ SMALL: dict[str, Any] = {
     "data": "iris",
     "training": {"epochs": 2},
     "grid": {"model.hidden": [[5], [4, 3]]},
-    "methods": [{"name": "none"}, {"name": "cut", "keep": 0.5}],
+    "methods": [{"name": "none"}, {"name": "distinctiveness", "keep_fraction": 0.5}],
     "folds": 2,
     "seeds": 2,
 }  # 16 cells of 8 trainings in 2 stacks
@@ -29,7 +29,7 @@ folds = 2
 seeds = 2
 training.epochs = 2
 grid.model.hidden = [[5], [4, 3]]
-methods = [{ name = "none" }, { name = "cut", keep = 0.5 }]
+methods = [{ name = "none" }, { name = "distinctiveness", keep_fraction = 0.5 }]
 """
 
 

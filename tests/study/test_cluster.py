@@ -29,7 +29,7 @@ def test_a_cluster_gives_what_one_worker_gives_and_a_worker_that_is_killed_costs
             {"name": "slow", "model": by_code(width=3, pause=0.05, log=str(log))},
             {"name": "fails", "model": by_code(kind="fails")},
         ],
-        "methods": [{}, {"name": "cut", "keep": 0.5}],
+        "methods": [{}, {"name": "distinctiveness", "keep_fraction": 0.5}],
         "seeds": 4,
     }
     Study(**declared).run(tmp_path / "alone")

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from topiarist.errors import SettingsError, TopiaristError
+from topiarist.methods import Distinctiveness
 from topiarist.study.declaration import Declaration
 from topiarist.study.study import Study
-from topiarist.study.treatments import Cut
+from topiarist.study.treatment import treatment
 
+HALF: dict[str, Any] = {"name": "distinctiveness", "keep_fraction": 0.5}
+REWINDING: dict[str, Any] = {**HALF, "retraining": {"kind": "rewinding"}}
 SPLIT: dict[str, Any] = {"data": "iris", "model": {"hidden": [4]}, "training": {"epochs": 3}}
 
 
@@ -32,23 +35,34 @@ def test_variants_grid_and_methods_are_crossed_in_the_order_declared() -> None:
         data="iris",
         variants=[{"name": "plain"}, {"name": "normed", "model": {"batch_norm": True}}],
         grid={"model.hidden": [[8], [4, 2]], "training.learning_rate": [0.1, 0.01, 0.001]},
-        methods=[{"name": "none"}, {"name": "cut", "keep": 0.25}],
+        methods=[{"name": "none"}, {"name": "distinctiveness", "keep_fraction": 0.25}],
         folds=3,
         seeds=[4, 2],
     )
     expected = [
         (f"{variant} · hidden {hidden} · learning_rate {rate} · {method}", seed, fold)
         for variant, hidden, rate, method, seed, fold in product(
-            ["plain", "normed"], ["8", "4-2"], ["0.1", "0.01", "0.001"], ["none", "cut keep 0.25"], [4, 2], range(3)
+            ["plain", "normed"],
+            ["8", "4-2"],
+            ["0.1", "0.01", "0.001"],
+            ["none", "distinctiveness keep_fraction 0.25"],
+            [4, 2],
+            range(3),
         )
     ]
     assert [(cell.label, cell.seed, cell.fold) for cell in study.cells] == expected
     assert len({cell.hash for cell in study.cells}) == len(expected) == 2 * 2 * 3 * 2 * 2 * 3
     last = study.cells[-1]
-    assert last.choices == {"variant": "normed", "hidden": "4-2", "learning_rate": "0.001", "method": "cut keep 0.25"}
+    assert last.choices == {
+        "variant": "normed",
+        "hidden": "4-2",
+        "learning_rate": "0.001",
+        "method": "distinctiveness keep_fraction 0.25",
+    }
     assert (last.settings.model.hidden, last.settings.model.batch_norm) == ((4, 2), True)
     assert last.settings.training.learning_rate == 0.001
-    assert last.settings.method == Cut(name="cut", keep=0.25)
+    assert last.settings.method == treatment(name="distinctiveness", keep_fraction=0.25)
+    assert last.settings.method.method == Distinctiveness(keep_fraction=0.25)
 
 
 def test_nothing_to_compare_is_one_cell() -> None:
@@ -101,7 +115,7 @@ def test_what_is_left_as_it_is_leaves_the_hash_as_it_is(default: dict[str, Any])
         {"model": {"hidden": [5]}},
         {"training": {"epochs": 4}},
         {"training": {"schedule": "cosine"}},
-        {"methods": [{"name": "cut", "keep": 0.5}]},
+        {"methods": [HALF]},
         {"base": {"classes": ["setosa", "virginica"], "epochs": 1}},
         {"prediction": {"monte_carlo": 5}},
         {"seeds": [1]},
@@ -178,7 +192,7 @@ def test_cells_that_differ_in_method_or_prediction_alone_share_a_training() -> N
         data="iris",
         model={"dropout": 0.2},
         grid={"prediction.monte_carlo": [None, 5], "training.epochs": [1, 2]},
-        methods=[{}, {"name": "cut", "keep": 0.5}],
+        methods=[{}, HALF],
         seeds=2,
         folds=2,
     )
@@ -206,7 +220,7 @@ def test_a_declaration_survives_json() -> None:
     study = Study(
         data={"location": "iris", "classes": ("setosa", "virginica")},
         grid={"training": {"learning_rate": list(numpy.logspace(-3, -1, 3))}, "model.hidden": [(3,), ()]},
-        methods=({"name": "cut", "keep": 0.5},),
+        methods=(HALF,),
         seeds=(1, 2),
     )
     again = Study(**study.to_json())
@@ -229,8 +243,13 @@ def test_a_declaration_is_frozen() -> None:
         {"grid": {"model.hidden": [[100], [50], [100]]}},
         {"variants": [{"name": "a"}, {"name": "b", "training": {"epochs": 100}}]},
         {"methods": [{}, {"name": "none"}]},
-        {"methods": [{"name": "cut", "keep": 0.5}, {"keep": 0.5, "name": "cut"}]},
-        {"grid": {"method.keep": [0.1, 0.2]}, "methods": [{"name": "cut", "keep": 0.3}]},
+        {
+            "methods": [
+                HALF,
+                {"keep_fraction": 0.5, "name": "distinctiveness"},
+            ]
+        },
+        {"grid": {"method.keep_fraction": [0.1, 0.2]}, "methods": [{"name": "distinctiveness", "keep_fraction": 0.3}]},
     ],
 )
 def test_configurations_that_are_the_same_are_refused(declared: dict[str, Any]) -> None:
@@ -258,7 +277,10 @@ def test_no_two_configurations_have_one_label(declared: dict[str, Any]) -> None:
 
 
 def test_every_choice_has_a_label() -> None:
-    assert labels(methods=[{}, {"name": "cut", "keep": 0.5}]) == ["none", "cut keep 0.5"]
+    assert labels(methods=[{}, HALF]) == [
+        "none",
+        "distinctiveness keep_fraction 0.5",
+    ]
 
 
 @pytest.mark.parametrize("name", ["variant", "method"])
@@ -268,7 +290,7 @@ def test_no_axis_takes_the_place_of_another(name: str) -> None:
         model={"code": "a:b"},
         variants=[{"name": "x"}, {"name": "y", "training.epochs": 3}],
         grid={f"model.options.{name}": [1, 2]},
-        methods=[{}, {"name": "cut", "keep": 0.5}],
+        methods=[{}, HALF],
     )
     assert len(study.configurations) == 2 * 2 * 2
 
@@ -332,10 +354,19 @@ def test_a_seed_is_one_that_the_ledger_can_hold() -> None:
         ({"base": {"classes": ["a", "b"], "epochs": 0}}, "base.epochs", "greater than or equal to 1"),
         ({"prediction": {"monte_carlo": 1}}, "prediction.monte_carlo", "greater than or equal to 2"),
         ({"method": {"name": "none"}}, "method", "no such setting"),
-        ({"methods": [{}, {"name": "cut"}]}, "methods.1.keep", "required"),
-        ({"methods": [{"name": "none", "keep": 0.5}]}, "methods.0.keep", "no such setting"),
-        ({"methods": [{}, {"name": "cut", "keep": 2}]}, "methods.1.keep", "less than or equal to 1"),
-        ({"methods": [{"name": "chop"}]}, "methods.0.name", "none, cut, distinctiveness"),
+        ({"methods": [{}, REWINDING]}, "methods.1.retraining.rewinding.epoch", "required"),
+        ({"methods": [{"name": "none", "keep_fraction": 0.5}]}, "methods.0.keep_fraction", "no such setting"),
+        ({"methods": [{"name": "none", "method": {}}]}, "methods.0.method", "no such setting"),
+        ({"methods": [{"budget": {"parameters": 3}}]}, "methods.0.budget", "no such setting"),
+        ({"methods": [{"name": ["none"]}]}, "methods.0.name", "must be one of none"),
+        ({"methods": [{**HALF, "published": True}]}, "methods.0.published", "no such setting"),
+        ({"methods": [{**HALF, "angle_degrees": 3}]}, "methods.0", "both decide where to stop"),
+        (
+            {"methods": [{}, {"name": "distinctiveness", "keep_fraction": 2}]},
+            "methods.1.keep_fraction",
+            "less than or equal to 1",
+        ),
+        ({"methods": [{"name": "chop"}]}, "methods.0.name", "must be one of none, distinctiveness, genetic,"),
         ({"methods": ["none"]}, "methods.0", "valid dictionary"),
         ({"variants": [{"model": {"hidden": [3]}}]}, "variants.0", "needs a name"),
         ({"variants": [{"name": 3}]}, "variants.0", "needs a name"),
@@ -419,12 +450,12 @@ VALUES = st.recursive(
     | st.floats()
     | st.text(max_size=6)
     | st.dates()
-    | st.sampled_from(["iris", "cut", "cosine", "all", "a:b", 2**70, -(2**70)]),
+    | st.sampled_from(["iris", "distinctiveness", "cosine", "all", "a:b", 2**70, -(2**70)]),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["name", "keep", "hidden", "training", "epochs", "code", "options", "schedule", "x.y", "data"]
+                ["name", "keep_fraction", "hidden", "training", "epochs", "code", "options", "schedule", "x.y", "data"]
             ),
             inner,
             max_size=3,

@@ -85,7 +85,7 @@ def test_nothing_that_has_a_result_is_run_again(tmp_path: Path) -> None:
         "training": {"epochs": 1},
         "model": by_code(log=str(log)),
         "grid": {"model.options.width": [2, 3, 4, 5]},
-        "methods": [{}, {"name": "cut", "keep": 0.5}],
+        "methods": [{}, {"name": "distinctiveness", "keep_fraction": 0.5}],
     }
     for done in (2, 6):
         with pytest.raises(KeyboardInterrupt):
@@ -297,8 +297,10 @@ def test_a_method_that_fails_does_not_take_the_training_down(tmp_path: Path, mon
     def refuse(*_: object, **__: object) -> None:
         raise TopiaristError("cannot be cut")
 
-    monkeypatch.setattr("topiarist.study.treating.cut_together", refuse)
-    results = Study(data="iris", training={"epochs": 1}, methods=[{}, {"name": "cut", "keep": 0.5}]).run(tmp_path)
+    monkeypatch.setattr("topiarist.study.treating.resize_all", refuse)
+    results = Study(
+        data="iris", training={"epochs": 1}, methods=[{}, {"name": "distinctiveness", "keep_fraction": 0.5}]
+    ).run(tmp_path)
     assert results.cells["state"].tolist() == ["done", "failed"]
 
 

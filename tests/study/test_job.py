@@ -14,7 +14,7 @@ from topiarist import Budget, load, load_data, measure, models, monte_carlo, reu
 from topiarist.data import Data, Part
 from topiarist.data.labels import of_classes
 from topiarist.errors import SettingsError, TopiaristWarning
-from topiarist.methods import Factorisation, FineTuning, Magnitude, shape
+from topiarist.methods import Factorisation, FineTuning, Magnitude, resize
 from topiarist.models.code import build_by_code
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
@@ -94,7 +94,11 @@ def test_other_folds_of_the_development_part_never_see_the_test_part() -> None:
 
 
 def test_methods_share_one_training_and_a_cut_removes_units() -> None:
-    methods = [{"name": "none"}, {"name": "cut", "keep": 0.5}, {"name": "cut", "keep": 0.01}]
+    methods = [
+        {"name": "none"},
+        {"name": "distinctiveness", "keep_fraction": 0.5},
+        {"name": "distinctiveness", "keep_fraction": 0.01},
+    ]
     cells, results, done = run(model={"hidden": [8, 6]}, training={"epochs": 12}, methods=methods, folds=2)
     assert len(done) == 1
     for fold in range(2):
@@ -107,7 +111,7 @@ def test_methods_share_one_training_and_a_cut_removes_units() -> None:
             assert sizes[first].figures["parameters"] == expected
 
 
-def test_magnitude_in_a_study_is_shape_by_hand() -> None:
+def test_magnitude_in_a_study_is_resize_by_hand() -> None:
     again = {"kind": "fine-tuning", "epochs": 4}
     methods = [{"name": "none"}, {"name": "magnitude", "sparsity": 0.5, "bits": 8, "retraining": again}]
     cells, (whole, pruned), (done,) = run(model={"hidden": [8]}, methods=methods)
@@ -115,7 +119,7 @@ def test_magnitude_in_a_study_is_shape_by_hand() -> None:
     model, _ = by_hand(data, cells[0], [8])
     same_figures(whole, model, data)
     method, step = Magnitude(sparsity=0.5, bits=8), FineTuning(epochs=4)
-    outcome = shape(model, data, method, retraining=step, seed=cells[1].training_seed, latency=False)
+    outcome = resize(model, data, method, retraining=step, seed=cells[1].training_seed, latency=False)
     same_figures(pruned, outcome.model, data)
     assert pruned.model == serialise(outcome.model, data=data) and not done.failures
     assert (whole.figures["retraining_epochs"], pruned.figures["retraining_epochs"]) == (0, 4)
@@ -123,7 +127,7 @@ def test_magnitude_in_a_study_is_shape_by_hand() -> None:
     assert pruned.figures["file_kb"] < whole.figures["file_kb"]
 
 
-def test_factorisation_in_a_study_is_shape_by_hand() -> None:
+def test_factorisation_in_a_study_is_resize_by_hand() -> None:
     again, budget = {"kind": "fine-tuning", "epochs": 2}, {"parameters": 130}
     by_share = {"name": "factorisation", "keep": 0.7, "layers": ["hidden1"], "retraining": again}
     methods = [{"name": "none"}, by_share, {"name": "factorisation", "budget": budget}]
@@ -132,8 +136,8 @@ def test_factorisation_in_a_study_is_shape_by_hand() -> None:
     model, _ = by_hand(data, cells[0], [10, 8])
     shares = Factorisation(keep=0.7, layers=("hidden1",))
     expected = (
-        shape(model, data, shares, retraining=FineTuning(epochs=2), seed=cells[1].training_seed, latency=False),
-        shape(model, data, Factorisation(), budget=Budget(parameters=130), latency=False),
+        resize(model, data, shares, retraining=FineTuning(epochs=2), seed=cells[1].training_seed, latency=False),
+        resize(model, data, Factorisation(), budget=Budget(parameters=130), latency=False),
     )
     assert not done.failures
     for result, outcome in zip(thinned, expected, strict=True):
@@ -186,7 +190,7 @@ retraining = { kind = "fine-tuning", epochs = 2 }
 
 
 def test_a_cut_network_is_kept_as_it_was_measured(tmp_path: Path) -> None:
-    _, (result,), _ = run(model={"hidden": [8]}, methods=[{"name": "cut", "keep": 0.5}])
+    _, (result,), _ = run(model={"hidden": [8]}, methods=[{"name": "distinctiveness", "keep_fraction": 0.5}])
     assert result.model is not None
     path = tmp_path / "cut.safetensors"
     path.write_bytes(result.model)

@@ -16,7 +16,7 @@ data = "iris"
 training.epochs = 2
 stack = 3
 seeds = 2
-methods = [{ name = "none" }, { name = "cut", keep = 0.5 }]
+methods = [{ name = "none" }, { name = "distinctiveness", keep_fraction = 0.5 }]
 grid."training.learning_rate" = [0.01, 0.02]
 
 [[variants]]

@@ -176,10 +176,13 @@ def test_the_front_of_nothing(tmp_path: Path) -> None:
 
 
 def test_a_cell_has_its_choices_figures_and_history(tmp_path: Path) -> None:
-    study, results = written(tmp_path, methods=[{"name": "none"}, {"name": "cut", "keep": 0.5}])
+    study, results = written(tmp_path, methods=[{"name": "none"}, {"name": "distinctiveness", "keep_fraction": 0.5}])
     cells = results.cells
     assert len(cells) == len(study.cells) == 36
-    assert cells["hidden"].tolist()[:12] == ["2"] * 12 and set(cells["method"]) == {"none", "cut keep 0.5"}
+    assert cells["hidden"].tolist()[:12] == ["2"] * 12 and set(cells["method"]) == {
+        "none",
+        "distinctiveness keep_fraction 0.5",
+    }
     assert cells["accuracy"].tolist() == [figures(cell)["accuracy"] for cell in study.cells]
     assert cells["fold"].tolist() == [cell.fold for cell in study.cells]
     assert results.history(results.rows[0]) == [{"number": 1}]

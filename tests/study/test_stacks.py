@@ -49,7 +49,7 @@ def test_every_cell_is_in_one_stack_and_a_training_is_never_torn(stack: int) -> 
             "prediction.monte_carlo": [None, 2],
         },
         model={"dropout": 0.1},
-        methods=[{}, {"name": "cut", "keep": 0.5}],
+        methods=[{}, {"name": "distinctiveness", "keep_fraction": 0.5}],
         folds=3,
         seeds=2,
         stack=stack,
@@ -96,7 +96,9 @@ def test_stacks_are_the_same_each_time_and_depend_on_nothing_but_the_declaration
 
 def test_the_order_of_cells_in_a_stack_is_the_order_declared() -> None:
     study, stacks = made(
-        grid={"training.learning_rate": [0.1, 0.01]}, methods=[{}, {"name": "cut", "keep": 0.5}], seeds=3
+        grid={"training.learning_rate": [0.1, 0.01]},
+        methods=[{}, {"name": "distinctiveness", "keep_fraction": 0.5}],
+        seeds=3,
     )
     assert [cell.hash for cell in stacks[0].cells] == [cell.hash for cell in study.cells]
 
@@ -109,7 +111,7 @@ def test_the_order_of_cells_in_a_stack_is_the_order_declared() -> None:
     ],
 )
 def test_what_cannot_be_stacked_comes_alone(declared: dict[str, Any]) -> None:
-    study, stacks = made(**declared, folds=2, seeds=2, methods=[{}, {"name": "cut", "keep": 0.5}])
+    study, stacks = made(**declared, folds=2, seeds=2, methods=[{}, {"name": "distinctiveness", "keep_fraction": 0.5}])
     check_partition(study, stacks)
     assert [trainings(stack) for stack in stacks] == [1] * 4 and [len(stack.cells) for stack in stacks] == [2] * 4
 

@@ -1,4 +1,4 @@
-"""The surgeon as a method of a study: as `shape` by hand, from a file, after an interruption, by several workers."""
+"""The surgeon as a method of a study: as `resize` by hand, from a file, after an interruption, by several workers."""
 
 import json
 from pathlib import Path
@@ -11,11 +11,12 @@ from tests.study.test_job import by_hand, run, same_figures
 from tests.study.test_toml_file import read, refusal
 from topiarist import Budget, load_data
 from topiarist.errors import TopiaristError
-from topiarist.methods import Surgeon, shape
+from topiarist.methods import Surgeon, published, resize
+from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.storage import serialise
 from topiarist.study.ledger import Progress
 from topiarist.study.study import Study
-from topiarist.study.treatments import BySurgeon
+from topiarist.study.treatment import Treatment, treatment
 
 METHODS = """
 [[methods]]
@@ -51,41 +52,49 @@ validation_fraction = 0.2
 {METHODS}"""  # 6 cells of 2 trainings in 2 stacks
 
 
-def test_a_surgeon_in_a_study_is_shape_by_hand() -> None:
+def test_a_surgeon_in_a_study_is_resize_by_hand() -> None:
     training = {"epochs": 4, "learning_rate": 0.01}
     methods = [{"name": "none"}, {"name": "surgeon", "aim": "better", "training": training}]
-    cells, (whole, shaped), (done,) = run(model={"hidden": [8]}, methods=methods)
+    cells, (whole, resized), (done,) = run(model={"hidden": [8]}, methods=methods)
     data = load_data("iris")
     model, _ = by_hand(data, cells[0], [8])
     same_figures(whole, model, data)
-    method = Surgeon(aim="better", training=Surgeon().course.model_copy(update=training))
-    expected = shape(model, data, method, seed=cells[1].training_seed, latency=False)
-    same_figures(shaped, expected.model, data)
-    assert shaped.model == serialise(expected.model, data=data) and not done.failures
-    assert (whole.figures["retraining_epochs"], shaped.figures["retraining_epochs"]) == (0, 4)
+    method = Surgeon(aim="better", training=Surgeon().usual_training.model_copy(update=training))
+    expected = resize(model, data, method, seed=cells[1].training_seed, latency=False)
+    same_figures(resized, expected.model, data)
+    assert resized.model == serialise(expected.model, data=data) and not done.failures
+    assert (whole.figures["retraining_epochs"], resized.figures["retraining_epochs"]) == (0, 4)
 
 
 def test_a_file_declares_the_surgeon(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY)
-    none, first, second = (configuration.settings.method for configuration in study.configurations)
-    assert none.name == "none" and isinstance(first, BySurgeon) and isinstance(second, BySurgeon)
-    plain = Surgeon().course
+    none, one, other = (configuration.settings.method for configuration in study.configurations)
+    assert none == Treatment() and (one.name, other.name) == ("surgeon", "surgeon")
+    first, second = one.method, other.method
+    assert isinstance(first, Surgeon) and isinstance(second, Surgeon)
+    plain = Surgeon().usual_training
     assert (first.aim, first.kinds, first.interval) == ("better", ("grow", "remove"), 1)
-    assert (first.course.epochs, first.course.batch_size, first.course.schedule.warmup) == (4, plain.batch_size, 5)
-    assert (second.aim, second.patience, second.search, second.budget) == (0.01, 1, 0.5, Budget(parameters=60))
-    assert second.course == plain.model_copy(update={"epochs": 2, "batch_size": 8})
+    used = first.usual_training
+    assert (used.epochs, used.batch_size, used.schedule.warmup) == (4, plain.batch_size, 5)
+    assert (second.aim, second.patience, second.search, other.budget) == (0.01, 1, 0.5, Budget(parameters=60))
+    assert second.usual_training == plain.model_copy(update={"epochs": 2, "batch_size": 8})
     called = Study(**json.loads(json.dumps(study.to_json())))
     assert [cell.hash for cell in called.cells] == [cell.hash for cell in study.cells]
 
 
+def surgeon_of(**table: Any) -> SurgeonMethod:
+    """Return the surgeon that a table of a study declares."""
+    method = treatment(**table).method
+    assert isinstance(method, SurgeonMethod)
+    return method
+
+
 def test_what_training_does_not_name_stays_as_it_is() -> None:
-    for published in (False, True):
-        plain = Surgeon(published=published)
-        shorter = BySurgeon(name="surgeon", published=published, training={"epochs": 3})
-        assert shorter.course == plain.course.model_copy(update={"epochs": 3})
-        assert BySurgeon(name="surgeon", published=published).course == plain.course
-    whole = plain.course.model_copy(update={"epochs": 3})
-    assert BySurgeon(name="surgeon", training=whole).training == whole
+    for plain in (Surgeon(), published.Surgeon()):
+        shorter = plain.usual_training.model_copy(update={"epochs": 3})
+        assert surgeon_of(name=plain.name, training={"epochs": 3}).usual_training == shorter
+        assert surgeon_of(name=plain.name).usual_training == plain.usual_training
+        assert surgeon_of(name=plain.name, training=shorter).training == shorter
 
 
 def test_it_goes_on_and_workers_change_nothing(tmp_path: Path) -> None:
@@ -110,8 +119,8 @@ def test_it_goes_on_and_workers_change_nothing(tmp_path: Path) -> None:
     assert outcome(tmp_path / "two") == expected
 
 
-def test_the_published_way(tmp_path: Path) -> None:
-    method = {"name": "surgeon", "published": True, "interval": 1, "training": {"epochs": 2}}
+def test_the_surgeon_as_published(tmp_path: Path) -> None:
+    method = {"name": "published-surgeon", "interval": 1, "training": {"epochs": 2}}
     cells = Study(data="iris", training={"epochs": 1}, model={"hidden": [4]}, methods=[method]).run(tmp_path).cells
     assert cells["state"].tolist() == ["done"] and cells["retraining_epochs"].tolist() == [2]
 
@@ -147,8 +156,9 @@ def test_what_is_wrong_is_one_line_with_its_place(tmp_path: Path, setting: str, 
 
 def test_a_study_takes_the_settings_of_the_paper() -> None:
     given = {"branches": 3, "memory": "lineage", "top": 2, "absolute_floor": 0.1, "training": {"epochs": 3}}
-    made = BySurgeon(name="surgeon", published=True, **given)
+    made = surgeon_of(name="published-surgeon", **given)
+    assert isinstance(made, published.Surgeon)
     assert (made.branches, made.memory, made.top, made.absolute_floor) == (3, "lineage", 2, 0.1)
-    assert made.course.epochs == 3 and made.course.optimizer == "sgd"
-    with pytest.raises(TopiaristError, match="branches belongs to the paper's algorithm"):
-        BySurgeon(name="surgeon", branches=3)
+    assert made.usual_training.epochs == 3 and made.usual_training.optimizer == "sgd"
+    with pytest.raises(TopiaristError, match="branches: there is no such setting"):
+        surgeon_of(name="surgeon", branches=3)

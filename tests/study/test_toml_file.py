@@ -31,8 +31,8 @@ epochs = 2
 name = "none"
 
 [[methods]]
-name = "cut"
-keep = 0.5
+name = "distinctiveness"
+keep_fraction = 0.5
 """
 
 
@@ -102,9 +102,17 @@ def test_a_file_and_a_call_declare_the_same(tmp_path: Path) -> None:
             6,
             "variants.1.model.hidden.0",
         ),
-        (['data = "iris"', "[[methods]]", 'name = "none"', "[[methods]]", 'name = "cut"'], 4, "methods.1.keep"),
-        (['data = "iris"', "[[methods]]", "", 'name = "cut"', "keep = 7"], 5, "methods.0.keep"),
-        (['data = "iris"', 'methods = [{ name = "cut", keep = 7 }]'], 2, "methods.0.keep"),
+        (['data = "iris"', "[[methods]]", 'name = "none"', "[[methods]]", 'name = "cut"'], 5, "methods.1.name"),
+        (
+            ['data = "iris"', "[[methods]]", "", 'name = "distinctiveness"', "keep_fraction = 7"],
+            5,
+            "methods.0.keep_fraction",
+        ),
+        (
+            ['data = "iris"', 'methods = [{ name = "distinctiveness", keep_fraction = 7 }]'],
+            2,
+            "methods.0.keep_fraction",
+        ),
         (['data = "iris"', "[base]", "epochs = 1"], 2, "base.classes"),
         (['data = "iris"', "[prediction]", "monte_carlo = 1"], 3, "prediction.monte_carlo"),
     ],
@@ -238,7 +246,7 @@ SCALARS = (
     | st.text(string.ascii_letters + " .:-é", max_size=6)
 )
 NAMES = st.sampled_from(
-    ["location", "epochs", "hidden", "name", "keep", "schedule", "model", "training", "training.epochs", "a b"]
+    ["location", "epochs", "hidden", "name", "keep_fraction", "schedule", "model", "training", "training.epochs", "a b"]
 )
 VALUES = st.recursive(
     SCALARS,

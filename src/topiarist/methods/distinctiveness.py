@@ -21,6 +21,7 @@ from topiarist.methods.method import Method, Proposal, Resizing, Traits
 from topiarist.surgery import Merge, MergeUnits, RemoveUnits, choose_units
 from topiarist.surgery.activity import Activity, activity_of
 from topiarist.surgery.allotment import Losses, lost_shares
+from topiarist.surgery.costs import Costs
 from topiarist.surgery.edits import Edit
 from topiarist.surgery.rounding import put_back
 from topiarist.tracing import Anatomy
@@ -91,7 +92,8 @@ class Distinctiveness(Method):
         shares = request.remember(
             f"lost shares {self.spaces}", lambda: lost_shares(request.model, found, request.batches)
         )
-        return Losses(request.costs, shares)
+        costs = request.costs if self.spaces is None else Costs(request.model, found)
+        return Losses(costs, shares)
 
     def _next_width(self, request: Request, name: str, size: int) -> int:
         """Return the width of a space after this round: n^(1 − share) · m^share on its way from n to m."""

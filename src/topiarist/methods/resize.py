@@ -66,7 +66,7 @@ def resize(
     checkpoint : path, optional
         A file that a method which resumes (the surgeon) writes as it goes; the same call continues from it.
     on_progress : callable, optional
-        Called with the share of the work that is done, from 0 to 1.
+        Called with the share of the work that is done, from 0 to 1; it never falls.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def resize(
         retraining=retraining,
         finetune=finetune,
         checkpoint=None if checkpoint is None else Path(checkpoint),
-        on_progress=on_progress or (lambda share: None),
+        on_progress=_rising(on_progress) if on_progress is not None else lambda share: None,
     )
     job = make_job(
         model,
@@ -111,3 +111,15 @@ def resize(
     (outcome,) = resize_all([job], resizing)
     _ = outcome.after, outcome.units  # measured now rather than at the first look
     return outcome
+
+
+def _rising(on_progress: OnProgress) -> OnProgress:
+    """Return a report of the highest share so far: networks that race are trained one after the other."""
+    highest = 0.0
+
+    def report(share: float) -> None:
+        nonlocal highest
+        highest = max(highest, share)
+        on_progress(highest)
+
+    return report

@@ -20,6 +20,7 @@ from topiarist.methods.job import Limits
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.registry import find_method
 from topiarist.methods.resizing import resize_all
+from topiarist.models import attach, card_of
 from topiarist.models.stacked import stackable
 from topiarist.randomness import child_seed
 from topiarist.rightsizing.baseline import baseline_training
@@ -334,6 +335,8 @@ def finetune(outcomes: Sequence[Outcome], folds: Sequence[Fold], epochs: int, se
         _finetuning(network, folds[number], epochs, seeds[number])
         for network, number in zip(networks, last.values(), strict=True)
     ]
+    for network, fold in zip(networks, places, strict=True):  # trained again, it is no longer as it was packed
+        attach(network, replace(card_of(network), bits=card_of(fold.whole).bits))
     teachers = [fold.teacher for fold in places]
     histories = train_padded(networks, [fold.data for fold in places], configs, teachers=teachers)
     found = {

@@ -35,13 +35,15 @@ class Treatment(Settings):
 
 
 def treatment(**values: Any) -> Treatment:
-    """Return a treatment by its name, none without one; raise SettingsError for what is not known."""
+    """Return a treatment by its name, none without one; raise SettingsError for an unknown name or setting."""
     given = dict(values)
     name = given.pop("name", NONE)
-    beside = {key: given.pop(key) for key in ("budget", "retraining") if key in given}
     if name == NONE:
-        return Treatment(**beside, **given)
-    if name not in registered():
+        for key, value in given.items():
+            raise SettingsError(f"method: {key}: there is no such setting; found {value!r}", setting=key)
+        return Treatment()
+    beside = {key: given.pop(key) for key in ("budget", "retraining") if key in given}
+    if not isinstance(name, str) or name not in registered():
         known = ", ".join([NONE, *registered()])
         raise SettingsError(f"method: name: must be one of {known}; found {name!r}", setting="name")
     method = find_method(name)

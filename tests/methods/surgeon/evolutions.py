@@ -11,12 +11,12 @@ from torch import Tensor, nn
 
 from topiarist import Data, TrainConfig, load_data, models
 from topiarist.data import AnyPart, Part
-from topiarist.methods import Outcome
-from topiarist.methods.jobs import make_job
+from topiarist.methods import Outcome, published
+from topiarist.methods.job import make_job
+from topiarist.methods.lineage import Decision, Lineage, Node
 from topiarist.methods.surgeon import Surgeon
-from topiarist.methods.surgeon.branches import Course, Practice
-from topiarist.methods.surgeon.lineage import Decision, Lineage, Node
-from topiarist.methods.surgeon.theatre import Theatre
+from topiarist.methods.surgeon.branches import BranchTraining, TrainingSetup
+from topiarist.methods.surgeon.evolution import Evolution
 from topiarist.parallel import InProcess, TaskResult
 from topiarist.randomness import generator
 
@@ -58,14 +58,14 @@ def replaced(layer: nn.Module) -> nn.Module:
     return nn.Hardswish() if isinstance(layer, nn.ReLU) else layer
 
 
-def as_published(epochs: int = 4, *, interval: int = 1, **training: Any) -> Surgeon:
+def as_published(epochs: int = 4, *, interval: int = 1, **training: Any) -> published.Surgeon:
     """Give the paper's algorithm with a short training."""
     settings = {"epochs": epochs, "batch_size": 16, "learning_rate": 0.05, "optimizer": "sgd", **training}
-    return Surgeon(published=True, training=TrainConfig(**settings), interval=interval)
+    return published.Surgeon(training=TrainConfig(**settings), interval=interval)
 
 
 def as_ours(epochs: int = 10, *, batch_size: int = 16, learning_rate: float = 0.003, **settings: Any) -> Surgeon:
-    """Give the default way with a short training."""
+    """Give our own surgeon with a short training."""
     training = TrainConfig(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, schedule="cosine")
     return Surgeon(training=training, **settings)
 
@@ -75,25 +75,25 @@ class Watched(InProcess):
 
     def __init__(self, shared: Any) -> None:
         super().__init__(shared)
-        self.tasks: list[Practice] = []
+        self.tasks: list[BranchTraining] = []
 
     def run(self, function: Any, tasks: Sequence[Any]) -> Iterator[TaskResult]:
         self.tasks += tasks
         yield from super().run(function, tasks)
 
 
-def theatre_for(model: nn.Module, data: Data, config: TrainConfig, *, seed: int = 0) -> tuple[Theatre, Watched]:
-    """Give a theatre as the surgeon has it, and the pool that trains its branches."""
-    course = Course(data, config.model_copy(update={"seed": seed}))
-    pool = Watched(course)
-    job = make_job(model, data, Surgeon(published=True), seed=seed)
-    return Theatre(job=job, course=course, pool=pool, lineage=Lineage(config.epochs)), pool
+def evolution_for(model: nn.Module, data: Data, config: TrainConfig, *, seed: int = 0) -> tuple[Evolution, Watched]:
+    """Give an evolution as the surgeon has it, and the pool that trains its branches."""
+    setup = TrainingSetup(data, config.model_copy(update={"seed": seed}))
+    pool = Watched(setup)
+    job = make_job(model, data, seed=seed, all_samples=True)
+    return Evolution(job=job, setup=setup, pool=pool, lineage=Lineage(config.epochs)), pool
 
 
 def lineage_of(outcome: Outcome) -> Lineage:
-    """Read the record of an evolution."""
+    """Give the record of an evolution."""
     assert outcome.lineage is not None
-    return Lineage.from_record(dict(outcome.lineage))
+    return outcome.lineage
 
 
 def best_of(lineage: Lineage) -> Node:
@@ -130,7 +130,7 @@ def same_weights(one: nn.Module, other: nn.Module) -> bool:
 
 
 def assert_same_outcome(one: Outcome, other: Outcome) -> None:
-    """Assert that two evolutions went the same way to the bit."""
+    """Assert that two evolutions went the same strategy to the bit."""
     assert same_weights(one.model, other.model)
     assert one.plan == other.plan
     assert one.lineage == other.lineage

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tests.methods.surgeon.evolutions import digits, network, part_of, same_weights, unstackable
 from tests.methods.tasks import CASES, data_for, network_for
 from topiarist import Data, TrainConfig, train
-from topiarist.methods.surgeon.branches import Branch, Course, Practice, judged, operated, practise
+from topiarist.methods.surgeon.branches import Branch, BranchTraining, TrainingSetup, edited, evaluated, train_branch
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import isolated
@@ -64,14 +64,14 @@ def settings(optimizer: str, **others: Any) -> TrainConfig:
     )
 
 
-def trained(model: nn.Module, data: Data, config: TrainConfig, steps: int = 30) -> tuple[Branch, Course]:
-    course = Course(data, config)
-    return practise(Practice(branch=Branch(model=model), steps=steps), course), course
+def trained(model: nn.Module, data: Data, config: TrainConfig, steps: int = 30) -> tuple[Branch, TrainingSetup]:
+    setup = TrainingSetup(data, config)
+    return train_branch(BranchTraining(branch=Branch(model=model), steps=steps), setup), setup
 
 
-def edited(branch: Branch, data: Data, *edits: Edit) -> Branch:
+def with_edits(branch: Branch, data: Data, *edits: Edit) -> Branch:
     part = part_of(data, "train")
-    return operated(branch, edits, placed(part.x[:2], numbers_of(branch.model)), part.x)
+    return edited(branch, edits, placed(part.x[:2], numbers_of(branch.model)), part.x)
 
 
 def memory_of(branch: Branch) -> Memory:
@@ -89,7 +89,7 @@ def test_units_that_stay_keep_what_is_remembered_of_them(engine: str, optimizer:
     model, data, layer, reader = case_of(engine)
     branch, _ = trained(model, data, settings(optimizer))
     old = memory_of(branch)
-    new = memory_of(edited(branch, data, RemoveUnits(units={layer: (1, 4)}, refit=True)))
+    new = memory_of(with_edits(branch, data, RemoveUnits(units={layer: (1, 4)}, refit=True)))
     units = len(branch.model.get_parameter(f"{layer}.bias"))
     kept = torch.tensor([unit for unit in range(units) if unit not in (1, 4)])
     assert new.keys() == old.keys()
@@ -112,7 +112,7 @@ def test_growth_leaves_memory_alone_and_gives_fresh_units_a_share_of_the_usual(e
     model, data, layer, reader = case_of(engine)
     branch, _ = trained(model, data, settings(optimizer))
     old = memory_of(branch)
-    new = memory_of(edited(branch, data, GrowSpace(space=layer, by=5, seed=1)))
+    new = memory_of(with_edits(branch, data, GrowSpace(space=layer, by=5, seed=1)))
     for name, known in old.items():
         for key, value in known.items():
             given = new[name][key]
@@ -131,7 +131,7 @@ def test_growth_leaves_memory_alone_and_gives_fresh_units_a_share_of_the_usual(e
 def test_copies_remember_what_their_originals_do(engine: str) -> None:
     model, data, layer, _ = case_of(engine)
     branch, _ = trained(model, data, settings("adam"))
-    wider = edited(branch, data, WidenSpace(space=layer, by=4, seed=2, even=True))
+    wider = with_edits(branch, data, WidenSpace(space=layer, by=4, seed=2, even=True))
     rows = branch.model.get_parameter(f"{layer}.weight")
     for number, row in enumerate(wider.model.get_parameter(f"{layer}.weight")):
         (origin,) = [unit for unit in range(len(rows)) if torch.equal(rows[unit], row)]
@@ -145,11 +145,11 @@ def test_copies_remember_what_their_originals_do(engine: str) -> None:
 def test_after_an_edit_that_changes_nothing_training_goes_on_as_if_there_was_none(engine: str, optimizer: str) -> None:
     model, data, _, _ = case_of(engine)
     config = settings(optimizer)
-    half, course = trained(copied(model), data, config, 25)
+    half, setup = trained(copied(model), data, config, 25)
     whole, _ = trained(copied(model), data, config, 60)
     nothings: list[Sequence[Edit]] = [(), (RemoveUnits(units={}),)]
     for edits in nothings:
-        same = practise(Practice(branch=edited(half, data, *edits), steps=35), course)
+        same = train_branch(BranchTraining(branch=with_edits(half, data, *edits), steps=35), setup)
         assert same_weights(same.model, whole.model)
         assert same.steps == whole.steps == 60
         for name, known in whole.memory.items():
@@ -162,19 +162,19 @@ def test_branches_in_stretches_are_trained_as_train_does(engine: str) -> None:
     config = settings("adam", schedule="cosine")
     whole = copied(model)
     train(whole, data, config)
-    branch, course = Branch(model=copied(model)), Course(data, config)
+    branch, setup = Branch(model=copied(model)), TrainingSetup(data, config)
     for epochs in (1, 2, 3):
-        branch = practise(
-            Practice(branch=edited(branch, data), steps=epochs * steps_per_epoch(model, data, config)), course
+        branch = train_branch(
+            BranchTraining(branch=with_edits(branch, data), steps=epochs * steps_per_epoch(model, data, config)), setup
         )
     assert same_weights(branch.model, whole)
 
 
-def test_forgetting_goes_another_way() -> None:
+def test_forgetting_goes_anotherstrategy() -> None:
     model, data, _, _ = case_of("stacked")
-    half, course = trained(model, data, settings("adam"))
-    one = practise(Practice(branch=edited(half, data), steps=5), course)
-    other = practise(Practice(branch=replace(half, memory={}), steps=5), course)
+    half, setup = trained(model, data, settings("adam"))
+    one = train_branch(BranchTraining(branch=with_edits(half, data), steps=5), setup)
+    other = train_branch(BranchTraining(branch=replace(half, memory={}), steps=5), setup)
     assert not same_weights(one.model, other.model)
 
 
@@ -183,8 +183,8 @@ def test_forgetting_goes_another_way() -> None:
 def test_a_new_layer_begins_gently(engine: str, optimizer: str) -> None:
     model, data, layer, _ = case_of(engine)
     config = settings(optimizer)
-    branch, course = trained(model, data, config)
-    deeper = edited(branch, data, DeepenNetwork(after=layer))
+    branch, setup = trained(model, data, config)
+    deeper = with_edits(branch, data, DeepenNetwork(after=layer))
     added = [name for name, _ in deeper.model.named_parameters() if "deeper" in name]
     assert len(added) == 2
     for name, known in branch.memory.items():
@@ -194,11 +194,11 @@ def test_a_new_layer_begins_gently(engine: str, optimizer: str) -> None:
         for key, value in deeper.memory.get(name, {}).items():
             assert value.shape == deeper.model.get_parameter(name).shape
             assert bool((value > 0).all()) if key in SQUARES else not value.any()
-    after = practise(Practice(branch=deeper, steps=1), course)
+    after = train_branch(BranchTraining(branch=deeper, steps=1), setup)
     for name in added:
         step = (after.model.get_parameter(name) - deeper.model.get_parameter(name)).detach()
         assert bool(step.any()) and float(step.abs().max()) < 4 * config.learning_rate
-    longer = practise(Practice(branch=deeper, steps=60), course)
+    longer = train_branch(BranchTraining(branch=deeper, steps=60), setup)
     assert longer.loss < 1.5 * branch.loss and longer.accuracy > branch.accuracy - 0.1
 
 
@@ -220,12 +220,12 @@ EDITS: dict[str, tuple[Edit, ...]] = {
 @pytest.mark.parametrize("engine", ["stacked", "autograd"])
 def test_training_goes_on_after_any_edit(engine: str, kind: str, optimizer: str) -> None:
     model, data, _, _ = case_of(engine)
-    branch, course = trained(model, data, settings(optimizer))
-    changed = edited(branch, data, *EDITS[kind])
+    branch, setup = trained(model, data, settings(optimizer))
+    changed = with_edits(branch, data, *EDITS[kind])
     shapes = {name: parameter.shape for name, parameter in changed.model.named_parameters()}
     for name, known in changed.memory.items():
         assert all(value.shape in (shapes[name], ()) and bool(value.isfinite().all()) for value in known.values())
-    after = practise(Practice(branch=changed, steps=60), course)
+    after = train_branch(BranchTraining(branch=changed, steps=60), setup)
     assert after.steps == branch.steps + 60 and math.isfinite(after.loss)
     assert after.memory.keys() == shapes.keys()
 
@@ -235,50 +235,50 @@ def test_training_goes_on_where_an_edit_changes_what_trains_the_network(optimize
     """Without its first activation, the network is one that can be in a stack."""
     data, config, model = digits(), settings(optimizer), network(8, 7)
     model.activation0 = nn.Hardswish()
-    branch, course = trained(model, data, config)
-    folded = edited(branch, data, FoldLayer(layer="hidden0", linearise=True))
+    branch, setup = trained(model, data, config)
+    folded = with_edits(branch, data, FoldLayer(layer="hidden0", linearise=True))
     assert stack_key(branch.model, data, config) is None
     assert stack_key(folded.model, data, config) is not None
-    assert practise(Practice(branch=folded, steps=10), course).accuracy > 0
+    assert train_branch(BranchTraining(branch=folded, steps=10), setup).accuracy > 0
 
 
 @pytest.mark.parametrize("edit", [GrowSpace(space="hidden0", by=2, seed=0), WidenSpace(space="hidden0", by=2, seed=0)])
 @pytest.mark.parametrize("engine", ["stacked", "autograd"])
 def test_a_layer_of_one_unit_can_grow(engine: str, edit: Edit) -> None:
     data = digits()
-    branch, course = trained(network(1) if engine == "stacked" else unstackable(1), data, settings("adam"))
-    wider = edited(branch, data, edit)
+    branch, setup = trained(network(1) if engine == "stacked" else unstackable(1), data, settings("adam"))
+    wider = with_edits(branch, data, edit)
     for name, known in wider.memory.items():
         shape = wider.model.get_parameter(name).shape
         assert all(value.shape == shape for key, value in known.items() if key != "step"), name
-    assert practise(Practice(branch=wider, steps=10), course).accuracy > 0
+    assert train_branch(BranchTraining(branch=wider, steps=10), setup).accuracy > 0
 
 
 @pytest.mark.parametrize("name", ["residual", "inception", "gated", "shared layer"])
 def test_memory_follows_through_networks_of_any_kind(name: str) -> None:
     model = network_for(name)
     data = data_for(model, *CASES[name][1], counts=(48, 20, 20))
-    branch, course = trained(model, data, settings("adam"), 6)
+    branch, setup = trained(model, data, settings("adam"), 6)
     space = {"residual": "first", "inception": "narrow_reduce", "gated": "gate.squeeze", "shared layer": "stem"}[name]
     if name == "shared layer":
-        same = practise(Practice(branch=edited(branch, data), steps=6), course)
+        same = train_branch(BranchTraining(branch=with_edits(branch, data), steps=6), setup)
         whole, _ = trained(model, data, settings("adam"), 12)
         assert same_weights(same.model, whole.model)
         return
-    grown = edited(branch, data, GrowSpace(space=space, by=2, seed=0), RemoveUnits(units={space: (0,)}))
+    grown = with_edits(branch, data, GrowSpace(space=space, by=2, seed=0), RemoveUnits(units={space: (0,)}))
     kept = branch.memory[f"{space}.weight"]["mean"][1:]
     assert torch.equal(grown.memory[f"{space}.weight"]["mean"][: len(kept)], kept)
-    assert practise(Practice(branch=grown, steps=6), course).accuracy > 0
+    assert train_branch(BranchTraining(branch=grown, steps=6), setup).accuracy > 0
 
 
 def test_a_frozen_part_has_no_memory_and_stays_as_it_is() -> None:
     model = network(8, 7)
     model.hidden0.requires_grad_(False)
     data = digits()
-    branch, course = trained(model, data, settings("adam"))
+    branch, setup = trained(model, data, settings("adam"))
     assert "hidden0.weight" not in branch.memory and "hidden1.weight" in branch.memory
-    wider = edited(branch, data, WidenSpace(space="hidden1", by=2, seed=0))
-    after = practise(Practice(branch=wider, steps=5), course)
+    wider = with_edits(branch, data, WidenSpace(space="hidden1", by=2, seed=0))
+    after = train_branch(BranchTraining(branch=wider, steps=5), setup)
     assert torch.equal(after.model.get_parameter("hidden0.weight"), model.hidden0.weight)
 
 
@@ -287,10 +287,10 @@ def test_a_judgement_is_of_the_held_out_part() -> None:
     branch, _ = trained(network(8), data, settings("adam"))
     part = part_of(data, "validation")
     with torch.no_grad():
-        chances = branch.model(part.x).softmax(1)
-    assert branch.accuracy == pytest.approx(float((chances.argmax(1) == part.y).double().mean()))
-    torch.testing.assert_close(branch.chances[0], chances[torch.arange(len(part)), part.y])
-    assert branch.value == pytest.approx(float(branch.chances.double().mean()))
+        probabilities = branch.model(part.x).softmax(1)
+    assert branch.accuracy == pytest.approx(float((probabilities.argmax(1) == part.y).double().mean()))
+    torch.testing.assert_close(branch.probabilities[0], probabilities[torch.arange(len(part)), part.y])
+    assert branch.value == pytest.approx(float(branch.probabilities.double().mean()))
 
 
 def test_the_numbers_of_one_that_diverged_are_none() -> None:
@@ -298,19 +298,19 @@ def test_the_numbers_of_one_that_diverged_are_none() -> None:
     model = network(8)
     with torch.no_grad():
         model.output.weight[0, 0] = torch.nan
-    found = judged(Branch(model=model, loss=0.0), data)
-    assert found.accuracy != found.accuracy and bool(found.chances.isnan().all())
-    assert found.chances.shape == (1, len(data.validation))
+    found = evaluated(Branch(model=model, loss=0.0), data)
+    assert found.accuracy != found.accuracy and bool(found.probabilities.isnan().all())
+    assert found.probabilities.shape == (1, len(data.validation))
 
 
 def test_practice_leaves_the_branch_that_it_began_with_alone() -> None:
     data = digits()
-    branch, course = trained(network(8), data, settings("adam"))
+    branch, setup = trained(network(8), data, settings("adam"))
     state, memory = (
         copied(branch.model),
         {name: {key: value.clone() for key, value in known.items()} for name, known in branch.memory.items()},
     )
-    practise(Practice(branch=branch, steps=5), course)
+    train_branch(BranchTraining(branch=branch, steps=5), setup)
     assert same_weights(branch.model, state)
     assert all(
         torch.equal(branch.memory[name][key], value) for name, known in memory.items() for key, value in known.items()

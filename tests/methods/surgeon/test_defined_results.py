@@ -17,11 +17,11 @@ from tests.methods.surgeon.evolutions import (
     as_published,
     best_of,
     digits,
+    evolution_for,
     lineage_of,
     network,
     part_of,
     same_weights,
-    theatre_for,
     unstackable,
 )
 from tests.methods.tasks import CASES, answers, data_for, network_for
@@ -29,9 +29,10 @@ from topiarist import Data, TrainConfig, load, models, save, train
 from topiarist.data import Part
 from topiarist.errors import DataError, SettingsError, TopiaristError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
-from topiarist.methods import FineTuning, Outcome, shape
+from topiarist.methods import FineTuning, Outcome, published, resize
 from topiarist.methods.surgeon import Surgeon, surgeon
-from topiarist.methods.surgeon.evolving import evolve
+from topiarist.methods.surgeon.evolution import evolve
+from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.models import card_of
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import count_parameters
@@ -40,41 +41,42 @@ from topiarist.randomness import generator
 from topiarist.surgery import plan_of
 from topiarist.training.stretches import steps_per_epoch, train_stretch
 
-Make = Callable[..., Surgeon]
-WAYS: dict[str, Make] = {"published": as_published, "ours": as_ours}
-both = pytest.mark.parametrize("way", WAYS)
+Make = Callable[..., SurgeonMethod]
+SURGEONS: dict[str, Make] = {"published": as_published, "ours": as_ours}
+both = pytest.mark.parametrize("kind", SURGEONS)
 
 
-def shaped(model: nn.Module, data: Data, method: Surgeon, **others: Any) -> Outcome:
-    return shape(model, data, method, latency=False, **others)
+def resized(model: nn.Module, data: Data, method: SurgeonMethod, **others: Any) -> Outcome:
+    return resize(model, data, method, latency=False, **others)
 
 
 def is_finite(model: nn.Module) -> bool:
     return all(bool(tensor.isfinite().all()) for tensor in model.state_dict().values())
 
 
-def with_rate(way: str, epochs: int, rate: float, **others: Any) -> Surgeon:
-    """Give either way with stochastic gradient descent."""
+def with_rate(kind: str, epochs: int, rate: float, **others: Any) -> SurgeonMethod:
+    """Give either surgeon with stochastic gradient descent."""
     training = TrainConfig(epochs=epochs, batch_size=16, learning_rate=rate, optimizer="sgd", **others)
-    return Surgeon(published=way == "published", training=training, interval=1)
+    chosen = published.Surgeon if kind == "published" else Surgeon
+    return chosen(training=training, interval=1)
 
 
 @pytest.mark.parametrize(
-    "way",
+    "kind",
     ["published", "ours"],
 )
-def test_a_learning_rate_of_10_leaves_a_network_that_is_whole(way: str) -> None:
-    outcome = shaped(network(10), digits(), with_rate(way, 3, 10.0))
+def test_a_learning_rate_of_10_leaves_a_network_that_is_whole(kind: str) -> None:
+    outcome = resized(network(10), digits(), with_rate(kind, 3, 10.0))
     assert is_finite(outcome.model)
     best = best_of(lineage_of(outcome))
     assert best.accuracy == outcome.score[1] and not math.isnan(outcome.score[1])
 
 
 @both
-def test_a_training_that_diverges_at_once_gives_the_network_as_it_was(way: str) -> None:
+def test_a_training_that_diverges_at_once_gives_the_network_as_it_was(kind: str) -> None:
     model = network(10)
     with pytest.warns(TopiaristWarning, match="the training diverged after epoch 0: the network of that epoch is kept"):
-        outcome = shaped(model, digits(), with_rate(way, 4, 1e30))
+        outcome = resized(model, digits(), with_rate(kind, 4, 1e30))
     assert same_weights(outcome.model, model)
     assert not outcome.plan and outcome.score[0] == outcome.score[1]
     assert "diverged" in outcome.reasons[-1]
@@ -82,35 +84,35 @@ def test_a_training_that_diverges_at_once_gives_the_network_as_it_was(way: str) 
 
 
 @both
-def test_the_network_as_it_was_is_a_copy(way: str) -> None:
+def test_the_network_as_it_was_is_a_copy(kind: str) -> None:
     model = network(10)
     with pytest.warns(TopiaristWarning, match="the training diverged"):
-        outcome = shaped(model, digits(), with_rate(way, 4, 1e30))
+        outcome = resized(model, digits(), with_rate(kind, 4, 1e30))
     assert outcome.model is not model
     assert card_of(model).classes is None
 
 
-def diverging(way: str) -> tuple[nn.Module, Surgeon, Outcome, float]:
+def diverging(kind: str) -> tuple[nn.Module, SurgeonMethod, Outcome, float]:
     """Train with so large a decay that weights grow with every step, until they are no numbers any more.
 
     Give the network, how it was trained, what came of it, and the epoch that is said to be the last that was good.
     """
-    model, method = network(10, 10, 10), with_rate(way, 12, 1e-6, weight_decay=2.5e6)
-    if way == "ours":
+    model, method = network(10, 10, 10), with_rate(kind, 12, 1e-6, weight_decay=2.5e6)
+    if kind == "ours":
         method = method.model_copy(update={"kinds": ()})
     with pytest.warns(TopiaristWarning, match=r"the training diverged after epoch [\d.]+: the network of that") as said:
-        outcome = shaped(model, digits(), method)
+        outcome = resized(model, digits(), method)
     assert str(said[0].message) == outcome.reasons[-1]
     return model, method, outcome, float(outcome.reasons[-1].split("epoch ")[1].split(":")[0])
 
 
 @both
-def test_a_training_that_diverges_later_gives_the_last_network_that_was_good(way: str) -> None:
-    model, method, outcome, epoch = diverging(way)
+def test_a_training_that_diverges_later_gives_the_last_network_that_was_good(kind: str) -> None:
+    model, method, outcome, epoch = diverging(kind)
     assert is_finite(outcome.model) and not same_weights(outcome.model, model)
     assert 0 < epoch < 12
-    if way == "ours":
-        plain, config = copied(model), method.course
+    if kind == "ours":
+        plain, config = copied(model), method.usual_training
         steps = round(epoch * steps_per_epoch(model, digits(), config))
         train_stretch(plain, digits(), config, done=0, steps=steps)
         assert same_weights(outcome.model, plain)
@@ -119,14 +121,14 @@ def test_a_training_that_diverges_later_gives_the_last_network_that_was_good(way
 
 
 @pytest.mark.parametrize(
-    "way",
+    "kind",
     [
         "published",
         "ours",
     ],
 )
-def test_the_record_of_a_training_that_diverged_is_that_of_the_network_that_is_kept(way: str) -> None:
-    _, _, outcome, epoch = diverging(way)
+def test_the_record_of_a_training_that_diverged_is_that_of_the_network_that_is_kept(kind: str) -> None:
+    _, _, outcome, epoch = diverging(kind)
     best = best_of(lineage_of(outcome))
     assert best.ends == pytest.approx(epoch, abs=1e-4)
     assert best.accuracy == outcome.score[1]
@@ -134,11 +136,11 @@ def test_the_record_of_a_training_that_diverged_is_that_of_the_network_that_is_k
 
 def test_a_budget_below_the_smallest_network_is_an_error_that_names_it() -> None:
     with pytest.raises(BudgetError, match="the nearest network has 85 parameters, the budget is 20"):
-        shaped(network(10), digits(), as_ours(), budget=Budget(parameters=20))
+        resized(network(10), digits(), as_ours(), budget=Budget(parameters=20))
 
 
 def test_a_budget_is_kept_from_the_start_to_the_end() -> None:
-    outcome = shaped(network(20, 12), digits(), as_ours(10, search=3.0, aim="better"), budget=Budget(parameters=800))
+    outcome = resized(network(20, 12), digits(), as_ours(10, search=3.0, aim="better"), budget=Budget(parameters=800))
     assert count_parameters(outcome.model) <= 800
     lineage = lineage_of(outcome)
     kept = {number for decision in lineage.decisions for number in decision.kept} | {0}
@@ -149,31 +151,31 @@ def test_more_loss_than_is_allowed_is_an_error() -> None:
     trained, data = network(10), digits()
     train(trained, data, TrainConfig(epochs=20, learning_rate=0.01))
     method = with_rate("ours", 3, 3.0)
-    with pytest.raises(BudgetError, match="points are lost on the validation part and 1 are allowed"):
-        shaped(trained, data, method, budget=Budget(max_drop=0.01))
+    with pytest.raises(BudgetError, match="points are lost and 1 are allowed"):
+        resized(trained, data, method, budget=Budget(max_drop=0.01))
 
 
 @both
-def test_data_of_one_class_are_learned(way: str) -> None:
+def test_data_of_one_class_are_learned(kind: str) -> None:
     data = digits()
     parts: dict[str, Any] = {
         name: Part(part_of(data, name).x, part_of(data, name).y * 0 + 3) for name in ("train", "validation", "test")
     }
-    outcome = shaped(network(6), replace(data, **parts), WAYS[way](3))
+    outcome = resized(network(6), replace(data, **parts), SURGEONS[kind](3))
     assert outcome.score[1] == 1.0 and outcome.after.accuracy == 1.0
     only: dict[str, Any] = {name: Part(part.x, part.y * 0) for name, part in parts.items()}
     alone = models.mlp([64, 6, 1], "relu", generator=generator(0, "weights"))
-    assert shaped(alone, replace(data, classes=("three",), **only), WAYS[way](3)).score == (1.0, 1.0)
+    assert resized(alone, replace(data, classes=("three",), **only), SURGEONS[kind](3)).score == (1.0, 1.0)
 
 
 @both
-def test_a_network_without_hidden_layers_is_only_trained(way: str) -> None:
-    model, method = network(), WAYS[way](4)
-    outcome = shaped(model, digits(), method, seed=5)
+def test_a_network_without_hidden_layers_is_only_trained(kind: str) -> None:
+    model, method = network(), SURGEONS[kind](4)
+    outcome = resized(model, digits(), method, seed=5)
     assert not outcome.plan and outcome.score[1] > 0.3
-    if way == "ours":
+    if kind == "ours":
         plain = copied(model)
-        train(plain, digits(), method.course.model_copy(update={"seed": 5}))
+        train(plain, digits(), method.usual_training.model_copy(update={"seed": 5}))
         assert same_weights(outcome.model, plain)
 
 
@@ -181,73 +183,75 @@ def test_a_network_without_hidden_layers_is_only_trained(way: str) -> None:
 def test_a_network_of_which_all_edits_were_tried_is_kept(hidden: tuple[int, ...]) -> None:
     """A training that diverges reaches no accuracy: all edits are drawn, and there are few."""
     with pytest.warns(TopiaristWarning, match="the training diverged after epoch 1: "):
-        outcome = shaped(network(*hidden), digits(), with_rate("published", 12, 1e-6, weight_decay=1e7))
+        outcome = resized(network(*hidden), digits(), with_rate("published", 12, 1e-6, weight_decay=1e7))
     assert not outcome.plan and is_finite(outcome.model)
     assert best_of(lineage_of(outcome)).accuracy == outcome.score[1]
 
 
 @both
-def test_without_kinds_or_decisions_the_network_is_trained_as_train_does(way: str) -> None:
+def test_without_kinds_or_decisions_the_network_is_trained_as_train_does(kind: str) -> None:
     model = network(10, 8)
-    method = as_ours(6, kinds=()) if way == "ours" else as_published(3, interval=3)
-    outcome = shaped(model, digits(), method, seed=2)
+    method = as_ours(6, kinds=()) if kind == "ours" else as_published(3, interval=3)
+    outcome = resized(model, digits(), method, seed=2)
     plain = copied(model)
-    train(plain, digits(), method.course.model_copy(update={"seed": 2}))
+    train(plain, digits(), method.usual_training.model_copy(update={"seed": 2}))
     assert same_weights(outcome.model, plain)
 
 
 @both
 @pytest.mark.parametrize("count", [5])
-def test_a_validation_part_of_few_samples_is_enough(way: str, count: int) -> None:
-    outcome = shaped(network(10), digits(200, count), WAYS[way](3))
+def test_a_validation_part_of_few_samples_is_enough(kind: str, count: int) -> None:
+    outcome = resized(network(10), digits(200, count), SURGEONS[kind](3))
     assert is_finite(outcome.model) and best_of(lineage_of(outcome)).ends == 3
     assert outcome.score[1] * count == pytest.approx(round(outcome.score[1] * count))
 
 
 @both
-def test_no_validation_part_is_one_clear_error(way: str) -> None:
+def test_no_validation_part_is_one_clear_error(kind: str) -> None:
     with pytest.raises(DataError, match="the surgeon chooses by a validation part"):
-        shaped(network(10), digits(200, 0), WAYS[way](3))
+        resized(network(10), digits(200, 0), SURGEONS[kind](3))
 
 
 @both
-def test_no_epochs_change_nothing(way: str) -> None:
+def test_no_epochs_change_nothing(kind: str) -> None:
     model = network(10)
-    outcome = shaped(model, digits(), WAYS[way](0))
+    outcome = resized(model, digits(), SURGEONS[kind](0))
     assert same_weights(outcome.model, model) and outcome.model is not model
     assert not outcome.plan and outcome.score[0] == outcome.score[1]
     assert [node.fate for node in lineage_of(outcome).nodes] == ["best"]
 
 
 @both
-def test_one_epoch_and_one_batch_are_a_training(way: str) -> None:
-    outcome = shaped(network(10), digits(8, 20), WAYS[way](1))
+def test_one_epoch_and_one_batch_are_a_training(kind: str) -> None:
+    outcome = resized(network(10), digits(8, 20), SURGEONS[kind](1))
     assert is_finite(outcome.model) and best_of(lineage_of(outcome)).ends == 1
 
 
-WAYS_OF_TWO: dict[str, Callable[[TrainConfig], Surgeon]] = {
-    "published": lambda config: Surgeon(published=True, training=config, interval=5),
+SURGEONS_OF_TWO: dict[str, Callable[[TrainConfig], SurgeonMethod]] = {
+    "published": lambda config: published.Surgeon(training=config, interval=5),
     "ours": lambda config: Surgeon(training=config, interval=5, search=5.0),
 }
 
 
 def test_two_workers_change_no_result() -> None:
-    """One cluster for both ways: it takes its time to start."""
+    """One cluster for both strategies: it takes its time to start."""
     model, config = network(10, 8), TrainConfig(epochs=10, batch_size=16, learning_rate=0.01, seed=1)
-    alone = {way: theatre_for(model, digits(), config, seed=1)[0] for way in WAYS}
-    with open_pool(alone["ours"].course, workers=2) as pool:
-        together = {way: replace(theatre_for(model, digits(), config, seed=1)[0], pool=pool) for way in WAYS}
-        for way in WAYS:
-            method = WAYS_OF_TWO[way](config)
-            one, other = (evolve(method._way(each[way], Budget()), each[way], None, None) for each in (alone, together))
+    alone = {kind: evolution_for(model, digits(), config, seed=1)[0] for kind in SURGEONS}
+    with open_pool(alone["ours"].setup, workers=2) as pool:
+        together = {kind: replace(evolution_for(model, digits(), config, seed=1)[0], pool=pool) for kind in SURGEONS}
+        for kind in SURGEONS:
+            method = SURGEONS_OF_TWO[kind](config)
+            one, other = (
+                evolve(method.strategy(each[kind], Budget()), each[kind], None, None) for each in (alone, together)
+            )
             assert same_weights(one.model, other.model) and plan_of(one.model) == plan_of(other.model)
-            assert torch.equal(one.chances, other.chances) and one.memory.keys() == other.memory.keys()
-            assert alone[way].lineage == together[way].lineage
-            assert len(alone[way].lineage.nodes) > 2
+            assert torch.equal(one.probabilities, other.probabilities) and one.memory.keys() == other.memory.keys()
+            assert alone[kind].lineage == together[kind].lineage
+            assert len(alone[kind].lineage.nodes) > 2
 
 
 @both
-def test_as_many_workers_are_started_as_are_asked_for(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_as_many_workers_are_started_as_are_asked_for(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
     @contextmanager
@@ -256,17 +260,17 @@ def test_as_many_workers_are_started_as_are_asked_for(way: str, monkeypatch: pyt
         yield InProcess(shared)
 
     monkeypatch.setattr(surgeon, "open_pool", start)
-    shaped(network(4), digits(), WAYS[way](1).model_copy(update={"workers": 3}))
-    shaped(network(4), digits(), WAYS[way](1))
+    resized(network(4), digits(), SURGEONS[kind](1).model_copy(update={"workers": 3}))
+    resized(network(4), digits(), SURGEONS[kind](1))
     assert asked == [3, 1]
 
 
 @both
-def test_training_again_belongs_to_the_settings(way: str) -> None:
-    with pytest.raises(SettingsError, match=r"give them as Surgeon\(training=…\)"):
-        shaped(network(10), digits(), WAYS[way](1), retraining=FineTuning(epochs=1))
-    with pytest.raises(SettingsError, match=r"give them as Surgeon\(training=…\)"):
-        shaped(network(10), digits(), WAYS[way](1), finetune=lambda model: None)
+def test_training_again_belongs_to_the_settings(kind: str) -> None:
+    with pytest.raises(SettingsError, match=r"give them as (Published)?Surgeon\(training=…\)"):
+        resized(network(10), digits(), SURGEONS[kind](1), retraining=FineTuning(epochs=1))
+    with pytest.raises(SettingsError, match=r"give them as (Published)?Surgeon\(training=…\)"):
+        resized(network(10), digits(), SURGEONS[kind](1), finetune=lambda model: None)
 
 
 @pytest.mark.parametrize("others", [{"early_stopping": 3}, {"schedule": "performance"}, {"until_epoch": 2}])
@@ -294,12 +298,12 @@ NETWORKS: dict[str, Callable[[], tuple[nn.Module, Data]]] = {
 
 @pytest.mark.parametrize("name", NETWORKS)
 @both
-def test_networks_of_any_kind_come_out_whole(way: str, name: str, tmp_path: Path) -> None:
+def test_networks_of_any_kind_come_out_whole(kind: str, name: str, tmp_path: Path) -> None:
     model, data = NETWORKS[name]()
     state = {key: value.clone() for key, value in model.state_dict().items()}
-    method = as_published(2, batch_size=4) if way == "published" else as_ours(6, batch_size=4, search=3.0)
-    outcome = shaped(model, data, method)
-    assert best_of(lineage_of(outcome)).ends == method.course.epochs
+    method = as_published(2, batch_size=4) if kind == "published" else as_ours(6, batch_size=4, search=3.0)
+    outcome = resized(model, data, method)
+    assert best_of(lineage_of(outcome)).ends == method.usual_training.epochs
     assert len(lineage_of(outcome).decisions) > 0
     assert is_finite(outcome.model)
     assert all(torch.equal(value, state[key]) for key, value in model.state_dict().items())

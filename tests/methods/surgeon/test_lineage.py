@@ -6,21 +6,21 @@ import pytest
 
 from tests.methods.surgeon.evolutions import as_ours, as_published, best_of, digits, line_of, lineage_of, network
 from tests.methods.tasks import percentage, widths_of
-from topiarist.methods import Outcome, shape
-from topiarist.methods.surgeon import Surgeon
-from topiarist.methods.surgeon.lineage import Decision, Lineage, Node
+from topiarist.methods import Outcome, resize
+from topiarist.methods.lineage import Decision, Lineage, Node
+from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.models.evaluation import count_parameters
 
-WAYS: dict[str, Surgeon] = {
+SURGEONS: dict[str, SurgeonMethod] = {
     "published": as_published(4),
     "ours": as_ours(20, search=2.0, aim="better"),
     "ours, smaller": as_ours(20, search=2.0, aim="smaller", kinds=("remove", "fold", "factorise")),
 }
 
 
-@pytest.fixture(scope="module", params=WAYS)
+@pytest.fixture(scope="module", params=SURGEONS)
 def outcome(request: pytest.FixtureRequest) -> Outcome:
-    return shape(network(12, 8), digits(), WAYS[request.param], seed=1, latency=False)
+    return resize(network(12, 8), digits(), SURGEONS[request.param], seed=1, latency=False)
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from tests.methods.surgeon.evolutions import digits, network, part_of, theatre_for
+from tests.methods.surgeon.evolutions import digits, evolution_for, network, part_of
 from topiarist import TrainConfig, train
+from topiarist.methods.surgeon.evolution import EditCandidate
 from topiarist.methods.surgeon.proposals import GROWING, KINDS, Kind, Proposals
-from topiarist.methods.surgeon.theatre import Candidate
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import Plan, apply, recommend, widen
 from topiarist.surgery.edits import DeepenNetwork, FactoriseLayer, FoldLayer, GrowSpace, RemoveUnits
@@ -20,12 +20,12 @@ SAMPLES = part_of(digits(), "train")
 def proposals(
     model: nn.Module, *, stuck: bool = False, tolerance: float = 0.0005, needed_whole: tuple[str, ...] = ()
 ) -> Proposals:
-    theatre, _ = theatre_for(model, digits(), TrainConfig(epochs=10))
+    evolution, _ = evolution_for(model, digits(), TrainConfig(epochs=10))
     advice = recommend(model, SAMPLES.x[:2], calibration=SAMPLES.x, labels=SAMPLES.y)
-    return Proposals(theatre, theatre.begin(), advice, 1, tolerance, stuck, needed_whole)
+    return Proposals(evolution, evolution.begin(), advice, 1, tolerance, stuck, needed_whole)
 
 
-def only(found: Proposals, kind: Kind) -> Candidate:
+def only(found: Proposals, kind: Kind) -> EditCandidate:
     (candidate,) = found.of(kind)
     return candidate
 

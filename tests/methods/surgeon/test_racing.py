@@ -14,38 +14,38 @@ from tests.methods.surgeon.evolutions import (
     as_ours,
     best_of,
     digits,
+    evolution_for,
     line_of,
     lineage_of,
     network,
     same_weights,
-    theatre_for,
 )
 from topiarist import TrainConfig, models, train
 from topiarist.measurement import Budget
-from topiarist.methods import Outcome, shape
+from topiarist.methods import Outcome, resize
+from topiarist.methods.lineage import Lineage
 from topiarist.methods.surgeon.branches import Branch
-from topiarist.methods.surgeon.lineage import Lineage
-from topiarist.methods.surgeon.racing import Racing
+from topiarist.methods.surgeon.racing import RacingStrategy
 from topiarist.methods.surgeon.surgeon import looked_at
 
 LARGE = digits(1000, 250, 200)
 
 
-def racing(*hidden: int, epochs: int = 20, **settings: Any) -> Racing:
-    theatre, _ = theatre_for(network(*hidden), digits(), TrainConfig(epochs=epochs, batch_size=16))
+def racing(*hidden: int, epochs: int = 20, **settings: Any) -> RacingStrategy:
+    evolution, _ = evolution_for(network(*hidden), digits(), TrainConfig(epochs=epochs, batch_size=16))
     known: dict[str, Any] = {"price": 0.001, "kinds": (), "interval": 2, "patience": 2, "allowance": 1000}
-    samples = looked_at(theatre.job.whole, theatre.job.data, 0)
-    return Racing(theatre=theatre, samples=samples, budget=Budget(), **(known | settings))
+    samples = looked_at(evolution.job.whole, digits(), 0)
+    return RacingStrategy(evolution=evolution, samples=samples, fits=lambda model: True, **(known | settings))
 
 
-def runners(race: Racing, *chances: Tensor, units: Sequence[int] = (4, 5, 6)) -> list[Branch]:
-    """Give branches of growing size, the first unchanged, with their chances at one look or more."""
+def runners(race: RacingStrategy, *probabilities: Tensor, units: Sequence[int] = (4, 5, 6)) -> list[Branch]:
+    """Give branches of growing size, the first unchanged, with their probabilities at one look or more."""
     found: list[Branch] = []
-    for given, width in zip(chances, units, strict=False):
-        branch = race.theatre.begin()
-        number = len(race.theatre.lineage.nodes) - 1
-        race.theatre.lineage.update(number, kind="grow" if found else "identity")
-        found.append(replace(branch, model=network(width), node=number, chances=given))
+    for given, width in zip(probabilities, units, strict=False):
+        branch = race.evolution.begin()
+        number = len(race.evolution.lineage.nodes) - 1
+        race.evolution.lineage.update(number, kind="grow" if found else "identity")
+        found.append(replace(branch, model=network(width), node=number, probabilities=given))
     return found
 
 
@@ -57,8 +57,8 @@ def test_who_is_clearly_worse_leaves_the_race() -> None:
     race = racing(4)
     good, bad = runners(race, noisy(0.7), noisy(0.5, seed=1))
     assert race.unbeaten([bad, good], least=0.0) == [good]
-    assert race.theatre.lineage.nodes[bad.node].fate == "dropped"
-    assert "clearly worse" in race.theatre.lineage.nodes[bad.node].reason
+    assert race.evolution.lineage.nodes[bad.node].fate == "dropped"
+    assert "clearly worse" in race.evolution.lineage.nodes[bad.node].reason
 
 
 def test_before_the_end_it_takes_a_point() -> None:
@@ -74,7 +74,7 @@ def test_who_diverged_leaves_the_race() -> None:
     race = racing(4)
     good, gone = runners(race, noisy(0.4), torch.full((1, 200), torch.nan))
     assert race.unbeaten([gone, good], least=0.01) == [good]
-    assert race.theatre.lineage.nodes[gone.node].reason.endswith("it diverged")
+    assert race.evolution.lineage.nodes[gone.node].reason.endswith("it diverged")
 
 
 def test_what_wavers_from_look_to_look_is_not_clear() -> None:
@@ -93,7 +93,7 @@ def test_the_doubt_is_that_of_the_best_changed_network() -> None:
     assert len(left) == 3 and [race.score(each) for each in left] == sorted(map(race.score, left), reverse=True)
     best = max((first, second), key=race.score)
     assert race.winner(left) is best
-    assert {race.theatre.lineage.nodes[each.node].fate for each in left if each is not best} == {"dropped"}
+    assert {race.evolution.lineage.nodes[each.node].fate for each in left if each is not best} == {"dropped"}
     assert race.winner([same]) is same
 
 
@@ -104,8 +104,8 @@ def test_size_has_its_price() -> None:
 
 
 @cache
-def evolution(*hidden: int, seed: int = 0, **settings: Any) -> Outcome:
-    return shape(network(*hidden), LARGE, as_ours(20, **settings), seed=seed, latency=False)
+def evolved(*hidden: int, seed: int = 0, **settings: Any) -> Outcome:
+    return resize(network(*hidden), LARGE, as_ours(20, **settings), seed=seed, latency=False)
 
 
 def kinds_by_epoch(lineage: Lineage) -> list[tuple[str, float]]:
@@ -113,7 +113,7 @@ def kinds_by_epoch(lineage: Lineage) -> list[tuple[str, float]]:
 
 
 def test_a_network_that_is_too_small_grows_and_is_not_cut_again() -> None:
-    outcome = evolution(4)
+    outcome = evolved(4)
     lineage = lineage_of(outcome)
     assert outcome.units["hidden0"][1] > 8
     assert outcome.after.accuracy > 0.85
@@ -125,13 +125,13 @@ SHRINKING = ("renew", "remove", "fold", "factorise")
 
 
 def test_a_network_that_is_too_large_becomes_smaller() -> None:
-    outcome = evolution(200, 100, kinds=SHRINKING)
+    outcome = evolved(200, 100, kinds=SHRINKING)
     assert outcome.after.parameters < 0.7 * outcome.before.parameters
     assert outcome.after.accuracy > 0.9
 
 
 def test_networks_change_in_kind_early_and_lose_units_late() -> None:
-    for outcome in (evolution(4), evolution(200, 100, kinds=SHRINKING)):
+    for outcome in (evolved(4), evolved(200, 100, kinds=SHRINKING)):
         for kind, share in kinds_by_epoch(lineage_of(outcome)):
             if kind == "grow":
                 assert share == 0
@@ -142,7 +142,7 @@ def test_networks_change_in_kind_early_and_lose_units_late() -> None:
 
 
 def test_every_decision_keeps_one_network_and_says_why() -> None:
-    for outcome in (evolution(4), evolution(200, 100)):
+    for outcome in (evolved(4), evolved(200, 100)):
         lineage = lineage_of(outcome)
         assert lineage.decisions
         for number, decision in enumerate(lineage.decisions, 1):
@@ -153,7 +153,7 @@ def test_every_decision_keeps_one_network_and_says_why() -> None:
 
 def test_no_candidate_is_above_the_budget() -> None:
     budget = Budget(parameters=600)
-    outcome = shape(network(4), LARGE, as_ours(20), budget=budget, latency=False)
+    outcome = resize(network(4), LARGE, as_ours(20), budget=budget, latency=False)
     for node in lineage_of(outcome).nodes:
         if node.parameters > 600:
             assert node.fate == "dropped" and node.begins == node.ends and "above the budget" in node.reason
@@ -161,20 +161,20 @@ def test_no_candidate_is_above_the_budget() -> None:
 
 
 def test_without_an_allowance_nothing_is_tried() -> None:
-    lineage = lineage_of(evolution(4, search=0.0))
+    lineage = lineage_of(evolved(4, search=0.0))
     assert {node.kind for node in lineage.nodes} <= {"start", "identity", "remove"}
 
 
 def test_what_losers_take_is_kept_within_the_allowance() -> None:
     for search in (0.05, 0.2):
-        outcome = evolution(200, 100, search=search, aim="smaller", kinds=SHRINKING)
+        outcome = evolved(200, 100, search=search, aim="smaller", kinds=SHRINKING)
         lineage = lineage_of(outcome)
         losers = [node.ends - node.begins for node in lineage.nodes if node.fate == "dropped"]
         assert sum(losers) <= search * lineage.epochs + 1e-9
 
 
 def test_after_some_decisions_without_a_change_no_more_are_made() -> None:
-    lineage = lineage_of(evolution(16, kinds=("deepen",), patience=1))
+    lineage = lineage_of(evolved(16, kinds=("deepen",), patience=1))
     assert len(lineage.decisions) == 1
 
 
@@ -182,7 +182,7 @@ def test_a_topology_that_comes_back_ends_the_phase() -> None:
     race = racing(4)
     race.first()
     race.seen = [(("hidden0", 4),), (("hidden0", 8),)]
-    node = replace(race.theatre.lineage.nodes[0], kind="fold", widths=(("hidden0", 4),))
+    node = replace(race.evolution.lineage.nodes[0], kind="fold", widths=(("hidden0", 4),))
     assert list(race.endings(node, "early")) == ["this topology was there before: this was the last early decision"]
     assert race.closed == {"early"}
 
@@ -191,7 +191,7 @@ def test_what_was_added_is_not_taken_away() -> None:
     race = racing(4, kinds=("deepen", "fold", "remove", "factorise"))
     race.first()
     assert race.due("late") == ["remove", "factorise"]
-    node = replace(race.theatre.lineage.nodes[0], kind="deepen", widths=(("hidden0", 4), ("hidden0_deeper", 4)))
+    node = replace(race.evolution.lineage.nodes[0], kind="deepen", widths=(("hidden0", 4), ("hidden0_deeper", 4)))
     assert list(race.endings(node, "early")) == ["what was added will not be taken away"]
     assert race.due("late") == ["remove"] and race.due("early") == ["deepen"]
     assert race.grown == ["hidden0", "hidden0_deeper"]
@@ -209,19 +209,19 @@ def test_what_a_race_remembers_goes_through_json() -> None:
 
 def test_decisions_are_an_interval_apart() -> None:
     method = as_ours(60, batch_size=200, interval=25, kinds=("deepen", "remove"))
-    lineage = lineage_of(shape(network(4), LARGE, method, latency=False))
+    lineage = lineage_of(resize(network(4), LARGE, method, latency=False))
     assert [decision.epoch for decision in lineage.decisions] == [6, 31]
 
 
 def test_removals_cost_no_steps_and_need_no_allowance() -> None:
-    lineage = lineage_of(evolution(200, 100, search=0.0))
+    lineage = lineage_of(evolved(200, 100, search=0.0))
     assert "remove" in {node.kind for node in line_of(lineage, best_of(lineage).number)}
 
 
 def test_no_network_is_left_open() -> None:
     budget = Budget(parameters=600)
-    some = shape(network(4), LARGE, as_ours(20), budget=budget, latency=False)
-    for outcome in (some, evolution(4), evolution(200, 100)):
+    some = resize(network(4), LARGE, as_ours(20), budget=budget, latency=False)
+    for outcome in (some, evolved(4), evolved(200, 100)):
         assert "running" not in {node.fate for node in lineage_of(outcome).nodes}
     assert any("above the budget" in node.reason for node in lineage_of(some).nodes)
 
@@ -239,9 +239,9 @@ class Hidden(nn.Module):
 
 
 def test_a_network_that_cannot_be_followed_is_trained_as_it_is() -> None:
-    outcome = shape(Hidden(), digits(), as_ours(10), latency=False)
+    outcome = resize(Hidden(), digits(), as_ours(10), latency=False)
     plain = Hidden()
-    train(plain, digits(), as_ours(10).course)
+    train(plain, digits(), as_ours(10).usual_training)
     assert same_weights(outcome.model, plain)
     assert any("cannot trace" in reason for reason in outcome.reasons)
 
@@ -254,12 +254,12 @@ def test_norms_that_rest_go_on_resting() -> None:
                 module.eval()
         return model
 
-    outcome = shape(made(), digits(), as_ours(10, kinds=()), latency=False)
+    outcome = resize(made(), digits(), as_ours(10, kinds=()), latency=False)
     plain = made()
-    train(plain, digits(), as_ours(10).course)
+    train(plain, digits(), as_ours(10).usual_training)
     assert same_weights(outcome.model, plain)
 
 
 def test_a_larger_aim_for_size_gives_smaller_networks() -> None:
-    sizes = [evolution(200, 100, aim=aim, kinds=SHRINKING).after.parameters for aim in ("better", "smaller")]
+    sizes = [evolved(200, 100, aim=aim, kinds=SHRINKING).after.parameters for aim in ("better", "smaller")]
     assert sizes[1] < sizes[0]

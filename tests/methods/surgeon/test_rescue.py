@@ -9,7 +9,7 @@ from torch import nn
 from tests.methods.surgeon.evolutions import best_of, digits, line_of, lineage_of, network, part_of
 from tests.methods.tasks import percentage
 from topiarist import TrainConfig, train
-from topiarist.methods import shape
+from topiarist.methods import resize
 from topiarist.methods.surgeon import Surgeon
 from topiarist.models.copying import copied
 from topiarist.surgery.recommendation import recommend
@@ -41,7 +41,7 @@ def test_dead_networks_are_rescued_where_training_alone_is_stuck(alive: int, see
     plain = with_dead_units(alive, seed)
     train(plain, data, TRAINING.model_copy(update={"seed": seed}))
     stuck = percentage(plain, test)
-    outcome = shape(with_dead_units(alive, seed), data, Surgeon(training=TRAINING), seed=seed, latency=False)
+    outcome = resize(with_dead_units(alive, seed), data, Surgeon(training=TRAINING), seed=seed, latency=False)
     rescued = percentage(outcome.model, test)
     assert stuck < 50
     assert rescued >= stuck + 5
@@ -57,6 +57,6 @@ def test_where_nothing_is_dead_nothing_is_renewed() -> None:
     data = digits(1000, 250, 350)
     trained = copied(network(HIDDEN))
     method = Surgeon(training=TRAINING.model_copy(update={"epochs": 4}), kinds=("renew",))
-    outcome = shape(trained, data, method, seed=0, latency=False)
+    outcome = resize(trained, data, method, seed=0, latency=False)
     assert not outcome.plan
     assert outcome.units == {"hidden0": (HIDDEN, HIDDEN)}

@@ -23,7 +23,7 @@ SHARE = st.floats(0, 1)
 GAIN = st.floats(-1, 1)
 FRACTION = st.floats(0.01, 20)
 COUNT = st.integers(1, 10**8)
-CHANCES = st.lists(st.tuples(SHARE, SHARE), min_size=2, max_size=60)
+PROBABILITIES = st.lists(st.tuples(SHARE, SHARE), min_size=2, max_size=60)
 
 TABLE_1 = [
     ("remove layer 5", 0.6023, 0.0274, 0.9977, 0.9812),
@@ -83,14 +83,14 @@ def test_aims_have_prices_and_a_number_is_a_price() -> None:
     assert price_of(0.02) == 0.02 and price_of(0) == 0.0
 
 
-def tensors(chances: list[tuple[float, float]]) -> tuple[Tensor, Tensor]:
-    found = torch.tensor(chances, dtype=torch.float64)
+def tensors(probabilities: list[tuple[float, float]]) -> tuple[Tensor, Tensor]:
+    found = torch.tensor(probabilities, dtype=torch.float64)
     return found[None, :, 0], found[None, :, 1]
 
 
-@given(CHANCES, st.floats(-0.5, 0.5))
-def test_clearly_worse_is_a_paired_test(chances: list[tuple[float, float]], handicap: float) -> None:
-    one, leading = tensors(chances)
+@given(PROBABILITIES, st.floats(-0.5, 0.5))
+def test_clearly_worse_is_a_paired_test(probabilities: list[tuple[float, float]], handicap: float) -> None:
+    one, leading = tensors(probabilities)
     differences = leading - one - handicap
     assume(float(differences.std()) > 1e-6)
     statistic = float(stats.ttest_rel(leading[0].numpy() - handicap, one[0].numpy()).statistic)
@@ -98,26 +98,26 @@ def test_clearly_worse_is_a_paired_test(chances: list[tuple[float, float]], hand
     assert clearly_worse(one, leading, handicap) == (statistic > CLEAR)
 
 
-@given(CHANCES)
-def test_of_two_networks_at_most_one_is_clearly_worse(chances: list[tuple[float, float]]) -> None:
-    one, other = tensors(chances)
+@given(PROBABILITIES)
+def test_of_two_networks_at_most_one_is_clearly_worse(probabilities: list[tuple[float, float]]) -> None:
+    one, other = tensors(probabilities)
     assert not (clearly_worse(one, other, 0.0) and clearly_worse(other, one, 0.0))
     assert not clearly_worse(one, one, 0.0)
 
 
-@given(CHANCES)
-def test_only_differences_on_the_same_samples_count(chances: list[tuple[float, float]]) -> None:
+@given(PROBABILITIES)
+def test_only_differences_on_the_same_samples_count(probabilities: list[tuple[float, float]]) -> None:
     """A lead that is equal on all samples is clear, however much samples differ; in another order it need not be."""
-    one, _ = tensors(chances)
+    one, _ = tensors(probabilities)
     assert clearly_worse(one, one + 0.01, 0.0)
     assert not clearly_worse(one, one + 0.01, 0.02)
     assert not clearly_worse(one, one - 0.01, 0.0)
     assert clearly_worse(one, one - 0.01, -0.02)
 
 
-@given(CHANCES)
-def test_the_order_of_samples_does_not_count(chances: list[tuple[float, float]]) -> None:
-    one, leading = tensors(chances)
+@given(PROBABILITIES)
+def test_the_order_of_samples_does_not_count(probabilities: list[tuple[float, float]]) -> None:
+    one, leading = tensors(probabilities)
     differences = leading - one
     error = float(differences.std()) / math.sqrt(differences.numel())
     assume(abs(float(differences.mean()) - CLEAR * error) > 1e-9)

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.methods.surgeon.evolutions import as_ours, best_of, digits, lineage_of, network, part_of, theatre_for
+from tests.methods.surgeon.evolutions import as_ours, best_of, digits, evolution_for, lineage_of, network, part_of
 from topiarist import TrainConfig, models, train
 from topiarist.measurement import Budget
-from topiarist.methods import Outcome, shape
+from topiarist.methods import Outcome, resize
 from topiarist.methods.surgeon.wider_networks import forgotten, groups_of, more, redraw
 from topiarist.methods.surgeon.widths import LOOKS, Entrant, WidthRace, held_out_losses
 from topiarist.randomness import generator
@@ -24,12 +24,12 @@ X = part_of(DATA, "train").x[:2]
 
 def raced(model: nn.Module, **settings: Any) -> Outcome:
     """Return what comes out right after the race: any accuracy will do."""
-    return shape(model, DATA, as_ours(20, stop_at=1e-9, **settings), latency=False)
+    return resize(model, DATA, as_ours(20, stop_at=1e-9, **settings), latency=False)
 
 
 def race_of(model: nn.Module) -> WidthRace:
-    theatre, _ = theatre_for(model, DATA, TrainConfig(epochs=20, batch_size=16, learning_rate=0.003))
-    return WidthRace(theatre=theatre, price=0.01, most=8, fits=lambda model: True)
+    evolution, _ = evolution_for(model, DATA, TrainConfig(epochs=20, batch_size=16, learning_rate=0.003))
+    return WidthRace(evolution=evolution, price=0.01, most=8, fits=lambda model: True)
 
 
 def weight_of(model: nn.Module, layer: str) -> Tensor:
@@ -55,7 +55,7 @@ def test_a_high_price_prevents_growth() -> None:
 
 
 def test_the_budget_prevents_growth() -> None:
-    outcome = shape(network(4), DATA, as_ours(20, stop_at=1e-9), budget=Budget(parameters=700), latency=False)
+    outcome = resize(network(4), DATA, as_ours(20, stop_at=1e-9), budget=Budget(parameters=700), latency=False)
     assert outcome.units["hidden0"] == (4, 8)  # 610 parameters; 16 units would have 1,210
     left = [node for node in lineage_of(outcome).nodes if "above the budget" in node.reason]
     assert left and all(node.parameters > 700 and node.fate == "dropped" for node in left)
@@ -72,27 +72,27 @@ def test_a_trained_network_grows_by_fresh_units_that_change_nothing() -> None:
     model = network(4)
     train(model, DATA, TrainConfig(epochs=30, learning_rate=0.01))
     race = race_of(model)
-    start = race.theatre.begin()
-    found = race.theatre.anatomy_of(start)
+    start = race.evolution.begin()
+    found = race.evolution.anatomy_of(start)
     assert found is not None
     winner = race.run(start, found)
     assert winner.steps == 0 and weight_of(winner.model, "hidden0").shape[0] > 4
     x = part_of(DATA, "test").x
     torch.testing.assert_close(winner.model(x), model(x))
-    assert [node.fate for node in race.theatre.lineage.nodes].count("dropped") == len(race.tried) - 1
+    assert [node.fate for node in race.evolution.lineage.nodes].count("dropped") == len(race.tried) - 1
 
 
 def test_the_winner_of_untrained_networks_goes_on() -> None:
     race = race_of(network(4))
-    start = race.theatre.begin()
-    found = race.theatre.anatomy_of(start)
+    start = race.evolution.begin()
+    found = race.evolution.anatomy_of(start)
     assert found is not None
     assert race.run(start, found).steps == race.length == 63
 
 
 def test_what_diverges_is_never_better() -> None:
     race = race_of(network(4))
-    branch = race.theatre.begin()
+    branch = race.evolution.begin()
     gone = Entrant(branch=branch, factors={"hidden0": 1}, losses=(torch.full((5,), torch.nan),))
     assert race.score(gone) == float("inf")
 
@@ -144,7 +144,7 @@ def test_the_temperature_does_not_count() -> None:
 
 def entrant(race: WidthRace, width: int, loss: float, *, spread: float = 0.0) -> Entrant:
     losses = loss + spread * torch.linspace(-1, 1, 100)
-    branch = replace(race.theatre.begin(), model=network(width))
+    branch = replace(race.evolution.begin(), model=network(width))
     return Entrant(branch=branch, factors={"hidden0": width // 4}, losses=(losses, losses))
 
 
@@ -176,6 +176,6 @@ def test_what_is_forgotten_is_drawn_anew_and_the_network_stays() -> None:
 
 
 def test_training_stops_at_the_accuracy_that_is_asked_for() -> None:
-    outcome = shape(network(16), DATA, as_ours(20, stop_at=0.5), latency=False)
+    outcome = resize(network(16), DATA, as_ours(20, stop_at=0.5), latency=False)
     best = best_of(lineage_of(outcome))
     assert best.accuracy is not None and best.accuracy >= 0.5 and best.ends < 20

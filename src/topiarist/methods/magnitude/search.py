@@ -76,14 +76,13 @@ class SparsitySearch:
         return halve(highest, 0.0, lambda s: s if self._fits(members, s) else None, steps=HALVINGS) or highest
 
     def _fits(self, members: Members, sparsity: float) -> bool:
-        """Return whether members pruned to a sparsity keep the budget; of units, widths alone say so."""
+        """Return whether members pruned to a sparsity keep the budget; of units, widths alone may say so."""
         sizes, job = self.budget.sizes, self.sparse.job
-        if self.sparse.compacts and self.sparse.pruning.units and members == (job.whole,):
-            costs = job.request().costs
-            kept = {name: max(1, size - round(sparsity * size)) for name, size in costs.widths.items()}
-            limits = {"parameters": sizes.parameters, "macs": sizes.macs}
-            if sizes == Budget(**limits):
-                return all(limit is None or getattr(costs, name)(kept) <= limit for name, limit in limits.items())
+        limits = {"parameters": sizes.parameters, "macs": sizes.macs}
+        if members == (job.whole,) and sizes == Budget(**limits):
+            widths, costs = self.sparse.widths_at(sparsity), job.request().costs
+            if widths is not None:
+                return all(limit is None or getattr(costs, name)(widths) <= limit for name, limit in limits.items())
         return self._excess(self.sparse.at_once(members, sparsity)) is None
 
     def _sparser(self, members: Members, sparsity: float, excess: Excess) -> float | None:

@@ -17,6 +17,8 @@ from topiarist.randomness import child_seed
 from topiarist.storage.quantising import rounded
 from topiarist.surgery import compact
 from topiarist.surgery.applying import copied_with_plan
+from topiarist.surgery.unit_weights import unit_weights
+from topiarist.surgery.weight_choice import removed_counts
 from topiarist.training import History
 from topiarist.training.pruner import Pruner
 from topiarist.training.pruning import Pruning
@@ -58,6 +60,15 @@ class Sparsifying:
         """The networks that are pruned: the members of an ensemble, or the network itself."""
         return tuple(members_of(self.job.whole))
 
+    def widths_at(self, sparsity: float) -> dict[str, int] | None:
+        """Return the widths of the network once a share of its units is cut out; None where scores decide them."""
+        if not (self.pruning.units and self.compacts and self.pruning.scope == "layer"):
+            return None
+        spaces = self.job.request().remember("prunable", lambda: unit_weights(self.job.whole, self.job.example_input))
+        sizes = {name: space.size for name, space in spaces.items()}
+        gone = removed_counts(sizes, sparsity)
+        return {name: size - gone[name] for name, size in sizes.items()}
+
     def train(self, members: Members, sparsity: float) -> PrunedNetwork:
         """Train members again, each by itself, and prune them on the way."""
         pruning, trained = self._pruned_to(sparsity), []
@@ -85,10 +96,8 @@ class Sparsifying:
             model: nn.Module = Ensemble(done, [weights[id(member)] for member in members])
         else:
             (model,) = done
-        # Without zeros, as where whole units were cut out, and without rounding, a plain file says it all.
-        packed = not (self.pruning.units and self.compacts and self.bits == 32)
         card = card_for(model, self.job.labelled("pruning"))
-        attach(model, replace(card, bits=self.bits if packed else None, training=card_of(whole).training))
+        attach(model, replace(card, bits=self.bits, training=card_of(whole).training))
         return model
 
     def reasons(self, found: PrunedNetwork) -> tuple[str, ...]:

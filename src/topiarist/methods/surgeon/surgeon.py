@@ -79,13 +79,14 @@ class SurgeonMethod(TrainingMethod):
     @classmethod
     def in_study(cls, values: Mapping[str, Any]) -> Self:
         """Let a table of `training` change what it names; seeds and workers belong to the study."""
-        if "workers" in values:
+        if values.get("workers", 1) != 1:
             raise SettingsError(f"{cls.__name__}: workers belong to the run of a study, not to the surgeon in it")
         training = values.get("training")
         if not isinstance(training, Mapping):
             return cls(**values)
         if "seed" in training:
-            raise SettingsError(f"{cls.__name__}: the seed of a training follows from the cell: use the study's seeds")
+            text = "the seed of a training follows from the cell: use the study's seeds"
+            raise SettingsError(f"{cls.__name__}: training: {text}", setting="training")
         return cls(**{**values, "training": {**cls().usual_training.model_dump(), **training}})
 
     def check_data(self, data: Data) -> None:

@@ -20,27 +20,24 @@ from tests.methods.surgeon.evolutions import (
     best_of,
     cycles,
     digits,
+    evolution_for,
     line_of,
     lineage_of,
     network,
     part_of,
     same_weights,
-    theatre_for,
 )
 from tests.methods.tasks import CASES, answers, data_for, network_for, percentage
 from topiarist import TrainConfig, measure, train
 from topiarist.data import Part
 from topiarist.errors import SettingsError
 from topiarist.measurement import Budget
-from topiarist.methods import Outcome, shape
-from topiarist.methods.surgeon import Surgeon
+from topiarist.methods import Outcome, Surgeon, published, resize
+from topiarist.methods.lineage import Decision, Lineage
+from topiarist.methods.published.surgeon import DEAD_END, PublishedStrategy
+from topiarist.methods.published.surgeon_edits import candidates_of
 from topiarist.methods.surgeon.branches import Branch
-from topiarist.methods.surgeon.evolving import evolve
-from topiarist.methods.surgeon.lineage import Decision, Lineage
-from topiarist.methods.surgeon.paper_settings import PaperSettings
-from topiarist.methods.surgeon.published import DEAD_END, Published
-from topiarist.methods.surgeon.published_candidates import candidates_of
-from topiarist.methods.surgeon.theatre import Candidate
+from topiarist.methods.surgeon.evolution import EditCandidate, evolve
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery.edits import DeepenNetwork, FactoriseLayer, FoldLayer, ProjectSpace, WidenSpace
@@ -49,19 +46,27 @@ KINDS = ["widen", "deepen", "project", "fold", "factorise"]
 TIMES = {"identity": 1, "widen": 1, "factorise": 1, "deepen": 10, "project": 10, "fold": 10}  # of the appendix
 SGD = TrainConfig(epochs=4, batch_size=16, learning_rate=0.05, optimizer="sgd")
 
+OURS_ALONE: list[dict[str, Any]] = [
+    {"aim": "smaller"},
+    {"kinds": ("grow",)},
+    {"patience": 2},
+    {"search": 0.2},
+    {"max_growth": 4},
+]
+
 # by how wild the training is: the learning rate and the seed
 RUNS = {"calm": (0.05, 0), "wild": (1.0, 0), "wilder": (1.0, 2)}
 
 
 @cache
-def evolution(name: str) -> Outcome:
+def evolved(name: str) -> Outcome:
     rate, seed = RUNS[name]
-    return shape(network(10, 10), digits(), as_published(4, learning_rate=rate), seed=seed, latency=False)
+    return resize(network(10, 10), digits(), as_published(4, learning_rate=rate), seed=seed, latency=False)
 
 
 @pytest.fixture(params=RUNS)
 def outcome(request: pytest.FixtureRequest) -> Outcome:
-    return evolution(request.param)
+    return evolved(request.param)
 
 
 @pytest.fixture
@@ -69,17 +74,17 @@ def lineage(outcome: Outcome) -> Lineage:
     return lineage_of(outcome)
 
 
-def published(model: nn.Module, *, seed: int = 0, config: TrainConfig = SGD) -> tuple[Published, Watched]:
-    theatre, pool = theatre_for(model, digits(), config, seed=seed)
-    return Published(theatre=theatre, interval=1), pool
+def strategy_for(model: nn.Module, *, seed: int = 0, config: TrainConfig = SGD) -> tuple[PublishedStrategy, Watched]:
+    evolution, pool = evolution_for(model, digits(), config, seed=seed)
+    return PublishedStrategy(evolution=evolution, interval=1), pool
 
 
-def grown(model: nn.Module) -> tuple[Published, Watched, list[Branch]]:
+def grown(model: nn.Module) -> tuple[PublishedStrategy, Watched, list[Branch]]:
     """Give an evolution after its first decision, with two branches."""
-    way, pool = published(model)
-    branches = way.cycle(way.first())
+    strategy, pool = strategy_for(model)
+    branches = strategy.cycle(strategy.first())
     assert len(branches) == 2
-    return way, pool, branches
+    return strategy, pool, branches
 
 
 def weights(branch: Branch) -> list[numpy.ndarray[Any, Any]]:
@@ -89,14 +94,14 @@ def weights(branch: Branch) -> list[numpy.ndarray[Any, Any]]:
 
 
 def test_the_settings_are_those_of_the_appendix() -> None:
-    course = Surgeon(published=True).course
-    assert (course.optimizer, course.learning_rate, course.batch_size, course.epochs) == ("sgd", 0.005, 16, 100)
-    assert (course.momentum, course.weight_decay, course.schedule.name) == (0.0, 0.0, "constant")
-    theatre, _ = theatre_for(network(4), digits(), course)
-    for way in (Published(theatre=theatre), Surgeon(published=True)._way(theatre, Budget())):
-        assert isinstance(way, Published)
-        used = way.settings
-        assert (used.initial or way.interval, way.interval) == (10, 10)
+    setup = published.Surgeon().usual_training
+    assert (setup.optimizer, setup.learning_rate, setup.batch_size, setup.epochs) == ("sgd", 0.005, 16, 100)
+    assert (setup.momentum, setup.weight_decay, setup.schedule.name) == (0.0, 0.0, "constant")
+    evolution, _ = evolution_for(network(4), digits(), setup)
+    for strategy in (PublishedStrategy(evolution=evolution), published.Surgeon().strategy(evolution, Budget())):
+        assert isinstance(strategy, PublishedStrategy)
+        used = strategy.settings
+        assert (used.initial or strategy.interval, strategy.interval) == (10, 10)
         assert (used.branches, used.redraws, used.batches) == (2, 2, 25)
         assert (used.relative_floor, used.absolute_floor) == (0.005, 0.3)
         assert used.top is None, "the best of each kind"
@@ -104,7 +109,7 @@ def test_the_settings_are_those_of_the_appendix() -> None:
 
 def test_a_training_shorter_than_the_first_decision_is_plain_training() -> None:
     model, config = network(10), TrainConfig(epochs=3, batch_size=16, learning_rate=0.05, optimizer="sgd", seed=7)
-    found = shape(model, digits(), Surgeon(published=True, training=config), seed=7, latency=False)
+    found = resize(model, digits(), published.Surgeon(training=config), seed=7, latency=False)
     plain = copied(model)
     train(plain, digits(), config)
     assert same_weights(found.model, plain)
@@ -112,12 +117,12 @@ def test_a_training_shorter_than_the_first_decision_is_plain_training() -> None:
 
 
 def test_every_branch_as_it_is_the_best_edit_of_each_kind_and_one_at_random_compete() -> None:
-    way, _, branches = grown(network(10, 30, 10))
-    drawn = list(way.choose(branches, 2, 0))
+    strategy, _, branches = grown(network(10, 30, 10))
+    drawn = list(strategy.choose(branches, 2, 0))
     assert [each.kind for each in drawn] == ["identity", "identity", *KINDS, drawn[-1].kind]
     assert len(drawn) == 8
     assert [each.branch for each in drawn[:2]] == branches
-    known = [each for branch in branches for each in candidates_of(branch, way.theatre, 2)]
+    known = [each for branch in branches for each in candidates_of(branch, strategy.evolution, 2)]
     for kind, each in zip(KINDS, drawn[2:7], strict=True):
         rivals = [other for other in known if other.kind == kind]
         assert each.merit == max(other.merit for other in rivals)
@@ -127,19 +132,19 @@ def test_every_branch_as_it_is_the_best_edit_of_each_kind_and_one_at_random_comp
 
 
 def test_the_random_draw_is_any_of_the_others() -> None:
-    way, _, branches = grown(network(10, 30, 10))
+    strategy, _, branches = grown(network(10, 30, 10))
     drawn: Counter[tuple[int, str]] = Counter()
     for number in range(2, 40):
-        way.tried.clear()
-        last = list(way.choose(branches, number, 0))[-1]
+        strategy.tried.clear()
+        last = list(strategy.choose(branches, number, 0))[-1]
         drawn[last.branch.node, f"{last.kind} {str(last.edits[0]).split('by')[0]}"] += 1
-    others = len([each for branch in branches for each in candidates_of(branch, way.theatre, 2)]) - len(KINDS)
+    others = len([each for branch in branches for each in candidates_of(branch, strategy.evolution, 2)]) - len(KINDS)
     assert len(drawn) > others // 2
     assert {kind.split()[0] for _, kind in drawn} == set(KINDS)
 
 
 def test_candidates_have_the_scores_of_section_3_2() -> None:
-    way, _, branches = grown(network(20, 30, 10))
+    strategy, _, branches = grown(network(20, 30, 10))
     for branch in branches:
         found: dict[str, list[float]] = {kind: [] for kind in KINDS}
         expected: dict[str, list[float]] = {kind: [] for kind in KINDS}
@@ -155,7 +160,7 @@ def test_candidates_have_the_scores_of_section_3_2() -> None:
             expected["project"] += [share] if share else []
             expected["fold"].append(1.0 if share == 1 else share * depth)
             expected["factorise"].append(share)
-        for each in candidates_of(branch, way.theatre, 2):
+        for each in candidates_of(branch, strategy.evolution, 2):
             found[each.kind].append(each.merit)
         assert found == {kind: pytest.approx(values) for kind, values in expected.items()}
 
@@ -164,9 +169,9 @@ def test_candidates_have_the_scores_of_section_3_2() -> None:
     ("units", "amounts"), [(5, (2, 20)), (10, (2, 20)), (29, (2, 20)), (30, (3, 30)), (57, (5, 50))]
 )
 def test_a_layer_is_widened_by_a_tenth_or_by_ten_times_that(units: int, amounts: tuple[int, int]) -> None:
-    way, _ = published(network(units))
-    (branch,) = way.first()
-    edits = [each.edits for each in candidates_of(branch, way.theatre, 1) if each.kind == "widen"]
+    strategy, _ = strategy_for(network(units))
+    (branch,) = strategy.first()
+    edits = [each.edits for each in candidates_of(branch, strategy.evolution, 1) if each.kind == "widen"]
     assert all(isinstance(edit, WidenSpace) and edit.even for (edit,) in edits), "in equal shares, as in the text"
     assert tuple(edit.by for (edit,) in edits if isinstance(edit, WidenSpace)) == amounts
 
@@ -179,8 +184,8 @@ def test_as_many_neurons_go_as_singular_values_are_negligible_and_one_stays(negl
         values = torch.where(torch.arange(12) < 12 - negligible, 2.0, 0.1)
         model.hidden0.weight.copy_(left @ torch.diag(values) @ right)
         model.hidden1.weight.copy_(5 * torch.linalg.qr(model.hidden1.weight.T)[0].T)
-    theatre, _ = theatre_for(model, digits(), SGD)
-    found = list(candidates_of(theatre.begin(), theatre, 1))
+    evolution, _ = evolution_for(model, digits(), SGD)
+    found = list(candidates_of(evolution.begin(), evolution, 1))
     projections = [each.edits[0] for each in found if each.kind == "project"]
     expected = [ProjectSpace(space="hidden0", to=max(1, 12 - negligible))] if negligible else []
     assert projections == expected
@@ -190,9 +195,9 @@ def test_as_many_neurons_go_as_singular_values_are_negligible_and_one_stays(negl
 
 
 def test_layers_are_added_as_identities_and_removed_by_multiplication() -> None:
-    way, _ = published(network(10, 8))
-    (branch,) = way.first()
-    found = [each.edits[0] for each in candidates_of(branch, way.theatre, 1)]
+    strategy, _ = strategy_for(network(10, 8))
+    (branch,) = strategy.first()
+    found = [each.edits[0] for each in candidates_of(branch, strategy.evolution, 1)]
     assert [edit for edit in found if isinstance(edit, DeepenNetwork)] == [
         DeepenNetwork(after="hidden0"),
         DeepenNetwork(after="hidden1"),
@@ -204,22 +209,22 @@ def test_layers_are_added_as_identities_and_removed_by_multiplication() -> None:
 
 
 def test_adding_neurons_or_a_layer_keeps_what_the_network_computes() -> None:
-    way, _ = published(network(10, 8))
-    (branch,) = way.first()
+    strategy, _ = strategy_for(network(10, 8))
+    (branch,) = strategy.first()
     x = part_of(digits(), "validation").x
-    for each in candidates_of(branch, way.theatre, 1):
+    for each in candidates_of(branch, strategy.evolution, 1):
         if each.kind in ("widen", "deepen"):
-            changed = way.theatre.operate(each, 1)
+            changed = strategy.evolution.edit(each, 1)
             assert changed is not None
             torch.testing.assert_close(answers(changed.model, x), answers(branch.model, x), rtol=0, atol=1e-4)
 
 
-def predicted_sizes(model: nn.Module, way: Published) -> list[tuple[str, int, int]]:
+def predicted_sizes(model: nn.Module, strategy: PublishedStrategy) -> list[tuple[str, int, int]]:
     """Give, for each candidate that can be made, its edit, the size that it announces, and that which it has."""
-    start = way.theatre.begin()
+    start = strategy.evolution.begin()
     found = []
-    for each in candidates_of(start, way.theatre, 1):
-        branch = way.theatre.operate(each, 1)
+    for each in candidates_of(start, strategy.evolution, 1):
+        branch = strategy.evolution.edit(each, 1)
         if branch is not None:
             found.append((str(each.edits[0]), each.parameters, count_parameters(branch.model)))
     return found
@@ -228,7 +233,7 @@ def predicted_sizes(model: nn.Module, way: Published) -> list[tuple[str, int, in
 @pytest.mark.parametrize("hidden", [(10,), (4, 9), (30, 5, 12)])
 def test_the_second_key_is_the_size_that_the_network_will_have(hidden: tuple[int, ...]) -> None:
     model = network(*hidden)
-    found = predicted_sizes(model, published(model)[0])
+    found = predicted_sizes(model, strategy_for(model)[0])
     assert len(found) >= 4 * len(hidden)
     for edit, announced, real in found:
         assert announced == real, edit
@@ -237,36 +242,36 @@ def test_the_second_key_is_the_size_that_the_network_will_have(hidden: tuple[int
 @pytest.mark.parametrize("name", ["convolutions", "residual", "inception"])
 def test_the_second_key_is_the_size_of_convolutions_too(name: str) -> None:
     model = network_for(name)
-    theatre, _ = theatre_for(model, data_for(model, *CASES[name][1]), SGD)
-    found = predicted_sizes(model, Published(theatre=theatre))
+    evolution, _ = evolution_for(model, data_for(model, *CASES[name][1]), SGD)
+    found = predicted_sizes(model, PublishedStrategy(evolution=evolution))
     assert found
     assert [edit for edit, announced, real in found if announced != real] == []
 
 
 def test_edits_recuperate_for_25_batches_or_ten_times_as_many() -> None:
-    way, pool = published(network(10, 10))
-    branches = way.first()
+    strategy, pool = strategy_for(network(10, 10))
+    branches = strategy.first()
     pool.tasks.clear()
-    way.attempt(branches, 1, 0)
+    strategy.attempt(branches, 1, 0)
     recuperating = [task for task in pool.tasks if not task.counted]
-    nodes = way.theatre.lineage.nodes
+    nodes = strategy.evolution.lineage.nodes
     assert {nodes[task.branch.node].kind for task in recuperating} == {"identity", *KINDS}
     for task in recuperating:
         assert task.steps == 25 * TIMES[nodes[task.branch.node].kind]
     trained = [task for task in pool.tasks if task.counted]
     assert len(trained) == 2
-    assert all(task.steps == way.theatre.per_epoch for task in trained)
+    assert all(task.steps == strategy.evolution.per_epoch for task in trained)
 
 
 def test_recuperation_comes_on_top_of_the_epochs() -> None:
     model = network(10, 10)
     config = TrainConfig(epochs=5, batch_size=16, learning_rate=0.05, optimizer="sgd")
-    theatre, pool = theatre_for(model, digits(), config)
-    best = evolve(Published(theatre=theatre, interval=2), theatre, None, None)
-    assert best.steps == theatre.last_step == 5 * theatre.per_epoch
-    line = line_of(theatre.lineage, best.node)
+    evolution, pool = evolution_for(model, digits(), config)
+    best = evolve(PublishedStrategy(evolution=evolution, interval=2), evolution, None, None)
+    assert best.steps == evolution.last_step == 5 * evolution.per_epoch
+    line = line_of(evolution.lineage, best.node)
     counted = [task for task in pool.tasks if task.counted and task.branch.node in {node.number for node in line}]
-    assert sum(task.steps for task in counted) == theatre.last_step
+    assert sum(task.steps for task in counted) == evolution.last_step
     assert [node.ends for node in line] == [2, 4, 5], "the last stretch is what is left"
 
 
@@ -327,7 +332,7 @@ def test_edits_are_drawn_again_where_the_accuracy_falls_and_at_most_twice(lineag
 
 def test_these_evolutions_do_draw_again() -> None:
     """Or the test above would say nothing; how often they do hangs on a processor's rounding."""
-    counts = {len(draws) for name in RUNS for draws in cycles(lineage_of(evolution(name)))}
+    counts = {len(draws) for name in RUNS for draws in cycles(lineage_of(evolved(name)))}
     assert 1 in counts and max(counts) in (2, 3)
 
 
@@ -352,7 +357,7 @@ def test_a_draw_has_each_kind_at_most_twice(lineage: Lineage) -> None:
 
 def test_branches_that_did_not_reach_what_there_was_are_discarded_by_a_draw_that_did() -> None:
     for name in RUNS:
-        lineage = lineage_of(evolution(name))
+        lineage = lineage_of(evolved(name))
         for draws, following in pairwise(cycles(lineage)):
             if reached(lineage, draws, draws[-1]):
                 assert parents(lineage, following) <= set(draws[-1].kept)
@@ -372,13 +377,13 @@ def test_choices_go_by_the_validation_part_alone() -> None:
     data, method = digits(), as_published(2)
     test = part_of(data, "test")
     other = replace(data, test=Part(test.x.flip(0), (test.y + 1) % 10))
-    one = shape(network(10, 10), data, method, seed=1, latency=False)
-    two = shape(network(10, 10), other, method, seed=1, latency=False)
+    one = resize(network(10, 10), data, method, seed=1, latency=False)
+    two = resize(network(10, 10), other, method, seed=1, latency=False)
     assert_same_outcome(one, two)
     assert one.after.accuracy != two.after.accuracy
     validation = part_of(data, "validation")
     wrong = replace(data, validation=Part(validation.x, (validation.y + 1) % 10))
-    three = shape(network(10, 10), wrong, method, seed=1, latency=False)
+    three = resize(network(10, 10), wrong, method, seed=1, latency=False)
     assert lineage_of(three).nodes[0].accuracy != lineage_of(one).nodes[0].accuracy
 
 
@@ -394,21 +399,21 @@ def test_the_final_figures_are_those_of_the_network_that_comes_out(outcome: Outc
 
 def test_the_seed_decides() -> None:
     one, again, other = (
-        shape(network(10, 10), digits(), as_published(2), seed=seed, latency=False) for seed in (3, 3, 4)
+        resize(network(10, 10), digits(), as_published(2), seed=seed, latency=False) for seed in (3, 3, 4)
     )
     assert_same_outcome(one, again)
     assert one.lineage != other.lineage
 
 
 def test_a_budget_has_no_say() -> None:
-    with pytest.raises(SettingsError, match="the method's own settings and the budget both say where to stop"):
-        shape(network(10), digits(), as_published(2), budget=Budget(parameters=100), latency=False)
+    with pytest.raises(SettingsError, match="the method's own settings and the budget both decide where to stop"):
+        resize(network(10), digits(), as_published(2), budget=Budget(parameters=100), latency=False)
 
 
 def test_the_argument_is_left_as_it_is() -> None:
     model = network(10, 10)
     state = {name: value.clone() for name, value in model.state_dict().items()}
-    outcome = shape(model, digits(), as_published(2), latency=False)
+    outcome = resize(model, digits(), as_published(2), latency=False)
     assert outcome.model is not model
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
 
@@ -416,11 +421,11 @@ def test_the_argument_is_left_as_it_is() -> None:
 def test_candidates_that_the_network_does_not_allow_are_left_out() -> None:
     model = network_for("inception")
     data = data_for(model, *CASES["inception"][1], counts=(32, 20, 20))
-    theatre, _ = theatre_for(model, data, SGD)
-    made = [(each, theatre.operate(each, 1)) for each in candidates_of(theatre.begin(), theatre, 1)]
-    refused: list[Candidate] = [each for each, branch in made if branch is None]
+    evolution, _ = evolution_for(model, data, SGD)
+    made = [(each, evolution.edit(each, 1)) for each in candidates_of(evolution.begin(), evolution, 1)]
+    refused: list[EditCandidate] = [each for each, branch in made if branch is None]
     assert refused and len(refused) < len(made)
-    assert len(theatre.lineage.nodes) == 1 + len(made) - len(refused)
+    assert len(evolution.lineage.nodes) == 1 + len(made) - len(refused)
 
 
 def test_a_truncated_svd_is_the_layer_as_the_published_code_splits_it() -> None:
@@ -429,12 +434,12 @@ def test_a_truncated_svd_is_the_layer_as_the_published_code_splits_it() -> None:
         left, _, right = torch.linalg.svd(model.hidden0.weight, full_matrices=False)
         values = torch.where(torch.arange(12) < 7, 2.0, 0.1)
         model.hidden0.weight.copy_(left @ torch.diag(values) @ right)
-    theatre, _ = theatre_for(model, digits(), SGD)
-    start = theatre.begin()
-    first = next(each for each in candidates_of(start, theatre, 1) if each.kind == "factorise")
+    evolution, _ = evolution_for(model, digits(), SGD)
+    start = evolution.begin()
+    first = next(each for each in candidates_of(start, evolution, 1) if each.kind == "factorise")
     assert first.edits == (FactoriseLayer(layer="hidden0", rank=7, balanced=False),)
     assert first.merit == pytest.approx(5 / 12)
-    branch = theatre.operate(first, 1)
+    branch = evolution.edit(first, 1)
     assert branch is not None
     weight = model.hidden0.weight.detach().double().numpy()
     u, s, v = numpy.linalg.svd(weight.T, full_matrices=False)  # the published code has (inputs, units)
@@ -449,24 +454,24 @@ def test_a_truncated_svd_is_the_layer_as_the_published_code_splits_it() -> None:
 
 
 def test_a_network_with_a_truncated_layer_goes_on_changing() -> None:
-    way, _ = published(network(10, 8))
-    (branch,) = way.first()
-    edit = next(each for each in candidates_of(branch, way.theatre, 1) if each.kind == "factorise")
-    thin = way.theatre.operate(edit, 1)
+    strategy, _ = strategy_for(network(10, 8))
+    (branch,) = strategy.first()
+    edit = next(each for each in candidates_of(branch, strategy.evolution, 1) if each.kind == "factorise")
+    thin = strategy.evolution.edit(edit, 1)
     assert thin is not None
-    found = list(candidates_of(thin, way.theatre, 2))
+    found = list(candidates_of(thin, strategy.evolution, 2))
     assert {each.kind for each in found} >= {"widen", "deepen", "fold", "factorise"}
-    made = [(each, way.theatre.operate(each, 2)) for each in found]
+    made = [(each, strategy.evolution.edit(each, 2)) for each in found]
     sizes = [(str(each.edits[0]), each.parameters - branch.parameters) for each, branch in made if branch is not None]
     assert len(sizes) == len(found) and all(difference == 0 for _, difference in sizes), sizes
 
 
 def test_the_top_edits_of_all_kinds_can_be_tried() -> None:
-    way, _, branches = grown(network(10, 30, 10))
+    strategy, _, branches = grown(network(10, 30, 10))
     for top in (1, 3, 50):
-        way.settings, way.tried = PaperSettings(top=top), set()
-        known = [each for branch in branches for each in candidates_of(branch, way.theatre, 2) if each.merit > 0]
-        drawn = [each for each in way.choose(branches, 2, 0) if each.kind != "identity"]
+        strategy.settings, strategy.tried = published.Surgeon(top=top), set()
+        known = [each for branch in branches for each in candidates_of(branch, strategy.evolution, 2) if each.merit > 0]
+        drawn = [each for each in strategy.choose(branches, 2, 0) if each.kind != "identity"]
         best = drawn[:top]
         assert len(best) == min(top, len(drawn)) and len(drawn) in (min(top, len(known)), min(top, len(known)) + 1)
         lowest = min(each.merit for each in drawn[: min(top, len(known))])
@@ -477,14 +482,13 @@ def test_the_top_edits_of_all_kinds_can_be_tried() -> None:
 
 @cache
 def remembering(memory: str, seed: int = 2) -> Lineage:
-    method = Surgeon(
-        published=True, memory=memory, interval=1, training=SGD.model_copy(update={"learning_rate": 1.0}), batches=2
-    )
-    return lineage_of(shape(network(10), digits(), method, seed=seed, latency=False))
+    training = SGD.model_copy(update={"learning_rate": 1.0})
+    method = published.Surgeon.model_validate({"memory": memory, "interval": 1, "training": training, "batches": 2})
+    return lineage_of(resize(network(10), digits(), method, seed=seed, latency=False))
 
 
 def tried_before(lineage: Lineage) -> list[tuple[int, str]]:
-    """Give what was tried again after an earlier decision on the way to the same branch had tried it."""
+    """Give what was tried again after an earlier decision on the strategy to the same branch had tried it."""
     again = []
     for node in lineage.nodes:
         if node.parent is None or node.kind == "identity":
@@ -515,10 +519,10 @@ def lineage_alive(lineage: Lineage, number: int) -> bool:
 
 
 def test_branches_redraws_and_batches_are_as_many_as_are_set() -> None:
-    theatre, pool = theatre_for(network(10, 10), digits(), SGD.model_copy(update={"learning_rate": 1.0}), seed=2)
-    settings = PaperSettings(initial=2, branches=3, redraws=1, batches=4)
-    evolve(Published(theatre=theatre, interval=1, settings=settings), theatre, None, None)
-    lineage = theatre.lineage
+    evolution, pool = evolution_for(network(10, 10), digits(), SGD.model_copy(update={"learning_rate": 1.0}), seed=2)
+    settings = published.Surgeon(initial=2, branches=3, redraws=1, batches=4)
+    evolve(PublishedStrategy(evolution=evolution, interval=1, settings=settings), evolution, None, None)
+    lineage = evolution.lineage
     assert lineage.nodes[0].ends == 2
     assert max(len(decision.kept) for decision in lineage.decisions) == 3
     assert max(decision.draw for decision in lineage.decisions) == 1
@@ -533,53 +537,59 @@ def test_the_floors_of_singular_values_can_be_set(floors: tuple[float, float], n
         left, _, right = torch.linalg.svd(model.hidden0.weight, full_matrices=False)
         values = torch.where(torch.arange(12) < 7, 2.0, 1.0)
         model.hidden0.weight.copy_(left @ torch.diag(values) @ right)
-    theatre, _ = theatre_for(model, digits(), SGD)
-    way = Published(theatre=theatre, settings=PaperSettings(relative_floor=floors[0], absolute_floor=floors[1], top=99))
-    first = next(each for each in way.choose([theatre.begin()], 1, 0) if str(each.edits[:1]).count("hidden0"))
+    evolution, _ = evolution_for(model, digits(), SGD)
+    strategy = PublishedStrategy(
+        evolution=evolution, settings=published.Surgeon(relative_floor=floors[0], absolute_floor=floors[1], top=99)
+    )
+    first = next(each for each in strategy.choose([evolution.begin()], 1, 0) if str(each.edits[:1]).count("hidden0"))
     assert f"{negligible} of 12 singular values" in first.reason
 
 
 def test_a_network_without_a_hidden_layer_has_one_candidate_left_and_says_so() -> None:
-    theatre, _ = theatre_for(network(10), digits(), SGD)
-    start = theatre.begin()
-    fold = next(each for each in candidates_of(start, theatre, 1) if each.kind == "fold")
-    folded = theatre.operate(fold, 1)
+    evolution, _ = evolution_for(network(10), digits(), SGD)
+    start = evolution.begin()
+    fold = next(each for each in candidates_of(start, evolution, 1) if each.kind == "fold")
+    folded = evolution.edit(fold, 1)
     assert folded is not None
-    linear = theatre.train([folded], theatre.per_epoch)
-    theatre.note(linear[0], 0.0)
-    way = Published(theatre=theatre, interval=1)
-    (after,) = way.cycle(linear)
-    assert theatre.lineage.nodes[after.node].kind == "identity" and after.steps == 2 * theatre.per_epoch
-    decision = theatre.lineage.decisions[0]
+    linear = evolution.train([folded], evolution.per_epoch)
+    evolution.record(linear[0], 0.0)
+    strategy = PublishedStrategy(evolution=evolution, interval=1)
+    (after,) = strategy.cycle(linear)
+    assert evolution.lineage.nodes[after.node].kind == "identity" and after.steps == 2 * evolution.per_epoch
+    decision = evolution.lineage.decisions[0]
     assert decision.candidates == decision.kept == (after.node,)
     assert decision.reason == f"the only candidate: {DEAD_END}"
-    assert theatre.lineage.nodes[after.node].reason == DEAD_END
+    assert evolution.lineage.nodes[after.node].reason == DEAD_END
 
 
 def test_the_work_is_that_of_all_networks_that_were_trained() -> None:
-    theatre, pool = theatre_for(network(10, 10), digits(), SGD)
-    evolve(Published(theatre=theatre, interval=1), theatre, None, None)
+    evolution, pool = evolution_for(network(10, 10), digits(), SGD)
+    evolve(PublishedStrategy(evolution=evolution, interval=1), evolution, None, None)
     samples = len(digits().train)
     macs = [sum(each.numel() for each in task.branch.model.parameters() if each.ndim == 2) for task in pool.tasks]
-    shares = [task.steps / theatre.per_epoch for task in pool.tasks]
-    assert theatre.lineage.trained_epochs == pytest.approx(sum(shares))
+    shares = [task.steps / evolution.per_epoch for task in pool.tasks]
+    assert evolution.lineage.trained_epochs == pytest.approx(sum(shares))
     expected = sum(samples * share * each for share, each in zip(shares, macs, strict=True))
-    assert theatre.lineage.sample_macs == pytest.approx(expected)
-    assert Lineage.from_record(theatre.lineage.to_record()).sample_macs == theatre.lineage.sample_macs
+    assert evolution.lineage.sample_macs == pytest.approx(expected)
+    assert Lineage.from_record(evolution.lineage.to_record()).sample_macs == evolution.lineage.sample_macs
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"branches": 3}, "branches belongs to the paper's algorithm: it has no effect without published"),
-        ({"memory": "cycle"}, "memory belongs to the paper's algorithm"),
-        ({"published": True, "branches": 0}, "branches must be greater than or equal to 1"),
-        ({"published": True, "relative_floor": 2.0}, "relative_floor must be less than or equal to 1"),
-        ({"published": True, "memory": "long"}, "memory must be 'none', 'cycle' or 'lineage'"),
-        ({"published": True, "memory": "none", "redraws": 1}, "redraws has no effect with memory 'none'"),
-        ({"published": True, "aim": "smaller"}, "aim has no effect with published"),
+        ({"branches": 0}, "branches must be greater than or equal to 1"),
+        ({"relative_floor": 2.0}, "relative_floor must be less than or equal to 1"),
+        ({"memory": "long"}, "memory must be 'none', 'cycle' or 'lineage'"),
+        ({"memory": "none", "redraws": 1}, "redraws has no effect with memory 'none'"),
+        *((each, f"{next(iter(each))}: there is no such setting") for each in OURS_ALONE),
     ],
 )
 def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
+        published.Surgeon(**settings)
+
+
+@pytest.mark.parametrize("settings", [{"branches": 3}, {"memory": "cycle"}, {"top": 2}, {"published": True}])
+def test_settings_of_the_paper_are_not_those_of_ours(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="there is no such setting"):
         Surgeon(**settings)

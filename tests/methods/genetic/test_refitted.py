@@ -5,24 +5,24 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.methods.tasks import answers, data_for, percentage, perceptron, task_of
+from tests.methods.tasks import answers, data_for, percentage, perceptron, request_for
 from topiarist.data import Part
 from topiarist.errors import ModelError
-from topiarist.methods import refitted
-from topiarist.methods.judging import Subject, evaluator_for, subject_of
-from topiarist.methods.readout import Bits, Floats
+from topiarist.methods.genetic import refitted
+from topiarist.methods.genetic.readout import Bits, Floats
+from topiarist.methods.genetic.search import SearchProblem, evaluator_for, problem_for
 from topiarist.randomness import array_generator
 from topiarist.surgery import remove
 
 UNITS = 9
 
 
-def subject(seed: int, *, bias: bool = True, training: bool = False) -> Subject:
+def problem(seed: int, *, bias: bool = True) -> SearchProblem:
     model = perceptron(5, UNITS, 4, seed=seed, double=True)
     if not bias:
         nn.init.zeros_(model.output.bias)  # type: ignore[arg-type, union-attr]  # of a Sequential
     data = data_for(model, 5, counts=(120, 80, 2), wrong=0.1, seed=seed)
-    return subject_of(task_of(model, data), None, training=training)
+    return problem_for(request_for(model, data), None, judged_on="held-out")
 
 
 def masks_of(seed: int, count: int = 20) -> Bits:
@@ -33,11 +33,11 @@ def masks_of(seed: int, count: int = 20) -> Bits:
     return bits
 
 
-def judged(found: Subject, masks: Bits) -> Floats:
+def judged(found: SearchProblem, masks: Bits) -> Floats:
     return evaluator_for([found], refitted=True).accuracy(numpy.zeros(len(masks), dtype=numpy.intp), masks)
 
 
-def explicit(found: Subject, mask: Bits) -> float:
+def explicit(found: SearchProblem, mask: Bits) -> float:
     """Fit the last layer, with a constant, to what the whole network answers, and count."""
 
     def read(x: Tensor) -> Tensor:
@@ -58,14 +58,14 @@ def near(found: list[float], expected: list[float], samples: int) -> bool:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_mask_is_as_right_as_explicit_least_squares(seed: int, bias: bool) -> None:
-    found, masks = subject(seed, bias=bias), masks_of(seed)
+    found, masks = problem(seed, bias=bias), masks_of(seed)
     assert near(judged(found, masks).tolist(), [explicit(found, mask) for mask in masks], len(found.judged))
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_mask_is_as_right_as_the_network_cut_and_refitted(seed: int, bias: bool) -> None:
-    found, masks = subject(seed, bias=bias), masks_of(seed)
+    found, masks = problem(seed, bias=bias), masks_of(seed)
     expected = []
     for mask in masks:
         units = {"hidden0": numpy.flatnonzero(~mask).tolist()}
@@ -76,22 +76,22 @@ def test_a_mask_is_as_right_as_the_network_cut_and_refitted(seed: int, bias: boo
 
 
 def test_with_all_units_it_is_the_network_itself() -> None:
-    found = subject(1)
+    found = problem(1)
     assert judged(found, numpy.ones((1, UNITS), dtype=bool))[0] == pytest.approx(percentage(found.model, found.judged))
 
 
 def test_several_networks_and_little_memory_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
-    subjects = [subject(seed, bias=False) for seed in range(2)]
+    problems = [problem(seed, bias=False) for seed in range(2)]
     numbers, masks = numpy.repeat([0, 1], 10), masks_of(3)
-    together = evaluator_for(subjects, refitted=True).accuracy(numbers, masks)
+    together = evaluator_for(problems, refitted=True).accuracy(numbers, masks)
     monkeypatch.setattr(refitted, "MOST_VALUES", 1)
     for number in range(2):
         rows = numbers == number
-        assert judged(subjects[number], masks[rows]).tolist() == pytest.approx(together[rows].tolist())
+        assert judged(problems[number], masks[rows]).tolist() == pytest.approx(together[rows].tolist())
 
 
 def test_two_layers_of_units_cannot_be_refitted() -> None:
     model = perceptron(5, 6, 5, 3)
-    found = subject_of(task_of(model, data_for(model, 5)), None, training=False)
+    found = problem_for(request_for(model, data_for(model, 5)), None, judged_on="held-out")
     with pytest.raises(ModelError, match="one space, which the last layer reads"):
         evaluator_for([found], refitted=True)

@@ -1,8 +1,9 @@
-"""`shape`: what comes out is what was decided, can be replayed and saved, and the user's own pieces are used."""
+"""`resize`: what comes out is what was decided, can be replayed and saved, and the user's own pieces are used."""
 
 import json
 from copy import deepcopy
 from dataclasses import fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ from topiarist import load, measure, save
 from topiarist.data import Data, Part
 from topiarist.errors import DataError, SettingsError, TopiaristError
 from topiarist.measurement import Budget
-from topiarist.methods import Distinctiveness, FineTuning, Genetic, Method, Outcome, shape
+from topiarist.methods import Distinctiveness, FineTuning, Genetic, Method, Outcome, published, resize
 from topiarist.models import card_of
 from topiarist.surgery import Plan, apply, plan_of, remove
 
 METHODS: dict[str, Method] = {
     "angle": Distinctiveness(angle_degrees=40),
     "keep": Distinctiveness(keep_fraction=0.5),
-    "published": Distinctiveness(published=True, angle_degrees=45),
+    "published": published.Distinctiveness(angle_degrees=45),
     "genetic": Genetic(penalty=60, population=20, generations=8),
 }
 HALF = Distinctiveness(keep_fraction=0.5)
@@ -45,7 +46,7 @@ def inputs(data: Data) -> Tensor:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_outcome_says_what_was_and_what_is(model: nn.Module, data: Data, method: str) -> None:
-    outcome = shape(model, data, METHODS[method], latency=False)
+    outcome = resize(model, data, METHODS[method], latency=False)
     assert outcome.before == measure(model, replace(data), latency=False)
     assert outcome.after == measure(outcome.model, data, latency=False)
     assert list(outcome.units) == ["hidden0", "hidden1"]
@@ -59,7 +60,7 @@ def test_an_outcome_says_what_was_and_what_is(model: nn.Module, data: Data, meth
 
 
 def test_an_outcome_as_json_is_complete(model: nn.Module, data: Data) -> None:
-    outcome = shape(model, data, HALF, retraining=FineTuning(epochs=1))
+    outcome = resize(model, data, HALF, retraining=FineTuning(epochs=1))
     record = json.loads(json.dumps(outcome.to_json(), allow_nan=False))
     assert {"before", "after", "units", "score", "plan", "reasons"} <= set(record)
     assert record["before"] == outcome.before.to_json() and record["after"] == outcome.after.to_json()
@@ -71,8 +72,9 @@ def test_an_outcome_as_json_is_complete(model: nn.Module, data: Data) -> None:
 
 
 def test_an_outcome_as_json_has_all_but_the_network(model: nn.Module, data: Data) -> None:
-    outcome = shape(model, data, HALF, retraining=FineTuning(epochs=1), latency=False)
-    assert set(outcome.to_json()) == {field.name for field in fields(Outcome)} - {"model"}
+    outcome = resize(model, data, HALF, retraining=FineTuning(epochs=1), latency=False)
+    known = {name for name, value in vars(Outcome).items() if isinstance(value, property | cached_property)}
+    assert set(outcome.to_json()) == {field.name for field in fields(Outcome)} - {"model", "job"} | known
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -80,7 +82,7 @@ def test_an_outcome_as_json_has_all_but_the_network(model: nn.Module, data: Data
 def test_the_plan_replayed_on_the_original_gives_the_network(name: str, method: str) -> None:
     model = network_for(name)
     data = data_for(model, *CASES[name][1], counts=(40, 30, 10))
-    outcome = shape(model, data, METHODS[method], latency=False)
+    outcome = resize(model, data, METHODS[method], latency=False)
     again = apply(outcome.plan, model, inputs(data)[:2], calibration=inputs(data))
     known = apply(outcome.plan, model)
     read = apply(Plan.from_json(outcome.plan.to_json()), model, calibration=inputs(data))
@@ -90,7 +92,7 @@ def test_the_plan_replayed_on_the_original_gives_the_network(name: str, method: 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_saved_network_answers_the_same(model: nn.Module, data: Data, tmp_path: Path, method: str) -> None:
-    outcome = shape(model, data, METHODS[method], latency=False)
+    outcome = resize(model, data, METHODS[method], latency=False)
     loaded = load(save(outcome.model, tmp_path / "small.safetensors"))
     assert torch.equal(answers(loaded, inputs(data)), answers(outcome.model, inputs(data)))
     assert plan_of(loaded) == plan_of(outcome.model)
@@ -105,7 +107,7 @@ def test_a_users_score_decides(model: nn.Module, data: Data) -> None:
         seen.append(network)
         return -float(len(network.hidden0.weight))  # type: ignore[arg-type, union-attr]
 
-    outcome = shape(model, data, Distinctiveness(), budget=Budget(max_drop=0.0), score=score, latency=False)
+    outcome = resize(model, data, Distinctiveness(), budget=Budget(max_drop=0.0), score=score, latency=False)
     assert outcome.score == (-12.0, -float(outcome.units["hidden0"][1]))
     assert outcome.after.parameters == 6 + 1 + 1 + 1 + 3 + 3  # nothing is lost, however small it is
     assert seen[0] is model
@@ -121,7 +123,7 @@ def test_a_users_training_is_used(model: nn.Module, data: Data) -> None:
                 parameter.fill_(0.25)
 
     state = state_of(model)
-    outcome = shape(model, data, HALF, finetune=finetune, latency=False)
+    outcome = resize(model, data, HALF, finetune=finetune, latency=False)
     assert given == [outcome.model] and same_state(model, state)
     assert all(bool((parameter == 0.25).all()) for parameter in outcome.model.parameters())
 
@@ -130,17 +132,17 @@ def test_a_users_calibration_is_used(model: nn.Module, data: Data) -> None:
     """Training inputs of which one never varies; in the calibration it does."""
     flat = replace(data, train=Part(inputs(data) * 0.0, data.train.y))  # type: ignore[union-attr]
     x = inputs(data)
-    expected = shape(model, data, HALF, latency=False)
+    expected = resize(model, data, HALF, latency=False)
     for calibration in (x, [x[:30], x[30:]], [(x[:30], None), (x[30:], None)]):
-        outcome = shape(model, flat, HALF, calibration=calibration, latency=False)
+        outcome = resize(model, flat, HALF, calibration=calibration, latency=False)
         assert outcome.plan == expected.plan
         assert torch.allclose(answers(outcome.model, x), answers(expected.model, x), atol=1e-4)
 
 
 def test_a_users_calibration_may_be_a_generator(model: nn.Module, data: Data) -> None:
     batches = (part for part in torch.split(inputs(data), 30))
-    outcome = shape(model, data, HALF, calibration=batches, latency=False)
-    assert outcome.plan == shape(model, data, HALF, latency=False).plan
+    outcome = resize(model, data, HALF, calibration=batches, latency=False)
+    assert outcome.plan == resize(model, data, HALF, latency=False).plan
 
 
 def streamed(data: Data) -> Data:
@@ -153,13 +155,13 @@ def streamed(data: Data) -> Data:
 
 @pytest.mark.parametrize("settings", [{}, {"retraining": FineTuning(epochs=1)}])
 def test_samples_may_be_read_batch_by_batch(model: nn.Module, data: Data, settings: dict[str, Any]) -> None:
-    memory, stream = (shape(model, given, HALF, latency=False, **settings) for given in (data, streamed(data)))
+    memory, stream = (resize(model, given, HALF, latency=False, **settings) for given in (data, streamed(data)))
     assert stream.plan == memory.plan
     assert (stream.before.accuracy, stream.score[0]) == (memory.before.accuracy, memory.score[0])
     if not settings:
         assert same_state(stream.model, state_of(memory.model))
         budget = Budget(max_drop=0.1)
-        assert shape(model, streamed(data), Distinctiveness(), budget=budget, latency=False).score[1] >= 0.0
+        assert resize(model, streamed(data), Distinctiveness(), budget=budget, latency=False).score[1] >= 0.0
 
 
 def test_pixels_in_bytes_are_read_as_numbers() -> None:
@@ -170,14 +172,14 @@ def test_pixels_in_bytes_are_read_as_numbers() -> None:
         for name, part in (("train", data.train), ("validation", data.validation), ("test", data.test))
     }
     for method in (HALF, METHODS["genetic"]):
-        outcome = shape(model, replace(data, **bytes_of), method, latency=False)  # type: ignore[arg-type]
+        outcome = resize(model, replace(data, **bytes_of), method, latency=False)  # type: ignore[arg-type]
         assert outcome.after.parameters <= outcome.before.parameters
 
 
 @pytest.mark.parametrize("retraining", [None, FineTuning(epochs=1)])
 def test_frozen_layers_stay_frozen(model: nn.Module, data: Data, retraining: FineTuning | None) -> None:
     model.get_submodule("hidden0").requires_grad_(False)
-    outcome = shape(model, data, HALF, retraining=retraining, latency=False)
+    outcome = resize(model, data, HALF, retraining=retraining, latency=False)
     assert [p.requires_grad for p in outcome.model.parameters()] == [p.requires_grad for p in model.parameters()]
     (edit,) = outcome.plan.edits
     kept = [unit for unit in range(12) if unit not in edit.units["hidden0"]]  # type: ignore[union-attr]
@@ -186,7 +188,7 @@ def test_frozen_layers_stay_frozen(model: nn.Module, data: Data, retraining: Fin
 
 def test_a_network_that_was_cut_before_remembers_both_cuts(model: nn.Module, data: Data, tmp_path: Path) -> None:
     before = remove(model, inputs(data)[:2], units={"hidden0": [0, 5], "hidden1": [2]}, calibration=inputs(data))
-    outcome = shape(before, data, HALF, latency=False)
+    outcome = resize(before, data, HALF, latency=False)
     assert outcome.units == {"hidden0": (10, 5), "hidden1": (7, 4)}
     assert plan_of(outcome.model).edits == (*plan_of(before).edits, *outcome.plan.edits)
     assert len(outcome.plan) == 1
@@ -199,16 +201,16 @@ def test_a_network_that_was_cut_before_remembers_both_cuts(model: nn.Module, dat
 
 def test_a_network_that_is_training_is_cut_as_one_that_is_not(model: nn.Module, data: Data) -> None:
     busy = deepcopy(model).train()
-    still, moving = (shape(network, data, HALF, latency=False) for network in (model, busy))
+    still, moving = (resize(network, data, HALF, latency=False) for network in (model, busy))
     assert same_state(still.model, state_of(moving.model)) and busy.training and moving.model.training
 
 
 def test_the_argument_keeps_its_weights_its_card_and_its_plan(model: nn.Module, data: Data) -> None:
     state, card, plan = state_of(model), card_of(model), plan_of(model)
     for method in METHODS.values():
-        outcome = shape(model, data, method, latency=False)
+        outcome = resize(model, data, method, latency=False)
         assert outcome.model is not model
-    shape(model, data, Distinctiveness(), budget=Budget(max_drop=0.0), latency=False)
+    resize(model, data, Distinctiveness(), budget=Budget(max_drop=0.0), latency=False)
     assert same_state(model, state) and card_of(model) == card and plan_of(model) == plan
 
 
@@ -217,20 +219,20 @@ def test_the_argument_keeps_its_weights_its_card_and_its_plan(model: nn.Module, 
     [
         (HALF, {"retraining": FineTuning(), "finetune": len}, "both train the cut network"),
         (Distinctiveness(keep_fraction=0.5, rounds=2), {}, "rounds above 1 need training"),
-        (HALF, {"budget": Budget(parameters=10)}, "both say where to stop"),
+        (HALF, {"budget": Budget(parameters=10)}, "both decide where to stop"),
     ],
 )
 def test_what_does_not_go_together_is_refused(
     model: nn.Module, data: Data, method: Method, others: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(SettingsError, match=said):
-        shape(model, data, method, latency=False, **others)
+        resize(model, data, method, latency=False, **others)
 
 
 def test_data_without_training_samples_is_refused(model: nn.Module, data: Data) -> None:
     empty = Part(torch.zeros(0, 6), torch.zeros(0, dtype=torch.int64))
     with pytest.raises(DataError, match=r"no training samples|no samples"):
-        shape(model, replace(data, train=empty, validation=empty), HALF, latency=False)
+        resize(model, replace(data, train=empty, validation=empty), HALF, latency=False)
 
 
 @pytest.mark.parametrize("kind", ["no test samples", "other classes"])
@@ -239,5 +241,5 @@ def test_data_that_cannot_be_measured_are_refused_before_any_work(model: nn.Modu
     given = replace(data, test=empty) if kind == "no test samples" else replace(data, classes=("a", "b"))
     worked: list[nn.Module] = []
     with pytest.raises(TopiaristError):
-        shape(model, given, HALF, finetune=worked.append, latency=False)
+        resize(model, given, HALF, finetune=worked.append, latency=False)
     assert not worked

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from topiarist.methods.groups import different_units, same_as_one, spanning_units
+from topiarist.methods.distinctiveness import different_units, same_as_one, spanning_units
 from topiarist.randomness import array_generator
 from topiarist.surgery.activity import Activity
 

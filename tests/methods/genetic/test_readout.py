@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from topiarist.errors import ModelError
-from topiarist.methods import readout as module
-from topiarist.methods.readout import Readout
+from topiarist.methods.genetic import readout as module
+from topiarist.methods.genetic.readout import Readout
 from topiarist.randomness import array_generator
 
 Bits = NDArray[numpy.bool_]

@@ -1,14 +1,19 @@
 """The published sweep over pairs, against a literal double loop; angles, against numpy on explicit vectors."""
 
-from typing import get_args
+from typing import Any, get_args
 
 import numpy
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from topiarist.methods.pairs import Order, angles_between, sweep
+from tests.methods import networks as planted
+from tests.methods.tasks import answers, cut, drawn, perceptron, same_state, state_of, unlabelled_request, widths_of
+from topiarist.errors import SettingsError
+from topiarist.methods import published
+from topiarist.methods.published.distinctiveness import Order, angles_between, sweep
 from topiarist.randomness import array_generator
 
 Floats = NDArray[numpy.float64]
@@ -132,3 +137,100 @@ def test_a_unit_that_is_zero_is_at_right_angles_to_all_and_stays() -> None:
     assert angles[1].tolist() == [90.0, 90.0, 90.0]
     found = sweep(angles, 90)
     assert (found.merged, found.removed) == ({2: 0}, frozenset())
+
+
+def literal_sweep(vectors: Floats, outgoing: Floats, threshold: float) -> tuple[list[int], Floats]:
+    """The paper's sweep over activation vectors (n_samples, n_units) and weights (n_outputs, n_units), word by word."""
+    weights, alive = outgoing.copy(), [True] * vectors.shape[1]
+    for one in range(vectors.shape[1]):
+        for other in range(one + 1, vectors.shape[1]):
+            if not (alive[one] and alive[other]):
+                continue
+            lengths = numpy.linalg.norm(vectors[:, one]) * numpy.linalg.norm(vectors[:, other])
+            cosine = vectors[:, one] @ vectors[:, other] / lengths if lengths else 0.0
+            angle = numpy.degrees(numpy.arccos(numpy.clip(cosine, -1, 1)))
+            if angle < threshold:
+                weights[:, one] += weights[:, other]
+                alive[other] = False
+            elif angle > 180 - threshold:
+                alive[one] = alive[other] = False
+    kept = [unit for unit in range(vectors.shape[1]) if alive[unit]]
+    return kept, weights[:, kept]
+
+
+@pytest.mark.parametrize("threshold", [15.0, 40.0, 60.0])
+@pytest.mark.parametrize(("activation", "centre"), [("sigmoid", 0.5), ("relu", 0.0)])
+def test_the_published_method_is_the_paper_word_by_word(activation: str, centre: float, threshold: float) -> None:
+    model: Any = perceptron(3, 14, 4, activation=activation, double=True)
+    x, others = drawn(50, 3, dtype=torch.float64), drawn(20, 3, seed=1, dtype=torch.float64)
+    hidden, outside = (model[:-1](given).detach().numpy() for given in (x, others))
+    kept, weights = literal_sweep(hidden - centre, model.output.weight.detach().numpy(), threshold)
+    expected = outside[:, kept] @ weights.T + model.output.bias.detach().numpy()
+    request = unlabelled_request(model, x)
+    small: Any = cut(request, published.Distinctiveness(angle_degrees=threshold).propose(request).edits)
+    assert widths_of(small)["hidden0"] == len(kept)
+    assert numpy.allclose(answers(small, others).numpy(), expected)
+    assert torch.equal(small.output.bias, model.output.bias)
+
+
+def test_the_published_angle_is_15_degrees() -> None:
+    model = perceptron(3, 14, 4, activation="sigmoid", double=True)
+    request = unlabelled_request(model, drawn(50, 3, dtype=torch.float64))
+    methods = published.Distinctiveness(), published.Distinctiveness(angle_degrees=15)
+    assert methods[0].propose(request).edits == methods[1].propose(request).edits
+
+
+def test_the_published_method_looks_at_all_positions_of_channels() -> None:
+    model, x = planted.convolutions("sigmoid", 0)
+    x = torch.cat([x, x.roll(3, 0), x.roll(5, 0)], dim=2)
+    x = torch.cat([x, x.roll(7, 0)], dim=3)[:20]  # 16 × 10 positions after the first convolution
+    channels = model[:2](x).transpose(0, 1).flatten(1).T.detach().numpy() - 0.5
+    outgoing = model[2].weight.detach().numpy()
+    columns = outgoing.transpose(0, 2, 3, 1).reshape(-1, 8)
+    kept, weights = literal_sweep(channels, columns, 40.0)
+    request = unlabelled_request(model, x)
+    method = published.Distinctiveness(angle_degrees=40, spaces=("0",))
+    small: Any = cut(request, method.propose(request).edits)
+    assert 0 < len(kept) < 8
+    assert torch.equal(small[0].weight, model[0].weight[kept])
+    assert numpy.allclose(small[2].weight.detach().numpy().transpose(0, 2, 3, 1).reshape(-1, len(kept)), weights)
+    assert torch.equal(small[2].bias, model[2].bias)
+
+
+def test_both_orders_of_the_published_method_cut() -> None:
+    model = perceptron(3, 30, 4, activation="sigmoid")
+    request = unlabelled_request(model, drawn(50, 3))
+    for order in ("in order", "most similar first"):
+        small = cut(request, published.Distinctiveness(pairs=order, angle_degrees=45).propose(request).edits)
+        assert 1 <= widths_of(small)["hidden0"] < 30
+
+
+def test_only_spaces_that_are_named_are_cut() -> None:
+    model, x = planted.perceptron("sigmoid")
+    request = unlabelled_request(model, x)
+    small = cut(request, published.Distinctiveness(spaces=("2",)).propose(request).edits)
+    assert (widths_of(small)["0"], widths_of(small)["2"] < 8) == (8, True)
+
+
+def test_proposing_and_cutting_leave_the_network_as_it_was() -> None:
+    model, x = planted.perceptron("sigmoid")
+    model.train()
+    state, request = state_of(model), unlabelled_request(model, x)
+    cut(request, published.Distinctiveness(angle_degrees=40).propose(request).edits)
+    assert same_state(model, state)
+    assert all(module.training and not module._forward_hooks for module in model.modules())
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"keep_fraction": 0.5}, "keep_fraction: there is no such setting"),
+        ({"rounds": 2}, "rounds: there is no such setting"),
+        ({"multiple_of": 2}, "multiple_of: there is no such setting"),
+        ({"angle_degrees": 91}, "less than or equal to 90"),
+        ({"pairs": "at random"}, "pairs"),
+    ],
+)
+def test_settings_that_are_not_the_papers_are_one_line(settings: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        published.Distinctiveness(**settings)

@@ -10,14 +10,17 @@ from torch import nn
 
 from tests.rightsizing.tasks import blobs, same_weights, shrunk, small_network, weights_of
 from topiarist.data import Data
-from topiarist.measurement.cost import count_macs
-from topiarist.models import vgg
+from topiarist.measurement.footprint import footprint
+from topiarist.methods.distinctiveness import channel_multiple
+from topiarist.methods.registry import rightsizing_methods
+from topiarist.models import card_of, vgg
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
-from topiarist.rightsizing import descending, making
-from topiarist.rightsizing.baseline import Trained
+from topiarist.rightsizing import descent
+from topiarist.rightsizing.baseline import fold_with
+from topiarist.rightsizing.descent import Clock, Descent, finetune
 from topiarist.rightsizing.folds import Fold, folds_of
-from topiarist.rightsizing.making import MAKERS, Target, finetune, multiple_for
+from topiarist.rightsizing.planning import EFFORTS, full_plan
 from topiarist.training import TrainConfig, train
 from topiarist.training.padded import train_padded
 
@@ -30,15 +33,22 @@ def pictures(samples: int = 60) -> Data:
     )
 
 
-def target_of(model: nn.Module, data: Data, ratio: float) -> Target:
-    sample = torch.zeros(1, *data.input_shape)
-    limits: dict[Any, int] = {"parameters": count_parameters(model), "macs": count_macs(model, sample)}
-    return Target(ratio, {measure: int(limit / ratio) for measure, limit in limits.items()})
-
-
 def folds_with(model: nn.Module, data: Data) -> list[Fold]:
     datas = [*folds_of(data, "held out", 2, 0), data]
-    return [Trained(model, (model,), None).fold(each, 0) for each in datas]
+    return [fold_with(each, (model,), model, 0) for each in datas]
+
+
+def descent_of(model: nn.Module, data: Data, *methods: str) -> Descent:
+    return Descent(
+        folds=folds_with(model, data),
+        plan=full_plan(EFFORTS["quick"], methods, design="held out", folds=2, trained=True),
+        clock=Clock(60.0),
+        whole=footprint(model, torch.zeros(1, *data.input_shape)),
+        ratios=(3,),
+        fits=lambda network: True,
+        margin=0.1,
+        alpha=0.05,
+    )
 
 
 def counted(what: Callable[..., Any], calls: list[Any]) -> Callable[..., Any]:
@@ -66,31 +76,30 @@ def convolutions() -> nn.Module:
 @pytest.mark.parametrize(("capability", "block"), [("AVX2", 8), ("AVX512", 16), ("DEFAULT", 8)])
 def test_channels_go_in_blocks(monkeypatch: pytest.MonkeyPatch, capability: str, block: int) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    data, model = pictures(), convolutions()
-    fold = folds_with(model, data)[-1]
-    target = target_of(model, data, 3)
-    assert multiple_for(fold, target) == block
-    made = MAKERS["distinctiveness"](fold, target, 1).model
+    down = descent_of(convolutions(), pictures())
+    fold = down.folds[-1]
+    assert channel_multiple(fold.job, down.limits(3)) == block
+    made = down.make("distinctiveness", fold, 3).model
     widths = [layer.out_channels for layer in made.modules() if isinstance(layer, nn.Conv2d)]
     assert all(width % block == 0 for width in widths) and widths != [32, 64]
-    assert count_parameters(made) <= target.limits["parameters"]
+    assert count_parameters(made) <= down.limits(3)["parameters"]
 
 
 def test_blocks_become_finer_where_they_leave_no_choice() -> None:
-    data, model = pictures(), convolutions()
-    fold = folds_with(model, data)[-1]
-    found = [multiple_for(fold, target_of(model, data, ratio)) for ratio in (2, 20, 60, 1e9)]
+    down = descent_of(convolutions(), pictures())
+    found = [channel_multiple(down.folds[-1].job, down.limits(ratio)) for ratio in (2, 20, 60, 1e9)]
     assert found == sorted(found, reverse=True) and found[0] >= 8 and found[-1] == 1
-    assert multiple_for(folds_with(small_network(), blobs())[-1], Target(1e9, {"parameters": 0, "macs": 0})) == 1
+    plain = folds_with(small_network(), blobs())[-1]
+    assert channel_multiple(plain.job, {"parameters": 0, "macs": 0}) == 1
 
 
 def test_what_is_the_same_training_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model, data = small_network(), blobs()
     train(model, data, TrainConfig(epochs=2))
-    folds = folds_with(model, data)
-    made = MAKERS["distinctiveness"](folds[-1], target_of(model, data, 3), 1)
+    down = descent_of(model, data)
+    folds, made = down.folds, down.make("distinctiveness", down.folds[-1], 3)
     calls: list[Any] = []
-    monkeypatch.setattr(making, "train_padded", counted(train_padded, calls))
+    monkeypatch.setattr(descent, "train_padded", counted(train_padded, calls))
     one, two, other = finetune([made] * 3, folds, 2, [0, 0, 1])
     assert [len(networks) for networks, *_ in calls] == [2] and one is two
     assert not same_weights(weights_of(one.model), weights_of(other.model))
@@ -99,18 +108,39 @@ def test_what_is_the_same_training_is_done_once(monkeypatch: pytest.MonkeyPatch)
         torch.testing.assert_close(weights_of(one.model)[name], values)
 
 
+@pytest.mark.parametrize("method", rightsizing_methods())
+@pytest.mark.parametrize("ratio", [2, 5])
+def test_every_method_makes_a_network_of_the_size(method: str, ratio: int) -> None:
+    model, data = small_network(), blobs(apart=6.0)
+    train(model, data, TrainConfig(epochs=5, learning_rate=0.01))
+    down = descent_of(model, data)
+    made = down.make(method, down.folds[-1], ratio)
+    found = footprint(made.model, torch.zeros(1, 4))
+    limits = down.limits(ratio)
+    assert 0 < found.parameters <= limits["parameters"] and 0 < found.macs <= limits["macs"]
+    assert made.reasons and card_of(model).bits is None
+
+
+def test_what_is_trained_again_has_a_file_of_the_baselines_kind() -> None:
+    model, data = small_network(), blobs()
+    down = descent_of(model, data)
+    made = down.make("magnitude", down.folds[-1], 2)
+    (tuned,) = finetune([made], down.folds[-1:], 1, [0])
+    assert (card_of(made.model).bits, card_of(tuned.model).bits) == (32, None)
+
+
 @pytest.mark.usefixtures("small_plan")
 def test_a_trained_network_is_cut_once_for_all_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     data, model, calls = blobs(apart=6.0), small_network(), list[Any]()
     train(model, data, TrainConfig(epochs=10, learning_rate=0.01))
-    monkeypatch.setattr(descending, "MAKERS", {"distinctiveness": counted(MAKERS["distinctiveness"], calls)})
+    monkeypatch.setattr(Descent, "make", counted(Descent.make, calls))
     found = shrunk(data, model, max_drop=0.1)
-    ratios = [target.ratio for _, target, _ in calls]
-    assert found.record["plan"]["design"] == "held out" and ratios == sorted(set(ratios))
+    ratios = [ratio for _, _, _, ratio in calls]
+    assert found.record.plan.design == "held out" and ratios == sorted(set(ratios))
 
 
 @pytest.mark.usefixtures("small_plan")
 def test_convolutions_are_rightsized_one_by_one() -> None:
     found = shrunk(pictures(120), lambda: vgg(1, 1, 0, 1, input_shape=(1, 12, 12), classes=3), max_drop=0.2)
-    assert found.record["plan"]["trainings"] == 1
-    assert all(told["curve"] for told in found.record["networks"])
+    assert found.record.plan.trainings == 1
+    assert all(told.curve for told in found.record.networks)

@@ -6,9 +6,22 @@ from typing import Any
 
 import pytest
 
-from topiarist.rightsizing.effort import EFFORTS, METHODS, TOO_LONG, Effort, EffortName, WorkPlan, full_plan
-from topiarist.rightsizing.planning import FEWEST_EPOCHS, Speed, plan_again, plan_work
+from topiarist.methods.registry import rightsizing_methods
+from topiarist.rightsizing.planning import (
+    DEFAULT_EFFORT,
+    EFFORTS,
+    FEWEST_EPOCHS,
+    TOO_LONG,
+    Effort,
+    EffortName,
+    Speed,
+    WorkPlan,
+    full_plan,
+    plan_again,
+    plan_work,
+)
 
+METHODS = rightsizing_methods()
 SPEEDS = [2.0**power for power in range(-16, 14)]
 every_effort = pytest.mark.parametrize("name", EFFORTS)
 
@@ -70,7 +83,7 @@ def test_the_slower_the_less_is_done(name: EffortName) -> None:
 def test_where_folds_train_alike_only_methods_that_look_at_validation_work_more_than_once() -> None:
     plan = planned(EFFORTS["quick"], 1e-9, design="held out", folds=3)
     assert [plan.made([method]) for method in ("distinctiveness", "factorisation", "magnitude")] == [1, 1, 1]
-    assert [plan.made([method]) for method in ("genetic", "surgeon")] == [4, 4]
+    assert [plan.made([method]) for method in ("genetic-front", "surgeon")] == [4, 4]
     assert plan.made(METHODS) == 4
     assert planned(EFFORTS["quick"], 1e-9, folds=3).made(["distinctiveness"]) == 4
 
@@ -117,8 +130,14 @@ def test_the_plan_says_what_it_leaves_out() -> None:
     words = {"design": "samples judged", "folds": "folds", "seeds": "seeds", "epochs": "epochs", "methods": "methods"}
     for field, word in {**words, "ratios": "sizes", "finetuning_epochs": "epochs of fine-tuning"}.items():
         assert (f" {word}: " in note) == (getattr(plan, field) != getattr(full, field))
-    assert "methods: distinctiveness in the place of " + ", ".join(METHODS) in note
+    assert "methods: distinctiveness instead of " + ", ".join(METHODS) in note
 
 
 def test_no_more_folds_than_samples_allow() -> None:
     assert planned(EFFORTS["thorough"], 1e-9, folds=3).folds == 3
+
+
+def test_an_effort_states_its_duration() -> None:
+    found = {name: effort.duration for name, effort in EFFORTS.items()}
+    assert found == {"quick": "1 minute", "normal": "10 minutes", "thorough": "1 hour"}
+    assert DEFAULT_EFFORT == "normal"

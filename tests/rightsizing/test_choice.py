@@ -1,0 +1,165 @@
+"""Sizes are tested in a fixed order; the smallest that is proven and fits is chosen, and what is missing is said."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy
+import pytest
+import torch
+from torch import nn
+
+from topiarist.measurement.footprint import Footprint
+from topiarist.methods import Outcome
+from topiarist.rightsizing import descent as module
+from topiarist.rightsizing.choice import Choice, choose
+from topiarist.rightsizing.descent import Candidate, Clock, Descent, nearest, promising, still_asked
+from topiarist.rightsizing.folds import Answers, Fold
+from topiarist.rightsizing.planning import EFFORTS, full_plan
+
+MARGIN, SAMPLES = 0.05, 400
+
+
+@dataclass(frozen=True)
+class PlannedFold:
+    """A fold of so many samples; networks know themselves how many they answer wrongly."""
+
+    samples: int
+    seed: int = 0
+    training_key: tuple[int, int] = (0, 0)
+
+    @property
+    def baseline_answers(self) -> Answers:
+        return numpy.ones(self.samples)
+
+    def judged(self, network: nn.Module) -> Answers:
+        answers = numpy.ones(self.samples)
+        answers[: int(network.get_buffer("wrong"))] = 0
+        return answers
+
+    def distance(self, network: nn.Module) -> float:
+        return 0.0
+
+
+@dataclass
+class PlannedDescent(Descent):
+    """A descent whose networks have 1000 / ratio weights and answer so many samples wrongly, size after size."""
+
+    wrong: Sequence[int] = ()
+
+    def make(self, method: str, fold: Fold, ratio: float) -> Outcome:
+        network = nn.Linear(round(1000 / ratio), 1, bias=False)
+        network.register_buffer("wrong", torch.tensor(self.wrong[self.ratios.index(ratio)]))
+        return Outcome(job=cast(Any, None), model=network)
+
+
+@pytest.fixture(autouse=True)
+def _no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "finetune", lambda outcomes, folds, epochs, seeds: list(outcomes))
+
+
+def descended(*wrong: int, samples: int = SAMPLES, weights: int = 1000) -> Descent:
+    """Go down sizes of which each is half of the one before; what has more weights does not keep the budget."""
+    size = Footprint(parameters=1000, nonzero=1000, memory_kb=4.0, file_kb=4.0, macs=1000)
+    descent = PlannedDescent(
+        folds=cast(Any, [PlannedFold(samples)] * 2),
+        plan=full_plan(EFFORTS["quick"], ("distinctiveness",), design="held out", folds=2, trained=True),
+        clock=Clock(1e6),
+        whole=size,
+        ratios=[2.0 ** (place + 1) for place in range(len(wrong))],
+        fits=lambda model: sum(weight.numel() for weight in model.parameters()) <= weights,
+        margin=MARGIN,
+        alpha=0.05,
+        wrong=wrong,
+    )
+    descent.go()
+    return descent
+
+
+def chosen(descent: Descent, *, baseline_fits: bool = True) -> Choice | None:
+    return choose(descent, baseline_fits=baseline_fits)
+
+
+def ratio_of(choice: Choice | None) -> float | None:
+    return None if choice is None or choice.size is None else choice.size.ratio
+
+
+def test_nothing_is_proven_after_the_first_failure() -> None:
+    found = descended(0, 2, 60, 0, 0, weights=0).sizes
+    assert [each.proven for each in found] == [True, True, False, False, False]
+    assert [each.tested for each in found] == [True, True, True, False, False]
+    assert found[3].evidence.proven  # by itself it would be
+
+
+def test_the_evidence_is_that_of_the_samples_judged() -> None:
+    found = descended(8).sizes[0].evidence
+    assert (found.samples, found.lost, found.won, found.difference) == (SAMPLES, 8, 0, -8 / SAMPLES)
+
+
+def test_it_ends_at_the_first_size_that_is_not_good_enough_and_fits() -> None:
+    assert len(descended(0, 60, 0).sizes) == 2
+    assert len(descended(0, 60, 0, weights=125).sizes) == 3
+
+
+def test_the_smallest_that_is_proven_is_chosen_and_why_the_next_is_not() -> None:
+    choice = chosen(descended(0, 2, 60))
+    assert choice is not None and (choice.status, ratio_of(choice)) == ("proven", 4)
+    assert choice.why[0].startswith("4 × smaller is proven not to be worse by more than 5 points: -0.50 points")
+    assert choice.why[1].startswith("8 × smaller is not proven: -15.00 points, p = 1")
+
+
+def test_too_few_samples_leave_the_smallest_that_lost_little_unproven() -> None:
+    choice = chosen(descended(0, 0, 5, samples=20))
+    assert choice is not None and (choice.status, ratio_of(choice)) == ("unproven", 4)
+    assert "over 20 samples, which cannot prove a loss below 5 points: the power was 0%" in choice.why[0]
+
+
+def test_the_baseline_stays_where_all_else_is_worse() -> None:
+    choice = chosen(descended(60, 80))
+    assert choice is not None and (choice.status, choice.size) == ("unchanged", None)
+    assert choice.why == ("already 2 × smaller showed -15.00 points over 400 samples; 5 points may be lost",)
+    nothing = chosen(descended())
+    assert nothing is not None and nothing.why == ("no smaller network could be made",)
+
+
+def test_nothing_is_chosen_where_the_baseline_does_not_fit_and_all_else_is_worse() -> None:
+    assert chosen(descended(60, 80), baseline_fits=False) is None
+    assert chosen(descended(), baseline_fits=False) is None
+
+
+@pytest.mark.parametrize(("weights", "ratio"), [(1000, 8), (250, 8), (125, 8), (61, None)])
+def test_what_is_chosen_keeps_the_budget(weights: int, ratio: float | None) -> None:
+    choice = chosen(descended(0, 0, 0, 60, weights=weights), baseline_fits=False)
+    assert ratio_of(choice) == ratio
+    assert choice is None or choice.status == "proven"
+
+
+def test_a_size_that_fits_but_was_not_proven_in_its_turn_is_unproven() -> None:
+    choice = chosen(descended(60, 0, weights=250), baseline_fits=False)
+    assert choice is not None and (choice.status, ratio_of(choice)) == ("unproven", 4)
+
+
+def test_smaller_sizes_are_tried_as_long_as_nothing_speaks_against_it() -> None:
+    for descent in (descended(0, 2), descended(0, samples=20)):
+        assert promising(descent.sizes, MARGIN)
+    for descent in (descended(0, 60), descended(60)):
+        assert not promising(descent.sizes, MARGIN)
+
+
+def candidate(distance: float) -> Candidate:
+    return Candidate(Outcome(job=cast(Any, None), model=nn.Identity()), numpy.zeros(0), distance)
+
+
+def test_the_network_nearest_to_the_teacher_wins_the_first_of_equals() -> None:
+    one = candidate(1.0)
+    assert nearest({"genetic-front": replace(one, distance=2.0), "surgeon": one}) == "surgeon"
+    assert nearest({"magnitude": one, "surgeon": one}) == "magnitude"
+    assert nearest({"factorisation": one, "magnitude": replace(one, distance=1.4)}) == "magnitude"
+    assert nearest({"factorisation": one, "magnitude": replace(one, distance=1.6)}) == "factorisation"
+
+
+def test_methods_that_fell_far_behind_are_asked_no_more() -> None:
+    fold = {"distinctiveness": candidate(0.1), "magnitude": candidate(0.2), "surgeon": candidate(0.3)}
+    assert still_asked(fold) == ["distinctiveness", "magnitude"]
+    near = {"distinctiveness": candidate(0.0), "magnitude": candidate(0.002), "surgeon": candidate(0.01)}
+    assert still_asked(near) == ["distinctiveness", "magnitude"]
