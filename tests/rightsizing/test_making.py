@@ -18,8 +18,7 @@ from topiarist.rightsizing import descending, making
 from topiarist.rightsizing.baseline import Trained
 from topiarist.rightsizing.folds import Fold, folds_of
 from topiarist.rightsizing.making import MAKERS, Target, finetune, multiple_for
-from topiarist.training import TrainConfig, train
-from topiarist.training.padded import train_padded
+from topiarist.training import TrainConfig, train, train_many
 
 
 def pictures(samples: int = 60) -> Data:
@@ -88,7 +87,7 @@ def test_what_is_the_same_training_is_done_once(monkeypatch: pytest.MonkeyPatch)
     folds = folds_with(model, data)
     made = MAKERS["distinctiveness"](folds[-1], target_of(model, data, 3), 1)
     calls: list[Any] = []
-    monkeypatch.setattr(making, "train_padded", counted(train_padded, calls))
+    monkeypatch.setattr(making, "train_many", counted(train_many, calls))
     one, two, other = finetune([made] * 3, folds, 2, [0, 0, 1])
     assert [len(networks) for networks, *_ in calls] == [2] and one is two
     assert not same_weights(weights_of(one.model), weights_of(other.model))

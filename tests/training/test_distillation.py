@@ -15,7 +15,7 @@ from topiarist.models.ensemble import Ensemble
 from topiarist.models.stacked import stackable
 from topiarist.randomness import generator
 from topiarist.training import Augmentation, Distillation
-from topiarist.training.distillation import distilled
+from topiarist.training.engines.steps import distilled
 
 
 def make_network(hidden: int, seed: int) -> nn.Module:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def load_network(path: Path, into: str | None) -> "nn.Module":
     """Load a model file, into the user's own module where its code is named."""
-    from topiarist.models.code import build_by_code
+    from topiarist.models.building import build_by_code
     from topiarist.storage import load
 
     return load(path) if into is None else load(path, into=build_by_code(into))

@@ -19,7 +19,7 @@ def as_base_reads(network: "nn.Module", task: "Data", **how: Any) -> "Data":
     from topiarist.data import Data
     from topiarist.data.resizing import resized
     from topiarist.errors import TopiaristWarning
-    from topiarist.training.input_shapes import shape_to_read
+    from topiarist.training.transfer import shape_to_read
 
     shape = shape_to_read(network, task.input_shape)
     if shape == task.input_shape or task.source is None:

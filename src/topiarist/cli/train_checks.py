@@ -33,9 +33,8 @@ def check_family(context: typer.Context, family: tuple[str, tuple[int, ...]] | N
 
 def check_layers(context: typer.Context, network: Mapping[str, Any]) -> None:
     """Refuse settings of batch norm or leaky ReLU that the network has no place for, or that none can have."""
-    from topiarist.errors import ModelError, SettingsError
-    from topiarist.models.activations import find_activation
-    from topiarist.models.mlp import check_norm
+    from topiarist.errors import SettingsError
+    from topiarist.models.settings import ModelSettings
 
     given = given_options(context)
     norms = [name for name in option.OF_BATCH_NORM if name in given]
@@ -43,12 +42,8 @@ def check_layers(context: typer.Context, network: Mapping[str, Any]) -> None:
         raise SettingsError(f"--{norms[0].replace('_', '-')} has no effect without --batch-norm")
     if "leaky_slope" in given and network["activation"] != "leaky_relu":
         raise SettingsError("--leaky-slope has no effect without --activation leaky_relu")
-    try:
-        check_norm(network["batch_norm_epsilon"], network["batch_norm_momentum"])
-        find_activation(network["activation"], leaky_slope=network["leaky_slope"])
-    except ModelError as error:
-        setting, _, rest = str(error).partition(" ")
-        raise SettingsError(f"--{setting.replace('_', '-')} {rest}") from error
+    with option.named():
+        ModelSettings.model_validate(network)
 
 
 def check_transfer(context: typer.Context, base: Path | None) -> None:

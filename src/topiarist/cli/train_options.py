@@ -273,7 +273,7 @@ def parse_projection(text: str | None) -> tuple[tuple[int, int], ...] | None:
 
 def parse_family(vgg: str | None, inception: str | None) -> tuple[str, tuple[int, ...]] | None:
     """Read the blocks of a convolutional network; None where none is asked for."""
-    from topiarist.models.families import check_blocks
+    from topiarist.models.settings import BLOCKS
 
     given = {name: text for name, text in (("vgg", vgg), ("inception", inception)) if text is not None}
     if len(given) > 1:
@@ -283,6 +283,7 @@ def parse_family(vgg: str | None, inception: str | None) -> tuple[str, tuple[int
         if not all(part.strip().isdecimal() for part in parts):
             raise SettingsError(f"--{family} takes numbers of layers with commas between; found '{text}'")
         blocks = tuple(map(int, parts))
-        check_blocks(family, blocks)
+        if len(blocks) != BLOCKS[family]:
+            raise SettingsError(f"--{family} takes {BLOCKS[family]} numbers of layers; found {len(blocks)}")
         return family, blocks
     return None

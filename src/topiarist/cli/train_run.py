@@ -27,22 +27,18 @@ def build_network(
     seed: int,
 ) -> "nn.Module":
     """Give a fresh network for the data, or the base with a fresh head."""
-    import math
-
-    from topiarist.models import mlp
-    from topiarist.models.families import family_network
+    from topiarist.models import ModelSettings, build_network
     from topiarist.randomness import generator
     from topiarist.training import reuse
 
     random = generator(seed, "initial weights")
     if base is not None:
         return reuse(base, classes=len(data.classes), drop=drop_top, add=hidden or (), generator=random)
-    if family is not None:
-        name, blocks, options = family
-        shape: dict[str, Any] = {"input_shape": data.input_shape, "classes": len(data.classes)}
-        return family_network(name, blocks, **shape, generator=random, options=options)
-    sizes = [math.prod(data.input_shape), *(hidden or [100]), len(data.classes)]
-    return mlp(sizes, **network, generator=random)
+    if family is None:
+        settings = ModelSettings.model_validate({**network, "hidden": hidden or (100,)})
+    else:
+        settings = ModelSettings.model_validate(dict(zip(("family", "blocks", "options"), family, strict=True)))
+    return build_network(settings, input_shape=data.input_shape, classes=len(data.classes), seed=seed)
 
 
 def cross_validate(

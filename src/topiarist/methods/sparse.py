@@ -12,13 +12,13 @@ from topiarist.methods.retraining import FineTuning, Pupil, Rewinding, copied_wi
 from topiarist.models import Ensemble, attach, card_for, card_of
 from topiarist.models.card import Bits
 from topiarist.models.ensemble import members_of
-from topiarist.models.kernels import kernels_of
+from topiarist.models.evaluation import kernels_of
 from topiarist.randomness import child_seed
 from topiarist.storage.quantising import rounded
 from topiarist.surgery import compact
 from topiarist.tracing import anatomy
 from topiarist.training import History
-from topiarist.training.pruner import Pruner
+from topiarist.training.engines.pruner import Pruner
 from topiarist.training.pruning import Pruning
 
 Members = tuple[nn.Module, ...]

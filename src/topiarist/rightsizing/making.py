@@ -24,8 +24,7 @@ from topiarist.surgery import Plan, apply
 from topiarist.surgery.allotment import Losses
 from topiarist.surgery.costs import Costs, Measure
 from topiarist.tracing import anatomy
-from topiarist.training import Distillation, History, TrainConfig
-from topiarist.training.padded import train_padded
+from topiarist.training import Distillation, History, TrainConfig, train_many
 
 SEARCHED = {"magnitude": 0.04, "surgeon": 0.1}  # of the epochs of fine-tuning that they train before it
 RATES = {True: 0.02, False: 0.005}  # of networks that are trained as one stack, or one by one
@@ -178,7 +177,7 @@ def finetune(made: Sequence[Made], folds: Sequence[Fold], epochs: int, seeds: Se
         for network, number in zip(networks, last.values(), strict=True)
     ]
     teachers = [fold.teacher for fold in places]
-    histories = train_padded(networks, [fold.data for fold in places], configs, teachers=teachers)
+    histories = train_many(networks, [fold.data for fold in places], configs, teachers=teachers, padded=True)
     found = {
         key: replace(made[number], model=network, histories=(*made[number].histories, history))
         for (key, number), network, history in zip(last.items(), networks, histories, strict=True)

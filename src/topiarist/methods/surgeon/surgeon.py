@@ -32,8 +32,9 @@ from topiarist.randomness import generator
 from topiarist.surgery import plan_of
 from topiarist.surgery.trials import Samples
 from topiarist.training import TrainConfig
-from topiarist.training.norms import settle_norms
-from topiarist.training.tasks import check_task, fingerprint
+from topiarist.training.checkpoint import fingerprint
+from topiarist.training.inference import settle_norms
+from topiarist.training.preparation import check_trainable
 
 PAPER = TrainConfig(epochs=100, batch_size=16, learning_rate=0.005, optimizer="sgd")
 OURS = TrainConfig(epochs=50, batch_size=16, schedule="cosine")
@@ -125,7 +126,7 @@ class Surgeon(PaperSettings):
         check_parts(given.data)
         job = fitted(given, shaping.budget)
         course = Course(job.data, self.course.model_copy(update={"seed": job.seed}))
-        check_task(job.whole, job.data, course.config)
+        check_trainable(job.whole, job.data, course.config)
         journal = self._journal(job, course, shaping)
         entry = None if journal is None else journal.read(job.whole)
         lineage = Lineage(course.config.epochs) if entry is None else entry.lineage
