@@ -158,7 +158,7 @@ def test_teacher_and_settings_belong_together(task: Data) -> None:
         train(network, task, TrainConfig(epochs=1, distillation=Distillation()))
     with pytest.raises(ModelError, match="its own teacher"):
         train(network, task, TrainConfig(epochs=1, distillation=Distillation()), teacher=network)
-    with pytest.raises(SettingsError, match="one teacher a network"):
+    with pytest.raises(SettingsError, match="one teacher per network"):
         train_many([network], task, TrainConfig(epochs=1, distillation=Distillation()), teachers=[])
 
 

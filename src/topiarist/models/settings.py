@@ -49,7 +49,9 @@ class ModelSettings(Settings):
     batch_norm: Literal[False, True, "before", "after"] = Field(
         default=False, description="Batch norm before (also true) or after each activation."
     )
-    batch_norm_epsilon: float = Field(default=EPSILON, gt=0, description="ε, added to the variance in batch norm.")
+    batch_norm_epsilon: float = Field(
+        default=EPSILON, gt=0, description="Epsilon, added to the variance in batch norm."
+    )
     batch_norm_momentum: float = Field(
         default=MOMENTUM, gt=0, le=1, description="Share of each batch in the moving averages of batch norm."
     )

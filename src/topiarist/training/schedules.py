@@ -29,9 +29,9 @@ class Schedule(Settings):
     step_size: float | None = Field(
         default=None,
         gt=0,
-        description="s of power, η/(1+t/s)^c, and exponential, η·0.1^(t/s); by default they end at a tenth of η.",
+        description="Steps s of power, η/(1+t/s)^c, and exponential, η·0.1^(t/s); by default η ends at a tenth.",
     )
-    power: float = Field(default=1.0, gt=0, description="c of power scheduling, η/(1+t/s)^c.")
+    power: float = Field(default=1.0, gt=0, description="Exponent c of power scheduling, η/(1+t/s)^c.")
     factor: float = Field(default=2.0, gt=1, description="Performance scheduling divides the learning rate by it.")
     patience: int = Field(default=5, ge=1, description="Epochs without improvement before performance scheduling does.")
     warmup: int = Field(default=0, ge=0, description="Steps over which the learning rate first rises linearly.")
