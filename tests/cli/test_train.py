@@ -138,7 +138,7 @@ def test_the_file_keeps_the_settings_of_batch_norm_and_leaky_relu(command: Run, 
         ("--leaky-slope 0.1", "--leaky-slope has no effect without --activation leaky_relu"),
         ("--activation leaky_relu --leaky-slope 2", "--leaky-slope must be less than 1; found 2.0"),
         ("--batch-norm --batch-norm-epsilon 0", "--batch-norm-epsilon must be greater than 0; found 0.0"),
-        ("--batch-norm --batch-norm-momentum 3", "--batch-norm-momentum must be above 0 and at most 1; found 3.0"),
+        ("--batch-norm --batch-norm-momentum 3", "--batch-norm-momentum must be less than or equal to 1; found 3.0"),
         ("--vgg 0,0,1,1 --leaky-slope 0.1", "--leaky-slope has no effect on a network that --vgg builds"),
     ],
 )

@@ -98,7 +98,8 @@ def make_network(
         with isolated(0):  # what torch draws for its own initial weights is overwritten below
             model = nn.Sequential(make())
     except (RuntimeError, TypeError) as error:  # of torch, for want of memory
-        raise ModelError(f"cannot build a network for {spec}: {str(error).splitlines()[0]}") from error
+        asked = f"sizes {spec['sizes']}" if "sizes" in spec else f"{spec}"
+        raise ModelError(f"cannot build a network of {asked}: {str(error).splitlines()[0]}") from error
     layers = [layer for layer in model.modules() if isinstance(layer, nn.Conv2d | nn.Linear)]
     for layer in layers:
         how = "glorot" if layer is layers[-1] else chosen.initialisation

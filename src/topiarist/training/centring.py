@@ -4,8 +4,9 @@ Where a linear layer W reads (x − μ) / σ, a layer with the weights W / σ an
 the same. So a network can learn from centred inputs, where units do not die, and be used on those that are not.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -77,15 +78,12 @@ def layers_reading(model: nn.Module, x: Tensor) -> list[str]:
     """Return the linear layers with a bias whose input is the sample itself, flattened."""
     flat, found = x.flatten(1), dict[str, None]()
 
-    def look(name: str) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
-        def hook(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            if inputs[0].shape == flat.shape and torch.equal(inputs[0], flat):
-                found[name] = None
-
-        return hook
+    def look(name: str, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        if inputs[0].shape == flat.shape and torch.equal(inputs[0], flat):
+            found[name] = None
 
     linear = [(name, each) for name, each in model.named_modules() if isinstance(each, nn.Linear)]
-    handles = [each.register_forward_pre_hook(look(name)) for name, each in linear if each.bias is not None]
+    handles = [each.register_forward_pre_hook(partial(look, name)) for name, each in linear if each.bias is not None]
     try:
         with evaluating(model):
             model(x)

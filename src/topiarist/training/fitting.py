@@ -114,18 +114,8 @@ def train_many(
     """
     datas = [data] * len(models) if isinstance(data, Data) else list(data)
     configs = [config] * len(models) if isinstance(config, TrainConfig) else list(config)
-    if not models or not len(models) == len(datas) == len(configs):
-        found = f"{len(models)} networks, {len(datas)} data sets, {len(configs)} configurations"
-        raise SettingsError(f"give one data set and one configuration per network; found {found}")
     taught = [None] * len(models) if teachers is None else list(teachers)
-    if len(taught) != len(models):
-        raise SettingsError(f"give one teacher per network; found {len(taught)} for {len(models)}")
-    for model, own, settings, teacher in zip(models, datas, configs, taught, strict=True):
-        check_trainable(model, own, settings, scored=score is not None)
-        check_teacher(model, teacher, own, settings)
-    owners = [id(parameter) for model in models for parameter in model.parameters()]
-    if len(set(owners)) < len(owners):
-        raise ModelError("two of the networks share a parameter: give each network its own")
+    _check(models, datas, configs, taught, scored=score is not None)
     alone = [([number], False) for number in range(len(models))]
     groups = stacks(models, datas, configs, padded=padded) if stacked else alone
     histories: dict[int, History] = {}
@@ -149,6 +139,27 @@ def train_many(
     for file in files:
         file.remove()
     return [histories[number] for number in range(len(models))]
+
+
+def _check(
+    models: Sequence[nn.Module],
+    datas: Sequence[Data],
+    configs: Sequence[TrainConfig],
+    teachers: Sequence[nn.Module | None],
+    *,
+    scored: bool,
+) -> None:
+    if not models or not len(models) == len(datas) == len(configs):
+        found = f"{len(models)} networks, {len(datas)} data sets, {len(configs)} configurations"
+        raise SettingsError(f"give one data set and one configuration per network; found {found}")
+    if len(teachers) != len(models):
+        raise SettingsError(f"give one teacher per network; found {len(teachers)} for {len(models)}")
+    for model, data, config, teacher in zip(models, datas, configs, teachers, strict=True):
+        check_trainable(model, data, config, scored=scored)
+        check_teacher(model, teacher, data, config)
+    owners = [id(parameter) for model in models for parameter in model.parameters()]
+    if len(set(owners)) < len(owners):
+        raise ModelError("two of the networks share a parameter: give each network its own")
 
 
 @dataclass(frozen=True)

@@ -187,13 +187,11 @@ def _make_optimizer(parameters: Sequence[nn.Parameter], config: TrainConfig) -> 
     others = [parameter for parameter in parameters if parameter.ndim <= 1 and not together]
     groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
     groups = [group for group in groups if group["params"]]
-    rate = config.learning_rate
     match config.optimizer:
         case "sgd":
-            return torch.optim.SGD(groups, lr=rate, momentum=config.momentum, nesterov=config.nesterov)
+            return torch.optim.SGD(groups, config.learning_rate, config.momentum, nesterov=config.nesterov)
         case "rmsprop":
-            return torch.optim.RMSprop(groups, lr=rate, momentum=config.momentum)
+            return torch.optim.RMSprop(groups, config.learning_rate, momentum=config.momentum)
         case "adamw":
-            return torch.optim.AdamW(groups, lr=rate)
-        case _:
-            return torch.optim.Adam(groups, lr=rate)
+            return torch.optim.AdamW(groups, config.learning_rate)
+    return torch.optim.Adam(groups, config.learning_rate)

@@ -169,10 +169,8 @@ def make_batches(
     parts = [data.train for data in datas if isinstance(data.train, Part)]
     if len(parts) == len(datas):
         return MemoryBatches(parts, seeds, batch_size=batch_size, smallest=smallest, like=like, answers=answers)
-    stream = datas[0].train
-    if isinstance(stream, Part):
-        raise DataError("networks that are trained together must all have their samples in memory")
-    classes = len(datas[0].classes)
+    stream, classes = datas[0].train, len(datas[0].classes)
+    assert isinstance(stream, Stream)  # only what is in memory is trained together
     return StreamBatches(stream, seeds[0], classes=classes, batch_size=batch_size, smallest=smallest, like=like)
 
 
