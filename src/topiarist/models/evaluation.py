@@ -1,6 +1,6 @@
 """Networks as they are used after training, and facts about their parameters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 
@@ -46,6 +46,11 @@ def kernels_of(model: nn.Module) -> dict[str, nn.Parameter]:
         for name, parameter in model.named_parameters()
         if parameter.ndim > 1 and parameter.is_floating_point() and id(parameter) not in normed
     }
+
+
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with the prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def numbers_of(model: nn.Module) -> Tensor:

@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
+from topiarist.models.evaluation import under
 from topiarist.models.stacked_layers import (
     DERIVATIVES,
     Parameters,
@@ -166,12 +167,12 @@ class NetworkStack:
     def _layers(self) -> list[StackedLayer]:
         layers: list[StackedLayer] = []
         for name, module in leaves(self.models[0]):
-            parameters, gradients = _of_layer(name, self.parameters), _of_layer(name, self.gradients)
+            parameters, gradients = under(f"{name}.", self.parameters), under(f"{name}.", self.gradients)
             match module:
                 case nn.Linear():
                     layers.append(StackedLinear(parameters, gradients))
                 case nn.BatchNorm1d():
-                    layers.append(StackedBatchNorm(module, parameters, gradients, _of_layer(name, self.buffers)))
+                    layers.append(StackedBatchNorm(module, parameters, gradients, under(f"{name}.", self.buffers)))
                 case nn.AlphaDropout():
                     layers.append(StackedAlphaDropout(module.p))
                 case nn.Dropout():
@@ -182,12 +183,6 @@ class NetworkStack:
                     alone = bool(layers) and isinstance(layers[-1], StackedLinear)
                     layers.append(StackedActivation(module, in_place=alone))
         return layers
-
-
-def _of_layer(name: str, tensors: Parameters) -> Parameters:
-    """Return the tensors of one layer by their short names."""
-    prefix = f"{name}."
-    return {full.removeprefix(prefix): tensor for full, tensor in tensors.items() if full.startswith(prefix)}
 
 
 def _corner(value: Tensor) -> tuple[slice, ...]:

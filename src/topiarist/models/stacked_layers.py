@@ -6,7 +6,7 @@ that writes the gradients of its parameters and returns the slope of the loss in
 autograd's bookkeeping costs more than the arithmetic. Parameters and buffers are views (n_members, …).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -30,14 +30,6 @@ class Pass:
     rows: tuple[int, ...] = ()
     mask: Tensor | None = None
     noise: tuple[torch.Generator, ...] = ()
-
-
-def padding_mask(rows: Sequence[int], samples: int, *, like: Tensor) -> Tensor | None:
-    """Mark the real samples of a batch (n_members, 1, n_samples); None where none is padding."""
-    if min(rows) == samples:
-        return None
-    counts = torch.tensor(rows, device=like.device).view(-1, 1, 1)
-    return (torch.arange(samples, device=like.device) < counts).to(like.dtype)
 
 
 class StackedLinear:

@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from topiarist.data import Data, Part
 from topiarist.errors import ModelError
 from topiarist.files import write_atomically
+from topiarist.models.evaluation import under
 from topiarist.training.config import TrainConfig
-from topiarist.training.engines.steps import State
+from topiarist.training.engines.steps import State, flattened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,7 @@ class Checkpoint:
         """Replace the file by this snapshot."""
         groups = {f"weights/{i}": state for i, state in enumerate(snapshot.weights)}
         groups |= {f"best/{i}": state for i, state in snapshot.best.items()} | {"optimizer/0": snapshot.optimizer}
-        tensors = {f"{group}/{name}": value for group, state in groups.items() for name, value in state.items()}
+        tensors = flattened(groups)
         strange = next((name for name, value in tensors.items() if not isinstance(value, Tensor)), None)
         if strange is not None:
             raise ModelError(f"a checkpoint holds tensors only; {strange} is something else")
@@ -88,11 +89,6 @@ class Checkpoint:
     def remove(self) -> None:
         """Remove the file, when the training is done."""
         self.path.unlink(missing_ok=True)
-
-
-def under(prefix: str, tensors: State) -> State:
-    """Return the tensors whose names begin with the prefix, without it."""
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def fingerprint(

@@ -34,6 +34,7 @@ FEWEST_STEPS = 100  # after which a training should show a result: races of the 
 RATE_FACTOR = 10.0  # by which the rate is divided or multiplied: the usual grid of rates
 
 State = Mapping[str, Tensor]
+Attempt = tuple[State, float, Centring | None]  # initial weights, how many times the rate, how to centre the inputs
 
 
 @dataclass(frozen=True)
@@ -62,16 +63,6 @@ class NetworkHealth:
         if self.mostly_dead:
             found.append(f"has {sum(map(len, self.dead.values()))} dead of {self.units} hidden units")
         return " and ".join(found)
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    """Another way to train a network: from which weights, at how many times the rate, on which inputs."""
-
-    name: str
-    state: State
-    rate: float = 1.0
-    centring: Centring | None = None
 
 
 def train_with_rescue(
@@ -107,40 +98,46 @@ def _rescued(
     """Train a network again, in place, until it is healthy; return its history and a note."""
     best, state, helped = validation_loss(model, data), copy.deepcopy(model.state_dict()), None
     attempts = _attempts(model, start, data, config, health)
-    for attempt in attempts:
-        found = _try(attempt, model, data, config)
+    for name, attempt in attempts.items():
+        found = _try(*attempt, model, data, config)
         if (loss := validation_loss(model, data)) < best:
-            best, state, helped, history = loss, copy.deepcopy(model.state_dict()), attempt.name, found
-        if helped == attempt.name and health_of(model, data.train).healthy:
+            best, state, helped, history = loss, copy.deepcopy(model.state_dict()), name, found
+        if helped == name and health_of(model, data.train).healthy:
             break
     model.load_state_dict(state)
     if helped is None:
-        tried = ", ".join(attempt.name for attempt in attempts)
+        tried = ", ".join(attempts)
         return history, f"the network {health}; training it again did not help ({tried}): it is kept as it was"
     return history, f"the network {health}: it was trained again {helped}"
 
 
-def _try(attempt: _Attempt, model: nn.Module, data: Data, config: TrainConfig) -> History:
+def _attempts(
+    model: nn.Module, start: State, data: Data, config: TrainConfig, health: NetworkHealth
+) -> dict[str, Attempt]:
+    """Return what to try: centred inputs, a lower rate, and then fresh units or, where none are dead, a higher rate."""
+    attempts: dict[str, Attempt] = {}
+    if (centring := centring_for(model, data.train)) is not None:
+        attempts["on centred inputs"] = start, 1.0, centring
+    attempts["at a tenth of the rate"] = start, 1 / RATE_FACTOR, None
+    if (fresh := with_fresh_units(model, health, data.train, config.seed)) is not None:
+        attempts["with fresh units at a tenth of the rate"] = fresh, 1 / RATE_FACTOR, None
+    else:
+        attempts["at ten times the rate"] = start, RATE_FACTOR, None
+    return attempts
+
+
+def _try(
+    state: State, rate: float, centring: Centring | None, model: nn.Module, data: Data, config: TrainConfig
+) -> History:
     """Train a network in another way, in place; it reads the inputs that it read before."""
-    model.load_state_dict(attempt.state)
-    again = config.model_copy(update={"learning_rate": attempt.rate * config.learning_rate})
+    model.load_state_dict(state)
+    again = config.model_copy(update={"learning_rate": rate * config.learning_rate})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of an attempt that diverged: the note says what helped
-        (found,) = train_many([model], data if attempt.centring is None else attempt.centring.of(data), again)
-    if attempt.centring is not None:
-        model.load_state_dict(attempt.centring.folded(model.state_dict()))
+        (found,) = train_many([model], data if centring is None else centring.of(data), again)
+    if centring is not None:
+        model.load_state_dict(centring.folded(model.state_dict()))
     return found
-
-
-def _attempts(model: nn.Module, start: State, data: Data, config: TrainConfig, health: NetworkHealth) -> list[_Attempt]:
-    """Return what to try: centred inputs, a lower rate, and then fresh units or, where none are dead, a higher rate."""
-    fresh = with_fresh_units(model, health, data.train, config.seed)
-    centring = centring_for(model, data.train)
-    centred = [] if centring is None else [_Attempt("on centred inputs", start, centring=centring)]
-    slower = _Attempt("at a tenth of the rate", start, 1 / RATE_FACTOR)
-    if fresh is None:
-        return [*centred, slower, _Attempt("at ten times the rate", start, RATE_FACTOR)]
-    return [*centred, slower, _Attempt("with fresh units at a tenth of the rate", fresh, 1 / RATE_FACTOR)]
 
 
 def validation_loss(model: nn.Module, data: Data) -> float:

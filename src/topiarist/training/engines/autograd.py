@@ -11,15 +11,14 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.data import AnyPart
 from topiarist.errors import ModelError, SettingsError
-from topiarist.models.evaluation import evaluating, numbers_of, placed
+from topiarist.models.evaluation import evaluating, numbers_of, placed, under
 from topiarist.randomness import child_seed, isolated
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines.batching import Batch
 from topiarist.training.engines.pruner import Pruner
-from topiarist.training.engines.steps import Memory, State, augmented, clip_norm, clip_value, distilled
+from topiarist.training.engines.steps import Memory, State, augmented, clip_norm, clip_value, distilled, flattened
 from topiarist.training.inference import call, part_logits
 
-PRUNER = "pruner/"
 ADAM = {"mean": "exp_avg", "square": "exp_avg_sq"}
 TORCH_NAMES: Mapping[str, Mapping[str, str]] = {  # what a stack's optimizers remember, as torch's call it
     "sgd": {"velocity": "momentum_buffer"},
@@ -142,23 +141,18 @@ class AutogradEngine:
 
     def optimizer_state(self) -> State:
         """Return the state of the optimizer, under names such as `3/exp_avg`, and of the pruner for a checkpoint."""
-        state = {} if self.pruner is None else {f"{PRUNER}{name}": value for name, value in self.pruner.state().items()}
+        groups = {"pruner": {} if self.pruner is None else self.pruner.state()}
         for number, entries in self.optimizer.state_dict()["state"].items():
-            named = {f"{number}/{name}": value for name, value in entries.items() if value is not None}
-            state |= {name: torch.as_tensor(value) for name, value in named.items()}
-        return state
+            groups[str(number)] = {name: torch.as_tensor(own) for name, own in entries.items() if own is not None}
+        return flattened(groups)
 
     def load_optimizer_state(self, state: State) -> None:
         """Take up what `optimizer_state` returned."""
         if self.pruner is not None:
-            self.pruner.load({n.removeprefix(PRUNER): value for n, value in state.items() if n.startswith(PRUNER)})
-        record = self.optimizer.state_dict()
-        record["state"] = {}
-        for name, value in state.items():
-            if not name.startswith(PRUNER):
-                number, entry = name.split("/")
-                record["state"].setdefault(int(number), {})[entry] = value
-        self.optimizer.load_state_dict(record)
+            self.pruner.load(under("pruner/", state))
+        entries = {number: under(f"{number}/", state) for number in range(len(self.trained))}
+        known = {number: entry for number, entry in entries.items() if entry}
+        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": known})
 
     def memory(self) -> Memory:
         """Return what the optimizer remembers of each parameter, under the names that a stack has for it."""

@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from topiarist.errors import SettingsError
 from topiarist.models import card_of
-from topiarist.models.evaluation import kernels_of
+from topiarist.models.evaluation import kernels_of, under
 from topiarist.surgery.masks import Masks
 from topiarist.surgery.unit_weights import UnitWeights, unit_weights
 from topiarist.surgery.weight_choice import choose_by_layer, choose_overall, choose_pattern
-from topiarist.training.engines.steps import State
+from topiarist.training.engines.steps import State, flattened
 from topiarist.training.pruning import Pruning
 
 
@@ -95,22 +95,13 @@ class Pruner:
 
     def state(self) -> State:
         """Return all that a checkpoint needs."""
-        return {
-            **{f"mask/{name}": mask for name, mask in self.masks.masks.items()},
-            **{f"unit/{name}": mask for name, mask in self.unit_masks.items()},
-            **{f"sum/{name}": total for name, total in self.sums.items()},
-        }
+        return flattened({"mask": self.masks.masks, "unit": self.unit_masks, "sum": self.sums})
 
-    def load(self, state: Mapping[str, Tensor]) -> None:
+    def load(self, state: State) -> None:
         """Take up what `state` returned."""
-        kinds: dict[str, State] = {"mask": {}, "unit": {}, "sum": {}}
-        for name, value in state.items():
-            kind, _, rest = name.partition("/")
-            kinds[kind][rest] = value
-        self.unit_masks = kinds["unit"]
-        for name, total in kinds["sum"].items():
+        self.masks, self.unit_masks = Masks(self.model, under("mask/", state)), under("unit/", state)
+        for name, total in under("sum/", state).items():
             self.sums[name].copy_(total)
-        self.masks = Masks(self.model, kinds["mask"])
 
 
 def prunable(model: nn.Module) -> dict[str, nn.Parameter]:

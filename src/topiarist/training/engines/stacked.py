@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_sequence
 from topiarist.data import AnyPart, Part
 from topiarist.models.evaluation import placed
 from topiarist.models.stacked import NetworkStack
-from topiarist.models.stacked_layers import Pass, padding_mask
+from topiarist.models.stacked_layers import Pass
 from topiarist.randomness import generator
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines.batching import Batch
@@ -79,7 +79,8 @@ class StackedEngine:
         """Return the pass and the number of real samples of each member; most batches of an epoch are alike."""
         if rows not in self.passes:
             counts = torch.tensor(rows, dtype=x.dtype, device=x.device).unsqueeze(1)
-            mask = padding_mask(rows, x.shape[2], like=x)
+            samples = torch.arange(x.shape[2], device=x.device)
+            mask = None if min(rows) == len(samples) else (samples < counts.unsqueeze(2)).to(x.dtype)
             self.passes[rows] = Pass(training=True, rows=rows, mask=mask, noise=self.noise), counts
         return self.passes[rows]
 

@@ -1,4 +1,7 @@
-"""What a training step does beside forward and backward: vary the samples, learn from a teacher, clip the gradients."""
+"""What a training step does beside forward and backward: vary the samples, learn from a teacher, clip the gradients.
+
+And what is kept of it: states of networks and optimizers, by name.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -12,6 +15,11 @@ from topiarist.training.config import Augmentation, Distillation
 
 State = dict[str, Tensor]
 Memory = Mapping[str, Mapping[str, Tensor]]  # what an optimizer remembers, by parameter: {"0.weight": {"mean": …}}
+
+
+def flattened(groups: Mapping[str, Mapping[str, Tensor]]) -> State:
+    """Return all tensors under names such as `group/name`, for a file; `under("group/", …)` finds a group again."""
+    return {f"{group}/{name}": value for group, state in groups.items() for name, value in state.items()}
 
 
 def check_masks(input_shape: tuple[int, ...], settings: Augmentation) -> None:
