@@ -13,8 +13,8 @@ from topiarist.models import card_of, mlp
 from topiarist.models.stacked import NetworkStack
 from topiarist.randomness import generator
 from topiarist.training import Augmentation, Distillation, History, Pruning, TrainConfig, train_many
-from topiarist.training.engines import StackedEngine
 from topiarist.training.engines.batching import make_batches
+from topiarist.training.engines.stacked import StackedEngine
 from topiarist.training.preparation import stacks
 
 WIDTHS = [(5, 9), (8, 2), (1, 4)]

@@ -4,27 +4,21 @@ import copy
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-import torch
 from torch import nn
 
 from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.models.card import attach, card_for
-from topiarist.models.evaluation import numbers_of
-from topiarist.models.memory_format import channels_last
-from topiarist.threads import torch_threads, without_denormals
-from topiarist.training.checkpoint import Checkpoint, Snapshot, fingerprint
+from topiarist.training.checkpoint import Checkpoint, fingerprint
 from topiarist.training.config import TrainConfig
-from topiarist.training.engines import AutogradEngine, Engine, StackedEngine
-from topiarist.training.engines.batching import make_batches
-from topiarist.training.engines.pruner import Pruner
-from topiarist.training.history import History, TrainingRun
-from topiarist.training.inference import example_input, settle_norms, suited_threads
+from topiarist.training.engines import computing
+from topiarist.training.history import History
+from topiarist.training.inference import settle_norms
 from topiarist.training.loop import Loop, OnEpoch, Score
-from topiarist.training.preparation import answers_beforehand, check_teacher, check_trainable, class_weights, stacks
+from topiarist.training.preparation import check_teacher, check_trainable, stacks
 
 
 def train(
@@ -122,20 +116,17 @@ def train_many(
     files: list[Checkpoint] = []
     with _unchanged_if_interrupted(models if checkpoint is not None else ()):
         for members, together in groups:
-            group = _Group(
-                models=[models[number] for number in members],
-                datas=[datas[number] for number in members],
-                configs=[configs[number] for number in members],
-                teachers=[teacher for teacher in (taught[number] for number in members) if teacher is not None],
-                stacked=together,
-            )
+            own = [models[i] for i in members], [datas[i] for i in members], [configs[i] for i in members]
+            own_teachers = [teacher for teacher in (taught[i] for i in members) if teacher is not None]
             if checkpoint is not None:
                 path = Path(checkpoint) if len(groups) == 1 else Path(f"{checkpoint}.{members[0]}")
-                files.append(Checkpoint(path, fingerprint=group.fingerprint()))
-            trained = group.train(score, files[-1] if files else None, on_epoch)
+                files.append(Checkpoint(path, fingerprint=fingerprint(*own, own_teachers, stacked=together)))
+            with computing(*own):
+                file = files[-1] if files else None
+                trained = Loop(*own, own_teachers, stacked=together, score=score, checkpoint=file).fit(on_epoch)
             histories |= dict(zip(members, trained, strict=True))
-    for number, (model, own, settings) in enumerate(zip(models, datas, configs, strict=True)):
-        _finish(model, own, settings, histories[number])
+    for number, model in enumerate(models):
+        _finish(model, datas[number], configs[number], histories[number])
     for file in files:
         file.remove()
     return [histories[number] for number in range(len(models))]
@@ -160,89 +151,6 @@ def _check(
     owners = [id(parameter) for model in models for parameter in model.parameters()]
     if len(set(owners)) < len(owners):
         raise ModelError("two of the networks share a parameter: give each network its own")
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Networks that one engine trains: a stack, or a single one."""
-
-    models: Sequence[nn.Module]
-    datas: Sequence[Data]
-    configs: Sequence[TrainConfig]
-    teachers: Sequence[nn.Module]
-    stacked: bool
-
-    def fingerprint(self) -> str:
-        return fingerprint(self.models, self.datas, self.configs, self.teachers, stacked=self.stacked)
-
-    def train(self, score: Score | None, checkpoint: Checkpoint | None, on_epoch: OnEpoch | None) -> list[History]:
-        """Train, resuming from the checkpoint where there is one."""
-        snapshot = None if checkpoint is None else checkpoint.read()
-        if snapshot is not None:
-            for model, state in zip(self.models, snapshot.weights, strict=True):
-                model.load_state_dict(state)
-        with computing(self.models, self.datas[0], self.configs[0]):
-            loop = self._loop(score, snapshot)
-            histories = loop.fit(checkpoint=checkpoint, on_epoch=on_epoch)
-        if checkpoint is not None:
-            checkpoint.write(loop.snapshot())
-        return histories
-
-    def _loop(self, score: Score | None, snapshot: Snapshot | None) -> Loop:
-        """Put engine, batches and runs together, at the beginning or where a snapshot was made."""
-        answers = answers_beforehand(self.teachers, self.datas, self.configs)
-        teachers = () if answers else self.teachers
-        engine = make_engine(self.models, self.datas, self.configs, teachers, stacked=self.stacked)
-        batches = make_batches(self.models, self.datas, self.configs, answers)
-        if snapshot is None:
-            runs = [_begin(config, batches.steps(member)) for member, config in enumerate(self.configs)]
-        else:
-            runs = [TrainingRun.from_json(run, own) for run, own in zip(snapshot.runs, self.configs, strict=True)]
-        validations = [data.validation for data in self.datas if len(data.validation)]
-        watched = [data.train for data in self.datas] if self.configs[0].watch_training else []
-        loop = Loop(engine, batches, runs, validations=validations, watched=watched, score=score)
-        if snapshot is not None:
-            loop.resume(snapshot)
-        return loop
-
-
-@contextmanager
-def computing(models: Sequence[nn.Module], data: Data, config: TrainConfig) -> Iterator[None]:
-    """Let torch compute inside the block as suits the training of these networks."""
-    threads = suited_threads(models[0]) if config.threads is None else config.threads
-    with torch_threads(threads), without_denormals(), channels_last(models, example_input(models[0], data)):
-        yield
-
-
-def make_engine(
-    models: Sequence[nn.Module],
-    datas: Sequence[Data],
-    configs: Sequence[TrainConfig],
-    teachers: Sequence[nn.Module] = (),
-    *,
-    stacked: bool,
-) -> Engine:
-    """Return what runs networks in training, and put them on their device."""
-    for model in (*models, *teachers):
-        model.to(configs[0].device)
-    weights = class_weights(datas, configs, numbers_of(models[0]))
-    if stacked:
-        return StackedEngine(models, configs, class_weights=None if weights is None else torch.stack(weights))
-    model, config, pruner = models[0], configs[0], None
-    if config.pruning is not None:
-        pruner = Pruner(model, config.pruning, config.prunings, example_input=example_input(model, datas[0]))
-    own, teacher = None if weights is None else weights[0], next(iter(teachers), None)
-    return AutogradEngine(model, config, class_weights=own, teacher=teacher, pruner=pruner)
-
-
-def _begin(config: TrainConfig, steps_per_epoch: int) -> TrainingRun:
-    """Return a run that has made the steps of the epochs before the first."""
-    begun, total = config.after_epoch * steps_per_epoch, config.total_epochs(steps_per_epoch)
-    if config.steps is not None and (begun >= config.steps or (config.until_epoch or 0) > total):
-        asked = f"after_epoch {config.after_epoch}" if begun >= config.steps else f"until_epoch {config.until_epoch}"
-        found = f"{config.steps} steps are {config.steps / steps_per_epoch:.4g} epochs of {steps_per_epoch} steps"
-        raise SettingsError(f"{asked} is beyond the end of the training: {found}")
-    return TrainingRun(config, steps_per_epoch, steps=begun)
 
 
 def _finish(model: nn.Module, data: Data, config: TrainConfig, history: History) -> None:

@@ -9,54 +9,68 @@ from itertools import islice
 import torch
 from torch import nn
 
-from topiarist.data import AnyPart
+from topiarist.data import Data
+from topiarist.errors import SettingsError
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import child_seed, isolated
 from topiarist.training.checkpoint import Checkpoint, Snapshot
-from topiarist.training.engines import Engine
-from topiarist.training.engines.batching import Batch, Batches
+from topiarist.training.config import TrainConfig
+from topiarist.training.engines import make_engine
+from topiarist.training.engines.batching import Batch, make_batches
 from topiarist.training.engines.steps import State
 from topiarist.training.history import Epoch, History, TrainingRun
 from topiarist.training.metrics import METRICS, accuracy, log_loss
+from topiarist.training.preparation import answers_beforehand
 
 Score = Callable[[nn.Module], float]
 OnEpoch = Callable[[int, Sequence[Epoch]], None]
 
 
 class Loop:
-    """Trains the members of an engine epoch by epoch; those that stop leave, the others continue.
+    """Trains networks that one engine runs, epoch by epoch; those that stop leave, the others continue.
 
-    `validations` has one part per member, or is empty; so has `watched`, the training parts whose accuracy is recorded.
     `score`, where given, is what early stopping and performance scheduling watch (larger is better) in the place of the
     monitored metric.
     """
 
     def __init__(
         self,
-        engine: Engine,
-        batches: Batches,
-        runs: Sequence[TrainingRun],
+        models: Sequence[nn.Module],
+        datas: Sequence[Data],
+        configs: Sequence[TrainConfig],
+        teachers: Sequence[nn.Module],
         *,
-        validations: Sequence[AnyPart],
-        watched: Sequence[AnyPart],
+        stacked: bool,
         score: Score | None,
+        checkpoint: Checkpoint | None,
     ) -> None:
-        self.engine, self.batches, self.runs, self.models = engine, batches, list(runs), list(engine.models)
-        self.validations, self.watched, self.score = list(validations), list(watched), score
+        self.models, self.score, self.checkpoint = list(models), score, checkpoint
         self.best: dict[int, State] = {}
-        self.active = list(range(len(runs)))
-        self.done_epochs = self.runs[0].config.after_epoch
+        self.active, self.done_epochs = list(range(len(models))), configs[0].after_epoch
+        self.validations = [data.validation for data in datas if len(data.validation)]
+        self.watched = [data.train for data in datas] if configs[0].watch_training else []
+        snapshot = None if checkpoint is None else checkpoint.read()
+        if snapshot is not None:  # before the engine copies the weights
+            for model, state in zip(models, snapshot.weights, strict=True):
+                model.load_state_dict(state)
+        answers = answers_beforehand(teachers, datas, configs)
+        self.engine = make_engine(models, datas, configs, () if answers else teachers, stacked=stacked)
+        self.batches = make_batches(models, datas, configs, answers)
+        self.runs = [_begin(config, self.batches.steps(member)) for member, config in enumerate(configs)]
+        if snapshot is not None:
+            self._resume(snapshot)
 
-    def resume(self, snapshot: Snapshot) -> None:
+    def _resume(self, snapshot: Snapshot) -> None:
         """Resume where a snapshot was made; the networks already have its weights."""
+        self.runs = [TrainingRun.from_json(run, old.config) for run, old in zip(snapshot.runs, self.runs, strict=True)]
         self.best = {index: state for index, state in snapshot.best.items() if state}
         self.done_epochs = snapshot.epoch
         self._drop_stopped()
         if self.active:
             self.engine.load_optimizer_state(snapshot.optimizer)
 
-    def fit(self, *, checkpoint: Checkpoint | None = None, on_epoch: OnEpoch | None = None) -> list[History]:
-        """Run to the end."""
+    def fit(self, on_epoch: OnEpoch | None) -> list[History]:
+        """Run to the end, with snapshots on the way."""
         self.engine.keep_weights()
         while self.active and self.done_epochs < max(self.runs[index].last_epoch for index in self.active):
             self._epoch(self.done_epochs + 1)
@@ -66,13 +80,15 @@ class Loop:
                 ended = [epoch for index in self.active for epoch in self.runs[index].epochs[-1:]]
                 on_epoch(self.done_epochs, [epoch for epoch in ended if epoch.number == self.done_epochs])
             self._drop_stopped()
-            if checkpoint is not None and checkpoint.due:
-                checkpoint.write(self.snapshot())
+            if self.checkpoint is not None and self.checkpoint.due:
+                self.checkpoint.write(self._snapshot())
         if self.active:
             self.engine.write_back()
         for index in self.active:
             self._finish(index)
         self.active = []
+        if self.checkpoint is not None:
+            self.checkpoint.write(self._snapshot())
         return [run.history() for run in self.runs]
 
     def _epoch(self, number: int) -> None:
@@ -161,8 +177,7 @@ class Loop:
             self.models[index].load_state_dict(self.best[index])
         self.models[index].eval()
 
-    def snapshot(self) -> Snapshot:
-        """Return the training as it is between two epochs."""
+    def _snapshot(self) -> Snapshot:
         if self.active:
             self.engine.write_back()
         return Snapshot(
@@ -172,3 +187,13 @@ class Loop:
             optimizer=self.engine.optimizer_state(),
             runs=[run.to_json() for run in self.runs],
         )
+
+
+def _begin(config: TrainConfig, steps_per_epoch: int) -> TrainingRun:
+    """Return a run that has made the steps of the epochs before the first."""
+    begun, total = config.after_epoch * steps_per_epoch, config.total_epochs(steps_per_epoch)
+    if config.steps is not None and (begun >= config.steps or (config.until_epoch or 0) > total):
+        asked = f"after_epoch {config.after_epoch}" if begun >= config.steps else f"until_epoch {config.until_epoch}"
+        found = f"{config.steps} steps are {config.steps / steps_per_epoch:.4g} epochs of {steps_per_epoch} steps"
+        raise SettingsError(f"{asked} is beyond the end of the training: {found}")
+    return TrainingRun(config, steps_per_epoch, steps=begun)

@@ -13,7 +13,7 @@ from topiarist.models.stacked import padded_signature, reads_flat, signature, st
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines.batching import check_labels, has_batch_norm
 from topiarist.training.engines.steps import check_masks
-from topiarist.training.inference import BATCH_SIZE, call, first_sample, part_batches, part_logits
+from topiarist.training.inference import call, first_sample, part_logits
 
 
 def check_trainable(model: nn.Module, data: Data, config: TrainConfig, *, scored: bool = False) -> None:
@@ -101,21 +101,3 @@ def answers_beforehand(
     if len(parts) < len(datas) or configs[0].augmentation is not None:
         return []
     return [part_logits(teacher, part)[0] for teacher, part in zip(teachers, parts, strict=False)]
-
-
-def class_weights(datas: Sequence[Data], configs: Sequence[TrainConfig], like: Tensor) -> list[Tensor] | None:
-    """Return one weight per class for each training, or None where all samples count the same.
-
-    Balanced: n_samples / (n_classes · samples of the class), as scikit-learn does it.
-    """
-    wanted = configs[0].class_weights
-    if wanted is None:
-        return None
-    if isinstance(wanted, tuple):
-        return [torch.tensor(wanted, dtype=like.dtype, device=like.device)] * len(datas)
-    found = []
-    for data in datas:
-        labels = torch.cat([torch.as_tensor(y) for _, y in part_batches(data.train, BATCH_SIZE)])
-        counts = torch.bincount(labels, minlength=len(data.classes)).clamp(min=1)
-        found.append((len(labels) / (len(data.classes) * counts)).to(like))
-    return found

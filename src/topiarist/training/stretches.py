@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from topiarist.data import Data
 from topiarist.training.config import TrainConfig
+from topiarist.training.engines import computing, make_engine
 from topiarist.training.engines.batching import make_batches
 from topiarist.training.engines.steps import Memory
-from topiarist.training.fitting import computing, make_engine
 from topiarist.training.history import TrainingRun
 from topiarist.training.preparation import stack_key
 
@@ -33,7 +33,7 @@ def train_stretch(
 ) -> Stretch:
     """Make some steps in place after those that are `done`; without a memory, the optimizer begins anew."""
     modes = {module: module.training for module in model.modules()}
-    with computing([model], data, config):
+    with computing([model], [data], [config]):
         engine = make_engine([model], [data], [config], stacked=stack_key(model, data, config) is not None)
         batches = make_batches([model], [data], [config])
         engine.load_memory(memory or {}, done)

@@ -15,6 +15,7 @@ from topiarist.errors import DataError
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import generator
 from topiarist.training.config import TrainConfig
+from topiarist.training.inference import part_batches
 
 GATHERED_BYTES = 2**25  # of batches that are gathered at once: few indexing operations, and little memory
 
@@ -172,6 +173,24 @@ def make_batches(
     stream, classes = datas[0].train, len(datas[0].classes)
     assert isinstance(stream, Stream)  # only what is in memory is trained together
     return StreamBatches(stream, seeds[0], classes=classes, batch_size=batch_size, smallest=smallest, like=like)
+
+
+def class_weights(datas: Sequence[Data], configs: Sequence[TrainConfig], like: Tensor) -> list[Tensor] | None:
+    """Return one weight per class for each training, or None where all samples count the same.
+
+    Balanced: n_samples / (n_classes · samples of the class), as scikit-learn does it.
+    """
+    wanted = configs[0].class_weights
+    if wanted is None:
+        return None
+    if isinstance(wanted, tuple):
+        return [torch.tensor(wanted, dtype=like.dtype, device=like.device)] * len(datas)
+    found = []
+    for data in datas:
+        labels = torch.cat([torch.as_tensor(y) for _, y in part_batches(data.train)])
+        counts = torch.bincount(labels, minlength=len(data.classes)).clamp(min=1)
+        found.append((len(labels) / (len(data.classes) * counts)).to(like))
+    return found
 
 
 def has_batch_norm(model: nn.Module) -> bool:
