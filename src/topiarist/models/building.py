@@ -14,7 +14,7 @@ from topiarist.models.card import Spec, card_of
 from topiarist.models.convolutional import inception, vgg
 from topiarist.models.ensemble import Ensemble
 from topiarist.models.perceptrons import mlp
-from topiarist.models.settings import ModelSettings
+from topiarist.models.settings import MLP_ARGUMENTS, ModelSettings
 from topiarist.randomness import child_seed, generator, isolated
 
 
@@ -37,7 +37,8 @@ def build_network(settings: ModelSettings, *, input_shape: tuple[int, ...], clas
             return build_by_code(settings.code, input_shape=input_shape, classes=classes, **settings.options)
     random = generator(seed, "initial weights")
     if settings.family == "mlp":
-        return mlp([math.prod(input_shape), *settings.hidden, classes], **settings.mlp_arguments, generator=random)
+        sizes = [math.prod(input_shape), *settings.hidden, classes]
+        return mlp(sizes, **settings.model_dump(include=MLP_ARGUMENTS), generator=random)
     try:
         shape = {"input_shape": input_shape, "classes": classes, "generator": random}
         return _FAMILIES[settings.family](*settings.blocks, **shape, **settings.options)

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from textwrap import shorten
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from topiarist.data import Preprocessing
 from topiarist.errors import ModelError
 from topiarist.models.card import Card, attach, card_of
 from topiarist.models.evaluation import numbers_of
@@ -71,21 +72,31 @@ def members_of(network: nn.Module) -> list[nn.Module]:
     return list(network.members) if isinstance(network, Ensemble) else [network]
 
 
-def facts(member: nn.Module) -> dict[str, Any]:
-    """Return what is known of a member that others must have too; None for what is not."""
+class Facts(NamedTuple):
+    """What the members of an ensemble must have in common; None for what is not known."""
+
+    number_of_classes: int | None
+    classes: tuple[str, ...] | None
+    number_of_inputs: int | None
+    input_shape: tuple[int, ...] | None
+    preprocessing: Preprocessing | None
+
+
+def facts(member: nn.Module) -> Facts:
+    """Return what the card of a network says of its classes and its inputs."""
     card = card_of(member)
     spec = card.spec or {}
     while "members" in spec:
         spec = spec["members"][0]
     sizes = spec.get("sizes", [None])
     shape = spec.get("input_shape") if card.input_shape is None else card.input_shape
-    return {
-        "number of classes": spec.get("classes", sizes[-1]) if card.classes is None else len(card.classes),
-        "classes": card.classes,
-        "number of inputs": sizes[0] if shape is None else math.prod(shape),
-        "input shape": None if shape is None else tuple(shape),
-        "preprocessing": card.preprocessing,
-    }
+    return Facts(
+        number_of_classes=spec.get("classes", sizes[-1]) if card.classes is None else len(card.classes),
+        classes=card.classes,
+        number_of_inputs=sizes[0] if shape is None else math.prod(shape),
+        input_shape=None if shape is None else tuple(shape),
+        preprocessing=card.preprocessing,
+    )
 
 
 def _normalised(weights: Sequence[float], count: int) -> list[float]:
@@ -102,26 +113,28 @@ def _normalised(weights: Sequence[float], count: int) -> list[float]:
 
 
 def _joint_card(members: Sequence[nn.Module], weights: list[float]) -> Card:
-    cards, known = [card_of(member) for member in members], [facts(member) for member in members]
-    joint = {what: _agreed(what, [found[what] for found in known]) for what in known[0]}
+    cards, known = [card_of(member) for member in members], zip(*map(facts, members), strict=True)
+    joint = Facts(*(_agreed(name, found) for name, found in zip(Facts._fields, known, strict=True)))
     specs, bits = [card.spec for card in cards], [card.bits for card in cards if card.bits is not None]
     return Card(
         spec={"family": "ensemble", "members": specs, "weights": weights} if all(specs) else None,
-        classes=joint["classes"],
-        input_shape=joint["input shape"],
-        preprocessing=joint["preprocessing"],
+        classes=joint.classes,
+        input_shape=joint.input_shape,
+        preprocessing=joint.preprocessing,
         rule=cards[0].rule if all(card.rule == cards[0].rule for card in cards) else None,
         bits=max(bits) if len(bits) == len(cards) else None,  # a packed file only where every member was pruned
     )
 
 
-def _agreed(what: str, found: Sequence[Any]) -> Any:
+def _agreed(name: str, found: Sequence[Any]) -> Any:
     known = {number: value for number, value in enumerate(found) if value is not None}
     first = next(iter(known), 0)
     for number, value in known.items():
         if value != known[first]:
             texts = [f"member {at} has {shorten(str(known[at]), 60)}" for at in (first, number)]
-            raise ModelError(f"the members of an ensemble must have the same {what}: {', '.join(texts)}")
+            raise ModelError(
+                f"the members of an ensemble must have the same {name.replace('_', ' ')}: {', '.join(texts)}"
+            )
     return known.get(first)
 
 

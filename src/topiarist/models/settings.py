@@ -14,15 +14,15 @@ LEAKY_SLOPE = 0.01  # torch's own; Huang (2024) leaves α of equation 12 open
 EPSILON, MOMENTUM = 1e-5, 0.1  # torch's own: ε as in Huang (2024), equation 17; α of the moving average in 19
 BLOCKS: Mapping[str, int] = {"vgg": 4, "inception": 3}
 
-_MLP = (
-    *("hidden", "activation", "leaky_slope", "batch_norm", "batch_norm_epsilon", "batch_norm_momentum"),
+MLP_ARGUMENTS = {  # of `models.mlp`, beside the sizes
+    *("activation", "leaky_slope", "batch_norm", "batch_norm_epsilon", "batch_norm_momentum"),
     *("dropout", "dropout_layers", "input_dropout"),
-)
-_FIELDS_OF: Mapping[str, tuple[str, ...]] = {
-    "mlp": ("family", *_MLP),
-    "vgg": ("family", "blocks", "options"),
-    "inception": ("family", "blocks", "options"),
-    "code": ("code", "options"),
+}
+_FIELDS_OF: Mapping[str, set[str]] = {
+    "mlp": {"family", "hidden", *MLP_ARGUMENTS},
+    "vgg": {"family", "blocks", "options"},
+    "inception": {"family", "blocks", "options"},
+    "code": {"code", "options"},
 }
 
 
@@ -81,8 +81,3 @@ class ModelSettings(Settings):
         if given:
             raise ValueError(f"{min(given)} follows from the data: leave it out of options")
         return self
-
-    @property
-    def mlp_arguments(self) -> dict[str, Any]:
-        """The arguments of `models.mlp` but for the sizes."""
-        return self.model_dump(include={*_MLP} - {"hidden"})

@@ -112,7 +112,7 @@ def as_table(values: NDArray[Any], columns: tuple[Column, ...]) -> pandas.DataFr
 def input_shape(model: nn.Module, card: Card) -> tuple[int, ...]:
     """Give the shape of a sample as far as the card tells."""
     known = facts(model)
-    shape = card.input_shape or known["input shape"] or (known["number of inputs"],)
-    if shape == (None,):
+    shape = card.input_shape or known.input_shape
+    if shape is None and known.number_of_inputs is None:
         raise ModelError("the network does not say what it reads: give data or samples to export it with")
-    return tuple(shape)
+    return shape or (known.number_of_inputs or 0,)
