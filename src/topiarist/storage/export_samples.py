@@ -113,6 +113,8 @@ def input_shape(model: nn.Module, card: Card) -> tuple[int, ...]:
     """Give the shape of a sample as far as the card tells."""
     known = facts(model)
     shape = card.input_shape or known.input_shape
-    if shape is None and known.number_of_inputs is None:
+    if shape:
+        return shape
+    if known.number_of_inputs is None:
         raise ModelError("the network does not say what it reads: give data or samples to export it with")
-    return shape or (known.number_of_inputs or 0,)
+    return (known.number_of_inputs,)
