@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
 from topiarist import models
-from topiarist.models.stacked import Stack
+from topiarist.models.stacked import NetworkStack
 from topiarist.models.stacked_layers import Pass
 from topiarist.randomness import generator
 
@@ -56,7 +56,7 @@ def by_vmap(members: Sequence[nn.Module], x: Tensor) -> Job:
 
 def by_stack(members: Sequence[nn.Sequential], x: Tensor) -> Job:
     """Run perceptrons with the layers that train many as one."""
-    stack, run = Stack(members), Pass(training=False)
+    stack, run = NetworkStack(members), Pass(training=False)
     return lambda: mean(stack.forward(x.flatten(1).T.expand(len(members), -1, -1), run), 1).T
 
 

@@ -16,7 +16,8 @@ import torch
 
 from tests.study.tasks import Luggage, act, count, lines
 from topiarist.errors import SettingsError, TopiaristWarning
-from topiarist.parallel import Pool, TaskResult, dask_cluster, describe, open_pool, usable_cores
+from topiarist.parallel import Pool, TaskResult, dask_cluster, describe, open_pool
+from topiarist.threads import usable_cores
 from topiarist.parallel.dask_cluster import check_versions
 
 Task = tuple[str, int]
@@ -112,7 +113,8 @@ def test_a_reason_is_one_line(error: Exception, said: str) -> None:
 LIGHT = """
 import os, signal, sys
 del os.sched_getaffinity, signal.pthread_sigmask  # as on macOS and on Windows
-from topiarist.parallel import open_pool, usable_cores
+from topiarist.parallel import open_pool
+from topiarist.threads import usable_cores
 with open_pool("shared", workers=1) as pool:
     print([result.value for result in pool.run(lambda task, shared: (task, shared), [1])], usable_cores() > 0)
 print({"dask", "distributed"} & set(sys.modules))

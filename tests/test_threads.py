@@ -1,8 +1,10 @@
+import os
+
 import pytest
 import torch
 
 from topiarist.errors import SettingsError
-from topiarist.threads import flushes_denormals, torch_threads, without_denormals
+from topiarist.threads import flushes_denormals, torch_threads, usable_cores, without_denormals
 
 
 @pytest.mark.parametrize("count", [None, 1, 2])
@@ -35,3 +37,13 @@ def test_denormals_are_nothing_inside_and_as_before_outside() -> None:
         assert flushes_denormals()
         raise ValueError("stop")
     assert (denormal * 1.0).item() > 0 and not flushes_denormals()
+
+
+def test_usable_cores_are_those_of_this_process_or_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 3, 5}, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    assert usable_cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")  # as on macOS and Windows
+    assert usable_cores() == 8
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert usable_cores() == 1

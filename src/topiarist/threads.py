@@ -1,16 +1,27 @@
-"""How torch computes in this thread: with how many others, and whether the tiniest numbers count."""
+"""How torch computes in this thread: with how many others, and whether the tiniest numbers count.
 
+torch is imported where it is used, so that commands which only count cores start quickly.
+"""
+
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-
 from topiarist.errors import SettingsError
+
+
+def usable_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # Linux, where a container may leave a process fewer than the machine has
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextmanager
 def torch_threads(count: int | None) -> Iterator[None]:
     """Let torch use `count` threads inside the block; None leaves it alone."""
+    import torch  # noqa: PLC0415  # see the top of the file
+
     if count is not None and count < 1:
         raise SettingsError(f"threads must be at least 1; found {count}")
     before = torch.get_num_threads()
@@ -23,10 +34,12 @@ def torch_threads(count: int | None) -> Iterator[None]:
 
 @contextmanager
 def without_denormals() -> Iterator[None]:
-    """Let numbers below about 1e-38 be 0 inside the block: they mean nothing and take many times as long.
+    """Treat numbers below about 1e-38 as 0 inside the block: they mean nothing and take many times as long.
 
-    Weights that get no gradient, as those of pixels that are always black, give an optimizer no other numbers.
+    An optimizer produces them for weights without a gradient, such as those of pixels that are always black.
     """
+    import torch  # noqa: PLC0415  # see the top of the file
+
     before = flushes_denormals()
     torch.set_flush_denormal(True)
     try:
@@ -36,5 +49,7 @@ def without_denormals() -> Iterator[None]:
 
 
 def flushes_denormals() -> bool:
-    """Say whether this thread takes denormal numbers for 0; torch does not tell."""
+    """Return whether this thread treats denormal numbers as 0, found by a trial: torch has no getter."""
+    import torch  # noqa: PLC0415  # see the top of the file
+
     return bool((torch.tensor([1e-40]) * 1.0 == 0).item())

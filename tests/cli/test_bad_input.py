@@ -146,7 +146,7 @@ MODELS: list[Case] = [
     ("predict {d}/good.safetensors {d}/good.csv --into nonsense:thing", "'nonsense:thing': ModuleNotFoundError"),
     ("predict {d}/good.safetensors {d}/good.csv --into os:thing", "'os:thing': AttributeError"),
     ("predict {d}/good.safetensors {d}/good.csv --into os:name", "'os:name': TypeError"),
-    ("predict {d}/good.safetensors {d}/good.csv --into os:getcwd", "must give an nn.Module; it gives str"),
+    ("predict {d}/good.safetensors {d}/good.csv --into os:getcwd", "must return an nn.Module; it returns str"),
     ("predict {d}/good.safetensors {d}/good.csv --into os", "code is named as module:function; found 'os'"),
     ("predict {d}/good.safetensors {d}/good.csv --into torch.nn:Identity", "the file holds"),
     (

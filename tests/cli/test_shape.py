@@ -255,7 +255,7 @@ REFUSED: list[Case] = [
     ("{m} {d}/absent.csv", "no such file or folder"),
     ("{m} iris", "iris"),
     ("{m}", "Missing argument 'DATA'"),
-    ("{m} digits --into os:getcwd", "must give an nn.Module"),
+    ("{m} digits --into os:getcwd", "must return an nn.Module"),
 ]
 
 

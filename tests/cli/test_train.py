@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from topiarist import load, load_data, measure
 from topiarist.models import card_of
-from topiarist.models.code import build_by_code
+from topiarist.models.building import build_by_code
 from topiarist.randomness import isolated
 
 Run = Callable[..., tuple[int, str, str]]
@@ -136,9 +136,9 @@ def test_the_file_keeps_the_settings_of_batch_norm_and_leaky_relu(command: Run, 
         ("--batch-norm-epsilon 0.1", "--batch-norm-epsilon has no effect without --batch-norm"),
         ("--batch-norm-position after", "--batch-norm-position has no effect without --batch-norm"),
         ("--leaky-slope 0.1", "--leaky-slope has no effect without --activation leaky_relu"),
-        ("--activation leaky_relu --leaky-slope 2", "--leaky-slope must be at least 0 and below 1; found 2.0"),
-        ("--batch-norm --batch-norm-epsilon 0", "--batch-norm-epsilon must be above 0; found 0.0"),
-        ("--batch-norm --batch-norm-momentum 3", "--batch-norm-momentum must be above 0 and at most 1; found 3.0"),
+        ("--activation leaky_relu --leaky-slope 2", "--leaky-slope must be less than 1; found 2.0"),
+        ("--batch-norm --batch-norm-epsilon 0", "--batch-norm-epsilon must be greater than 0; found 0.0"),
+        ("--batch-norm --batch-norm-momentum 3", "--batch-norm-momentum must be less than or equal to 1; found 3.0"),
         ("--vgg 0,0,1,1 --leaky-slope 0.1", "--leaky-slope has no effect on a network that --vgg builds"),
     ],
 )

@@ -1,4 +1,5 @@
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -6,7 +7,9 @@ from scipy import stats
 from torch import nn
 
 from topiarist.errors import ModelError
+from topiarist.models import mlp
 from topiarist.models.activations import ACTIVATIONS, Initialisation, find_activation, initialise
+from topiarist.models.settings import ActivationName
 from topiarist.randomness import generator
 
 
@@ -15,9 +18,13 @@ def test_the_names_are_those_of_the_command_line() -> None:
     assert isinstance(find_activation("leaky_relu").make(), nn.LeakyReLU)
 
 
+def test_the_names_are_those_of_the_settings() -> None:
+    assert list(ACTIVATIONS) == list(get_args(ActivationName))
+
+
 def test_an_unknown_name_is_told_the_others() -> None:
-    with pytest.raises(ModelError, match=r"no activation is called 'rely': choose among selu, .*sigmoid"):
-        find_activation("rely")
+    with pytest.raises(ModelError, match=r"activation must be 'selu', .* or 'sigmoid'; found 'rely'"):
+        mlp([4, 3], "rely")
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,7 @@ def test_what_makes_no_ensemble_is_refused() -> None:
         Ensemble(["a"])  # type: ignore[list-item]
     with pytest.raises(ModelError, match="once"):
         Ensemble([member, other, member])
-    with pytest.raises(ModelError, match="one weight a member; found 3 for 2"):
+    with pytest.raises(ModelError, match="one weight per member; found 3 for 2"):
         Ensemble([member, other], [1, 2, 3])
 
 

@@ -21,8 +21,7 @@ from topiarist.rightsizing.baseline import fold_with
 from topiarist.rightsizing.descent import Clock, Descent, finetune
 from topiarist.rightsizing.folds import Fold, folds_of
 from topiarist.rightsizing.planning import EFFORTS, full_plan
-from topiarist.training import TrainConfig, train
-from topiarist.training.padded import train_padded
+from topiarist.training import TrainConfig, train, train_many
 
 
 def pictures(samples: int = 60) -> Data:
@@ -99,7 +98,7 @@ def test_what_is_the_same_training_is_done_once(monkeypatch: pytest.MonkeyPatch)
     down = descent_of(model, data)
     folds, made = down.folds, down.make("distinctiveness", down.folds[-1], 3)
     calls: list[Any] = []
-    monkeypatch.setattr(descent, "train_padded", counted(train_padded, calls))
+    monkeypatch.setattr(descent, "train_many", counted(train_many, calls))
     one, two, other = finetune([made] * 3, folds, 2, [0, 0, 1])
     assert [len(networks) for networks, *_ in calls] == [2] and one is two
     assert not same_weights(weights_of(one.model), weights_of(other.model))

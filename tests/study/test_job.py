@@ -15,7 +15,7 @@ from topiarist.data import Data, Part
 from topiarist.data.labels import of_classes
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.methods import Factorisation, FineTuning, Magnitude, resize
-from topiarist.models.code import build_by_code
+from topiarist.models.building import build_by_code
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
 from topiarist.study.declaration import Cell, Declaration

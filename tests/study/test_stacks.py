@@ -155,8 +155,8 @@ def test_pieces_are_few_and_nearly_equal(count: int, most: int) -> None:
 @pytest.mark.parametrize(
     ("declared", "said"),
     [
-        ({"grid": {"model.activation": ["relu", "rely"]}}, "configuration 'activation rely': no activation"),
-        ({"grid": {"model.hidden": [[3], [3, 0]]}}, "configuration 'hidden 3-0': sizes"),
+        ({"grid": {"model.activation": ["relu", "rely"]}}, "model.activation: must be 'selu', .*; found 'rely'"),
+        ({"grid": {"model.hidden": [[3], [3, 0]]}}, "model.hidden.1: must be greater than 0; found 0"),
         ({"grid": {"data.test_fraction": [0.2, 0.0]}}, "configuration 'test_fraction 0': there is no test part"),
         ({"grid": {"data.samples": [20, 2]}}, "configuration 'samples 2': 2 training samples cannot show 3 classes"),
         ({"folds": 100}, "configuration 'as declared': cannot make 100 stratified folds"),

@@ -16,7 +16,8 @@ from tests.networks import NETWORKS, built, outputs
 from topiarist import surgery
 from topiarist.errors import ModelError
 from topiarist.models.activations import ACTIVATIONS
-from topiarist.models.mlp import BatchNorm, mlp
+from topiarist.models.perceptrons import mlp
+from topiarist.models.settings import BatchNorm
 from topiarist.randomness import generator
 from topiarist.surgery.projecting import obstacle
 from topiarist.tracing import Inputs, Space, anatomy
@@ -36,7 +37,7 @@ class Case:
 
 
 def perceptron(
-    sizes: Sequence[int], activation: str = "relu", batch_norm: BatchNorm | bool = False, *, seed: int = 0
+    sizes: Sequence[int], activation: str = "relu", batch_norm: BatchNorm = False, *, seed: int = 0
 ) -> tuple[nn.Module, Inputs]:
     """Give a multilayer perceptron with biases, and a batch of samples."""
 
@@ -56,7 +57,7 @@ def perceptrons(draw: st.DrawFn) -> Case:
     hidden = draw(st.lists(st.integers(1, 9), min_size=1, max_size=4))
     sizes = [draw(st.integers(1, 6)), *hidden, draw(st.integers(1, 4))]
     activation = draw(st.sampled_from(sorted(ACTIVATIONS)))
-    position: BatchNorm | bool = draw(st.sampled_from([False, "before", "after"]))
+    position: BatchNorm = draw(st.sampled_from([False, "before", "after"]))
     seed = draw(SEEDS)
     model, example = perceptron(sizes, activation, position, seed=seed)
     return Case(f"perceptron({sizes}, {activation!r}, {position!r}, seed={seed})", model, example)

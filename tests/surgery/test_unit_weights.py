@@ -16,7 +16,7 @@ from topiarist.randomness import generator
 from topiarist.surgery.unit_weights import unit_weights
 from topiarist.tracing import Inputs, anatomy
 from topiarist.training import Pruning, TrainConfig, train
-from topiarist.training.pruner import Pruner
+from topiarist.training.engines.pruner import Pruner
 
 Case = tuple[nn.Module, Inputs]
 

@@ -15,11 +15,10 @@ from topiarist.errors import SettingsError
 from topiarist.models import mlp
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.training import Augmentation, Distillation, Pruning, TrainConfig, train, train_many
-from topiarist.training.augmentation import augmented, hidden
-from topiarist.training.autograd_engine import AutogradEngine
-from topiarist.training.batching import Batch
-from topiarist.training.distillation import distilled
-from topiarist.training.tasks import stack_key
+from topiarist.training.engines.autograd import AutogradEngine
+from topiarist.training.engines.batching import Batch
+from topiarist.training.engines.steps import augmented, distilled, hidden_steps
+from topiarist.training.preparation import stack_key
 
 ALL = Augmentation(mixup=0.4, time_masks=2, time_width=0.3, band_masks=1, band_width=0.4)
 
@@ -125,7 +124,7 @@ def stretches(hidden_steps: Tensor) -> int:
 
 def test_widths_and_places_of_masks_are_drawn_evenly() -> None:
     with isolated(0):
-        found = hidden(40_000, 50, 1, 0.1)
+        found = hidden_steps(40_000, 50, 1, 0.1)
     counts = torch.bincount(found.sum(dim=1))
     assert len(counts) == 6, "0 to a tenth of 50"
     assert (abs(counts / 40_000 - 1 / 6) < 0.01).all()
@@ -134,12 +133,12 @@ def test_widths_and_places_of_masks_are_drawn_evenly() -> None:
     assert len(starts) == 46, "the last place is the last where it fits"
     expected = len(wide) / 46
     assert (abs(starts - expected) < 5 * expected**0.5).all()
-    assert hidden(3, 50, 0, 0.1).shape == (3, 50) and not hidden(3, 50, 0, 0.1).any()
+    assert hidden_steps(3, 50, 0, 0.1).shape == (3, 50) and not hidden_steps(3, 50, 0, 0.1).any()
 
 
 def test_every_sample_has_masks_of_its_own() -> None:
     with isolated(0):
-        assert len({tuple(row.tolist()) for row in hidden(50, 100, 2, 0.3)}) > 45
+        assert len({tuple(row.tolist()) for row in hidden_steps(50, 100, 2, 0.3)}) > 45
 
 
 def test_training_follows_from_the_seed_and_differs_from_plain_training(spectrograms: Data) -> None:

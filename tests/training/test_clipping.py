@@ -3,7 +3,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topiarist.training.clipping import clip_norm, clip_value
+from topiarist.training.engines.steps import clip_norm, clip_value
 
 PAPER = [0.9, 100.0]
 

@@ -15,7 +15,7 @@ from topiarist.models.ensemble import Ensemble
 from topiarist.models.stacked import stackable
 from topiarist.randomness import generator
 from topiarist.training import Augmentation, Distillation
-from topiarist.training.distillation import distilled
+from topiarist.training.engines.steps import distilled
 
 
 def make_network(hidden: int, seed: int) -> nn.Module:
@@ -158,7 +158,7 @@ def test_teacher_and_settings_belong_together(task: Data) -> None:
         train(network, task, TrainConfig(epochs=1, distillation=Distillation()))
     with pytest.raises(ModelError, match="its own teacher"):
         train(network, task, TrainConfig(epochs=1, distillation=Distillation()), teacher=network)
-    with pytest.raises(SettingsError, match="one teacher a network"):
+    with pytest.raises(SettingsError, match="one teacher per network"):
         train_many([network], task, TrainConfig(epochs=1, distillation=Distillation()), teachers=[])
 
 

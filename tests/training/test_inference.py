@@ -154,8 +154,8 @@ class Pair(nn.Module):
     [
         (mlp([5, 3]), r"the network cannot read samples of shape \(4,\)"),
         (nn.BatchNorm2d(4), r"the network cannot read samples of shape \(4,\)"),
-        (nn.Flatten(0), r"must give logits \(57, n_classes\) for 57 samples; found shape \(228,\)"),
-        (Pair(), r"must give logits .* found tuple"),
+        (nn.Flatten(0), r"must return logits \(57, n_classes\) for 57 samples; found shape \(228,\)"),
+        (Pair(), r"must return logits .* found tuple"),
     ],
 )
 def test_a_network_that_does_not_classify_is_one_line(model: nn.Module, message: str) -> None:

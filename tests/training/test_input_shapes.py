@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.models import Card, attach, mlp
-from topiarist.training.input_shapes import shape_to_read
+from topiarist.training.transfer import shape_to_read
 
 
 def flat_after_convolution(channels: int, size: int) -> nn.Module:

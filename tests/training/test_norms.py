@@ -7,7 +7,8 @@ from tests.methods.tasks import data_of, drawn, same_state, state_of
 from topiarist.data import Data, Part
 from topiarist.models import mlp
 from topiarist.training import TrainConfig, train, train_many
-from topiarist.training.norms import BATCH_SIZE, settle_norms
+from topiarist.training.inference import NORM_BATCH_SIZE as BATCH_SIZE
+from topiarist.training.inference import settle_norms
 
 
 def task(count: int = 90) -> Data:

@@ -10,11 +10,12 @@ from torch import Tensor, nn
 from topiarist.data import Data, Part
 from topiarist.errors import ModelError, SettingsError
 from topiarist.models import card_of, mlp
-from topiarist.models.padded import padded
+from topiarist.models.stacked import NetworkStack
 from topiarist.randomness import generator
 from topiarist.training import Augmentation, Distillation, History, Pruning, TrainConfig, train_many
-from topiarist.training import padded as padding
-from topiarist.training.padded import train_padded
+from topiarist.training.engines.batching import make_batches
+from topiarist.training.engines.stacked import StackedEngine
+from topiarist.training.preparation import stacks
 
 WIDTHS = [(5, 9), (8, 2), (1, 4)]
 OPTIMIZERS: dict[str, dict[str, object]] = {
@@ -51,7 +52,7 @@ def both_ways(
 ) -> tuple[list[History], float]:
     """Train networks padded, copies one by one; give the histories and the largest difference in any number."""
     alone = copy.deepcopy(list(models))
-    together = train_padded(models, datas, configs, teachers=teachers)
+    together = train_many(models, datas, configs, teachers=teachers, padded=True)
     singly = train_many(alone, datas, configs, teachers=teachers, stacked=False)
     for model, twin, one, other in zip(models, alone, together, singly, strict=True):
         assert card_of(model) == card_of(twin) and not any(module.training for module in model.modules())
@@ -66,37 +67,48 @@ def both_ways(
     return together, max((one - other).abs().max().item() for one, other in pairs)
 
 
-def trained_groups(monkeypatch: pytest.MonkeyPatch) -> list[list[list[int]]]:
-    """Let `train_padded` note down which networks it pads."""
-    noted: list[list[list[int]]] = []
-    find = padding.alike
-
-    def alike(*given: Sequence[object]) -> list[list[int]]:
-        noted.append(find(*given))  # type: ignore[arg-type]
-        return noted[-1]
-
-    monkeypatch.setattr(padding, "alike", alike)
-    return noted
+def padded_groups(
+    models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]
+) -> list[list[int]]:
+    """Return the networks that padding lets train as one."""
+    return [group for group, _ in stacks(models, datas, configs, padded=True) if len(group) > 1]
 
 
 @pytest.mark.parametrize("activation", ["relu", "gelu", "tanh"])
 @pytest.mark.parametrize("practice", OPTIMIZERS)
 def test_padding_stays_zero(task: Data, practice: str, activation: str) -> None:
     models = [network(*widths, activation=activation) for widths in WIDTHS]
-    copies = padded(models)
-    train_many(copies, task, TrainConfig.model_validate({"epochs": 3, "learning_rate": 0.02, **OPTIMIZERS[practice]}))
-    for model, stand_in in zip(models, copies, strict=True):
-        for name, value in model.named_parameters():
-            now = stand_in.get_parameter(name).detach()
+    config = TrainConfig.model_validate({"epochs": 3, "learning_rate": 0.02, **OPTIMIZERS[practice]})
+    engine = StackedEngine(models, [config] * 3)
+    batches = make_batches(models, [task] * 3, [config] * 3)
+    for epoch in (1, 2, 3):
+        with engine.epoch(epoch):
+            for batch in batches.epoch(epoch):
+                engine.step(batch, [0.02] * 3)
+    for name, stacked in engine.stack.parameters.items():
+        for member, model in enumerate(models):
+            now, value = stacked[member].clone(), model.get_parameter(name)
             own = tuple(map(slice, value.shape))
             assert not torch.equal(now[own], value)
             now[own] = 0
             assert not now.any()
 
 
+def test_the_stack_keeps_its_width_when_the_widest_leave(task: Data) -> None:
+    models = [network(*widths) for widths in WIDTHS]
+    engine = StackedEngine(models, [TrainConfig()] * 3)
+    (batch,) = make_batches(models, [task] * 3, [TrainConfig()] * 3).epoch(1, 0, 1)
+    with engine.epoch(1):
+        engine.step(batch, [0.01] * 3)
+    before = {name: value[2].clone() for name, value in engine.stack.views(engine.optimizer.state["mean"]).items()}
+    engine.continue_with([2])
+    after = {name: value[0] for name, value in engine.stack.views(engine.optimizer.state["mean"]).items()}
+    assert all(torch.equal(after[name], value) for name, value in before.items())
+    assert NetworkStack(models).shapes == engine.stack.shapes
+
+
 @pytest.mark.parametrize("practice", OPTIMIZERS)
-def test_padded_equals_one_by_one(task: Data, practice: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    groups = trained_groups(monkeypatch)
+def test_padded_equals_one_by_one(task: Data, practice: str) -> None:
     datas = [shortened(task, count) for count in (65, 32, 90)]
     configs = [
         TrainConfig.model_validate(
@@ -104,8 +116,10 @@ def test_padded_equals_one_by_one(task: Data, practice: str, monkeypatch: pytest
         )
         for n, r in enumerate((0.01, 0.002, 0.02))
     ]
-    _, difference = both_ways([network(*widths) for widths in WIDTHS], datas, configs)
-    assert difference < 1e-9 and groups == [[[0, 1, 2]]]
+    models = [network(*widths) for widths in WIDTHS]
+    assert padded_groups(models, datas, configs) == [[0, 1, 2]]
+    _, difference = both_ways(models, datas, configs)
+    assert difference < 1e-9
 
 
 def test_padded_networks_learn_from_their_teachers_and_stop_by_themselves(task: Data) -> None:
@@ -130,10 +144,7 @@ class Own(nn.Module):
         return given
 
 
-def test_a_mixed_list_is_padded_where_it_can_be_and_trained_all_the_same(
-    task: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups = trained_groups(monkeypatch)
+def test_a_mixed_list_is_padded_where_it_can_be_and_trained_all_the_same(task: Data) -> None:
     models = [
         network(5),
         network(5, activation="sigmoid"),
@@ -147,34 +158,32 @@ def test_a_mixed_list_is_padded_where_it_can_be_and_trained_all_the_same(
         network(6, activation="tanh"),
         network(2),
     ]
-    configs = [TrainConfig(epochs=2, seed=number) for number in range(len(models) - 1)]
-    _, difference = both_ways(models, [task] * len(models), [*configs, TrainConfig(epochs=3)])
+    configs = [*(TrainConfig(epochs=2, seed=number) for number in range(len(models) - 1)), TrainConfig(epochs=3)]
+    assert padded_groups(models, [task] * len(models), configs) == [[0, 4], [7, 9]]
+    _, difference = both_ways(models, [task] * len(models), configs)
     assert difference < 1e-7  # of the norm's averages, which a stack rounds otherwise
-    assert groups == [[[0, 4], [7, 9]]]
 
 
 @pytest.mark.parametrize(
     "settings", [{"pruning": Pruning(sparsity=0.5, schedule="constant")}, {"augmentation": Augmentation(mixup=0.2)}]
 )
-def test_what_is_trained_alone_is_not_padded(
-    task: Data, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups = trained_groups(monkeypatch)
+def test_what_is_trained_alone_is_not_padded(task: Data, settings: dict[str, object]) -> None:
     config = TrainConfig.model_validate({"epochs": 2, **settings})
     models = [network(*widths) for widths in WIDTHS]
+    assert padded_groups(models, [task] * 3, [config] * 3) == []
     _, difference = both_ways(models, [task] * 3, [config] * 3)
-    assert difference == 0 and groups == [[]]
+    assert difference == 0
     if config.pruning is not None:
         zeros = [int((model.hidden0.weight == 0).sum()) for model in models]  # type: ignore[union-attr]
         assert zeros == [6 * first // 2 for first, _ in WIDTHS]
 
 
-def test_what_train_many_refuses_is_refused(task: Data) -> None:
+def test_what_is_refused_is_refused_padded_too(task: Data) -> None:
     one, other = network(5), network(8)
     config, taught = TrainConfig(epochs=1), TrainConfig(epochs=1, distillation=Distillation())
     with pytest.raises(ModelError, match="share a parameter"):
-        train_padded([one, one], [task] * 2, [config] * 2)
+        train_many([one, one], [task] * 2, [config] * 2, padded=True)
     with pytest.raises(ModelError, match="its own teacher"):
-        train_padded([one, other], [task] * 2, [taught] * 2, teachers=[one, other])
+        train_many([one, other], [task] * 2, [taught] * 2, teachers=[one, other], padded=True)
     with pytest.raises(SettingsError, match="found 2 networks, 1 data sets"):
-        train_padded([one, other], [task], [config] * 2)
+        train_many([one, other], [task], [config] * 2, padded=True)

@@ -22,7 +22,7 @@ from topiarist.models.memory_format import channels_last
 from topiarist.randomness import generator
 from topiarist.storage import serialise
 from topiarist.training import History, Phase, Pruning, TrainConfig, train, train_phases
-from topiarist.training.pruner import Pruner, prunable
+from topiarist.training.engines.pruner import Pruner, prunable
 
 PAPER = Pruning(initial_sparsity=0.1)
 SCORES = ("magnitude", "taylor", "movement")

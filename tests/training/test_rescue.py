@@ -9,9 +9,10 @@ from torch import nn
 from topiarist import Data, TrainConfig, load_data, models, train
 from topiarist.data import Part
 from topiarist.models.copying import copied
-from topiarist.training.centring import centring_for, folds_exactly, layers_reading
-from topiarist.training.chance import beats_chance, better_than_chance, tells_apart
-from topiarist.training.rescue import condition_of, judged, renewed, train_with_rescue
+from topiarist.training.centring import centring_for, layers_reading
+from topiarist.training.inference import part_logits
+from topiarist.training.metrics import better_than_chance, depends_on_classes
+from topiarist.training.rescue import health_of, train_with_rescue, validation_loss, with_fresh_units
 
 DATA = load_data("digits", samples=600)
 
@@ -38,26 +39,24 @@ def dead_network() -> nn.Module:
     return model
 
 
-def test_a_sound_training_is_left_alone() -> None:
+def test_a_healthy_training_is_left_alone() -> None:
     model = models.mlp([64, 16, 10])
     (history,), notes = train_with_rescue([model], [DATA], [TrainConfig(epochs=10, learning_rate=0.01)])
     assert notes == () and len(history) == 10
-    assert condition_of(model, DATA.train).sound
+    assert health_of(model, DATA.train).healthy
 
 
 def test_a_dead_network_is_found_and_said() -> None:
-    condition = condition_of(dead_network(), DATA.train)
-    assert not condition.learned and condition.mostly_dead and not condition.sound
-    assert str(condition) == (
-        "does not tell the classes of its training samples apart and has 16 dead of 16 hidden units"
-    )
+    health = health_of(dead_network(), DATA.train)
+    assert not health.learned and health.mostly_dead and not health.healthy
+    assert str(health) == ("does not tell the classes of its training samples apart and has 16 dead of 16 hidden units")
 
 
 def test_a_dead_network_is_brought_back_by_fresh_units() -> None:
     model = dead_network()
     _, (note,) = train_with_rescue([model], [DATA], [TrainConfig(epochs=10, learning_rate=0.03)])
     assert note.endswith("it was trained again with fresh units at a tenth of the rate")
-    assert condition_of(model, DATA.train).sound
+    assert health_of(model, DATA.train).healthy
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -67,7 +66,7 @@ def test_inputs_far_from_centred_are_centred_and_the_network_reads_them_as_they_
     config = TrainConfig(epochs=8, learning_rate=0.05, seed=seed)
     _, (note,) = train_with_rescue([model], [data], [config])
     assert "it was trained again on centred inputs" in note
-    assert beats_chance(model, data.test)
+    assert better_than_chance(*part_logits(model, data.test))
 
 
 def test_what_cannot_be_helped_is_said_and_kept() -> None:
@@ -76,7 +75,7 @@ def test_what_cannot_be_helped_is_said_and_kept() -> None:
     model = models.mlp([64, 4, 10])
     _, (note,) = train_with_rescue([model], [data], [TrainConfig(epochs=6)])
     assert "does not tell the classes of its training samples apart" in note
-    assert not condition_of(model, data.train).learned
+    assert not health_of(model, data.train).learned
 
 
 def test_a_training_of_few_steps_is_left_alone() -> None:
@@ -91,7 +90,7 @@ def test_no_rescue_ends_worse_than_the_first_training() -> None:
     again = copied(first)
     train_with_rescue([again], [data], [config])
     train(first, data, config)
-    assert judged(again, data) <= judged(first, data)
+    assert validation_loss(again, data) <= validation_loss(first, data)
 
 
 def test_the_same_seed_gives_the_same_rescue() -> None:
@@ -106,7 +105,7 @@ def test_centring_folds_exactly_into_a_linear_layer() -> None:
     model = models.mlp([64, 10, 10])
     centring = centring_for(model, data.train)
     assert centring is not None and list(centring.layers) == ["hidden0"]
-    assert folds_exactly(model, centring, train_part(data).x[:8])
+    assert centring.folds_exactly(model, train_part(data).x[:8])
     centred = train_part(centring.of(data)).x
     assert float(centred.mean().abs()) < 0.1 and float(centred.std()) < 2
 
@@ -123,9 +122,9 @@ def test_fresh_units_take_the_place_of_dead_ones_alone() -> None:
     model = models.mlp([64, 8, 10])
     with torch.no_grad():
         model.get_submodule("hidden0").bias[:3] = -1000.0  # type: ignore[operator]
-    condition = condition_of(model, DATA.train)
-    assert condition.dead == {"hidden0": (0, 1, 2)}
-    state = renewed(model, condition, DATA.train, seed=0)
+    health = health_of(model, DATA.train)
+    assert health.dead == {"hidden0": (0, 1, 2)}
+    state = with_fresh_units(model, health, DATA.train, seed=0)
     assert state is not None and {name: value.shape for name, value in state.items()} == {
         name: value.shape for name, value in model.state_dict().items()
     }
@@ -137,7 +136,7 @@ def test_chance_is_the_most_frequent_class() -> None:
     labels = torch.tensor([0] * 90 + [1] * 10)
     always = torch.tensor([[1.0, 0.0]]).expand(100, 2)
     assert not better_than_chance(always, labels)
-    assert better_than_chance(nn.functional.one_hot(labels, 2).float(), labels, luck=0.01)
+    assert better_than_chance(nn.functional.one_hot(labels, 2).float(), labels, significance=0.01)
     even = torch.arange(200) % 2
     assert not better_than_chance(torch.randn(200, 2, generator=torch.Generator().manual_seed(0)), even)
 
@@ -150,7 +149,9 @@ class Fixed(nn.Module):
 
 
 def answering(answers: list[int], labels: list[int]) -> bool:
-    return tells_apart(Fixed(), Part(torch.tensor(answers).float()[:, None], torch.tensor(labels)), luck=0.01)
+    return depends_on_classes(
+        Fixed(), Part(torch.tensor(answers).float()[:, None], torch.tensor(labels)), significance=0.01
+    )
 
 
 def test_who_finds_a_rare_class_tells_apart_and_who_says_the_same_does_not() -> None:

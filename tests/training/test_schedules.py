@@ -8,25 +8,30 @@ from hypothesis import strategies as st
 
 from topiarist.errors import SettingsError
 from topiarist.training.config import TrainConfig
-from topiarist.training.schedules import Schedule, cosine, exponential, one_cycle, power
+from topiarist.training.schedules import Schedule, ScheduleName
 
 STEPS = st.integers(0, 10_000)
 
 
+def rate(name: ScheduleName, step: int, *, initial: float = 1.0, total: int = 1, **settings: float) -> float:
+    return Schedule.model_validate({"name": name, **settings}).rate(step, initial=initial, total_steps=total)
+
+
 @given(STEPS, st.floats(1, 1000), st.floats(0.1, 3))
 def test_power_is_its_formula(step: int, size: float, exponent: float) -> None:
-    assert power(step, initial=0.1, step_size=size, exponent=exponent) == 0.1 / (1 + step / size) ** exponent
+    found = rate("power", step, initial=0.1, step_size=size, power=exponent)
+    assert found == 0.1 / (1 + step / size) ** exponent
 
 
 @given(st.integers(0, 50), st.integers(1, 100))
 def test_power_falls_by_one_minus_one_over_k_plus_two(k: int, size: int) -> None:
-    ratio = power((k + 1) * size, initial=1.0, step_size=size) / power(k * size, initial=1.0, step_size=size)
+    ratio = rate("power", (k + 1) * size, step_size=size) / rate("power", k * size, step_size=size)
     assert ratio == pytest.approx(1 - 1 / (k + 2))
 
 
 @given(STEPS, st.integers(1, 1000))
 def test_exponential_falls_tenfold_every_s_steps(step: int, size: int) -> None:
-    here, later = (exponential(t, initial=0.5, step_size=size) for t in (step, step + size))
+    here, later = (rate("exponential", t, initial=0.5, step_size=size) for t in (step, step + size))
     assert here == 0.5 * 0.1 ** (step / size)
     assert later == pytest.approx(here / 10)
 
@@ -65,13 +70,13 @@ def test_cosine_is_that_of_torch() -> None:
     fake = optimizer()
     reference = torch.optim.lr_scheduler.CosineAnnealingLR(fake, T_max=50)
     for step in range(50):
-        assert cosine(step, initial=0.4, total=50) == pytest.approx(reference.get_last_lr()[0], abs=1e-12)
+        assert rate("cosine", step, initial=0.4, total=50) == pytest.approx(reference.get_last_lr()[0], abs=1e-12)
         fake.step()
         reference.step()
 
 
 def test_one_cycle_rises_to_the_highest_and_falls_to_nearly_nothing() -> None:
-    rates = [one_cycle(step, highest=0.4, total=100) for step in range(101)]
+    rates = [rate("one-cycle", step, initial=0.4, total=100) for step in range(101)]
     assert rates[0] == pytest.approx(0.4 / 25)
     assert max(rates) == rates[30] == pytest.approx(0.4)
     assert rates[100] == pytest.approx(0.4 / 250_000)

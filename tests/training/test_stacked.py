@@ -11,11 +11,11 @@ from torch import nn
 from topiarist.data import Data, Part
 from topiarist.errors import ModelError
 from topiarist.models import mlp
-from topiarist.models.stacked import Stack, reads_flat, signature, stackable
+from topiarist.models.stacked import NetworkStack, reads_flat, signature, stackable
 from topiarist.models.stacked_layers import Pass
 from topiarist.randomness import generator
 from topiarist.training import History, TrainConfig, train_many
-from topiarist.training.tasks import stacks
+from topiarist.training.preparation import stacks
 
 FOLDS = 5
 
@@ -82,7 +82,7 @@ def test_the_gradient_of_every_setting_is_that_of_autograd() -> None:
     for (epsilon, momentum), slope in zip(NORMS, (0.0, 0.2, 0.9), strict=True):
         norm = {"batch_norm": True, "batch_norm_epsilon": epsilon, "batch_norm_momentum": momentum}
         models = networks(2, "leaky_relu", leaky_slope=slope, **norm)
-        stack = Stack(models)
+        stack = NetworkStack(models)
         stack.forward(x.transpose(1, 2).contiguous(), Pass(training=True, rows=(11, 11)))
         stack.backward(upstream.transpose(1, 2).contiguous())
         for member, model in enumerate(models):
@@ -302,6 +302,6 @@ def test_a_stack_gives_what_its_members_give(task: Data) -> None:
     models = [model.eval() for model in networks(3, "gelu", batch_norm=True)]
     assert isinstance(task.test, Part)
     x = task.test.x.double()
-    logits = Stack(models).forward(x.T.expand(3, -1, -1), Pass(training=False))
+    logits = NetworkStack(models).forward(x.T.expand(3, -1, -1), Pass(training=False))
     for member, model in enumerate(models):
         torch.testing.assert_close(logits[member].T, model(x))

@@ -11,12 +11,11 @@ from topiarist.data import Data, Part
 from topiarist.errors import SettingsError
 from topiarist.methods import Distinctiveness, Rewinding, shape
 from topiarist.models import card_of, mlp
-from topiarist.training import Pruning, TrainConfig, train, train_many, train_phases
+from topiarist.training import Phase, Pruning, TrainConfig, train, train_many, train_phases
 from topiarist.training.checkpoint import Checkpoint
 from topiarist.training.inference import part_logits
 from topiarist.training.metrics import accuracy
 from topiarist.training.stretches import steps_per_epoch, train_stretch
-from topiarist.training.transfer import Phase
 
 
 def network(seed: int = 0) -> nn.Module:
@@ -128,7 +127,7 @@ def test_it_is_rewound_by_epochs(task: Data) -> None:
         ({"epochs": 100, "steps": 10}, "epochs and steps both say how long to train: give one"),
         ({"steps": 0}, "steps"),
         ({"steps": 10, "pruning": Pruning(sparsity=0.5)}, "pruning is scheduled in epochs"),
-        ({"steps": 10, "after_epoch": 2, "until_epoch": 1}, "until_epoch must be 2 or more"),
+        ({"steps": 10, "after_epoch": 2, "until_epoch": 1}, "until_epoch must be at least after_epoch, 2; found 1"),
     ],
 )
 def test_what_does_not_go_together_is_one_line(settings: dict[str, object], said: str) -> None:

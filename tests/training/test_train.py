@@ -402,7 +402,7 @@ def made_in_inference_mode() -> nn.Module:
 @pytest.mark.parametrize(
     ("model", "settings", "error", "said"),
     [
-        (mlp([6, 4]), {}, ModelError, "must give 3 logits"),
+        (mlp([6, 4]), {}, ModelError, "must return 3 logits"),
         (mlp([5, 3]), {}, ModelError, r"cannot read samples of shape \(6,\)"),
         (mlp([6, 3]), {"class_weights": (1.0, 2.0)}, SettingsError, "2 class weights for 3 classes"),
         (mlp([6, 4, 3], batch_norm=True), {"batch_size": 1}, SettingsError, "batch norm"),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def load_network(path: Path, into: str | None) -> "nn.Module":
     """Load a model file, into the user's own module where its code is named."""
-    from topiarist.models.code import build_by_code
+    from topiarist.models.building import build_by_code
     from topiarist.storage import load
 
     return load(path) if into is None else load(path, into=build_by_code(into))
@@ -136,7 +136,7 @@ def as_base_reads(network: "nn.Module", task: "Data", **how: Any) -> "Data":
     from topiarist.data import Data
     from topiarist.data.resizing import resized
     from topiarist.errors import TopiaristWarning
-    from topiarist.training.input_shapes import shape_to_read
+    from topiarist.training.transfer import shape_to_read
 
     shape = shape_to_read(network, task.input_shape)
     if shape == task.input_shape or task.source is None:

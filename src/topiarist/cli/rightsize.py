@@ -139,7 +139,7 @@ def task_and_model(
     from topiarist.cli.loading import load_network, task_for
     from topiarist.features.described import load_described
     from topiarist.models import card_of
-    from topiarist.models.code import build_by_code
+    from topiarist.models.building import build_by_code
     from topiarist.randomness import isolated
 
     if into is not None and model is None:

@@ -1,20 +1,38 @@
-"""Families of networks, one file each; any `nn.Module` works wherever these do."""
+"""Families of networks; any `nn.Module` works wherever these do.
 
-from topiarist.models.activations import ACTIVATIONS
-from topiarist.models.card import Card, attach, card_for, card_of
-from topiarist.models.ensemble import Ensemble
-from topiarist.models.inception import inception
-from topiarist.models.joined import joined
-from topiarist.models.mlp import mlp
-from topiarist.models.spec import build, spec_of
-from topiarist.models.vgg import vgg
+The names are loaded when they are first used: importing `topiarist.models.settings` does not import torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from topiarist.models.activations import ACTIVATIONS
+    from topiarist.models.building import build, build_network, spec_of
+    from topiarist.models.card import Card, attach, card_for, card_of
+    from topiarist.models.convolutional import inception, vgg
+    from topiarist.models.ensemble import Ensemble, joined
+    from topiarist.models.perceptrons import mlp
+    from topiarist.models.settings import ModelSettings
+
+_NAMES_OF = {
+    "activations": ("ACTIVATIONS",),
+    "building": ("build", "build_network", "spec_of"),
+    "card": ("Card", "attach", "card_for", "card_of"),
+    "convolutional": ("inception", "vgg"),
+    "ensemble": ("Ensemble", "joined"),
+    "perceptrons": ("mlp",),
+    "settings": ("ModelSettings",),
+}
 
 __all__ = [
     "ACTIVATIONS",
     "Card",
     "Ensemble",
+    "ModelSettings",
     "attach",
     "build",
+    "build_network",
     "card_for",
     "card_of",
     "inception",
@@ -23,3 +41,10 @@ __all__ = [
     "spec_of",
     "vgg",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _NAMES_OF.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute {name!r}")

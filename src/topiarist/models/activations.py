@@ -14,10 +14,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from topiarist.errors import ModelError
+from topiarist.models.settings import LEAKY_SLOPE
 
 Initialisation = Literal["he", "glorot", "lecun"]
-LEAKY_SLOPE = 0.01  # torch's own; Huang (2024) leaves α of equation 12 open
 
 
 @dataclass(frozen=True)
@@ -44,16 +43,9 @@ ACTIVATIONS: dict[str, Activation] = {
 
 def find_activation(name: str, *, leaky_slope: float = LEAKY_SLOPE) -> Activation:
     """Return the activation of a name; `leaky_slope` takes effect on leaky ReLU alone."""
-    if not 0 <= leaky_slope < 1:
-        raise ModelError(f"leaky_slope must be at least 0 and below 1; found {leaky_slope}")
-    try:
-        found = ACTIVATIONS[name]
-    except KeyError:
-        raise ModelError(f"no activation is called '{name}': choose among {', '.join(ACTIVATIONS)}") from None
-    if name != "leaky_relu":
-        return found
-    slope = float(leaky_slope)
-    return replace(found, make=partial(nn.LeakyReLU, slope), slope=slope)
+    if name == "leaky_relu":
+        return replace(ACTIVATIONS[name], make=partial(nn.LeakyReLU, leaky_slope), slope=leaky_slope)
+    return ACTIVATIONS[name]
 
 
 def initialise(weight: Tensor, how: Initialisation, *, slope: float = 0.0, generator: torch.Generator) -> None:

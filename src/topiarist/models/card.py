@@ -10,20 +10,26 @@ from torch import nn
 
 from topiarist.data import Data, Preprocessing, SplitRule
 
-ATTRIBUTE = "_topiarist_card"
 Bits = Literal[32, 16, 8]
+Spec = dict[str, Any]  # the name of a family, and the arguments of its function as JSON
+
+_ATTRIBUTE = "_topiarist_card"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """`spec` says how to build one of our own networks without code; it is None for a user's module.
+    """Facts about a network that are saved with it.
 
-    `rule` is how the data was split, so that the test part can be found again; `training` is how the network was
-    trained, the settings that are not at their default, so that it can be rewound. `bits` are those of a weight in the
-    packed file of a network that was pruned; None where its file is a plain one.
+    Parameters
+    ----------
+    spec : how to build one of our own networks without code; None for a user's module
+    classes, input_shape, preprocessing : those of the data it was trained on
+    rule : how the data was split, so that the test part can be found again
+    training : the settings of its training that are not at their default, so that it can be rewound
+    bits : of a weight in the packed file of a pruned network; None where its file is a plain one
     """
 
-    spec: dict[str, Any] | None = None
+    spec: Spec | None = None
     classes: tuple[str, ...] | None = None
     input_shape: tuple[int, ...] | None = None
     preprocessing: Preprocessing | None = None
@@ -33,18 +39,18 @@ class Card:
 
 
 def card_of(model: nn.Module) -> Card:
-    """Give the card of a network; an empty one where it has none."""
-    card = getattr(model, ATTRIBUTE, None)
+    """Return the card of a network; an empty one where it has none."""
+    card = getattr(model, _ATTRIBUTE, None)
     return card if isinstance(card, Card) else Card()
 
 
 def attach(model: nn.Module, card: Card) -> None:
-    """Give a network a card, in the place of the one it had."""
-    object.__setattr__(model, ATTRIBUTE, card)
+    """Put a card on a network, in the place of the one it had."""
+    object.__setattr__(model, _ATTRIBUTE, card)
 
 
 def card_for(model: nn.Module, data: Data) -> Card:
-    """Give a network's card with what is known of the data it is for."""
+    """Return the card of a network, completed by what is known of the data it is for."""
     return replace(
         card_of(model),
         classes=data.classes,

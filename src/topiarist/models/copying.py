@@ -22,7 +22,7 @@ def copying() -> Iterator[None]:
 
 
 def copied(model: nn.Module) -> nn.Module:
-    """Give a deep copy with the same card and modes, also of a class that copies itself in its own way."""
+    """Return a deep copy with the same card and modes, also of a class that copies itself in its own way."""
     with copying():
         copy = deepcopy(model)
     if type(copy) is not type(model):

@@ -3,22 +3,37 @@
 import math
 from collections.abc import Sequence
 from textwrap import shorten
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from topiarist.data import Preprocessing
 from topiarist.errors import ModelError
-from topiarist.models.card import Bits, Card, attach, card_of
+from topiarist.models.card import Card, attach, card_of
 from topiarist.models.evaluation import numbers_of
+from topiarist.models.stacked import leaves, signature, stackable
 
 
 class Ensemble(nn.Module):
-    """Gives log Σ wₖ · softmax(zₖ) for the logits zₖ of its members, so that softmax of it is their weighted mean.
+    """A network that returns log Σ wₖ · softmax(zₖ) for the logits zₖ of its members: softmax of it is their mean.
 
-    A member is any network that gives logits (n_samples, n_classes); it is held, not copied. As far as the members'
-    cards tell, they have the same classes, input and preprocessing. Without weights, all members count the same.
+    Parameters
+    ----------
+    members : networks that return logits (n_samples, n_classes); they are held, not copied. As far as their cards
+        tell, they have the same classes, input and preprocessing
+    weights : how much each member counts; they are divided by their sum. All count the same without them
+
+    Raises
+    ------
+    ModelError : where the members disagree or the weights are not numbers above 0
+
+    Examples
+    --------
+    >>> from topiarist.models import mlp
+    >>> Ensemble([mlp([4, 8, 3]), mlp([4, 5, 3])], weights=[3, 1]).weights
+    tensor([0.7500, 0.2500])
     """
 
     log_weights: Tensor
@@ -26,9 +41,15 @@ class Ensemble(nn.Module):
     def __init__(self, members: Sequence[nn.Module], weights: Sequence[float] | None = None) -> None:
         super().__init__()
         held = list(members)
-        check(held)
-        shares = normalised([1.0] * len(held) if weights is None else list(weights), len(held))
-        card = joint_card(held, shares)
+        if not held:
+            raise ModelError("an ensemble has at least 1 member; found none")
+        for member in held:
+            if not isinstance(member, nn.Module):
+                raise ModelError(f"a member of an ensemble is an nn.Module; found {type(member).__name__}")
+        if len(set(map(id, held))) < len(held):
+            raise ModelError("a network is a member of an ensemble once: give it a larger weight")
+        shares = _normalised([1.0] * len(held) if weights is None else list(weights), len(held))
+        card = _joint_card(held, shares)
         self.members = nn.ModuleList(held)
         self.training = self.members.training = any(member.training for member in held)
         logarithms = torch.tensor([math.log(share) for share in shares], dtype=torch.float64)
@@ -37,89 +58,185 @@ class Ensemble(nn.Module):
 
     @property
     def weights(self) -> Tensor:
-        """Give how much each member counts (n_members,); they sum to 1."""
+        """How much each member counts (n_members,); they sum to 1."""
         return self.log_weights.exp()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Give the logarithm of the mean of the members' class probabilities (n_samples, n_classes)."""
+        """Return the logarithm of the mean of the members' class probabilities (n_samples, n_classes)."""
         scores = torch.stack([functional.log_softmax(member(x), dim=1) for member in self.members])
         return torch.logsumexp(scores + self.log_weights.view(-1, 1, 1), dim=0)
 
 
-def check(members: Sequence[nn.Module]) -> None:
-    """Refuse what makes no ensemble."""
-    if not members:
-        raise ModelError("an ensemble has at least 1 member; found none")
-    for member in members:
-        if not isinstance(member, nn.Module):
-            raise ModelError(f"a member of an ensemble is an nn.Module; found {type(member).__name__}")
-    if len(set(map(id, members))) < len(members):
-        raise ModelError("a network is a member of an ensemble once: give it a larger weight")
-
-
-def normalised(weights: Sequence[float], count: int) -> list[float]:
-    """Give weights that sum to 1."""
-    if len(weights) != count:
-        raise ModelError(f"an ensemble has one weight a member; found {len(weights)} for {count}")
-    try:
-        numbers = [float(weight) for weight in weights]
-    except (OverflowError, TypeError, ValueError) as error:
-        raise ModelError(f"the weights of an ensemble are numbers: {error}") from error
-    if not all(0 < number < math.inf for number in numbers) or not min(numbers) / max(numbers):
-        raise ModelError(f"weights are finite and above 0, so leave out a member without any; found {numbers}")
-    parts = [number / max(numbers) for number in numbers]  # the sum of the numbers may be too large for one
-    return [part / math.fsum(parts) for part in parts]
-
-
-def joint_card(members: Sequence[nn.Module], weights: list[float]) -> Card:
-    """Give what the members' cards say as one; what they must agree in, they do, as far as it is known."""
-    cards, known = [card_of(member) for member in members], [facts(member) for member in members]
-    joint = {what: agreed(what, [found[what] for found in known]) for what in known[0]}
-    specs = [card.spec for card in cards]
-    return Card(
-        spec={"family": "ensemble", "members": specs, "weights": weights} if all(specs) else None,
-        classes=joint["classes"],
-        input_shape=joint["input shape"],
-        preprocessing=joint["preprocessing"],
-        rule=cards[0].rule if all(card.rule == cards[0].rule for card in cards) else None,
-        bits=joint_bits([card.bits for card in cards]),
-    )
-
-
-def joint_bits(found: Sequence[Bits | None]) -> Bits | None:
-    """Give the bits of a weight in the file of pruned members; None where one of them is not pruned."""
-    known = [bits for bits in found if bits is not None]
-    return max(known) if len(known) == len(found) else None
-
-
 def members_of(network: nn.Module) -> list[nn.Module]:
-    """Give the members of an ensemble, or the network itself."""
+    """Return the members of an ensemble, or the network itself."""
     return list(network.members) if isinstance(network, Ensemble) else [network]
 
 
-def facts(member: nn.Module) -> dict[str, Any]:
-    """Give what is known of a member that others must have too; None for what is not."""
+class Facts(NamedTuple):
+    """What the members of an ensemble must have in common; None for what is not known."""
+
+    number_of_classes: int | None
+    classes: tuple[str, ...] | None
+    number_of_inputs: int | None
+    input_shape: tuple[int, ...] | None
+    preprocessing: Preprocessing | None
+
+
+def facts(member: nn.Module) -> Facts:
+    """Return what the card of a network says of its classes and its inputs."""
     card = card_of(member)
     spec = card.spec or {}
     while "members" in spec:
         spec = spec["members"][0]
     sizes = spec.get("sizes", [None])
     shape = spec.get("input_shape") if card.input_shape is None else card.input_shape
-    return {
-        "number of classes": spec.get("classes", sizes[-1]) if card.classes is None else len(card.classes),
-        "classes": card.classes,
-        "number of inputs": sizes[0] if shape is None else math.prod(shape),
-        "input shape": None if shape is None else tuple(shape),
-        "preprocessing": card.preprocessing,
-    }
+    return Facts(
+        number_of_classes=spec.get("classes", sizes[-1]) if card.classes is None else len(card.classes),
+        classes=card.classes,
+        number_of_inputs=sizes[0] if shape is None else math.prod(shape),
+        input_shape=None if shape is None else tuple(shape),
+        preprocessing=card.preprocessing,
+    )
 
 
-def agreed(what: str, found: Sequence[Any]) -> Any:
-    """Give what all members have, None where it is known of none."""
+def _normalised(weights: Sequence[float], count: int) -> list[float]:
+    if len(weights) != count:
+        raise ModelError(f"an ensemble has one weight per member; found {len(weights)} for {count}")
+    try:
+        numbers = [float(weight) for weight in weights]
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ModelError(f"the weights of an ensemble are numbers: {error}") from error
+    if not all(0 < number < math.inf for number in numbers) or not min(numbers) / max(numbers):
+        raise ModelError(f"weights are finite and above 0: leave out a member without any; found {numbers}")
+    parts = [number / max(numbers) for number in numbers]  # the sum of the numbers may overflow
+    return [part / math.fsum(parts) for part in parts]
+
+
+def _joint_card(members: Sequence[nn.Module], weights: list[float]) -> Card:
+    cards, known = [card_of(member) for member in members], zip(*map(facts, members), strict=True)
+    joint = Facts(*(_agreed(name, found) for name, found in zip(Facts._fields, known, strict=True)))
+    specs, bits = [card.spec for card in cards], [card.bits for card in cards if card.bits is not None]
+    return Card(
+        spec={"family": "ensemble", "members": specs, "weights": weights} if all(specs) else None,
+        classes=joint.classes,
+        input_shape=joint.input_shape,
+        preprocessing=joint.preprocessing,
+        rule=cards[0].rule if all(card.rule == cards[0].rule for card in cards) else None,
+        bits=max(bits) if len(bits) == len(cards) else None,  # a packed file only where every member was pruned
+    )
+
+
+def _agreed(name: str, found: Sequence[Any]) -> Any:
     known = {number: value for number, value in enumerate(found) if value is not None}
     first = next(iter(known), 0)
     for number, value in known.items():
         if value != known[first]:
             texts = [f"member {at} has {shorten(str(known[at]), 60)}" for at in (first, number)]
-            raise ModelError(f"the members of an ensemble must have the same {what}: {', '.join(texts)}")
+            raise ModelError(
+                f"the members of an ensemble must have the same {name.replace('_', ' ')}: {', '.join(texts)}"
+            )
     return known.get(first)
+
+
+class JoinedEnsemble(nn.Module):
+    """What an ensemble computes after training, all members at once; later changes of the members are not seen."""
+
+    log_weights: Tensor
+
+    def __init__(self, ensemble: Ensemble) -> None:
+        super().__init__()
+        self.count = len(ensemble.members)
+        members = [[leaf for _, leaf in leaves(member)] for member in ensemble.members]
+        layers = [_joined_layer(list(layers)) for layers in zip(*members, strict=True)]
+        self.layers = nn.Sequential(*(layer for layer in layers if layer is not None))
+        self.register_buffer("log_weights", ensemble.log_weights.detach().reshape(-1, 1, 1).clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the logarithm of the mean of the members' class probabilities (n_samples, n_classes)."""
+        logits = self.layers(x.flatten(1).expand(self.count, -1, -1))
+        return torch.logsumexp(torch.log_softmax(logits, dim=2) + self.log_weights, dim=0)
+
+
+def joined(ensemble: Ensemble) -> JoinedEnsemble:
+    """Return a network that computes what an ensemble does after training as one: a batched product per layer.
+
+    About twice as fast as the ensemble for small perceptrons; convolutions would be slower that way.
+
+    Parameters
+    ----------
+    ensemble : its members are of one shape, of linear layers, activations, dropout and batch norm; they are copied
+
+    Raises
+    ------
+    ModelError : where they are not
+
+    Examples
+    --------
+    >>> from topiarist.models import mlp
+    >>> joined(Ensemble([mlp([4, 8, 3]), mlp([4, 8, 3])]))(torch.zeros(5, 4)).shape
+    torch.Size([5, 3])
+    """
+    members = list(ensemble.members)
+    if not all(map(stackable, members)) or len(set(map(signature, members))) > 1:
+        raise ModelError(
+            "only members of one shape, of linear layers, activations, dropout and batch norm, gain by being joined"
+        )
+    network = JoinedEnsemble(ensemble).eval()
+    attach(network, card_of(ensemble))
+    return network
+
+
+class JoinedLinear(nn.Module):
+    """One linear layer of every member: kernels (n_members, inputs, outputs), biases (n_members, 1, outputs)."""
+
+    kernel: Tensor
+    bias: Tensor
+
+    def __init__(self, layers: Sequence[nn.Linear]) -> None:
+        super().__init__()
+        zeros = layers[0].weight.new_zeros(layers[0].out_features)
+        biases: list[Tensor] = [zeros if layer.bias is None else layer.bias for layer in layers]
+        self.register_buffer("kernel", torch.stack([layer.weight.detach().T for layer in layers]).contiguous())
+        self.register_buffer("bias", torch.stack(biases).detach().unsqueeze(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (n_members, n_samples, outputs)."""
+        return torch.baddbmm(self.bias, x, self.kernel)
+
+
+class JoinedNorm(nn.Module):
+    """One batch norm of every member, as it is after training: a scale and a shift (n_members, 1, features)."""
+
+    scale: Tensor
+    shift: Tensor
+
+    def __init__(self, layers: Sequence[nn.BatchNorm1d]) -> None:
+        super().__init__()
+        scales, shifts = zip(*map(_affine_of, layers), strict=True)
+        self.register_buffer("scale", torch.stack(scales).unsqueeze(1))
+        self.register_buffer("shift", torch.stack(shifts).unsqueeze(1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (n_members, n_samples, features)."""
+        return torch.addcmul(self.shift, x, self.scale)
+
+
+def _joined_layer(layers: list[nn.Module]) -> nn.Module | None:
+    """Return one layer for the same layer of all members; None for one that does nothing after training."""
+    match layers[0]:
+        case nn.Linear():
+            return JoinedLinear([layer for layer in layers if isinstance(layer, nn.Linear)])
+        case nn.BatchNorm1d():
+            return JoinedNorm([layer for layer in layers if isinstance(layer, nn.BatchNorm1d)])
+        case nn.Flatten() | nn.Identity() | nn.Dropout() | nn.AlphaDropout():
+            return None
+        case activation:
+            return activation
+
+
+def _affine_of(norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor]:
+    mean, variance = norm.running_mean, norm.running_var
+    assert mean is not None
+    assert variance is not None
+    scale = (variance + norm.eps).rsqrt() * (1 if norm.weight is None else norm.weight.detach())
+    return scale, (0 if norm.bias is None else norm.bias.detach()) - mean * scale

@@ -1,11 +1,14 @@
-"""A network as it is used after training: eval mode, no gradients, its own dtype and device."""
+"""Networks as they are used after training, and facts about their parameters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+
+NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
 @contextmanager
@@ -21,18 +24,42 @@ def evaluating(model: nn.Module) -> Iterator[None]:
             module.training = training
 
 
+def runs(model: nn.Module, x: Tensor) -> bool:
+    """Return whether a network takes these samples and returns a tensor."""
+    with evaluating(model):
+        try:
+            return isinstance(model(x), Tensor)
+        except Exception:  # whatever a user's forward raises
+            return False
+
+
 def count_parameters(model: nn.Module) -> int:
-    """Count the trainable and frozen numbers of a network; what is tied is counted once."""
+    """Return the number of trainable and frozen parameters; what is tied is counted once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+def kernels_of(model: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the weights that can be pruned or stored in few bits: of two dimensions or more, and of no norm."""
+    normed = {id(own) for module in model.modules() if isinstance(module, NORMS) for own in module.parameters()}
+    return {
+        name: parameter
+        for name, parameter in model.named_parameters()
+        if parameter.ndim > 1 and parameter.is_floating_point() and id(parameter) not in normed
+    }
+
+
+def under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors whose names begin with the prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+
+
 def numbers_of(model: nn.Module) -> Tensor:
-    """Give an empty tensor of the floating-point type and on the device that a network computes with."""
+    """Return an empty tensor of the floating-point type and on the device that a network computes with."""
     tensors = chain(model.parameters(), model.buffers())
     return next((tensor for tensor in tensors if tensor.is_floating_point()), torch.empty(0)).new_empty(0)
 
 
 def placed(x: Tensor, like: Tensor) -> Tensor:
-    """Give samples on a device and, where they are real numbers or pixels, in a floating-point type."""
+    """Return samples on a device and, where they are real numbers or pixels, in a floating-point type."""
     real = x.is_floating_point() or x.dtype == torch.uint8
     return x.to(like.device, like.dtype) if real else x.to(like.device)

@@ -1,27 +1,34 @@
-"""Many networks of one shape as one: folds, seeds and ensemble members trained by one batched computation."""
+"""Many networks of one shape as one: folds, seeds and ensemble members trained by one batched computation.
 
-from collections.abc import Sequence
+Networks that differ in their widths alone can be padded with units whose weights are all zero. Before an activation
+that keeps zero, such a unit gives zero and gets no gradient, and neither do the weights that read it: it stays zero in
+training, and the others never know that it is there.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
+from topiarist.models.evaluation import under
 from topiarist.models.stacked_layers import (
-    ACTIVATION_TYPES,
-    Layer,
+    DERIVATIVES,
     Parameters,
     Pass,
     StackedActivation,
     StackedAlphaDropout,
     StackedBatchNorm,
     StackedDropout,
+    StackedLayer,
     StackedLinear,
 )
 
-PLAIN_TYPES = (nn.Flatten, nn.Identity, nn.Linear, nn.Dropout, nn.AlphaDropout, *ACTIVATION_TYPES)
+PLAIN_TYPES = (nn.Flatten, nn.Identity, nn.Linear, nn.Dropout, nn.AlphaDropout, *DERIVATIVES)
+KEEP_ZERO = (nn.Flatten, nn.Identity, nn.ReLU, nn.LeakyReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Tanh)
 
 
 def leaves(model: nn.Module, prefix: str = "") -> list[tuple[str, nn.Module]]:
-    """Give the layers of (nested) `nn.Sequential`s in the order in which they run."""
+    """Return the layers of (nested) `nn.Sequential`s in the order in which they run."""
     if type(model) is not nn.Sequential:
         return [(prefix, model)]
     # `named_children` would pass over the second use of a shared layer
@@ -30,13 +37,15 @@ def leaves(model: nn.Module, prefix: str = "") -> list[tuple[str, nn.Module]]:
 
 
 def stackable(model: nn.Module) -> bool:
-    """Say whether a network is a sequence of linear layers, activations, dropout and batch norm, and nothing else.
+    """Return whether a network is a sequence of linear layers, activations, dropout and batch norm, and nothing else.
 
     Nothing may be frozen, tied, used twice, hooked, or kept in eval mode inside a network in train mode.
     """
     if type(model) is not nn.Sequential or not all(parameter.requires_grad for parameter in model.parameters()):
         return False
-    if any(map(hooked, model.modules())) or any(map(hooked_gradient, model.parameters())):
+    if any(map(_hooked, model.modules())):
+        return False
+    if any(parameter._backward_hooks or parameter._post_accumulate_grad_hooks for parameter in model.parameters()):
         return False
     if model.training and not all(module.training for module in model.modules()):
         return False
@@ -44,28 +53,16 @@ def stackable(model: nn.Module) -> bool:
     has_linear = any(isinstance(layer, nn.Linear) for layer in layers)
     unshared = len({id(layer) for layer in layers}) == len(layers)
     untied = len(list(model.parameters())) == len(list(model.named_parameters(remove_duplicate=False)))
-    return has_linear and unshared and untied and all(map(understood, layers))
+    return has_linear and unshared and untied and all(map(_understood, layers))
 
 
-def hooked(module: nn.Module) -> bool:
-    """Say whether somebody wants to see, or change, what passes through a module."""
+def _hooked(module: nn.Module) -> bool:
     hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
     return any(hooks) or "forward" in vars(module)
 
 
-def hooked_gradient(parameter: nn.Parameter) -> bool:
-    """Say whether somebody wants to see, or change, a gradient."""
-    return bool(parameter._backward_hooks or parameter._post_accumulate_grad_hooks)
-
-
-def reads_flat(model: nn.Module, input_shape: tuple[int, ...]) -> bool:
-    """Say whether samples of this shape reach the first trained layer as one axis, as a stack hands them over."""
-    trained = (type(layer) for _, layer in leaves(model) if isinstance(layer, nn.Flatten | nn.Linear | nn.BatchNorm1d))
-    return len(input_shape) == 1 or next(trained, None) is nn.Flatten
-
-
-def understood(layer: nn.Module) -> bool:
-    """Say whether a layer is one that the stack knows, and exactly that class."""
+def _understood(layer: nn.Module) -> bool:
+    """Return whether a layer is one that the stack knows, and exactly that class."""
     if getattr(layer, "inplace", False) or getattr(layer, "p", 0) == 1:
         return False
     if isinstance(layer, nn.BatchNorm1d):
@@ -75,28 +72,57 @@ def understood(layer: nn.Module) -> bool:
     return type(layer) in PLAIN_TYPES
 
 
-def signature(model: nn.Module) -> tuple[object, ...]:
+def reads_flat(model: nn.Module, input_shape: tuple[int, ...]) -> bool:
+    """Return whether samples of this shape reach the first trained layer as one axis, as a stack hands them over."""
+    trained = (type(layer) for _, layer in leaves(model) if isinstance(layer, nn.Flatten | nn.Linear | nn.BatchNorm1d))
+    return len(input_shape) == 1 or next(trained, None) is nn.Flatten
+
+
+def signature(model: nn.Module) -> Hashable:
     """Describe a network so that two of the same signature can be stacked: layers, settings, shapes, dtypes."""
     shapes = tuple((name, tuple(value.shape), value.dtype) for name, value in model.state_dict().items())
     return (*((name, repr(layer)) for name, layer in leaves(model)), *shapes)
 
 
-class Stack:
+def padded_signature(model: nn.Module) -> Hashable | None:
+    """Describe a network but for the widths of its hidden layers; None for one that cannot be padded.
+
+    Dropout draws numbers for each unit, and sigmoids and norms make something of zero: they cannot.
+    """
+    layers = leaves(model)
+    linear = [layer for _, layer in layers if isinstance(layer, nn.Linear)]
+    if not stackable(model) or any(type(layer) not in (*KEEP_ZERO, nn.Linear) for _, layer in layers):
+        return None
+    described = tuple(
+        (name, ("linear", layer.bias is not None) if isinstance(layer, nn.Linear) else repr(layer))
+        for name, layer in layers
+    )
+    return described, linear[0].in_features, linear[-1].out_features, linear[0].weight.dtype, model.training
+
+
+class NetworkStack:
     """The parameters of all members in one flat tensor, layer after layer, and the layers that read it.
 
-    `flat` and `gradient` (n_numbers,) hold every parameter as a block (n_members, *shape); `kernels` marks the numbers
-    that are weights rather than biases or norms. The members are copied: `write_back` puts the result into them.
+    `flat` and `gradient` (n_numbers,) hold every parameter as a block (n_members, *shape), with zeros where a member is
+    narrower than the widest, or than `shapes`; `kernels` marks the numbers that are weights rather than biases or
+    norms. The members are copied: `write_back` puts the result into them.
+
+    For two members of mlp([4, 3, 2]), `flat` is 24 weights and 6 biases of hidden0, then 12 and 4 of output.
     """
 
-    def __init__(self, models: Sequence[nn.Module]) -> None:
+    def __init__(self, models: Sequence[nn.Module], shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
         self.models = list(models)
-        names = [name for name, _ in models[0].named_parameters()]
-        values = [torch.stack([dict(model.named_parameters())[name].detach() for model in models]) for name in names]
+        own = [dict(model.named_parameters()) for model in models]
+        widest = {name: tuple(map(max, zip(*(each[name].shape for each in own), strict=True))) for name in own[0]}
+        self.shapes = shapes or widest
+        values = [
+            torch.stack([_embedded(each[name].detach(), shape) for each in own]) for name, shape in self.shapes.items()
+        ]
         self.flat = torch.cat([value.flatten() for value in values])
         self.gradient = torch.zeros_like(self.flat)
         self.kernels = torch.cat([torch.full((value.numel(),), value.ndim > 2) for value in values])
-        self.member_of = torch.cat([members_of(value) for value in values])
-        self.shapes = {name: value.shape for name, value in zip(names, values, strict=True)}
+        members = torch.arange(len(models))
+        self.member_of = torch.cat([members.repeat_interleave(value[0].numel()) for value in values])
         self.parameters, self.gradients = self.views(self.flat), self.views(self.gradient)
         self.buffers = {
             name: torch.stack([dict(model.named_buffers())[name] for model in models])
@@ -113,7 +139,7 @@ class Stack:
         return len(self.models)
 
     def forward(self, x: Tensor, run: Pass) -> Tensor:
-        """Give logits (n_members, n_classes, n_samples) for x (n_members, n_features, n_samples)."""
+        """Return logits (n_members, n_classes, n_samples) for x (n_members, n_features, n_samples)."""
         for layer in self.layers:
             x = layer.forward(x, run)
         return x
@@ -128,42 +154,45 @@ class Stack:
         with torch.no_grad():
             for member, model in enumerate(self.models):
                 for name, value in model.named_parameters():
-                    value.copy_(self.parameters[name][member])
+                    value.copy_(self.parameters[name][member][_corner(value)])
                 for name, buffer in model.named_buffers():
                     buffer.copy_(self.buffers[name][member])
 
-    def _layers(self) -> list[Layer]:
-        made: list[Layer] = []
+    def views(self, flat: Tensor) -> Parameters:
+        """Return the parts of a tensor that is laid out as the parameters are, by parameter: (n_members, *shape)."""
+        shapes = [torch.Size((len(self), *shape)) for shape in self.shapes.values()]
+        blocks = torch.split(flat, [shape.numel() for shape in shapes])
+        return {name: block.view(shape) for name, block, shape in zip(self.shapes, blocks, shapes, strict=True)}
+
+    def _layers(self) -> list[StackedLayer]:
+        layers: list[StackedLayer] = []
         for name, module in leaves(self.models[0]):
-            parameters, gradients = under(name, self.parameters), under(name, self.gradients)
+            parameters, gradients = under(f"{name}.", self.parameters), under(f"{name}.", self.gradients)
             match module:
                 case nn.Linear():
-                    made.append(StackedLinear(parameters, gradients))
+                    layers.append(StackedLinear(parameters, gradients))
                 case nn.BatchNorm1d():
-                    made.append(StackedBatchNorm(module, parameters, gradients, under(name, self.buffers)))
+                    layers.append(StackedBatchNorm(module, parameters, gradients, under(f"{name}.", self.buffers)))
                 case nn.AlphaDropout():
-                    made.append(StackedAlphaDropout(module.p))
+                    layers.append(StackedAlphaDropout(module.p))
                 case nn.Dropout():
-                    made.append(StackedDropout(module.p))
+                    layers.append(StackedDropout(module.p))
                 case nn.Flatten() | nn.Identity():
                     pass
                 case _:
-                    alone = bool(made) and isinstance(made[-1], StackedLinear)
-                    made.append(StackedActivation(module, in_place=alone))
-        return made
-
-    def views(self, flat: Tensor) -> Parameters:
-        """Give the parts of a tensor that is laid out as the parameters are, by parameter: (n_members, *shape)."""
-        blocks = torch.split(flat, [shape.numel() for shape in self.shapes.values()])
-        return {name: block.view(shape) for (name, shape), block in zip(self.shapes.items(), blocks, strict=True)}
+                    alone = bool(layers) and isinstance(layers[-1], StackedLinear)
+                    layers.append(StackedActivation(module, in_place=alone))
+        return layers
 
 
-def under(name: str, tensors: Parameters) -> Parameters:
-    """Give the tensors of one layer by their short names."""
-    prefix = f"{name}."
-    return {full.removeprefix(prefix): tensor for full, tensor in tensors.items() if full.startswith(prefix)}
+def _corner(value: Tensor) -> tuple[slice, ...]:
+    return tuple(map(slice, value.shape))
 
 
-def members_of(value: Tensor) -> Tensor:
-    """Give for each number of a block (n_members, *shape) the member it belongs to."""
-    return torch.arange(len(value)).repeat_interleave(value[0].numel())
+def _embedded(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Return a tensor of a larger shape with a smaller one in its corner, and zeros elsewhere."""
+    if value.shape == shape:
+        return value
+    whole = value.new_zeros(shape)
+    whole[_corner(value)] = value
+    return whole

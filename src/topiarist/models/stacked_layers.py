@@ -1,19 +1,21 @@
 """The layers of many networks of one shape, run and differentiated as one.
 
 Activations are laid out features first, (n_members, n_features, n_samples): sums over samples and the softmax over few
-classes then run along memory. Each layer has a forward that keeps what its backward needs, and a backward written out,
-because on networks this small autograd's bookkeeping costs more than the arithmetic.
+classes then run along memory. Each layer has a forward that keeps what its backward needs, and a backward written out
+that writes the gradients of its parameters and returns the slope of the loss in its input: on networks this small,
+autograd's bookkeeping costs more than the arithmetic. Parameters and buffers are views (n_members, …).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
 Parameters = dict[str, Tensor]
+Derivative = Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor]
 aten = torch.ops.aten
+SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # α and λ of Klambauer and others (2017), as in torch
 
 
 @dataclass(frozen=True)
@@ -21,33 +23,13 @@ class Pass:
     """What one pass over a batch needs to know.
 
     `rows` says how many samples of each member are real: the rest, at the end, are padding; `mask`
-    (n_members, 1, n_samples) marks the real ones and is None where all are. `noise` has one generator a member.
+    (n_members, 1, n_samples) marks the real ones and is None where all are. `noise` has one generator per member.
     """
 
     training: bool
     rows: tuple[int, ...] = ()
     mask: Tensor | None = None
     noise: tuple[torch.Generator, ...] = ()
-
-
-def padding_mask(rows: Sequence[int], samples: int, *, like: Tensor) -> Tensor | None:
-    """Mark the real samples of a batch (n_members, 1, n_samples); None where none is padding."""
-    if min(rows) == samples:
-        return None
-    counts = torch.tensor(rows, device=like.device).view(-1, 1, 1)
-    return (torch.arange(samples, device=like.device) < counts).to(like.dtype)
-
-
-class Layer(Protocol):
-    """One layer of every member; `parameters` and `buffers` are views (n_members, …) by the names of `nn.Module`."""
-
-    def forward(self, x: Tensor, run: Pass) -> Tensor:
-        """Give the layer's output and keep what backward needs."""
-        ...
-
-    def backward(self, slope: Tensor) -> Tensor:
-        """Write the gradients of the parameters and give the slope of the loss in the layer's input."""
-        ...
 
 
 class StackedLinear:
@@ -75,11 +57,11 @@ class StackedLinear:
 
 
 class StackedActivation:
-    """An elementwise activation; `derive(slope, input, output)` is its derivative times the slope."""
+    """An elementwise activation; `derive(module, slope, input, output)` is its derivative times the slope."""
 
     def __init__(self, module: nn.Module, *, in_place: bool) -> None:
         self.apply = IN_PLACE.get(type(module), module) if in_place else module
-        self.derive = derivative(module)
+        self.module, self.derive = module, DERIVATIVES[type(module)]
 
     def forward(self, x: Tensor, run: Pass) -> Tensor:
         """Apply it; in place where nobody else needs the input, which saves memory and time."""
@@ -90,7 +72,7 @@ class StackedActivation:
 
     def backward(self, slope: Tensor) -> Tensor:
         """Chain rule."""
-        return self.derive(slope, self.input, self.output)
+        return self.derive(self.module, slope, self.input, self.output)
 
 
 class StackedDropout:
@@ -101,7 +83,7 @@ class StackedDropout:
 
     def forward(self, x: Tensor, run: Pass) -> Tensor:
         """Multiply by 0 or 1/(1 − p)."""
-        self.factor = draw_kept(x, run, self.rate).div_(1 - self.rate) if run.training and self.rate else None
+        self.factor = _draw_kept(x, run, self.rate).div_(1 - self.rate) if run.training and self.rate else None
         return x if self.factor is None else x * self.factor
 
     def backward(self, slope: Tensor) -> Tensor:
@@ -112,7 +94,7 @@ class StackedDropout:
 class StackedAlphaDropout(StackedDropout):
     """Dropout that keeps mean and variance of SELU activations: dropped units go to −λα, then an affine map."""
 
-    saturation = -1.7580993408473766  # −λα of SELU
+    saturation = -SELU_SCALE * SELU_ALPHA
 
     def forward(self, x: Tensor, run: Pass) -> Tensor:
         """a·(kept ? x : −λα) + b with a, b that restore mean 0 and variance 1."""
@@ -121,7 +103,7 @@ class StackedAlphaDropout(StackedDropout):
             return x
         rate, saturation = self.rate, self.saturation
         scale = (saturation**2 * rate + 1) ** -0.5 * (1 - rate) ** -0.5
-        kept = draw_kept(x, run, rate)
+        kept = _draw_kept(x, run, rate)
         self.factor = kept * scale
         shift = (1 - kept).mul_(saturation * scale).sub_(saturation * scale * rate)
         return x * self.factor + shift
@@ -183,7 +165,10 @@ class StackedBatchNorm:
         self.buffers["num_batches_tracked"].add_(1 if self.mask is None else self.mask.amax(dim=(1, 2)).long())
 
 
-def draw_kept(x: Tensor, run: Pass, rate: float) -> Tensor:
+StackedLayer = StackedLinear | StackedActivation | StackedDropout | StackedBatchNorm
+
+
+def _draw_kept(x: Tensor, run: Pass, rate: float) -> Tensor:
     """Draw 1 (kept) or 0 for each unit and sample, in the order in which a single network draws: sample by sample."""
     kept = torch.zeros_like(x.transpose(1, 2), memory_format=torch.contiguous_format)
     for drawn, rows, generator in zip(kept, run.rows, run.noise, strict=True):
@@ -192,38 +177,17 @@ def draw_kept(x: Tensor, run: Pass, rate: float) -> Tensor:
     return kept.transpose(1, 2).contiguous()
 
 
-def derivative(module: nn.Module) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
-    """Give the function (slope, input, output) → slope of the input, from torch's own backward operators."""
-    match module:
-        case nn.Sigmoid():
-            return lambda slope, x, y: aten.sigmoid_backward(slope, y)
-        case nn.Tanh():
-            return lambda slope, x, y: aten.tanh_backward(slope, y)
-        case nn.ReLU():
-            return lambda slope, x, y: aten.threshold_backward(slope, y, 0)
-        case nn.LeakyReLU():
-            return lambda slope, x, y: aten.leaky_relu_backward(slope, x, module.negative_slope, False)
-        case nn.ELU():
-            return lambda slope, x, y: aten.elu_backward(slope, module.alpha, 1, 1, False, x)
-        case nn.SELU():
-            return lambda slope, x, y: aten.elu_backward(slope, 1.6732632423543772, 1.0507009873554805, 1, False, x)
-        case nn.GELU():
-            return lambda slope, x, y: aten.gelu_backward(slope, x, approximate=module.approximate)
-        case nn.SiLU():
-            return lambda slope, x, y: aten.silu_backward(slope, x)
-    raise TypeError(f"no derivative is known for {type(module).__name__}")
-
-
-ACTIVATION_TYPES: tuple[type[Any], ...] = (
-    nn.Sigmoid,
-    nn.Tanh,
-    nn.ReLU,
-    nn.LeakyReLU,
-    nn.ELU,
-    nn.SELU,
-    nn.GELU,
-    nn.SiLU,
-)
+# (module, slope, input, output) → slope of the input, from torch's own backward operators.
+DERIVATIVES: dict[type[nn.Module], Derivative] = {
+    nn.Sigmoid: lambda module, slope, x, y: aten.sigmoid_backward(slope, y),
+    nn.Tanh: lambda module, slope, x, y: aten.tanh_backward(slope, y),
+    nn.ReLU: lambda module, slope, x, y: aten.threshold_backward(slope, y, 0),
+    nn.LeakyReLU: lambda module, slope, x, y: aten.leaky_relu_backward(slope, x, module.negative_slope, False),
+    nn.ELU: lambda module, slope, x, y: aten.elu_backward(slope, module.alpha, 1, 1, False, x),
+    nn.SELU: lambda module, slope, x, y: aten.elu_backward(slope, SELU_ALPHA, SELU_SCALE, 1, False, x),
+    nn.GELU: lambda module, slope, x, y: aten.gelu_backward(slope, x, approximate=module.approximate),
+    nn.SiLU: lambda module, slope, x, y: aten.silu_backward(slope, x),
+}
 
 # Those whose derivative follows from the output alone.
 IN_PLACE: dict[type[nn.Module], Callable[[Tensor], Tensor]] = {

@@ -65,11 +65,6 @@ def check_workers(count: int) -> None:
         raise SettingsError(f"workers must be at least 1; found {count}")
 
 
-def usable_cores() -> int:
-    """Return the number of cores that this process may use; where the system does not say, of all there are."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class InProcess:
     """Runs tasks one after the other, here."""
 

@@ -28,8 +28,7 @@ from topiarist.rightsizing.folds import Answers, Fold
 from topiarist.rightsizing.planning import FEWEST_EPOCHS, WorkPlan
 from topiarist.statistics import PairedEvidence, compare_answers
 from topiarist.surgery.applying import copied_with_plan
-from topiarist.training import Distillation, TrainConfig
-from topiarist.training.padded import train_padded
+from topiarist.training import Distillation, TrainConfig, train_many
 
 MEASURING = 0.07  # of the time, for measuring the result
 FINETUNING = "fine-tuning"
@@ -338,7 +337,7 @@ def finetune(outcomes: Sequence[Outcome], folds: Sequence[Fold], epochs: int, se
     for network, fold in zip(networks, places, strict=True):  # trained again, it is no longer as it was packed
         attach(network, replace(card_of(network), bits=card_of(fold.whole).bits))
     teachers = [fold.teacher for fold in places]
-    histories = train_padded(networks, [fold.data for fold in places], configs, teachers=teachers)
+    histories = train_many(networks, [fold.data for fold in places], configs, teachers=teachers, padded=True)
     found = {
         key: replace(outcomes[number], model=network, histories=(*outcomes[number].histories, history))
         for (key, number), network, history in zip(last.items(), networks, histories, strict=True)

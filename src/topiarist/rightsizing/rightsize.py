@@ -45,8 +45,8 @@ from topiarist.rightsizing.record import RightsizingRecord, SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
 from topiarist.threads import torch_threads
 from topiarist.training import History
-from topiarist.training.chance import beats_chance
-from topiarist.training.inference import first_sample
+from topiarist.training.inference import first_sample, part_logits
+from topiarist.training.metrics import better_than_chance
 
 MAX_DROP, ALPHA = 0.01, 0.05
 FEWEST_FOLDS = 2
@@ -204,7 +204,9 @@ def _prepare(
     clock.tell(0.0, "looking at the data")
     build = builder(model, data)
     first = build(seed)
-    known = model is not None and (beats_chance(first, data.validation) if trained is None else trained)
+    known = model is not None and (
+        better_than_chance(*part_logits(first, data.validation)) if trained is None else trained
+    )
     design: Design = "held out" if known or data.source is None else "refitted"
     busy = threads if count_macs(first, first_sample(data.train)) >= MANY_MACS else 1
     with torch_threads(busy):

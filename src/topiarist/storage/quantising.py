@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.models.copying import copied
-from topiarist.models.kernels import kernels_of
+from topiarist.models.evaluation import kernels_of
 
 CODES = {16: torch.float16, 8: torch.int8}
 SCALE = torch.bfloat16  # with its 8 bits, 127 · scale is exact, and what was quantised once is quantised to the same

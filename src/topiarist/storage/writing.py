@@ -14,7 +14,7 @@ from topiarist.data import Data
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.files import write_atomically
 from topiarist.models import Card, build, card_for, card_of, spec_of
-from topiarist.models.kernels import kernels_of
+from topiarist.models.evaluation import kernels_of
 from topiarist.storage.header import KEY, Record, make_header, sign
 from topiarist.storage.packed import Packing, pack
 from topiarist.storage.quantising import is_rounded

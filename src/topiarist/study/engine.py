@@ -10,7 +10,8 @@ from typing import Any
 from topiarist.data import Data, Source
 from topiarist.errors import DataError, SettingsError, TopiaristWarning
 from topiarist.files import cannot_write
-from topiarist.parallel import check_workers, open_pool, usable_cores
+from topiarist.parallel import check_workers, open_pool
+from topiarist.threads import usable_cores
 from topiarist.study.declaration import Declaration
 from topiarist.study.job import PACKAGES, CellStack, run_stack
 from topiarist.study.ledger import Ledger, StudyProgress

@@ -1,6 +1,5 @@
 """The work on a stack of cells: train the networks as one, treat and measure each."""
 
-import math
 import os
 import platform
 import time
@@ -17,16 +16,14 @@ from topiarist.data import Data, Part
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.files import canonical_json
 from topiarist.measurement import measure
-from topiarist.models import mlp
-from topiarist.models.code import build_by_code
+from topiarist.models import build_network
 from topiarist.models.evaluation import numbers_of, placed
-from topiarist.models.families import family_network
 from topiarist.parallel import describe
-from topiarist.randomness import child_seed, generator, isolated
+from topiarist.randomness import generator
 from topiarist.storage import serialise
 from topiarist.study.declaration import Cell
 from topiarist.study.samples import StudySamples
-from topiarist.study.settings import OF_KIND, CellSettings
+from topiarist.study.settings import CellSettings
 from topiarist.study.treating import EarlyNetworks, TrainedNetwork, Treated, rewound_epoch, treat_all
 from topiarist.tracing import anatomy
 from topiarist.training import History, TrainConfig, monte_carlo, reuse, train_many, train_phases
@@ -141,24 +138,7 @@ def start_networks(cells: Sequence[Cell], datas: Sequence[Data], samples: StudyS
 
 def network_for(settings: CellSettings, data: Data, seed: int) -> nn.Module:
     """Build the declared network for the data at hand."""
-    declared = settings.model
-    if declared.code is not None:
-        with isolated(child_seed(seed, "initial weights")):
-            return build_by_code(
-                declared.code, input_shape=data.input_shape, classes=len(data.classes), **declared.options
-            )
-    weights = generator(seed, "initial weights")
-    if declared.family == "mlp":
-        sizes = [math.prod(data.input_shape), *declared.hidden, len(data.classes)]
-        return mlp(sizes, **declared.model_dump(include=OF_KIND["mlp"] - {"family", "hidden"}), generator=weights)
-    return family_network(
-        declared.family,
-        declared.blocks,
-        input_shape=data.input_shape,
-        classes=len(data.classes),
-        generator=weights,
-        options=declared.options,
-    )
+    return build_network(settings.model, input_shape=data.input_shape, classes=len(data.classes), seed=seed)
 
 
 def train_config(cell: Cell) -> TrainConfig:

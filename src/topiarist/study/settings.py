@@ -7,10 +7,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from topiarist.data import Scaling, SplitRule
 from topiarist.data.block_mixing import BlockMixing
-from topiarist.errors import ModelError
-from topiarist.models.activations import LEAKY_SLOPE
-from topiarist.models.families import BLOCKS, check_blocks
-from topiarist.models.mlp import EPSILON, MOMENTUM
+from topiarist.models.settings import ModelSettings
 from topiarist.settings import Settings
 from topiarist.study.treatment import Treatment, treatment
 from topiarist.training import Phase, TrainConfig
@@ -41,64 +38,6 @@ class DataSettings(Settings):
     samples: int | None = Field(default=None, ge=2)
     mixing: BlockMixing | None = None
     seed: int = Field(default=0, ge=0)
-
-
-OF_KIND: Mapping[str, set[str]] = {
-    "mlp": {
-        *("family", "hidden", "activation", "leaky_slope", "dropout", "dropout_layers", "input_dropout"),
-        *("batch_norm", "batch_norm_epsilon", "batch_norm_momentum"),
-    },
-    "vgg": {"family", "blocks", "options"},
-    "inception": {"family", "blocks", "options"},
-    "code": {"code", "options"},
-}
-
-
-class ModelSettings(Settings):
-    """Which network: fully connected layers as in `models.mlp`, one of the other families, or your own code.
-
-    `family` is "vgg" or "inception", of as many layers in each of its `blocks`: (2, 2, 3, 3), (2, 1, 2); its `options`
-    are those of `models.vgg` and `models.inception`. `code` names a function, `module:function`, that is called with
-    `input_shape`, `classes` and the `options` and gives an `nn.Module`; what it draws from torch's global generator
-    follows from the cell's seed.
-    """
-
-    family: Literal["mlp", "vgg", "inception"] = "mlp"
-    blocks: tuple[int, ...] = ()
-    hidden: tuple[int, ...] = (100,)
-    activation: str = "relu"
-    leaky_slope: float = Field(default=LEAKY_SLOPE, ge=0, lt=1)
-    batch_norm: Literal["before", "after"] | bool = False
-    batch_norm_epsilon: float = Field(default=EPSILON, gt=0)
-    batch_norm_momentum: float = Field(default=MOMENTUM, gt=0, le=1)
-    dropout: float = Field(default=0.0, ge=0, lt=1)
-    dropout_layers: int = Field(default=3, ge=0)
-    input_dropout: float = Field(default=0.0, ge=0, lt=1)
-    code: str | None = None
-    options: Table = EMPTY
-
-    @model_validator(mode="after")
-    def _one_or_the_other(self) -> "ModelSettings":
-        kind = "code" if self.code is not None else self.family
-        strange = [
-            name
-            for name, field in type(self).model_fields.items()
-            if name not in OF_KIND[kind] and getattr(self, name) != field.default
-        ]
-        if strange and kind == "code":
-            raise ValueError(f"{strange[0]} has no effect on a network that is built by code: use options")
-        if strange:
-            owners = [name for name, fields in OF_KIND.items() if strange[0] in fields]
-            raise ValueError(f"{strange[0]} belongs to {' and '.join(owners)}, not to a network of the family {kind}")
-        if kind in BLOCKS:
-            try:
-                check_blocks(kind, self.blocks)
-            except ModelError as error:
-                raise ValueError(str(error)) from error
-        given = {"input_shape", "classes"} & set(self.options)
-        if given:
-            raise ValueError(f"the study itself gives {sorted(given)[0]} to the network: it is no option")
-        return self
 
 
 class TrainingSettings(TrainConfig):

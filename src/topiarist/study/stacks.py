@@ -21,7 +21,7 @@ from topiarist.study.job import CellStack, first_of_each_training, network_for, 
 from topiarist.study.samples import StudySamples
 from topiarist.training import monte_carlo, reuse
 from topiarist.training.inference import first_sample
-from topiarist.training.tasks import check_task
+from topiarist.training.preparation import check_trainable
 
 STACKED_NUMBERS = 150_000  # parameters of a stack: beyond, the caches are too small and stacking no longer pays
 HELD_NUMBERS = 2**28  # of the training samples of a stack
@@ -102,12 +102,12 @@ def try_out(cell: Cell, samples: StudySamples) -> tuple[Data, nn.Module]:
             settings.method.method.check_data(data)
         built = data if base is None else samples.of_base(cell, base)
         model = network_for(settings, built, cell.training_seed)
-        check_task(model, built, train_config(cell))
+        check_trainable(model, built, train_config(cell))
         if settings.prediction.monte_carlo is not None:
             monte_carlo(model, first_sample(built.train), passes=2)
         if base is not None:
             model = reuse(model, classes=len(data.classes), drop=base.drop, add=base.add)
-            check_task(model, data, train_config(cell))
+            check_trainable(model, data, train_config(cell))
     except TopiaristError as error:
         raise TopiaristError(f"configuration '{cell.label}': {error}") from error
     return data, model

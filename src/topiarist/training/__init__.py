@@ -1,14 +1,29 @@
-"""Training by good practice: one loop, every practice by name."""
+"""Training by good practice: one loop, every practice by name.
 
-from topiarist.training.augmentation import Augmentation
-from topiarist.training.config import TrainConfig
-from topiarist.training.distillation import Distillation
-from topiarist.training.history import Epoch, History
-from topiarist.training.monte_carlo import MonteCarlo, monte_carlo
-from topiarist.training.pruning import Pruning
-from topiarist.training.schedules import Schedule
-from topiarist.training.train import train, train_many
-from topiarist.training.transfer import Phase, reuse, train_phases
+The names are loaded when they are first used: importing the settings does not import torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from topiarist.training.config import Augmentation, Distillation, Phase, TrainConfig
+    from topiarist.training.fitting import train, train_many
+    from topiarist.training.history import Epoch, History
+    from topiarist.training.inference import MonteCarlo, monte_carlo
+    from topiarist.training.pruning import Pruning
+    from topiarist.training.schedules import Schedule
+    from topiarist.training.transfer import reuse, train_phases
+
+_NAMES_OF = {
+    "config": ("Augmentation", "Distillation", "Phase", "TrainConfig"),
+    "fitting": ("train", "train_many"),
+    "history": ("Epoch", "History"),
+    "inference": ("MonteCarlo", "monte_carlo"),
+    "pruning": ("Pruning",),
+    "schedules": ("Schedule",),
+    "transfer": ("reuse", "train_phases"),
+}
 
 __all__ = [
     "Augmentation",
@@ -26,3 +41,10 @@ __all__ = [
     "train_many",
     "train_phases",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _NAMES_OF.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute {name!r}")

@@ -4,8 +4,9 @@ Where a linear layer W reads (x − μ) / σ, a layer with the weights W / σ an
 the same. So a network can learn from centred inputs, where units do not die, and be used on those that are not.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from topiarist.data import AnyPart, Data, Part
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 
-LOOKED_AT = 1024  # training samples, evenly spread: 14 % right of ten classes are told from chance (binomial, 1e-6)
+SAMPLES = 1024  # of training, evenly spread: 14 % right of ten classes differ from chance (binomial, 1e-6)
 RARE = 0.1  # of the median deviation: the least that an input is divided by, so that a pixel rarely lit stays small
 CENTRED = 0.1  # of the deviation: inputs whose mean is nearer to 0 than that on average are centred already
 
@@ -26,15 +27,16 @@ class Centring:
     scale: Tensor
     layers: Sequence[str]
 
+    def centred(self, x: Tensor) -> Tensor:
+        """Return centred samples (n_samples, *input_shape)."""
+        return ((x.flatten(1) - self.shift) / self.scale).reshape(x.shape).to(x.dtype)
+
     def of(self, data: Data) -> Data:
         """Return data whose training and validation parts are centred."""
         return replace(data, train=self._part(data.train), validation=self._part(data.validation))
 
     def _part(self, part: AnyPart) -> AnyPart:
-        if not isinstance(part, Part) or not len(part):
-            return part
-        flat = (part.x.flatten(1) - self.shift) / self.scale
-        return replace(part, x=flat.reshape(part.x.shape).to(part.x.dtype))
+        return replace(part, x=self.centred(part.x)) if isinstance(part, Part) and len(part) else part
 
     def folded(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the weights that give, for inputs as they are, what the network gives for centred ones."""
@@ -45,10 +47,21 @@ class Centring:
             found[f"{layer}.bias"] = state[f"{layer}.bias"] - weight @ self.shift.to(weight)
         return found
 
+    def folds_exactly(self, model: nn.Module, x: Tensor) -> bool:
+        """Return whether the folded network gives for some samples what the network gives for the centred ones."""
+        state = {name: value.clone() for name, value in model.state_dict().items()}
+        like = numbers_of(model)
+        with evaluating(model):
+            wanted = model(placed(self.centred(x), like))
+            model.load_state_dict(self.folded(state))
+            found = model(placed(x, like))
+            model.load_state_dict(state)
+        return torch.allclose(found, wanted, rtol=1e-3, atol=1e-3 * float(wanted.abs().max()))
+
 
 def centring_for(model: nn.Module, part: AnyPart) -> Centring | None:
     """Return how to centre a network's inputs; None where they are centred, or other than linear layers read them."""
-    some = sample_of(part)
+    some = some_samples(part)
     if some is None or not some.x.is_floating_point():
         return None
     flat = some.x.flatten(1)
@@ -58,47 +71,31 @@ def centring_for(model: nn.Module, part: AnyPart) -> Centring | None:
         return None
     scale = spread.clamp(min=RARE * float(varying.median()))
     found = Centring(shift, scale, layers_reading(model, placed(some.x[:2], numbers_of(model))))
-    return found if found.layers and folds_exactly(model, found, some.x[:2]) else None
-
-
-def folds_exactly(model: nn.Module, centring: Centring, x: Tensor) -> bool:
-    """Return whether the folded network gives for some samples what the network gives for the centred ones."""
-    state = {name: value.clone() for name, value in model.state_dict().items()}
-    flat = ((x.flatten(1) - centring.shift) / centring.scale).reshape(x.shape)
-    like = numbers_of(model)
-    with evaluating(model):
-        wanted = model(placed(flat, like))
-        model.load_state_dict(centring.folded(state))
-        given = model(placed(x, like))
-        model.load_state_dict(state)
-    return torch.allclose(given, wanted, rtol=1e-3, atol=1e-3 * float(wanted.abs().max()))
+    return found if found.layers and found.folds_exactly(model, some.x[:2]) else None
 
 
 def layers_reading(model: nn.Module, x: Tensor) -> list[str]:
     """Return the linear layers with a bias whose input is the sample itself, flattened."""
-    found: list[str] = []
+    flat, found = x.flatten(1), dict[str, None]()
 
-    def look(name: str) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
-        def hook(module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-            if inputs[0].shape == x.flatten(1).shape and torch.equal(inputs[0], x.flatten(1)) and name not in found:
-                found.append(name)
-
-        return hook
+    def look(name: str, module: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+        if inputs[0].shape == flat.shape and torch.equal(inputs[0], flat):
+            found[name] = None
 
     linear = [(name, each) for name, each in model.named_modules() if isinstance(each, nn.Linear)]
-    handles = [each.register_forward_pre_hook(look(name)) for name, each in linear if each.bias is not None]
+    handles = [each.register_forward_pre_hook(partial(look, name)) for name, each in linear if each.bias is not None]
     try:
         with evaluating(model):
             model(x)
     finally:
         for handle in handles:
             handle.remove()
-    return found
+    return list(found)
 
 
-def sample_of(part: AnyPart) -> Part | None:
-    """Return some samples in memory, evenly spread; None of a part that is read batch by batch."""
+def some_samples(part: AnyPart) -> Part | None:
+    """Return some samples in memory, evenly spread; None for a part that is read batch by batch."""
     if not isinstance(part, Part) or len(part) < 2:
         return None
-    rows = torch.linspace(0, len(part) - 1, min(LOOKED_AT, len(part))).round().long()
+    rows = torch.linspace(0, len(part) - 1, min(SAMPLES, len(part))).round().long()
     return Part(part.x[rows], part.y[rows])

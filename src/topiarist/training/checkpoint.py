@@ -1,22 +1,28 @@
-"""A training that was interrupted goes on from its last checkpoint, and ends with the same weights.
+"""A training that was interrupted resumes from its last checkpoint, and ends with the same weights.
 
 A checkpoint is one safetensors file: the members' weights, their best weights so far, what the optimizer remembers,
 and in the header the runs. Random draws follow from the seed and the epoch's number, so no generator is stored.
 """
 
+import hashlib
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 
+from topiarist.data import Data, Part
 from topiarist.errors import ModelError
 from topiarist.files import write_atomically
-from topiarist.training.engine import State
+from topiarist.models.evaluation import under
+from topiarist.training.config import TrainConfig
+from topiarist.training.engines.steps import State, flattened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +37,9 @@ class Snapshot:
 
 
 class Checkpoint:
-    """Writes snapshots to a file, at most one every few seconds.
+    """A file of snapshots, written at most every few seconds.
 
-    `fingerprint` names the training; a file of another training is never taken up.
+    `fingerprint` names the training; a file of another training is not read.
     """
 
     def __init__(self, path: Path, *, fingerprint: str, every_seconds: float = 5.0) -> None:
@@ -49,25 +55,19 @@ class Checkpoint:
 
     def write(self, snapshot: Snapshot) -> None:
         """Replace the file by this snapshot."""
-        tensors = {
-            **{
-                f"weights/{i}/{name}": value
-                for i, state in enumerate(snapshot.weights)
-                for name, value in state.items()
-            },
-            **{f"best/{i}/{name}": value for i, state in snapshot.best.items() for name, value in state.items()},
-            **{f"optimizer/0/{name}": value for name, value in snapshot.optimizer.items()},
-        }
+        groups = {f"weights/{i}": state for i, state in enumerate(snapshot.weights)}
+        groups |= {f"best/{i}": state for i, state in snapshot.best.items()} | {"optimizer/0": snapshot.optimizer}
+        tensors = flattened(groups)
+        strange = next((name for name, value in tensors.items() if not isinstance(value, Tensor)), None)
+        if strange is not None:
+            raise ModelError(f"a checkpoint holds tensors only; {strange} is something else")
         header = {"epoch": snapshot.epoch, "runs": snapshot.runs, "fingerprint": self.fingerprint}
-        strange = [name for name, value in tensors.items() if not isinstance(value, Tensor)]
-        if strange:
-            raise ModelError(f"a checkpoint holds tensors only; {strange[0]} is something else")
         copied = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
         write_atomically(self.path, save(copied, {"training": json.dumps(header)}))
         self.written = time.monotonic()
 
     def read(self) -> Snapshot | None:
-        """Give the last snapshot of this very training; None where there is none."""
+        """Return the last snapshot of this very training; None where there is none."""
         if not self.path.exists():
             return None
         try:
@@ -91,6 +91,31 @@ class Checkpoint:
         self.path.unlink(missing_ok=True)
 
 
-def under(prefix: str, tensors: State) -> State:
-    """Give the tensors whose names begin with the prefix, without it."""
-    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
+def fingerprint(
+    models: Sequence[nn.Module],
+    datas: Sequence[Data],
+    configs: Sequence[TrainConfig],
+    teachers: Sequence[nn.Module] = (),
+    *,
+    stacked: bool,
+) -> str:
+    """Return a name of a training: of its settings, its networks with their initial weights, its teachers and data."""
+    described = hashlib.sha256(b"stack" if stacked else b"single")
+
+    def add(tensor: object) -> None:
+        if isinstance(tensor, Tensor):
+            described.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
+            described.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+
+    for teacher in teachers:
+        for value in teacher.state_dict().values():
+            add(value)
+    for model, data, config in zip(models, datas, configs, strict=True):
+        trained = [parameter.requires_grad for parameter in model.parameters()]
+        described.update(json.dumps([config.model_dump(mode="json"), str(model), trained]).encode())
+        parts = (data.train, data.validation)
+        described.update("".join(str(len(part)) for part in parts).encode())
+        samples = [tensor for part in parts if isinstance(part, Part) for tensor in (part.x, part.y)]
+        for value in (*model.state_dict().values(), *samples):
+            add(value)
+    return described.hexdigest()

@@ -1,63 +1,101 @@
-"""How to train: every practice by name."""
+"""How to train: every practice by name. Importing these settings does not import torch."""
 
 import math
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from topiarist.settings import Settings
-from topiarist.training.augmentation import Augmentation
-from topiarist.training.distillation import Distillation
-from topiarist.training.metrics import Metric
 from topiarist.training.pruning import Pruning
 from topiarist.training.schedules import Schedule
 
+Metric = Literal["loss", "accuracy", "macro_accuracy"]
 OptimizerName = Literal["sgd", "adam", "adamw", "rmsprop"]
+
+
+class Distillation(Settings):
+    """How a network learns what a larger one answers, besides the labels (Hinton, Vinyals and Dean, 2015)."""
+
+    weight: float = Field(default=0.9, gt=0, le=1, description="Weight of the teacher's answers beside the labels.")
+    temperature: float = Field(default=4.0, gt=0, description="Temperature that softens the answers of both networks.")
+
+
+class Augmentation(Settings):
+    """How samples are varied anew in every step: mixup (Zhang et al., 2018), masks (SpecAugment, Park et al., 2019).
+
+    Masks may overlap; each has a width drawn from 0 to the largest.
+    """
+
+    mixup: float = Field(default=0.0, ge=0, description="Mix pairs of samples: α of the Beta distribution, 0 for none.")
+    time_masks: int = Field(default=0, ge=0, description="Stretches of time to hide in each sample (SpecAugment).")
+    time_width: float = Field(default=0.1, gt=0, le=1, description="Largest width of a time mask, as a fraction.")
+    band_masks: int = Field(default=0, ge=0, description="Stretches of frequency to hide in each sample.")
+    band_width: float = Field(default=0.15, gt=0, le=1, description="Largest width of a band mask, as a fraction.")
+
+
+class Phase(Settings):
+    """Some epochs of `train_phases` in which only the top layers are trained."""
+
+    epochs: int = Field(ge=1, description="Epochs of the phase.")
+    train_top: int | None = Field(default=None, ge=1, description="Last layers to train: 1 is the head; default all.")
+    learning_rate: float | None = Field(default=None, gt=0, description="Learning rate of the phase.")
 
 
 class TrainConfig(Settings):
     """A complete description of one training: with the same data, network and seed it gives the same weights.
 
-    The length is given in `epochs`, or as an exact number of optimizer `steps`: the last epoch is then cut short.
-    `schedule` may be given by name. `weight_decay` touches kernels only, unless `weight_decay_on="all"`.
-    `clip_norm_over` is "all" gradients together (PyTorch's way) or each "tensor" by itself (Keras's).
-    `early_stopping` counts the epochs without improvement of `monitor` on the validation part; the best weights are
-    restored. `class_weights` are "balanced" (inverse frequency) or one number a class. `distillation` says how to learn
-    from the teacher that `train` is given, `pruning` which weights become zero on the way: no epoch before the last
-    pruning counts as the best. `augmentation` says how samples are varied in every step. With `precise_norms`, batch
-    norm ends with the statistics of the whole training part in the place of moving averages. With `watch_training`, the
-    history has the accuracy on the training part after every epoch. `after_epoch` and
-    `until_epoch` run a stretch of the training, with order, noise and learning rates as in the whole (a schedule of
-    pruning is fitted to the stretch): to get the network of an early epoch, or to go on as from there. Unless set,
-    `threads` is 1 for networks below a million parameters, where more are slower.
+    `after_epoch` and `until_epoch` run a part of the training, with the order of samples, noise and learning rates of
+    the whole (a schedule of pruning is fitted to the part): to get the network of an early epoch, or to continue there.
+
+    Examples
+    --------
+    >>> config = TrainConfig(epochs=60, optimizer="adamw", schedule="cosine", early_stopping=8)
+    >>> config.schedule.name, config.batch_size
+    ('cosine', 32)
     """
 
-    epochs: int = Field(default=100, ge=0)
-    steps: int | None = Field(default=None, ge=1)
-    batch_size: int = Field(default=32, ge=1)
-    learning_rate: float = Field(default=0.001, gt=0, le=1e30)
-    optimizer: OptimizerName = "adam"
-    momentum: float = Field(default=0.0, ge=0, lt=1)
-    nesterov: bool = False
-    weight_decay: float = Field(default=0.0, ge=0)
-    weight_decay_on: Literal["kernels", "all"] = "kernels"
-    schedule: Schedule = Schedule()
-    clip_value: float | None = Field(default=None, gt=0)
-    clip_norm: float | None = Field(default=None, gt=0)
-    clip_norm_over: Literal["all", "tensor"] = "all"
-    early_stopping: int | None = Field(default=None, ge=1)
-    monitor: Metric = "loss"
-    class_weights: Literal["balanced"] | tuple[float, ...] | None = None
-    distillation: Distillation | None = None
-    pruning: Pruning | None = None
-    augmentation: Augmentation | None = None
-    precise_norms: bool = False
-    watch_training: bool = False
-    after_epoch: int = Field(default=0, ge=0)
-    until_epoch: int | None = Field(default=None, ge=0)
-    seed: int = Field(default=0, ge=0)
-    device: str = "cpu"
-    threads: int | None = Field(default=None, ge=1)
+    epochs: int = Field(default=100, ge=0, description="Passes over the training part.")
+    steps: int | None = Field(default=None, ge=1, description="Exact number of optimizer steps, instead of epochs.")
+    batch_size: int = Field(default=32, ge=1, description="Samples per step.")
+    learning_rate: float = Field(
+        default=0.001, gt=0, le=1e30, description="Initial learning rate; the highest with one-cycle."
+    )
+    optimizer: OptimizerName = Field(default="adam", description="Optimizer that turns gradients into steps.")
+    momentum: float = Field(default=0.0, ge=0, lt=1, description="Momentum of sgd and rmsprop.")
+    nesterov: bool = Field(default=False, description="Nesterov momentum; needs sgd and a momentum.")
+    weight_decay: float = Field(default=0.0, ge=0, description="L2 penalty; with adamw, decoupled weight decay.")
+    weight_decay_on: Literal["kernels", "all"] = Field(
+        default="kernels", description="Apply weight decay to kernels only, or to all parameters."
+    )
+    schedule: Schedule = Field(default=Schedule(), description="How the learning rate changes; a name will do.")
+    clip_value: float | None = Field(default=None, gt=0, description="Clip each gradient entry to ± this value.")
+    clip_norm: float | None = Field(default=None, gt=0, description="Scale gradients down to at most this norm.")
+    clip_norm_over: Literal["all", "tensor"] = Field(
+        default="all", description="Norm of all gradients together (as in PyTorch), or of each tensor (as in Keras)."
+    )
+    early_stopping: int | None = Field(
+        default=None,
+        ge=1,
+        description="Stop after this many epochs without improvement on the validation part; keep the best weights.",
+    )
+    monitor: Metric = Field(default="loss", description="Metric for early stopping and performance scheduling.")
+    class_weights: Literal["balanced"] | tuple[float, ...] | None = Field(
+        default=None, description="Weights of the classes in the loss: balanced (inverse frequency), or one per class."
+    )
+    distillation: Distillation | None = Field(default=None, description="How to learn from the teacher, if given.")
+    pruning: Pruning | None = Field(default=None, description="Which weights become zero while training, and when.")
+    augmentation: Augmentation | None = Field(default=None, description="How samples are varied in every step.")
+    precise_norms: bool = Field(
+        default=False, description="Replace the moving averages of batch norm by the whole training part's at the end."
+    )
+    watch_training: bool = Field(default=False, description="Record the accuracy on the training part every epoch.")
+    after_epoch: int = Field(default=0, ge=0, description="Start after this epoch, as if those before had been run.")
+    until_epoch: int | None = Field(default=None, ge=0, description="Stop after this epoch; schedules stay the same.")
+    seed: int = Field(default=0, ge=0, description="Seed of the order of samples and of all noise.")
+    device: str = Field(default="cpu", description="Device to compute on, such as cpu or cuda.")
+    threads: int | None = Field(
+        default=None, ge=1, description="Threads for torch; 1 below a million parameters, where more are slower."
+    )
 
     def total_steps(self, steps_per_epoch: int) -> int:
         """Return the number of optimizer steps of the whole training, which schedules are fitted to."""
@@ -73,8 +111,15 @@ class TrainConfig(Settings):
 
     @property
     def prunings(self) -> dict[int, float]:
-        """Give the sparsity after each pruning, by the number of epochs done before it."""
+        """The sparsity after each pruning, by the number of epochs done before it."""
         return {} if self.pruning is None else self.pruning.prunings(self.epochs, after=self.after_epoch)
+
+    @property
+    def watcher(self) -> str | None:
+        """What watches the validation part: early stopping, performance scheduling, or nothing."""
+        if self.early_stopping is not None:
+            return "early stopping"
+        return "performance scheduling" if self.schedule.name == "performance" else None
 
     @model_serializer(mode="wrap")
     def _only_the_length_that_counts(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -90,27 +135,31 @@ class TrainConfig(Settings):
         return {"name": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _what_goes_together(self) -> "TrainConfig":
+    def _check(self) -> Self:
         if self.nesterov and not (self.optimizer == "sgd" and self.momentum):
             raise ValueError("nesterov needs the optimizer sgd and a momentum above 0")
         if self.momentum and self.optimizer in ("adam", "adamw"):
             raise ValueError(f"momentum belongs to sgd and rmsprop, not to {self.optimizer}")
-        if self.steps is not None:
+        weights = self.class_weights
+        if isinstance(weights, tuple) and (min(weights, default=0) < 0 or not any(weights)):
+            raise ValueError("class weights must be at least 0, and one of them above 0")
+        if self.steps is None:
+            self._check_epochs()
+        else:
             self._check_steps()
-        elif not self.after_epoch <= (self.epochs if self.until_epoch is None else self.until_epoch) <= self.epochs:
+        return self
+
+    def _check_epochs(self) -> None:
+        if not self.after_epoch <= (self.epochs if self.until_epoch is None else self.until_epoch) <= self.epochs:
             found = f"{self.after_epoch}, {self.until_epoch} and {self.epochs}"
             raise ValueError(f"until_epoch must lie between after_epoch and epochs; found {found}")
-        prunings = {} if self.steps is not None else self.prunings
+        prunings = self.prunings
         if prunings and max(prunings) >= self.epochs:
             raise ValueError(
                 f"the last pruning is after epoch {max(prunings)}, and the training has {self.epochs} epochs"
             )
         if prunings and self.after_epoch > min(prunings):
             raise ValueError("pruning begins before the first epoch that is run")
-        weights = self.class_weights
-        if isinstance(weights, tuple) and (min(weights, default=0) < 0 or not any(weights)):
-            raise ValueError("class weights must be at least 0, and one of them above 0")
-        return self
 
     def _check_steps(self) -> None:
         if "epochs" in self.model_fields_set:
@@ -118,8 +167,6 @@ class TrainConfig(Settings):
                 f"epochs and steps both say how long to train: give one; found {self.epochs}, {self.steps}"
             )
         if self.pruning is not None:
-            raise ValueError("pruning is scheduled in epochs: give epochs in the place of steps")
+            raise ValueError("pruning is scheduled in epochs: give epochs instead of steps")
         if self.until_epoch is not None and self.until_epoch < self.after_epoch:
-            raise ValueError(
-                f"until_epoch must be {self.after_epoch} or more, as after_epoch; found {self.until_epoch}"
-            )
+            raise ValueError(f"until_epoch must be at least after_epoch, {self.after_epoch}; found {self.until_epoch}")

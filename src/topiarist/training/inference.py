@@ -1,37 +1,41 @@
-"""What a network answers: its logits for samples and parts."""
+"""What a network answers: its logits for samples and parts, and the spread of its answers under dropout."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.data import DataLoader
 
-from topiarist.data import AnyPart, Part
+from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
 from topiarist.models.evaluation import count_parameters, evaluating, numbers_of, placed
 from topiarist.models.memory_format import runs_channels_last, with_channels_last
-from topiarist.randomness import generator
+from topiarist.randomness import child_seed, generator, isolated
 from topiarist.threads import torch_threads
 
 BATCH_SIZE = 4096
-NUMBERS_OF_PICTURES, FEWEST_PICTURES = 2**16, 16  # in a batch: what more pictures become no longer fits in a cache
-SMALL_NETWORK = 1_000_000
+NORM_BATCH_SIZE = 256
+IMAGE_NUMBERS, FEWEST_IMAGES = 2**16, 16  # in a batch: what more images become no longer fits in a cache
+SMALL_NETWORK = 1_000_000  # parameters, below which more than one thread is slower
 
 
 def suited_threads(model: nn.Module) -> int | None:
-    """One thread for a network below a million parameters, where more are slower; None leaves torch alone."""
+    """Return 1 for a network below a million parameters, where more threads are slower; None leaves torch alone."""
     return 1 if count_parameters(model) < SMALL_NETWORK else None
 
 
 def suited_batch(sample: Tensor) -> int:
-    """Give how many samples to run together, one of them being given as a batch (1, *input_shape)."""
+    """Return how many samples such as this one (1, *input_shape) to run together."""
     if sample.ndim < 3:
         return BATCH_SIZE
-    return min(max(NUMBERS_OF_PICTURES // max(sample.numel(), 1), FEWEST_PICTURES), BATCH_SIZE)
+    return min(max(IMAGE_NUMBERS // max(sample.numel(), 1), FEWEST_IMAGES), BATCH_SIZE)
 
 
 def call(model: nn.Module, x: Tensor) -> Tensor:
-    """Give the logits (n_samples, n_classes) of samples that are `placed`."""
+    """Return the logits (n_samples, n_classes) of samples that are `placed`."""
     try:
         logits = model(x)
     except TopiaristError:
@@ -41,18 +45,18 @@ def call(model: nn.Module, x: Tensor) -> Tensor:
         raise ModelError(f"the network cannot read samples of shape {tuple(x.shape[1:])}: {reason}") from error
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(x):
         found = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
-        raise ModelError(f"the network must give logits ({len(x)}, n_classes) for {len(x)} samples; found {found}")
+        raise ModelError(f"the network must return logits ({len(x)}, n_classes) for {len(x)} samples; found {found}")
     return logits
 
 
 def predict_logits(model: nn.Module, x: Tensor, *, batch_size: int | None = None) -> Tensor:
-    """Give the logits (n_samples, n_classes) of samples (n_samples, *input_shape), on the CPU."""
+    """Return the logits (n_samples, n_classes) of samples (n_samples, *input_shape), on the CPU."""
     unlabelled = Part(x, torch.zeros(len(x), dtype=torch.int64))
     return part_logits(model, unlabelled, batch_size=batch_size)[0]
 
 
 def part_logits(model: nn.Module, part: AnyPart, *, batch_size: int | None = None) -> tuple[Tensor, Tensor]:
-    """Give the logits (n_samples, n_classes) and the class numbers (n_samples,) of a part, on the CPU."""
+    """Return the logits (n_samples, n_classes) and the class numbers (n_samples,) of a part, on the CPU."""
     like, found = numbers_of(model), []
     with evaluating(model), torch_threads(suited_threads(model)):
         last = bool(len(part)) and runs_channels_last(model, placed(first_sample(part), like))
@@ -63,7 +67,7 @@ def part_logits(model: nn.Module, part: AnyPart, *, batch_size: int | None = Non
 
 
 def part_batches(part: AnyPart, batch_size: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
-    """Give the samples of a part in their order, so many together as suits them unless `batch_size` says."""
+    """Yield the samples of a part in their order, as many together as suits them unless `batch_size` is given."""
     if batch_size is not None and batch_size < 1:
         raise SettingsError(f"batch_size must be at least 1; found {batch_size}")
     if not len(part):
@@ -78,5 +82,90 @@ def part_batches(part: AnyPart, batch_size: int | None = None) -> Iterator[tuple
 
 
 def first_sample(part: AnyPart) -> Tensor:
-    """Give the first sample of a part as a batch (1, *input_shape)."""
+    """Return the first sample of a part as a batch (1, *input_shape)."""
     return part.x[:1] if isinstance(part, Part) else torch.as_tensor(part.dataset[0][0]).unsqueeze(0)
+
+
+def example_input(model: nn.Module, data: Data) -> Tensor:
+    """Return two samples as a network reads them."""
+    return placed(torch.cat([first_sample(data.train)] * 2), numbers_of(model))
+
+
+@dataclass(frozen=True)
+class MonteCarlo:
+    """Mean and standard deviation of the class probabilities, both (n_samples, n_classes)."""
+
+    mean: Tensor
+    spread: Tensor
+
+
+def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0) -> MonteCarlo:
+    """Predict with dropout switched on, repeatedly: Monte-Carlo dropout (Gal and Ghahramani, 2016).
+
+    Parameters
+    ----------
+    model : a network with dropout; everything but dropout is as at test time
+    x : samples (n_samples, *input_shape)
+    passes : how often to predict
+    seed : that of dropout
+
+    Returns
+    -------
+    MonteCarlo : mean and spread of the class probabilities over the passes, on the CPU
+
+    Raises
+    ------
+    ModelError : where the network has no dropout, or there are fewer than 2 passes
+
+    Examples
+    --------
+    >>> from topiarist import models
+    >>> monte_carlo(models.mlp([4, 8, 3], dropout=0.5), torch.zeros(5, 4), passes=10).mean.shape
+    torch.Size([5, 3])
+    """
+    dropouts = [module for module in model.modules() if isinstance(module, _DropoutNd) and module.p > 0]
+    if not dropouts:
+        raise ModelError("Monte-Carlo dropout needs a network with dropout: this one has none")
+    if passes < 2:
+        raise ModelError(f"Monte-Carlo dropout needs at least 2 passes; asked for {passes}")
+    like, means, spreads = numbers_of(model), [], []
+    random, threads = isolated(child_seed(seed, "monte carlo"), like.device), torch_threads(suited_threads(model))
+    with evaluating(model), random, threads:
+        for module in dropouts:
+            module.training = True
+        for batch in torch.split(x, BATCH_SIZE):
+            samples = placed(batch, like)
+            probabilities = torch.stack([call(model, samples).softmax(dim=1).cpu() for _ in range(passes)])
+            means.append(probabilities.mean(dim=0))
+            spreads.append(probabilities.std(dim=0))
+    return MonteCarlo(torch.cat(means), torch.cat(spreads))
+
+
+def settle_norms(model: nn.Module, part: AnyPart) -> None:
+    """Set every batch norm that is trained to the mean and variance over the batches of a part; nothing else changes.
+
+    Moving averages lag behind weights that still move, and a network may then answer much worse than it has learned to.
+    After Wu and Johnson, Rethinking "Batch" in BatchNorm (2021): precise batch norm.
+    """
+    norms = [
+        module
+        for module in model.modules()
+        if isinstance(module, _BatchNorm)
+        and module.track_running_stats
+        and (module.weight is None or module.weight.requires_grad)
+    ]
+    if not norms:
+        return
+    momenta = [norm.momentum for norm in norms]
+    like, seen = numbers_of(model), 0
+    with evaluating(model):
+        for norm in norms:
+            norm.train()
+        for x, _ in part_batches(part, NORM_BATCH_SIZE):
+            if len(x) > 1 or not seen:
+                seen += len(x)
+                for norm in norms:
+                    norm.momentum = len(x) / seen
+                model(placed(x, like))
+    for norm, momentum in zip(norms, momenta, strict=True):
+        norm.momentum = momentum

@@ -9,55 +9,69 @@ from itertools import islice
 import torch
 from torch import nn
 
-from topiarist.data import AnyPart
+from topiarist.data import Data
+from topiarist.errors import SettingsError
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import child_seed, isolated
-from topiarist.training.batching import Batch, Batches
 from topiarist.training.checkpoint import Checkpoint, Snapshot
-from topiarist.training.engine import Engine, State
-from topiarist.training.history import Epoch, History
+from topiarist.training.config import TrainConfig
+from topiarist.training.engines import make_engine
+from topiarist.training.engines.batching import Batch, make_batches
+from topiarist.training.engines.steps import State
+from topiarist.training.history import Epoch, History, TrainingRun
 from topiarist.training.metrics import METRICS, accuracy, log_loss
-from topiarist.training.run import Run
+from topiarist.training.preparation import answers_beforehand
 
 Score = Callable[[nn.Module], float]
 OnEpoch = Callable[[int, Sequence[Epoch]], None]
 
 
 class Loop:
-    """Trains the members of an engine epoch by epoch; those that stop leave, the others go on.
+    """Trains networks that one engine runs, epoch by epoch; those that stop leave, the others continue.
 
-    `validations` has one part per member, or is empty; so has `watched`, the training parts whose accuracy is
-    recorded. `score`, where given, is what early stopping and performance
-    scheduling watch (larger is better) in the place of the monitored metric.
+    `score`, where given, is what early stopping and performance scheduling watch (larger is better) in the place of the
+    monitored metric.
     """
 
     def __init__(
         self,
-        engine: Engine,
-        batches: Batches,
-        validations: Sequence[AnyPart],
-        runs: Sequence[Run],
+        models: Sequence[nn.Module],
+        datas: Sequence[Data],
+        configs: Sequence[TrainConfig],
+        teachers: Sequence[nn.Module],
+        *,
+        stacked: bool,
         score: Score | None,
-        watched: Sequence[AnyPart] = (),
+        checkpoint: Checkpoint | None,
     ) -> None:
-        self.watched = list(watched)
-        self.engine, self.batches, self.validations, self.score = engine, batches, list(validations), score
-        self.runs, self.models = list(runs), list(engine.models)
+        self.models, self.score, self.checkpoint = list(models), score, checkpoint
         self.best: dict[int, State] = {}
-        self.active = list(range(len(runs)))
-        self.done_epochs = self.runs[0].config.after_epoch
+        self.active, self.done_epochs = list(range(len(models))), configs[0].after_epoch
+        self.validations = [data.validation for data in datas if len(data.validation)]
+        self.watched = [data.train for data in datas] if configs[0].watch_training else []
+        snapshot = None if checkpoint is None else checkpoint.read()
+        if snapshot is not None:  # before the engine copies the weights
+            for model, state in zip(models, snapshot.weights, strict=True):
+                model.load_state_dict(state)
+        answers = answers_beforehand(teachers, datas, configs)
+        self.engine = make_engine(models, datas, configs, () if answers else teachers, stacked=stacked)
+        self.batches = make_batches(models, datas, configs, answers)
+        self.runs = [_begin(config, self.batches.steps(member)) for member, config in enumerate(configs)]
+        if snapshot is not None:
+            self._resume(snapshot)
 
-    def resume(self, snapshot: Snapshot) -> None:
-        """Take up where a snapshot was made; the networks already have its weights."""
+    def _resume(self, snapshot: Snapshot) -> None:
+        """Resume where a snapshot was made; the networks already have its weights."""
+        self.runs = [TrainingRun.from_json(run, old.config) for run, old in zip(snapshot.runs, self.runs, strict=True)]
         self.best = {index: state for index, state in snapshot.best.items() if state}
         self.done_epochs = snapshot.epoch
         self._drop_stopped()
         if self.active:
             self.engine.load_optimizer_state(snapshot.optimizer)
 
-    def fit(self, *, checkpoint: Checkpoint | None = None, on_epoch: OnEpoch | None = None) -> list[History]:
-        """Run to the end."""
-        self.engine.remember()
+    def fit(self, on_epoch: OnEpoch | None) -> list[History]:
+        """Run to the end, with snapshots on the way."""
+        self.engine.keep_weights()
         while self.active and self.done_epochs < max(self.runs[index].last_epoch for index in self.active):
             self._epoch(self.done_epochs + 1)
             self.done_epochs += 1
@@ -66,13 +80,15 @@ class Loop:
                 ended = [epoch for index in self.active for epoch in self.runs[index].epochs[-1:]]
                 on_epoch(self.done_epochs, [epoch for epoch in ended if epoch.number == self.done_epochs])
             self._drop_stopped()
-            if checkpoint is not None and checkpoint.due:
-                checkpoint.write(self.snapshot())
+            if self.checkpoint is not None and self.checkpoint.due:
+                self.checkpoint.write(self._snapshot())
         if self.active:
             self.engine.write_back()
         for index in self.active:
             self._finish(index)
         self.active = []
+        if self.checkpoint is not None:
+            self.checkpoint.write(self._snapshot())
         return [run.history() for run in self.runs]
 
     def _epoch(self, number: int) -> None:
@@ -87,32 +103,24 @@ class Loop:
             run.take_steps(len(made))
         totals, weights = (torch.cat(column, dim=1).double().sum(dim=1) for column in zip(*sums, strict=True))
         losses = (totals / weights).tolist()
-        validated, watched = self._validate(), self._watch()
-        improved = []
-        finite_members, sparsities = self.engine.finite(), self.engine.sparsities()
-        for member, (run, finite) in enumerate(zip(runs, finite_members, strict=True)):
-            validation_loss, validation_accuracy, monitored = validated[member]
-            bad = [loss for loss in (losses[member], validation_loss) if loss is not None and not math.isfinite(loss)]
+        improved, sparsities = [], self.engine.sparsities()
+        for member, (run, finite, figures) in enumerate(zip(runs, self.engine.finite(), self._figures(), strict=True)):
+            seen = (losses[member], figures.get("validation_loss"))
+            bad = [loss for loss in seen if loss is not None and not math.isfinite(loss)]
             if bad or not finite:
                 run.diverge(number, bad[0] if bad else losses[member])
-                self.engine.recall(member)
+                self.engine.restore_weights(member)
                 continue
-            epoch = Epoch(
-                number=number,
-                learning_rate=rates[member][-1],
-                train_loss=losses[member],
-                train_accuracy=watched[member],
-                validation_loss=validation_loss,
-                validation_accuracy=validation_accuracy,
-                monitored=monitored,
-                sparsity=sparsities[member],
-            )
+            rate, loss, sparsity = rates[member][-1], losses[member], sparsities[member]
+            epoch = Epoch(number=number, learning_rate=rate, train_loss=loss, sparsity=sparsity, **figures)
             if run.record(epoch) and run.restores_best:
                 improved.append(self.active[member])
-        self._keep_best(improved)
-        self.engine.remember()
+        if improved:
+            self.engine.write_back()
+            self.best |= {index: copy.deepcopy(self.models[index].state_dict()) for index in improved}
+        self.engine.keep_weights()
 
-    def _batches(self, number: int, runs: Sequence[Run]) -> Iterator[Batch]:
+    def _batches(self, number: int, runs: Sequence[TrainingRun]) -> Iterator[Batch]:
         """Yield the batches of an epoch up to the last step; members whose steps are done have no samples in them."""
         coming = [run.coming_steps for run in runs]
         for step, batch in enumerate(islice(self.batches.epoch(number), max(coming))):
@@ -122,27 +130,24 @@ class Loop:
                 held = zip(batch.rows, coming, strict=True)
                 yield replace(batch, rows=tuple(rows if step < last else 0 for rows, last in held))
 
-    def _watch(self) -> Sequence[float | None]:
-        """Return the accuracy of each active member on its training part, where that is watched."""
-        if not self.watched:
-            return [None] * len(self.active)
-        return [accuracy(logits, y) for logits, y in self.engine.logits([self.watched[index] for index in self.active])]
-
-    def _validate(self) -> Sequence[tuple[float | None, float | None, float | None]]:
-        """Give validation loss, accuracy, and what is monitored (larger is better), for each active member."""
-        scores = self._scores()
-        if not self.validations:
-            return [(None, None, score) for score in scores]
-        found = []
-        seen = self.engine.logits([self.validations[index] for index in self.active])
-        for index, (logits, y), score in zip(self.active, seen, scores, strict=True):
-            loss, monitor = log_loss(logits, y), self.runs[index].config.monitor
-            monitored = score if score is not None else -loss if monitor == "loss" else METRICS[monitor](logits, y)
-            found.append((loss, accuracy(logits, y), monitored))
+    def _figures(self) -> list[dict[str, float | None]]:
+        """Return how each active member does after an epoch, as fields of `Epoch`."""
+        found: list[dict[str, float | None]] = [{"monitored": score} for score in self._scores()]
+        if self.watched:
+            seen = self.engine.logits([self.watched[index] for index in self.active])
+            for figures, (logits, y) in zip(found, seen, strict=True):
+                figures["train_accuracy"] = accuracy(logits, y)
+        if self.validations:
+            seen = self.engine.logits([self.validations[index] for index in self.active])
+            for index, figures, (logits, y) in zip(self.active, found, seen, strict=True):
+                loss, monitor = log_loss(logits, y), self.runs[index].config.monitor
+                if figures["monitored"] is None:
+                    figures["monitored"] = -loss if monitor == "loss" else METRICS[monitor](logits, y)
+                figures |= {"validation_loss": loss, "validation_accuracy": accuracy(logits, y)}
         return found
 
     def _scores(self) -> list[float | None]:
-        """Ask the user's own score, where there is one."""
+        """Return what the user's own score says of each active member, where there is one."""
         if self.score is None:
             return [None] * len(self.active)
         self.engine.write_back()
@@ -153,23 +158,17 @@ class Loop:
                 found.append(float(self.score(self.models[index])))
         return found
 
-    def _keep_best(self, improved: Sequence[int]) -> None:
-        if improved:
-            self.engine.write_back()
-        for index in improved:
-            self.best[index] = copy.deepcopy(self.models[index].state_dict())
-
     def _drop_stopped(self) -> None:
-        """Let those that stopped or have made all their steps leave the stack, their final weights written back."""
-        going_on = [member for member, index in enumerate(self.active) if not self.runs[index].ended]
+        """Let those that stopped or have made all their steps leave, their final weights written back."""
+        staying = [member for member, index in enumerate(self.active) if not self.runs[index].ended]
         stopped = [index for index in self.active if self.runs[index].ended]
         if not stopped:
             return
         self.engine.write_back()
-        self.active = [self.active[member] for member in going_on]
+        self.active = [self.active[member] for member in staying]
         if self.active:
-            self.engine.keep(going_on)
-            self.batches.keep(going_on)
+            self.engine.continue_with(staying)
+            self.batches.continue_with(staying)
         for index in stopped:
             self._finish(index)
 
@@ -178,8 +177,7 @@ class Loop:
             self.models[index].load_state_dict(self.best[index])
         self.models[index].eval()
 
-    def snapshot(self) -> Snapshot:
-        """Describe the training as it is between two epochs."""
+    def _snapshot(self) -> Snapshot:
         if self.active:
             self.engine.write_back()
         return Snapshot(
@@ -189,3 +187,13 @@ class Loop:
             optimizer=self.engine.optimizer_state(),
             runs=[run.to_json() for run in self.runs],
         )
+
+
+def _begin(config: TrainConfig, steps_per_epoch: int) -> TrainingRun:
+    """Return a run that has made the steps of the epochs before the first."""
+    begun, total = config.after_epoch * steps_per_epoch, config.total_epochs(steps_per_epoch)
+    if config.steps is not None and (begun >= config.steps or (config.until_epoch or 0) > total):
+        asked = f"after_epoch {config.after_epoch}" if begun >= config.steps else f"until_epoch {config.until_epoch}"
+        found = f"{config.steps} steps are {config.steps / steps_per_epoch:.4g} epochs of {steps_per_epoch} steps"
+        raise SettingsError(f"{asked} is beyond the end of the training: {found}")
+    return TrainingRun(config, steps_per_epoch, steps=begun)

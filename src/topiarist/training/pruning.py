@@ -4,48 +4,52 @@ The polynomial schedule is that of Zhu and Gupta, To prune, or not to prune (201
 s = s_f + (s_i − s_f) · (1 − (t − t₀) / (n · Δt))³, where t is the number of epochs done.
 """
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from topiarist.settings import Settings
 
-ScheduleName = Literal["polynomial", "linear", "constant", "one-shot"]
+PruningScheduleName = Literal["polynomial", "linear", "constant", "one-shot"]
 Scope = Literal["layer", "global"]
 WeightScore = Literal["magnitude", "taylor", "movement"]
 POWERS = {"polynomial": 3, "linear": 1}
-LONGEST_GROUP = 1024
+LONGEST_GROUP = 1024  # far above the groups of 4 that hardware supports: a longer one is a slip
 
 
 class Pruning(Settings):
-    """Which part of the kernels becomes zero, and when; biases and norms are left alone.
+    """Which part of the kernels becomes zero, and when; biases and norms are left alone, and zeros stay zero.
 
-    `sparsity` is the fraction of zeros at the end. The polynomial and the linear schedule start with
-    `initial_sparsity` after `begin` epochs and prune again `every` so many epochs, `times` times; unless given, they
-    prune from a quarter of the training to three quarters. The constant schedule prunes once, after `begin` epochs, at
-    the start of training unless given; so does the one-shot schedule, in the middle of training unless given. What is
-    zero stays zero.
+    The polynomial and the linear schedule prune from a quarter of the training to three quarters unless `begin`,
+    `every` and `times` say otherwise. The constant schedule prunes once, after `begin` epochs or at the start; so does
+    the one-shot schedule, after `begin` epochs or in the middle.
 
-    `scope`: each layer loses the same fraction, rounded so that the whole is exact; or all kernels are ranked together.
-    `score`: the weights of the least magnitude |w| go; or those of the least |w · gradient| (`taylor`), summed over the
-    steps since the last pruning, or of the least −w · gradient (`movement`), summed over all steps: those that move
-    towards zero. `pattern=(2, 4)` makes 2 of every 4 weights in a row zero, as some hardware wants it. With `units`,
-    whole units go in the place of weights, the same fraction of each space, or of all together.
+    Examples
+    --------
+    >>> Pruning(sparsity=0.8, schedule="linear", begin=0, every=2, times=2).prunings(10)
+    {0: 0.0, 2: 0.4, 4: 0.8}
     """
 
-    sparsity: float = Field(default=0.8, ge=0, lt=1)
-    initial_sparsity: float = Field(default=0.0, ge=0, lt=1)
-    schedule: ScheduleName = "polynomial"
-    begin: int | None = Field(default=None, ge=0)
-    every: int | None = Field(default=None, ge=1)
-    times: int | None = Field(default=None, ge=0)
-    scope: Scope = "layer"
-    score: WeightScore = "magnitude"
-    pattern: tuple[int, int] | None = None
-    units: bool = False
+    sparsity: float = Field(default=0.8, ge=0, lt=1, description="Fraction of the weights that are zero at the end.")
+    initial_sparsity: float = Field(default=0.0, ge=0, lt=1, description="Sparsity after the first pruning.")
+    schedule: PruningScheduleName = Field(default="polynomial", description="How the sparsity rises over the epochs.")
+    begin: int | None = Field(default=None, ge=0, description="Epochs before the first pruning.")
+    every: int | None = Field(default=None, ge=1, description="Epochs between two prunings.")
+    times: int | None = Field(default=None, ge=0, description="Number of prunings after the first.")
+    scope: Scope = Field(
+        default="layer", description="Prune the same fraction of each layer, or rank all weights together (global)."
+    )
+    score: WeightScore = Field(
+        default="magnitude",
+        description="Remove the smallest |w| (magnitude) or |w · gradient| (taylor), or what moves to zero (movement).",
+    )
+    pattern: tuple[int, int] | None = Field(
+        default=None, description="Zeros per group of weights in a row: (2, 4) suits hardware with sparse kernels."
+    )
+    units: bool = Field(default=False, description="Remove whole units instead of single weights.")
 
     @model_validator(mode="after")
-    def _what_goes_together(self) -> "Pruning":
+    def _check(self) -> Self:
         if self.initial_sparsity > self.sparsity:
             raise ValueError(f"initial_sparsity must be at most sparsity, {self.sparsity:g}")
         if self.schedule in ("constant", "one-shot"):
@@ -59,13 +63,13 @@ class Pruning(Settings):
                 most = f"of {LONGEST_GROUP} at most"
                 raise ValueError(f"a pattern (2, 4) makes 2 of 4 weights zero, {most}; found {self.pattern}")
             if self.units or self.scope == "global" or self.sparsity != type(self).model_fields["sparsity"].default:
-                raise ValueError("a pattern says itself how many weights go: leave out sparsity, units and scope")
+                raise ValueError("a pattern already says how many weights go: leave out sparsity, units and scope")
         return self
 
     def prunings(self, epochs: int, *, after: int = 0) -> dict[int, float]:
-        """Give the sparsity after each pruning, by the number of epochs that are done before it.
+        """Return the sparsity after each pruning, by the number of epochs that are done before it.
 
-        Of a training that begins after some epochs, as a rewound one does, the default is a share of the rest.
+        For a training that begins after some epochs, as a rewound one does, the defaults are fractions of the rest.
         """
         final = self.sparsity if self.pattern is None else self.pattern[0] / self.pattern[1]
         rest = epochs - after

@@ -9,38 +9,39 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 from torch import Tensor, nn
 
-from topiarist.data import AnyPart, Data, Part
+from topiarist.data import AnyPart, Data
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import child_seed
 from topiarist.surgery import Plan, apply
 from topiarist.surgery.edits import GrowSpace, RemoveUnits
-from topiarist.surgery.recommendation import Recommendation, recommend
-from topiarist.training.centring import Centring, centring_for, sample_of
-from topiarist.training.chance import tells_apart
+from topiarist.surgery.recommendation import recommend
+from topiarist.training.centring import Centring, centring_for, some_samples
 from topiarist.training.config import TrainConfig
+from topiarist.training.fitting import train_many
 from topiarist.training.history import History
 from topiarist.training.inference import part_logits
-from topiarist.training.metrics import log_loss
-from topiarist.training.train import train_many
+from topiarist.training.loop import OnEpoch
+from topiarist.training.metrics import depends_on_classes, log_loss
 
 MOSTLY = 0.5  # of all hidden units; after an epoch of CIFAR-10 with pixels in [0, 1], 321 of 500 ReLU units were dead
-LUCK = 0.01  # a network that learned little is taken for one that learned nothing: that costs time, and loses nothing
-FEWEST_STEPS = 100  # of a training that should have come to something: a race of the Surgeon tells widths apart by 125
-FEWER = 10.0  # by what the rate is divided or multiplied: the usual grid of rates
+SIGNIFICANCE = 0.01  # a network that learned little counts as one that learned nothing: that costs time only
+FEWEST_STEPS = 100  # after which a training should show a result: races of the Surgeon separate widths by 125
+RATE_FACTOR = 10.0  # by which the rate is divided or multiplied: the usual grid of rates
 
 State = Mapping[str, Tensor]
+Attempt = tuple[State, float, Centring | None]  # initial weights, how many times the rate, how to centre the inputs
 
 
 @dataclass(frozen=True)
-class Condition:
+class NetworkHealth:
     """What is wrong with a trained network.
 
-    `learned` is False where its answers have nothing to do with the classes; `dead` units by space, of `units` in all.
+    `learned` is False where its answers do not depend on the classes; `dead` units by space, of `units` in all.
     """
 
     learned: bool
@@ -53,135 +54,120 @@ class Condition:
         return self.units > 0 and sum(map(len, self.dead.values())) >= MOSTLY * self.units
 
     @property
-    def sound(self) -> bool:
+    def healthy(self) -> bool:
         """Whether the network can be compared with others."""
         return self.learned and not self.mostly_dead
 
     def __str__(self) -> str:
-        said = [] if self.learned else ["does not tell the classes of its training samples apart"]
+        found = [] if self.learned else ["does not tell the classes of its training samples apart"]
         if self.mostly_dead:
-            said.append(f"has {sum(map(len, self.dead.values()))} dead of {self.units} hidden units")
-        return " and ".join(said)
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """Another way to train a network that ails: from which weights, at how many times the rate, on which inputs."""
-
-    name: str
-    state: State
-    rate: float = 1.0
-    centring: Centring | None = None
+            found.append(f"has {sum(map(len, self.dead.values()))} dead of {self.units} hidden units")
+        return " and ".join(found)
 
 
 def train_with_rescue(
-    models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig], **options: Any
+    models: Sequence[nn.Module],
+    datas: Sequence[Data],
+    configs: Sequence[TrainConfig],
+    *,
+    checkpoint: Path | str | None = None,
+    on_epoch: OnEpoch | None = None,
 ) -> tuple[list[History], tuple[str, ...]]:
-    """Train networks in place as `train_many` does, and train those that ail again, in up to three other ways.
+    """Train networks in place as `train_many` does, and train those that failed again, in up to three other ways.
 
-    What made fewer than 100 steps had no time to learn, and is left alone.
+    A training of fewer than 100 steps had no time to learn, and is left alone.
 
-    Returns the histories, and one line for each network that ailed: what was wrong, what was tried, what helped. The
+    Returns the histories, and one line for each network that failed: what was wrong, what was tried, what helped. The
     weights that are kept are those of the lowest log loss on the validation part, or on the training part without one.
     """
     starts = [copy.deepcopy(model.state_dict()) for model in models]
-    histories = train_many(models, datas, configs, **options)
+    histories = train_many(models, datas, configs, checkpoint=checkpoint, on_epoch=on_epoch)
     notes = []
     for number, (model, data, config) in enumerate(zip(models, datas, configs, strict=True)):
-        steps = len(histories[number]) * steps_in_epoch(len(data.train), config.batch_size)
-        if steps < FEWEST_STEPS or (condition := condition_of(model, data.train)).sound:
+        steps = len(histories[number]) * math.ceil(len(data.train) / config.batch_size)
+        if steps < FEWEST_STEPS or (health := health_of(model, data.train)).healthy:
             continue
-        histories[number], note = rescued(model, starts[number], data, config, condition, histories[number])
+        histories[number], note = _rescued(model, starts[number], data, config, health, histories[number])
         notes.append(note)
     return histories, tuple(dict.fromkeys(notes))
 
 
-def rescued(
-    model: nn.Module, start: State, data: Data, config: TrainConfig, condition: Condition, history: History
+def _rescued(
+    model: nn.Module, start: State, data: Data, config: TrainConfig, health: NetworkHealth, history: History
 ) -> tuple[History, str]:
-    """Train a network that ails again, in place, until it is sound; return its history and what to say of it."""
-    best, state, helped = judged(model, data), copy.deepcopy(model.state_dict()), None
-    tried = attempts(model, start, data, config, condition)
-    for attempt in tried:
-        found = attempted(model, attempt, data, config)
-        if (loss := judged(model, data)) < best:
-            best, state, helped, history = loss, copy.deepcopy(model.state_dict()), attempt.name, found
-        if helped == attempt.name and condition_of(model, data.train).sound:
+    """Train a network again, in place, until it is healthy; return its history and a note."""
+    best, state, helped = validation_loss(model, data), copy.deepcopy(model.state_dict()), None
+    attempts = _attempts(model, start, data, config, health)
+    for name, attempt in attempts.items():
+        found = _try(*attempt, model, data, config)
+        if (loss := validation_loss(model, data)) < best:
+            best, state, helped, history = loss, copy.deepcopy(model.state_dict()), name, found
+        if helped == name and health_of(model, data.train).healthy:
             break
     model.load_state_dict(state)
     if helped is None:
-        listed = ", ".join(attempt.name for attempt in tried)
-        return history, f"the network {condition}; training it again did not help ({listed}): it is kept as it was"
-    return history, f"the network {condition}: it was trained again {helped}"
+        tried = ", ".join(attempts)
+        return history, f"the network {health}; training it again did not help ({tried}): it is kept as it was"
+    return history, f"the network {health}: it was trained again {helped}"
 
 
-def attempted(model: nn.Module, attempt: Attempt, data: Data, config: TrainConfig) -> History:
+def _attempts(
+    model: nn.Module, start: State, data: Data, config: TrainConfig, health: NetworkHealth
+) -> dict[str, Attempt]:
+    """Return what to try: centred inputs, a lower rate, and then fresh units or, where none are dead, a higher rate."""
+    attempts: dict[str, Attempt] = {}
+    if (centring := centring_for(model, data.train)) is not None:
+        attempts["on centred inputs"] = start, 1.0, centring
+    attempts["at a tenth of the rate"] = start, 1 / RATE_FACTOR, None
+    if (fresh := with_fresh_units(model, health, data.train, config.seed)) is not None:
+        attempts["with fresh units at a tenth of the rate"] = fresh, 1 / RATE_FACTOR, None
+    else:
+        attempts["at ten times the rate"] = start, RATE_FACTOR, None
+    return attempts
+
+
+def _try(
+    state: State, rate: float, centring: Centring | None, model: nn.Module, data: Data, config: TrainConfig
+) -> History:
     """Train a network in another way, in place; it reads the inputs that it read before."""
-    model.load_state_dict(attempt.state)
-    again = config.model_copy(update={"learning_rate": attempt.rate * config.learning_rate})
+    model.load_state_dict(state)
+    again = config.model_copy(update={"learning_rate": rate * config.learning_rate})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of an attempt that diverged: the note says what helped
-        (found,) = train_many([model], [data if attempt.centring is None else attempt.centring.of(data)], [again])
-    if attempt.centring is not None:
-        model.load_state_dict(attempt.centring.folded(model.state_dict()))
+        (found,) = train_many([model], data if centring is None else centring.of(data), again)
+    if centring is not None:
+        model.load_state_dict(centring.folded(model.state_dict()))
     return found
 
 
-def attempts(
-    model: nn.Module, start: State, data: Data, config: TrainConfig, condition: Condition
-) -> tuple[Attempt, ...]:
-    """Return what to try: centred inputs, a lower rate, and then fresh units or, where none are dead, a higher rate."""
-    fresh = renewed(model, condition, data.train, config.seed)
-    centring = centring_for(model, data.train)
-    return (
-        *([] if centring is None else [Attempt("on centred inputs", start, centring=centring)]),
-        Attempt("at a tenth of the rate", start, 1 / FEWER),
-        Attempt("at ten times the rate", start, FEWER)
-        if fresh is None
-        else Attempt("with fresh units at a tenth of the rate", fresh, 1 / FEWER),
-    )
-
-
-def steps_in_epoch(samples: int, batch_size: int) -> int:
-    """Return the number of batches of an epoch, the last of which may be smaller."""
-    return math.ceil(samples / batch_size)
-
-
-def judged(model: nn.Module, data: Data) -> float:
+def validation_loss(model: nn.Module, data: Data) -> float:
     """Return the log loss on the validation part, or on the training part without one; infinite if it diverged."""
     found = log_loss(*part_logits(model, data.validation if len(data.validation) else data.train))
     return found if math.isfinite(found) else math.inf
 
 
-def condition_of(model: nn.Module, part: AnyPart) -> Condition:
+def health_of(model: nn.Module, part: AnyPart) -> NetworkHealth:
     """Return whether a network learned anything, and which of its units are dead, by some training samples."""
-    some = sample_of(part)
+    some = some_samples(part)
     if some is None:
-        return Condition(learned=True, dead={}, units=0)
-    advice = advice_for(model, some)
-    names = () if advice is None else tuple(advice.spaces)
-    dead = {name: units for name in names if advice is not None and (units := advice.health(name).dead)}
-    return Condition(tells_apart(model, some, LUCK), dead, 0 if advice is None else sum(advice.spaces.values()))
-
-
-def advice_for(model: nn.Module, part: Part) -> Recommendation | None:
-    """Return what tells of the network's units; None where its code cannot be followed."""
-    x = placed(part.x, numbers_of(model))
+        return NetworkHealth(learned=True, dead={}, units=0)
+    learned, x = depends_on_classes(model, some, SIGNIFICANCE), placed(some.x, numbers_of(model))
     try:
-        return recommend(model, x[:2], calibration=x, labels=part.y)
-    except ModelError:
-        return None
+        advice = recommend(model, x[:2], calibration=x, labels=some.y)
+    except ModelError:  # the network's code cannot be followed
+        return NetworkHealth(learned, dead={}, units=0)
+    dead = {name: units for name in advice.spaces if (units := advice.health(name).dead)}
+    return NetworkHealth(learned, dead, sum(advice.spaces.values()))
 
 
-def renewed(model: nn.Module, condition: Condition, part: AnyPart, seed: int) -> State | None:
+def with_fresh_units(model: nn.Module, health: NetworkHealth, part: AnyPart, seed: int) -> State | None:
     """Return the weights of a network with fresh units in the place of dead ones; None where none can be replaced."""
-    some = sample_of(part)
-    if some is None or not condition.dead:
+    some = some_samples(part)
+    if some is None or not health.dead:
         return None
     grown = [
         GrowSpace(space=name, by=len(units), seed=child_seed(seed, "rescue", name))
-        for name, units in condition.dead.items()
+        for name, units in health.dead.items()
     ]
-    gone = RemoveUnits(units=dict(condition.dead))
-    fresh = apply(Plan((*grown, gone)), model, placed(some.x[:2], numbers_of(model)))
-    return fresh.state_dict()
+    plan = Plan((*grown, RemoveUnits(units=dict(health.dead))))
+    return apply(plan, model, placed(some.x[:2], numbers_of(model))).state_dict()

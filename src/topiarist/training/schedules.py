@@ -12,67 +12,54 @@ from pydantic import Field
 from topiarist.settings import Settings
 
 ScheduleName = Literal["constant", "power", "exponential", "performance", "cosine", "one-cycle"]
+RISE = 0.3  # of the steps, in which one-cycle rises; with a 25th and a 250,000th of the rate, torch's OneCycleLR
 
 
 class Schedule(Settings):
     """A learning-rate schedule by name.
 
-    `step_size` is s of the formulas; without it, power and exponential scheduling end at a tenth of the initial rate.
-    `patience` counts validations without improvement before performance scheduling divides the rate by `factor`.
-    `warmup` is the number of steps over which the rate first rises linearly, whatever the schedule.
+    Examples
+    --------
+    >>> schedule = Schedule(name="power", step_size=10)
+    >>> [schedule.rate(t, initial=0.1, total_steps=40) for t in (0, 10, 30)]
+    [0.1, 0.05, 0.025]
     """
 
-    name: ScheduleName = "constant"
-    step_size: float | None = Field(default=None, gt=0)
-    power: float = Field(default=1.0, gt=0)
-    factor: float = Field(default=2.0, gt=1)
-    patience: int = Field(default=5, ge=1)
-    warmup: int = Field(default=0, ge=0)
+    name: ScheduleName = Field(default="constant", description="How the learning rate changes from step to step.")
+    step_size: float | None = Field(
+        default=None,
+        gt=0,
+        description="Steps s of power, η/(1+t/s)^c, and exponential, η·0.1^(t/s); by default η ends at a tenth.",
+    )
+    power: float = Field(default=1.0, gt=0, description="Exponent c of power scheduling, η/(1+t/s)^c.")
+    factor: float = Field(default=2.0, gt=1, description="Performance scheduling divides the learning rate by it.")
+    patience: int = Field(default=5, ge=1, description="Epochs without improvement before performance scheduling does.")
+    warmup: int = Field(default=0, ge=0, description="Steps over which the learning rate first rises linearly.")
 
     def rate(self, step: int, *, initial: float, total_steps: int, reductions: int = 0) -> float:
-        """Give the learning rate of step t = 0, 1, …; `reductions` is how often the metric has stalled so far."""
+        """Return the learning rate of step t = 0, 1, …; `reductions` counts how often the metric has stalled so far."""
         warm = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
         return warm * self._unwarmed(step, initial, max(total_steps, 1), reductions)
 
     def _unwarmed(self, step: int, initial: float, total: int, reductions: int) -> float:
         match self.name:
             case "power":
-                return power(
-                    step,
-                    initial=initial,
-                    step_size=self.step_size or total / (10 ** (1 / self.power) - 1),
-                    exponent=self.power,
-                )
+                size = self.step_size or total / (10 ** (1 / self.power) - 1)
+                return float(initial / (1 + step / size) ** self.power)
             case "exponential":
-                return exponential(step, initial=initial, step_size=self.step_size or total)
+                return float(initial * 0.1 ** (step / (self.step_size or total)))
             case "performance":
                 return float(initial / self.factor**reductions)
             case "cosine":
-                return cosine(step, initial=initial, total=total)
+                return _cosine(step, initial, total)
             case "one-cycle":
-                return one_cycle(step, highest=initial, total=total)
+                lowest, last, turn = initial / 25, initial / 250_000, RISE * total
+                if step < turn:
+                    return initial + (lowest - initial) * (1 + math.cos(math.pi * step / turn)) / 2
+                return last + _cosine(step - math.ceil(turn), initial - last, max(total - math.ceil(turn), 1))
             case _:
                 return initial
 
 
-def power(step: int, *, initial: float, step_size: float, exponent: float = 1.0) -> float:
-    """η(t) = η₀ / (1 + t/s)^c."""
-    return float(initial / (1 + step / step_size) ** exponent)
-
-
-def exponential(step: int, *, initial: float, step_size: float) -> float:
-    """η(t) = η₀ · 0.1^(t/s)."""
-    return float(initial * 0.1 ** (step / step_size))
-
-
-def cosine(step: int, *, initial: float, total: int) -> float:
-    """η(t) = η₀ · (1 + cos(π t/T)) / 2."""
+def _cosine(step: int, initial: float, total: int) -> float:
     return initial * (1 + math.cos(math.pi * min(step / total, 1.0))) / 2
-
-
-def one_cycle(step: int, *, highest: float, total: int, rise: float = 0.3) -> float:
-    """Rise from a 25th of the highest rate over the first 30 % of the steps, then fall to nearly nothing, by cosine."""
-    lowest, last, turn = highest / 25, highest / 250_000, rise * total
-    if step < turn:
-        return highest + (lowest - highest) * (1 + math.cos(math.pi * step / turn)) / 2
-    return last + cosine(step - math.ceil(turn), initial=highest - last, total=max(total - math.ceil(turn), 1))

@@ -5,52 +5,58 @@ base at a lower rate; where that is not enough, drop, replace or add top layers.
 """
 
 import copy
+import math
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
 
 import torch
-from pydantic import Field
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError
-from topiarist.models import Card, attach, build, spec_of
 from topiarist.models.activations import initialise
-from topiarist.models.evaluation import numbers_of
+from topiarist.models.building import build, spec_of
+from topiarist.models.card import Card, Spec, attach, card_of
+from topiarist.models.copying import copied
+from topiarist.models.evaluation import numbers_of, runs
 from topiarist.randomness import generator as named_generator
 from topiarist.randomness import isolated
-from topiarist.settings import Settings
-from topiarist.training.config import TrainConfig
+from topiarist.training.config import Phase, TrainConfig
+from topiarist.training.fitting import train
 from topiarist.training.history import Epoch, History
 from topiarist.training.loop import OnEpoch
-from topiarist.training.train import train
-
-
-class Phase(Settings):
-    """Some epochs in which only the top layers learn: 1 is the head alone, None is the whole network."""
-
-    epochs: int = Field(ge=1)
-    train_top: int | None = Field(default=None, ge=1)
-    learning_rate: float | None = Field(default=None, gt=0)
-
 
 DEFAULT_PHASES = (Phase(epochs=10, train_top=1), Phase(epochs=10, train_top=3, learning_rate=1e-4))
+LARGEST = 299  # pixels: the largest input of networks in common use (Inception-v3; most others read 224)
 
 
 def reuse(
     base: nn.Module, *, classes: int, drop: int = 0, add: Sequence[int] = (), generator: torch.Generator | None = None
 ) -> nn.Module:
-    """Give a copy of a trained network with a fresh head for `classes`.
+    """Return a copy of a trained network with a fresh head: the last linear layer is replaced.
 
-    Of our own networks, the top `drop` hidden layers are left out and hidden layers of the sizes `add` are put on top.
-    Of any other, the last linear layer is replaced.
+    Parameters
+    ----------
+    base : the trained network, which is left alone
+    classes : the number of classes of the new task
+    drop : how many of the top hidden layers of one of our own networks are left out
+    add : the sizes of hidden layers that are put on top of it instead
+    generator : what draws the weights of the new layers; without one, seed 0 is used
+
+    Raises
+    ------
+    ModelError : where there is no linear layer to replace, or layers cannot be dropped or added
+
+    Examples
+    --------
+    >>> from topiarist import models
+    >>> reuse(models.mlp([4, 8, 6, 3]), classes=5, drop=1, add=[7]).output
+    Linear(in_features=7, out_features=5, bias=True)
     """
     random = named_generator(0, "head") if generator is None else generator
     spec = spec_of(base)
     if spec is not None and spec["family"] == "mlp":
-        return reuse_mlp(base, spec, classes=classes, drop=drop, add=add, generator=random)
+        return _reuse_mlp(base, spec, classes=classes, drop=drop, add=add, generator=random)
     if drop or add:
         raise ModelError("layers can be dropped or added only in networks made by topiarist; replace yours yourself")
     model = copy.deepcopy(base)
@@ -71,10 +77,9 @@ def reuse(
     return model
 
 
-def reuse_mlp(
-    base: nn.Module, spec: dict[str, Any], *, classes: int, drop: int, add: Sequence[int], generator: torch.Generator
+def _reuse_mlp(
+    base: nn.Module, spec: Spec, *, classes: int, drop: int, add: Sequence[int], generator: torch.Generator
 ) -> nn.Module:
-    """Build the network anew and copy the layers that are kept."""
     hidden = spec["sizes"][1:-1]
     if not 0 <= drop <= len(hidden):
         raise ModelError(f"cannot drop {drop} of {len(hidden)} hidden layers")
@@ -95,45 +100,65 @@ def train_phases(
     *,
     on_epoch: OnEpoch | None = None,
 ) -> list[History]:
-    """Train in phases, each with its own layers, epochs and rate; the rest is as `config` says.
+    """Train in phases, each with its own layers, epochs and learning rate.
 
-    `on_epoch` sees the epochs of all phases numbered as one.
     What is frozen stays so, and afterwards every parameter is as trainable as it was before.
+
+    Parameters
+    ----------
+    model : the network, trained in place
+    data : what to train on
+    phases : one after the other; unless given, 10 epochs of the head, then 10 of the top three layers at 0.0001
+    config : everything that the phases leave open
+    on_epoch : called after every epoch, the epochs of all phases numbered as one
+
+    Returns
+    -------
+    list of History : one per phase
+
+    Raises
+    ------
+    SettingsError : without phases, and where the configuration prunes or counts in steps
+
+    Examples
+    --------
+    >>> from topiarist import load_data, models
+    >>> model = reuse(models.mlp([4, 8, 6, 2]), classes=3)
+    >>> [len(history) for history in train_phases(model, load_data("iris"), [Phase(epochs=2, train_top=1)])]
+    [2]
     """
     if not phases:
         raise SettingsError("there are no phases to train")
-    settled = TrainConfig() if config is None else config
-    if settled.pruning is not None:
-        raise SettingsError(
-            "a training in phases does not prune: prune the network that comes of it in a training more"
-        )
-    if settled.steps is not None:
+    settings = TrainConfig() if config is None else config
+    if settings.pruning is not None:
+        raise SettingsError("a training in phases does not prune: prune the trained network in another training")
+    if settings.steps is not None:
         raise SettingsError("each phase has epochs of its own: leave steps out of a training in phases")
     trainable = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     histories: list[History] = []
+    done = 0
+
+    def report(number: int, epochs: Sequence[Epoch]) -> None:
+        if on_epoch is not None:
+            on_epoch(done + number, epochs)
+
     try:
         for phase in phases:
             freeze_below(model, phase.train_top)
             for parameter, flag in trainable:
                 parameter.requires_grad_(flag and parameter.requires_grad)
-            rate = settled.learning_rate if phase.learning_rate is None else phase.learning_rate
-            changed = settled.model_copy(update={"epochs": phase.epochs, "learning_rate": rate})
-            before = sum(earlier.epochs for earlier in phases[: len(histories)])
-            seen = None if on_epoch is None else partial(call_shifted, on_epoch, before)
-            histories.append(train(model, data, changed, on_epoch=seen))
+            rate = settings.learning_rate if phase.learning_rate is None else phase.learning_rate
+            changed = settings.model_copy(update={"epochs": phase.epochs, "learning_rate": rate})
+            histories.append(train(model, data, changed, on_epoch=None if on_epoch is None else report))
+            done += phase.epochs
     finally:
         for parameter, flag in trainable:
             parameter.requires_grad_(flag)
     return histories
 
 
-def call_shifted(on_epoch: OnEpoch, before: int, number: int, epochs: Sequence[Epoch]) -> None:
-    """Report an epoch that others came before."""
-    on_epoch(before + number, epochs)
-
-
 def freeze_below(model: nn.Module, train_top: int | None) -> None:
-    """Let only the top layers learn; batch norm belongs to the layer before it."""
+    """Make only the top layers trainable; batch norm belongs to the layer before it."""
     layers: dict[str, list[nn.Parameter]] = {}
     for name, module in model.named_modules():
         layer = name.split(".parametrizations")[0]
@@ -146,3 +171,38 @@ def freeze_below(model: nn.Module, train_top: int | None) -> None:
     for number, parameters in enumerate(layers.values()):
         for parameter in parameters:
             parameter.requires_grad_(number >= frozen)
+
+
+def shape_to_read(model: nn.Module, found: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape in which a network can read samples of the shape `found`: that one, or one of images.
+
+    If the network does not read the samples as they are, the shape on its card is taken or, for images, the square
+    nearest in size that it reads, in grey or in colour. The network is asked without computing anything: on torch's
+    meta device, where only shapes are followed.
+    """
+    shapes_only = copied(model).to("meta")
+    known = card_of(model).input_shape
+
+    def reads(shape: tuple[int, ...]) -> bool:
+        return runs(shapes_only, numbers_of(shapes_only).new_empty(2, *shape))
+
+    if reads(found):
+        return found
+    if known is not None and reads(known) and _can_become(found, known):
+        return known
+    if len(found) == 3:
+        for size in sorted(range(1, LARGEST + 1), key=lambda size: (abs(size - found[1]), size)):
+            for channels in dict.fromkeys((found[0], 3, 1)):
+                if _can_become(found, (channels, size, size)) and reads((channels, size, size)):
+                    return channels, size, size
+    asked = "" if known is None else f": it was trained on samples of shape {known}"
+    raise ModelError(
+        f"the network cannot read samples of shape {found}, nor can they be resized to what it reads{asked}"
+    )
+
+
+def _can_become(found: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Return whether samples can be reshaped or resized to another shape."""
+    if math.prod(found) == math.prod(shape):
+        return True
+    return len(found) == len(shape) == 3 and (found[0] == shape[0] or {found[0], shape[0]} == {1, 3})

@@ -27,8 +27,8 @@ from topiarist.surgery.edits import (
     WidenSpace,
 )
 from topiarist.surgery.transplant import FRESH
+from topiarist.training.preparation import stack_key
 from topiarist.training.stretches import steps_per_epoch
-from topiarist.training.tasks import stack_key
 
 Memory = dict[str, dict[str, Tensor]]
 OPTIMIZERS: dict[str, dict[str, Any]] = {"adam": {}, "sgd": {"momentum": 0.9}}

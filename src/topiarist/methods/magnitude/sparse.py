@@ -12,7 +12,7 @@ from topiarist.methods.retraining import FineTuning, Rewinding, retrain
 from topiarist.models import Ensemble, attach, card_for, card_of
 from topiarist.models.card import Bits
 from topiarist.models.ensemble import members_of
-from topiarist.models.kernels import kernels_of
+from topiarist.models.evaluation import kernels_of
 from topiarist.randomness import child_seed
 from topiarist.storage.quantising import rounded
 from topiarist.surgery import compact
@@ -20,7 +20,7 @@ from topiarist.surgery.applying import copied_with_plan
 from topiarist.surgery.unit_weights import unit_weights
 from topiarist.surgery.weight_choice import removed_counts
 from topiarist.training import History
-from topiarist.training.pruner import Pruner
+from topiarist.training.engines.pruner import Pruner
 from topiarist.training.pruning import Pruning
 
 Members = tuple[nn.Module, ...]

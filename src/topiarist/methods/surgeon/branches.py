@@ -16,7 +16,7 @@ from topiarist.surgery.edits import Edit
 from topiarist.surgery.transplant import carried
 from topiarist.tracing import Inputs
 from topiarist.training import TrainConfig
-from topiarist.training.engine import Memory
+from topiarist.training.engines.steps import Memory
 from topiarist.training.inference import part_logits
 from topiarist.training.stretches import train_stretch
 

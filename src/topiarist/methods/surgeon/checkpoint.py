@@ -20,7 +20,6 @@ from topiarist.methods.lineage import Lineage
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.surgery.applying import rebuild
 from topiarist.surgery.plan import Plan, attach_plan, plan_of
-from topiarist.training.checkpoint import under
 
 KEY = "surgeon"
 

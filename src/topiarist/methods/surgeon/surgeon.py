@@ -32,8 +32,9 @@ from topiarist.randomness import generator
 from topiarist.surgery import plan_of
 from topiarist.surgery.trials import Samples
 from topiarist.training import TrainConfig
-from topiarist.training.norms import settle_norms
-from topiarist.training.tasks import check_task, fingerprint
+from topiarist.training.checkpoint import fingerprint
+from topiarist.training.inference import settle_norms
+from topiarist.training.preparation import check_trainable
 
 TRAINING = TrainConfig(epochs=50, batch_size=16, schedule="cosine")
 INTERVAL = 0.05  # of the training: between decisions
@@ -106,7 +107,7 @@ class SurgeonMethod(TrainingMethod):
         self.check_data(data)
         narrow = _within_budget(job, resizing.budget)
         setup = TrainingSetup(data, self.usual_training.model_copy(update={"seed": job.seed}))
-        check_task(narrow.whole, data, setup.config)
+        check_trainable(narrow.whole, data, setup.config)
         checkpoint = self._checkpoint(narrow, setup, resizing)
         state = None if checkpoint is None else checkpoint.read(narrow.whole)
         lineage = Lineage(setup.config.epochs) if state is None else state.lineage

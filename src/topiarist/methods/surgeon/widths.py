@@ -21,8 +21,8 @@ from topiarist.models.copying import copied
 from topiarist.surgery.costs import Costs
 from topiarist.surgery.edits import Edit, GrowSpace, WidenSpace
 from topiarist.tracing import Anatomy
-from topiarist.training.chance import better_than_chance
 from topiarist.training.inference import part_logits
+from topiarist.training.metrics import better_than_chance
 
 # Learning curves of 17 topologies on 4,000 samples of CIFAR-10 and of Fashion-MNIST, three seeds each: by the mean of
 # three looks, sizes are chosen that gain 4.6 points on CIFAR-10 (from 10 units) and 6.5 (from 10-10-10), and 160 units

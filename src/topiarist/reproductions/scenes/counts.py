@@ -10,8 +10,8 @@ from functools import cache
 from torch import nn
 
 from topiarist.measurement.size import BYTES_PER_KB
-from topiarist.models.families import family_network
-from topiarist.models.kernels import kernels_of
+from topiarist.models import ModelSettings, build_network
+from topiarist.models.evaluation import kernels_of
 from topiarist.surgery.weight_choice import removed_counts
 
 PAPER_SHAPE, PAPER_CLASSES = (1, 48, 467), 3
@@ -22,7 +22,8 @@ BYTES_PER_NUMBER = 4
 @cache
 def paper_network(family: str, blocks: tuple[int, ...]) -> nn.Module:
     """Build a network for the paper's input."""
-    return family_network(family, blocks, input_shape=PAPER_SHAPE, classes=PAPER_CLASSES)
+    settings = ModelSettings.model_validate({"family": family, "blocks": blocks})
+    return build_network(settings, input_shape=PAPER_SHAPE, classes=PAPER_CLASSES)
 
 
 def numbers_of(family: str, blocks: tuple[int, ...]) -> int:

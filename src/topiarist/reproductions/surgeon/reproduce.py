@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from topiarist.errors import TopiaristWarning
-from topiarist.parallel import check_workers, usable_cores
+from topiarist.parallel import check_workers
+from topiarist.threads import usable_cores
 from topiarist.reproductions.findings import versions, write_findings
 from topiarist.reproductions.surgeon.claims import claims_of, claims_table
 from topiarist.reproductions.surgeon.data import Asked, DataSet, read_data_sets

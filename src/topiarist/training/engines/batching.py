@@ -4,18 +4,20 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice
-from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader
 
-from topiarist.data import Part, Stream
+from topiarist.data import Data, Part, Stream
 from topiarist.errors import DataError
-from topiarist.models.evaluation import placed
+from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import generator
+from topiarist.training.config import TrainConfig
+from topiarist.training.inference import part_batches
 
-GATHERED_BYTES = 2**25
+GATHERED_BYTES = 2**25  # of batches that are gathered at once: few indexing operations, and little memory
 
 
 @dataclass(frozen=True)
@@ -32,33 +34,20 @@ class Batch:
     answers: Tensor | None = None
 
     def first(self, count: int) -> "Batch":
-        """Give the first samples of every member."""
+        """Return the first samples of every member."""
         if count == self.x.shape[1]:
             return self
         answers = None if self.answers is None else self.answers[:, :count]
         return Batch(self.x[:, :count], self.y[:, :count], self.rows, answers)
 
 
-class Batches(Protocol):
-    """Gives the batches of an epoch, in an order that follows from the seed and the epoch's number alone."""
-
-    def epoch(self, number: int, first: int = 0, last: int | None = None) -> Iterator[Batch]:
-        """Yield the batches of epoch 1, 2, …: all of them, or those from `first` to before `last`."""
-        ...
-
-    def steps(self, member: int) -> int:
-        """Say how many batches of an epoch hold samples of a member."""
-        ...
-
-    def keep(self, members: Sequence[int]) -> None:
-        """Go on with these members only."""
-        ...
-
-
 class MemoryBatches:
-    """Batches of parts in memory, one part a member, with the answers (n_samples, n_classes) of its teacher, if any.
+    """Batches of parts in memory, one part per member, with the answers (n_samples, n_classes) of its teacher, if any.
 
-    Networks with batch norm cannot learn from a batch of one sample: `smallest=2` leaves such a last batch out.
+    Their order follows from the seed and the epoch's number alone. Networks with batch norm cannot learn from a batch
+    of one sample: `smallest=2` leaves such a last batch out.
+
+    Two members with 5 and 3 samples in batches of 2: `rows` of the three steps are (2, 2), (2, 1) and (1, 0).
     """
 
     def __init__(
@@ -73,8 +62,8 @@ class MemoryBatches:
     ) -> None:
         different = {(id(part.x), id(part.y)): part for part in parts}
         starts = dict(zip(different, accumulate(map(len, different.values()), initial=0), strict=False))
-        self.x = placed(joined([part.x for part in different.values()]), like)
-        self.y = joined([part.y for part in different.values()]).to(like.device)
+        self.x = placed(_concatenated([part.x for part in different.values()]), like)
+        self.y = _concatenated([part.y for part in different.values()]).to(like.device)
         self.members = [
             (starts[id(part.x), id(part.y)], len(part), seed) for part, seed in zip(parts, seeds, strict=True)
         ]
@@ -83,7 +72,7 @@ class MemoryBatches:
         self.rows = self._plan()
 
     def epoch(self, number: int, first: int = 0, last: int | None = None) -> Iterator[Batch]:
-        """Gather many batches at a time, as far as they take little memory."""
+        """Yield the batches of epoch 1, 2, …: all of them, or those from `first` to before `last`."""
         orders = self._orders(number)
         batch_bytes = self.x[0].nbytes * self.batch_size * len(self.members)
         together = max(1, GATHERED_BYTES // max(batch_bytes, 1))
@@ -101,7 +90,7 @@ class MemoryBatches:
                 yield Batch(samples, labels, counts, given).first(max(counts))
 
     def _answers_to(self, rows: Tensor) -> Tensor | None:
-        """Give what the teacher of each member answers to its rows (n_members, n) of x."""
+        """Return what the teacher of each member answers to its rows (n_members, n) of x."""
         if not self.answers:
             return None
         starts = (start for start, _, _ in self.members)
@@ -109,7 +98,7 @@ class MemoryBatches:
         return torch.stack([given[(row - start).clamp(min=0).to(given.device)] for given, row, start in asked])
 
     def _orders(self, number: int) -> Tensor:
-        """Give the rows of x in the order of this epoch (n_members, n_steps · batch_size), padded with row 0."""
+        """Return the rows of x in the order of this epoch (n_members, n_steps · batch_size), padded with row 0."""
         orders = torch.zeros(len(self.members), len(self.rows) * self.batch_size, dtype=torch.int64)
         for order, (start, count, seed) in zip(orders, self.members, strict=True):
             used = min(count, len(order))
@@ -117,18 +106,18 @@ class MemoryBatches:
         return orders
 
     def steps(self, member: int) -> int:
-        """Count full batches, and the last one if it is large enough."""
+        """Return how many batches of an epoch hold samples of a member."""
         count = self.members[member][1]
         return math.ceil(count / self.batch_size) - (count % self.batch_size in range(1, self.smallest))
 
-    def keep(self, members: Sequence[int]) -> None:
-        """Forget the others."""
+    def continue_with(self, members: Sequence[int]) -> None:
+        """Forget all other members."""
         self.members = [self.members[member] for member in members]
         self.answers = [self.answers[member] for member in members] if self.answers else []
         self.rows = self._plan()
 
     def _plan(self) -> list[tuple[int, ...]]:
-        """Say for each step how many samples of each member it holds."""
+        """Return for each step how many samples of each member it holds."""
         steps = max(self.steps(member) for member in range(len(self.members)))
         left = [[count - step * self.batch_size for _, count, _ in self.members] for step in range(steps)]
         held = [[min(self.batch_size, max(0, count)) for count in counts] for counts in left]
@@ -145,7 +134,7 @@ class StreamBatches:
         self.drops_last = len(stream) % batch_size in range(1, smallest)
 
     def epoch(self, number: int, first: int = 0, last: int | None = None) -> Iterator[Batch]:
-        """Read the dataset once."""
+        """Yield the batches of epoch 1, 2, …, or some of them."""
         loader: DataLoader[tuple[Tensor, Tensor]] = DataLoader(
             self.stream.dataset,
             batch_size=self.batch_size,
@@ -159,22 +148,64 @@ class StreamBatches:
             yield Batch(placed(x, self.like).unsqueeze(0), y.to(self.like.device).unsqueeze(0), (len(x),))
 
     def steps(self, member: int) -> int:
-        """Count the batches."""
+        """Return the number of batches of an epoch."""
         return math.ceil(len(self.stream) / self.batch_size) - self.drops_last
 
-    def keep(self, members: Sequence[int]) -> None:
-        """There is one member: nothing to do."""
+    def continue_with(self, members: Sequence[int]) -> None:
+        """Do nothing: there is one member."""
 
 
-def joined(tensors: Sequence[Tensor]) -> Tensor:
-    """Put tensors one after the other; a single one is not copied."""
-    return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))
+Batches = MemoryBatches | StreamBatches
+
+
+def make_batches(
+    models: Sequence[nn.Module],
+    datas: Sequence[Data],
+    configs: Sequence[TrainConfig],
+    answers: Sequence[Tensor] = (),
+) -> Batches:
+    """Return the batches of the training parts, with what teachers answer where that is known."""
+    batch_size, smallest = configs[0].batch_size, 2 if has_batch_norm(models[0]) else 1
+    like, seeds = numbers_of(models[0]), [config.seed for config in configs]
+    parts = [data.train for data in datas if isinstance(data.train, Part)]
+    if len(parts) == len(datas):
+        return MemoryBatches(parts, seeds, batch_size=batch_size, smallest=smallest, like=like, answers=answers)
+    stream, classes = datas[0].train, len(datas[0].classes)
+    assert isinstance(stream, Stream)  # only what is in memory is trained together
+    return StreamBatches(stream, seeds[0], classes=classes, batch_size=batch_size, smallest=smallest, like=like)
+
+
+def class_weights(datas: Sequence[Data], configs: Sequence[TrainConfig], like: Tensor) -> list[Tensor] | None:
+    """Return one weight per class for each training, or None where all samples count the same.
+
+    Balanced: n_samples / (n_classes · samples of the class), as scikit-learn does it.
+    """
+    wanted = configs[0].class_weights
+    if wanted is None:
+        return None
+    if isinstance(wanted, tuple):
+        return [torch.tensor(wanted, dtype=like.dtype, device=like.device)] * len(datas)
+    found = []
+    for data in datas:
+        labels = torch.cat([torch.as_tensor(y) for _, y in part_batches(data.train)])
+        counts = torch.bincount(labels, minlength=len(data.classes)).clamp(min=1)
+        found.append((len(labels) / (len(data.classes) * counts)).to(like))
+    return found
+
+
+def has_batch_norm(model: nn.Module) -> bool:
+    """Return whether a layer learns from the spread within a batch."""
+    return any(isinstance(module, _BatchNorm) for module in model.modules())
 
 
 def check_labels(y: Tensor, classes: int) -> None:
-    """Refuse labels that are not the number of a class."""
+    """Raise an error for labels that are not the number of a class."""
     if not isinstance(y, Tensor) or y.ndim != 1 or y.dtype != torch.int64:
         found = f"{y.dtype} of shape {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__
-        raise DataError(f"labels must be class numbers, one whole number (int64) a sample; found {found}")
+        raise DataError(f"labels must be class numbers, one whole number (int64) per sample; found {found}")
     if len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes:
         raise DataError(f"labels must be class numbers from 0 to {classes - 1}; found {int(y.min())} to {int(y.max())}")
+
+
+def _concatenated(tensors: Sequence[Tensor]) -> Tensor:
+    return tensors[0] if len(tensors) == 1 else torch.cat(list(tensors))  # a single one is not copied

@@ -1,37 +1,32 @@
 """Trains many networks of one shape as one batched computation."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from topiarist.data import AnyPart, Part
 from topiarist.models.evaluation import placed
-from topiarist.models.stacked import Stack
-from topiarist.models.stacked_layers import Pass, padding_mask
+from topiarist.models.stacked import NetworkStack
+from topiarist.models.stacked_layers import Pass
 from topiarist.randomness import generator
-from topiarist.training.batching import Batch
-from topiarist.training.clipping import clip_norm, clip_value
 from topiarist.training.config import TrainConfig
-from topiarist.training.distillation import distilled
-from topiarist.training.engine import Memory, State
-from topiarist.training.flat_optimizers import FLAT_OPTIMIZERS, PerMember, PerNumber
+from topiarist.training.engines.batching import Batch
+from topiarist.training.engines.flat_optimizers import FlatOptimizer, PerMember, PerNumber
+from topiarist.training.engines.steps import Memory, State, clip_norm, clip_value, distilled
 from topiarist.training.inference import BATCH_SIZE
 
 
 class StackedEngine:
-    """The engine for `stackable` networks; members may differ in seed and learning rate.
+    """The engine for `stackable` networks; members may differ in seed, in learning rate and, where padded, in width.
 
     `class_weights` is (n_members, n_classes) where samples are weighted.
     """
 
     def __init__(
-        self,
-        models: Sequence[nn.Module],
-        configs: Sequence[TrainConfig],
-        *,
-        class_weights: Tensor | None = None,
+        self, models: Sequence[nn.Module], configs: Sequence[TrainConfig], *, class_weights: Tensor | None = None
     ) -> None:
         self.configs, self.class_weights = list(configs), class_weights
         self.config = configs[0]
@@ -39,24 +34,24 @@ class StackedEngine:
         self.passes: dict[tuple[int, ...], tuple[Pass, Tensor]] = {}
         self._build(list(models))
 
-    def _build(self, models: list[nn.Module]) -> None:
+    def _build(self, models: list[nn.Module], shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
         self.models = models
-        self.stack = Stack(models)
-        self.optimizer = FLAT_OPTIMIZERS[self.config.optimizer](self.stack.flat, self.config)
+        self.stack = NetworkStack(models, shapes)
+        self.optimizer = FlatOptimizer(self.stack.flat, self.config)
         decayed = self.stack.kernels if self.config.weight_decay_on == "kernels" else self.stack.kernels | True
         self.decay = decayed.to(self.stack.flat.dtype) * self.config.weight_decay
 
     @contextmanager
     def epoch(self, number: int) -> Iterator[None]:
-        """One generator a member, seeded for this epoch."""
+        """Surround one epoch of training steps: one generator per member, seeded for this epoch."""
         seeds = [config.seed for config in self.configs]
         self.noise = tuple(generator(seed, "noise", number) for seed in seeds)
         self.passes.clear()
         yield
 
     def step(self, batch: Batch, rates: Sequence[float]) -> tuple[Tensor, Tensor]:
-        """Forward, slope of the loss, backward, clip, step."""
-        x, y = features_first(batch.x), batch.y.unsqueeze(1)
+        """Make one step; return weighted losses (n_members, n_samples) and the weight (n_members, 1) of all."""
+        x, y = _features_first(batch.x), batch.y.unsqueeze(1)
         run, total = self._pass(batch.rows, x)
         losses, slope = self._losses(x, y, run, batch.answers)
         weights = self._weights(y, run.mask)
@@ -72,7 +67,7 @@ class StackedEngine:
         return losses, total
 
     def _losses(self, x: Tensor, y: Tensor, run: Pass, answers: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Give the loss of each sample (n_members, n_samples) and its slope in the logits."""
+        """Return the loss of each sample (n_members, n_samples) and its slope in the logits."""
         logits = self.stack.forward(x, run)
         if answers is not None and self.config.distillation is not None:
             return distilled(logits, answers.mT, y, self.config.distillation)
@@ -81,15 +76,16 @@ class StackedEngine:
         return losses, log_probabilities.exp_().scatter_(1, y, -1.0, reduce="add")
 
     def _pass(self, rows: tuple[int, ...], x: Tensor) -> tuple[Pass, Tensor]:
-        """Describe the pass and count the real samples of each member; most batches of an epoch are alike."""
+        """Return the pass and the number of real samples of each member; most batches of an epoch are alike."""
         if rows not in self.passes:
             counts = torch.tensor(rows, dtype=x.dtype, device=x.device).unsqueeze(1)
-            mask = padding_mask(rows, x.shape[2], like=x)
+            samples = torch.arange(x.shape[2], device=x.device)
+            mask = None if min(rows) == len(samples) else (samples < counts.unsqueeze(2)).to(x.dtype)
             self.passes[rows] = Pass(training=True, rows=rows, mask=mask, noise=self.noise), counts
         return self.passes[rows]
 
     def _weights(self, y: Tensor, mask: Tensor | None) -> Tensor | None:
-        """Give what each sample counts (n_members, 1, n_samples), or None where all count the same."""
+        """Return how much each sample counts (n_members, 1, n_samples), or None where all count the same."""
         if self.class_weights is None:
             return mask
         weights = self.class_weights.unsqueeze(2).expand(-1, -1, y.shape[2]).gather(1, y)
@@ -122,54 +118,53 @@ class StackedEngine:
                 torch.where(idle, old, tensor, out=tensor)
 
     def _joint(self, values: Sequence[float]) -> PerMember:
-        """Give one number where all members agree, otherwise one a member."""
+        """Return one number where all members agree, otherwise one per member."""
         return values[0] if len(set(values)) == 1 else torch.tensor(values, dtype=self.stack.flat.dtype)
 
     def _spread(self, values: PerMember) -> PerNumber:
-        """Give one number where all members agree, otherwise one for each entry of the flat parameters."""
+        """Return one number where all members agree, otherwise one for each entry of the flat parameters."""
         return values.index_select(0, self.stack.member_of) if isinstance(values, Tensor) else values
 
     def logits(self, parts: Sequence[AnyPart]) -> list[tuple[Tensor, Tensor]]:
-        """Run all members together, in pieces that take little memory."""
+        """Return each member's logits and class numbers on a part of its own, as at test time."""
         held = [part for part in parts if isinstance(part, Part)]
         longest = max(len(part) for part in held)
         pieces = []
-        for first in range(0, longest, BATCH_SIZE):
-            last = min(first + BATCH_SIZE, longest)
-            x = placed(torch.stack([padded(part.x[first:last], last - first) for part in held]), self.stack.flat)
-            pieces.append(self.stack.forward(features_first(x), Pass(training=False)))
+        for first in range(0, longest, BATCH_SIZE):  # in pieces that take little memory
+            x = pad_sequence([part.x[first : first + BATCH_SIZE] for part in held], batch_first=True)
+            pieces.append(self.stack.forward(_features_first(placed(x, self.stack.flat)), Pass(training=False)))
         logits = torch.cat(pieces, dim=2).transpose(1, 2)
         return [(logits[member, : len(part)], part.y) for member, part in enumerate(held)]
 
     def finite(self) -> list[bool]:
-        """Look at every number once, and at single members only if one of them is not finite."""
+        """Return which members have only finite weights; single members are looked at only if one has not."""
         if bool(self.stack.flat.sum().isfinite()):
             return [True] * len(self.models)
         bad = set(self.stack.member_of[~self.stack.flat.isfinite()].tolist())
         return [member not in bad for member in range(len(self.models))]
 
     def sparsities(self) -> list[float | None]:
-        """Nothing is pruned in a stack."""
+        """Return None for each member: nothing is pruned in a stack."""
         return [None] * len(self.models)
 
-    def remember(self) -> None:
-        """Copy all numbers."""
-        self.good = self.stack.flat.clone()
-        self.good_buffers = {name: value.clone() for name, value in self.stack.buffers.items()}
+    def keep_weights(self) -> None:
+        """Keep a copy of the weights as they are now."""
+        self.kept = self.stack.flat.clone()
+        self.kept_buffers = {name: value.clone() for name, value in self.stack.buffers.items()}
 
-    def recall(self, member: int) -> None:
-        """Copy one member's numbers back."""
+    def restore_weights(self, member: int) -> None:
+        """Take a member back to the weights last kept."""
         mine = self.stack.member_of == member
-        self.stack.flat[mine] = self.good[mine]
-        for name, value in self.good_buffers.items():
+        self.stack.flat[mine] = self.kept[mine]
+        for name, value in self.kept_buffers.items():
             self.stack.buffers[name][member] = value[member]
 
     def write_back(self) -> None:
-        """Put the numbers into the networks."""
+        """Put the weights into `models`."""
         self.stack.write_back()
 
-    def keep(self, members: Sequence[int]) -> None:
-        """Rebuild the stack of the members that go on, with what the optimizer remembers of them."""
+    def continue_with(self, members: Sequence[int]) -> None:
+        """Rebuild the stack from these members only, with what the optimizer remembers of them."""
         self.write_back()
         kept = torch.isin(self.stack.member_of, torch.tensor(list(members)))
         state = {name: value[kept] for name, value in self.optimizer.state.items()}
@@ -177,26 +172,26 @@ class StackedEngine:
         self.steps = [self.steps[member] for member in members]
         if self.class_weights is not None:
             self.class_weights = self.class_weights[list(members)]
-        self._build([self.models[member] for member in members])
+        self._build([self.models[member] for member in members], self.stack.shapes)
         self.optimizer.state = state
-        self.remember()
+        self.keep_weights()
 
     def optimizer_state(self) -> State:
-        """Give the flat state, and the step counts."""
+        """Return the flat state of the optimizer and the step counts, for a checkpoint."""
         return {**self.optimizer.state, "steps": torch.tensor(self.steps)}
 
     def load_optimizer_state(self, state: State) -> None:
-        """Take both up again."""
+        """Take up what `optimizer_state` returned."""
         self.steps = [int(steps) for steps in state["steps"]]
         self.optimizer.state = {name: value.clone() for name, value in state.items() if name != "steps"}
 
     def memory(self) -> Memory:
-        """Cut the flat state into parameters."""
+        """Return what the optimizer remembers of each parameter of the only member."""
         views = {key: self.stack.views(value) for key, value in self.optimizer.state.items()}
         return {name: {key: views[key][name][0].clone() for key in views} for name in self.stack.shapes}
 
-    def remind(self, memory: Memory, steps: int) -> None:
-        """Put it back into its places."""
+    def load_memory(self, memory: Memory, steps: int) -> None:
+        """Let the optimizer continue after so many steps, with what it is to remember of parameters."""
         self.steps = [steps]
         for key, value in self.optimizer.state.items():
             views = self.stack.views(value)
@@ -204,13 +199,6 @@ class StackedEngine:
                 views[name][0] = known[key]
 
 
-def features_first(x: Tensor) -> Tensor:
+def _features_first(x: Tensor) -> Tensor:
     """Turn (n_members, n_samples, *input_shape) into (n_members, n_features, n_samples), without a copy."""
     return x.flatten(2).transpose(1, 2)
-
-
-def padded(x: Tensor, length: int) -> Tensor:
-    """Fill up with zeros to `length` samples."""
-    if len(x) == length:
-        return x
-    return torch.cat([x, x.new_zeros(length - len(x), *x.shape[1:])])

@@ -7,13 +7,12 @@ from torch import Tensor, nn
 
 from topiarist.errors import SettingsError
 from topiarist.models import card_of
-from topiarist.models.kernels import kernels_of
+from topiarist.models.evaluation import kernels_of, under
 from topiarist.surgery.masks import Masks
 from topiarist.surgery.unit_weights import UnitWeights, unit_weights
 from topiarist.surgery.weight_choice import choose_by_layer, choose_overall, choose_pattern
+from topiarist.training.engines.steps import State, flattened
 from topiarist.training.pruning import Pruning
-
-State = dict[str, Tensor]
 
 
 class Pruner:
@@ -33,18 +32,16 @@ class Pruner:
         group = 1 if pruning.pattern is None else pruning.pattern[1]
         if all(kernel[0].numel() < group for kernel in self.kernels.values()):
             raise SettingsError(f"no unit reads {group} weights, of which a pattern could make some zero")
-        self.sums = {name: torch.zeros_like(kernel) for name, kernel in self.kernels.items()} if self._sums else {}
+        summed = {} if pruning.score == "magnitude" else self.kernels
+        self.sums = {name: torch.zeros_like(kernel) for name, kernel in summed.items()}
         self.unit_masks = {name: torch.ones(space.size, dtype=torch.bool) for name, space in self.spaces.items()}
         pruned = card_of(model).bits is not None  # before: its zeros are held from the start
-        self._hold({name: (kernel.detach() != 0) | (not pruned) for name, kernel in self.kernels.items()})
-
-    @property
-    def _sums(self) -> bool:
-        return self.pruning.score != "magnitude"
+        masks = {name: (kernel.detach() != 0) | (not pruned) for name, kernel in self.kernels.items()}
+        self.masks = Masks(model, masks)
 
     @property
     def sparsity(self) -> float:
-        """Give the fraction of kernels' weights, or of units, that is gone."""
+        """The fraction of the kernels' weights, or of units, that is pruned."""
         masks = self.unit_masks if self.pruning.units else self.masks.masks
         total = sum(mask.numel() for mask in masks.values())
         return sum(int((~mask).sum()) for mask in masks.values()) / total
@@ -56,7 +53,7 @@ class Pruner:
         if self.pruning.units:
             self._prune_units(self.prunings[done])
         else:
-            self._hold(self._chosen(self._scores(), self.masks.masks, self.prunings[done]))
+            self.masks = Masks(self.model, self._chosen(self._scores(), self.masks.masks, self.prunings[done]))
         if self.pruning.score == "taylor":
             for total in self.sums.values():
                 total.zero_()
@@ -69,23 +66,20 @@ class Pruner:
         return choose(scores, masks, sparsity)
 
     def _scores(self) -> State:
-        """Give the scores of all weights; what was never trained since the last pruning is ranked by magnitude."""
+        """Return the scores of all weights: their magnitude where nothing was trained since the last pruning."""
         if any(bool(total.any()) for total in self.sums.values()):
             return self.sums
         return {name: kernel.detach().abs() for name, kernel in self.kernels.items()}
 
     def _prune_units(self, sparsity: float) -> None:
         scores = self._scores()
-        by_unit = {name: space.summed(scores, squared=not self._sums) for name, space in self.spaces.items()}
+        by_unit = {name: space.summed(scores, squared=not self.sums) for name, space in self.spaces.items()}
         self.unit_masks = self._chosen(by_unit, self.unit_masks, sparsity)
-        self._hold(masks_of_units(self.model, self.spaces, self.unit_masks))
-
-    def _hold(self, masks: Mapping[str, Tensor]) -> None:
-        self.masks = Masks(self.model, masks)
+        self.masks = Masks(self.model, _masks_of_units(self.model, self.spaces, self.unit_masks))
 
     @torch.no_grad()
     def after_backward(self) -> None:
-        """Take the gradients of a step into the scores."""
+        """Add the gradients of a step to the scores."""
         for name, total in self.sums.items():
             kernel = self.kernels[name]
             if kernel.grad is None:
@@ -100,32 +94,23 @@ class Pruner:
         self.masks.step()
 
     def state(self) -> State:
-        """Give all that a checkpoint needs."""
-        return {
-            **{f"mask/{name}": mask for name, mask in self.masks.masks.items()},
-            **{f"unit/{name}": mask for name, mask in self.unit_masks.items()},
-            **{f"sum/{name}": total for name, total in self.sums.items()},
-        }
+        """Return all that a checkpoint needs."""
+        return flattened({"mask": self.masks.masks, "unit": self.unit_masks, "sum": self.sums})
 
-    def load(self, state: Mapping[str, Tensor]) -> None:
-        """Take up what `state` gave."""
-        kinds: dict[str, State] = {"mask": {}, "unit": {}, "sum": {}}
-        for name, value in state.items():
-            kind, _, rest = name.partition("/")
-            kinds[kind][rest] = value
-        self.unit_masks = kinds["unit"]
-        for name, total in kinds["sum"].items():
+    def load(self, state: State) -> None:
+        """Take up what `state` returned."""
+        self.masks, self.unit_masks = Masks(self.model, under("mask/", state)), under("unit/", state)
+        for name, total in under("sum/", state).items():
             self.sums[name].copy_(total)
-        self._hold(kinds["mask"])
 
 
 def prunable(model: nn.Module) -> dict[str, nn.Parameter]:
-    """Give the kernels of a network that are trained; biases, norms and frozen layers are left alone."""
+    """Return the kernels of a network that are trained; biases, norms and frozen layers are left alone."""
     return {name: kernel for name, kernel in kernels_of(model).items() if kernel.requires_grad}
 
 
-def masks_of_units(model: nn.Module, spaces: Mapping[str, UnitWeights], kept: Mapping[str, Tensor]) -> State:
-    """Give masks of all weights that make units zero: their kernels' rows, their biases, and what norms do to them."""
+def _masks_of_units(model: nn.Module, spaces: Mapping[str, UnitWeights], kept: Mapping[str, Tensor]) -> State:
+    """Return masks that make units zero: their rows of kernels, their biases, and their entries in norms."""
     parameters = dict(model.named_parameters())
     masks: State = {}
     for name, space in spaces.items():

@@ -1,4 +1,4 @@
-"""Networks as copies of one width: the copy computes what the network does, and gives it back its own weights."""
+"""Networks of several widths as one stack: it computes what each does, and gives each back its own weights."""
 
 from collections.abc import Callable
 
@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from topiarist.models import card_of, mlp
-from topiarist.models.padded import padded, structure, take_back
-from topiarist.models.stacked import signature
+from topiarist.models import mlp
+from topiarist.models.stacked import NetworkStack, padded_signature
+from topiarist.models.stacked_layers import Pass
 from topiarist.randomness import generator
 
 KEEP_ZERO = ["selu", "elu", "leaky_relu", "relu", "gelu", "silu", "tanh"]
@@ -25,35 +25,27 @@ def network(*hidden: int, activation: str = "relu", **settings: object) -> nn.Se
 
 
 @pytest.mark.parametrize("activation", KEEP_ZERO)
-def test_a_padded_copy_is_as_wide_as_the_widest_and_gives_the_same_outputs(activation: str) -> None:
-    models = [network(*widths, activation=activation) for widths in WIDTHS]
-    assert len({structure(model) for model in models}) == 1
-    copies = padded(models)
+@pytest.mark.parametrize("slope", [0.01, 0.4])
+def test_a_padded_stack_is_as_wide_as_the_widest_and_gives_the_same_outputs(activation: str, slope: float) -> None:
+    models = [network(*widths, activation=activation, leaky_slope=slope) for widths in WIDTHS]
+    assert len({padded_signature(model) for model in models}) == 1
+    stack = NetworkStack(models)
+    assert [shape[0] for name, shape in stack.shapes.items() if name.endswith("weight")] == [8, 9, 3]
     x = torch.randn(20, 6, generator=generator(0, "samples"), dtype=torch.float64)
-    for model, copy in zip(models, copies, strict=True):
-        assert signature(copy) == signature(copies[0])
-        assert [len(value) for name, value in copy.named_parameters() if name.endswith("weight")] == [8, 9, 3]
-        torch.testing.assert_close(copy(x), model(x), rtol=0, atol=1e-13)
-        assert card_of(copy) == card_of(model)
+    logits = stack.forward(x.T.expand(3, -1, -1), Pass(training=False))
+    for model, given in zip(models, logits, strict=True):
+        torch.testing.assert_close(given.T, model(x), rtol=0, atol=1e-13)
 
 
-def test_padding_keeps_the_slope_of_leaky_relu() -> None:
-    models = [network(*widths, activation="leaky_relu", leaky_slope=0.4) for widths in WIDTHS]
-    x = torch.randn(20, 6, generator=generator(0, "samples"), dtype=torch.float64)
-    for model, copy in zip(models, padded(models), strict=True):
-        assert copy[2].negative_slope == 0.4  # type: ignore[index]
-        torch.testing.assert_close(copy(x), model(x), rtol=0, atol=1e-13)
-
-
-def test_the_network_itself_is_left_alone_and_takes_back_what_its_copy_became() -> None:
+def test_the_networks_are_left_alone_until_they_take_back_what_the_stack_became() -> None:
     models = [network(*widths) for widths in WIDTHS]
     before = [[value.clone() for value in model.parameters()] for model in models]
-    copies = padded(models)
-    for model, copy, old in zip(models, copies, before, strict=True):
-        for parameter in copy.parameters():
-            parameter.data.add_(1)
+    stack = NetworkStack(models)
+    stack.flat.add_(1)
+    for model, old in zip(models, before, strict=True):
         assert all(map(torch.equal, model.parameters(), old))
-        take_back(model, copy)
+    stack.write_back()
+    for model, old in zip(models, before, strict=True):
         assert all(torch.equal(now, was + 1) for now, was in zip(model.parameters(), old, strict=True))
 
 
@@ -77,7 +69,7 @@ REFUSED: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_makes_something_of_zero_or_of_the_number_of_units_cannot_be_padded(kind: str) -> None:
-    assert structure(REFUSED[kind]()) is None
+    assert padded_signature(REFUSED[kind]()) is None
 
 
 OTHERS: dict[str, Callable[[], nn.Module]] = {
@@ -95,6 +87,6 @@ OTHERS: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-def test_networks_that_differ_in_more_than_their_widths_differ_in_their_structure() -> None:
-    found = [structure(make()) for make in (lambda: network(5, 9), *OTHERS.values())]
+def test_networks_that_differ_in_more_than_their_widths_differ_in_their_padded_signature() -> None:
+    found = [padded_signature(make()) for make in (lambda: network(5, 9), *OTHERS.values())]
     assert None not in found and len(set(found)) == len(found)

@@ -1,0 +1,103 @@
+"""What is checked and found out before training: whether it is possible, what runs as one, how samples are weighted."""
+
+from collections.abc import Hashable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+
+from topiarist.data import Data, Part
+from topiarist.errors import DataError, ModelError, SettingsError
+from topiarist.models.evaluation import evaluating, numbers_of, placed
+from topiarist.models.stacked import padded_signature, reads_flat, signature, stackable
+from topiarist.training.config import TrainConfig
+from topiarist.training.engines.batching import check_labels, has_batch_norm
+from topiarist.training.engines.steps import check_masks
+from topiarist.training.inference import call, first_sample, part_logits
+
+
+def check_trainable(model: nn.Module, data: Data, config: TrainConfig, *, scored: bool = False) -> None:
+    """Raise a one-line error where a network cannot be trained; `scored` if the user's own score is watched."""
+    _check_data(data, config, scored=scored)
+    if has_batch_norm(model) and min(len(data.train), config.batch_size) < 2:
+        raise SettingsError("batch norm cannot learn from batches of one sample: use a larger batch size")
+    for name, parameter in model.named_parameters():
+        if is_lazy(parameter):
+            raise ModelError(f"'{name}' of the network has no values yet: run the network on a batch first")
+        if parameter.is_inference():
+            raise ModelError(f"'{name}' of the network was created in inference mode: it cannot be trained")
+    try:
+        torch.zeros(1, device=config.device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise SettingsError(f"the device '{config.device}' cannot be used: {str(error).splitlines()[0]}") from error
+    _check_outputs(model, data)
+
+
+def check_teacher(model: nn.Module, teacher: nn.Module | None, data: Data, config: TrainConfig) -> None:
+    """Raise an error for a teacher that nothing is learned from, that is missing, or that is the network itself."""
+    if (teacher is None) != (config.distillation is None):
+        missing = "a teacher, the larger network" if teacher is None else "distillation in the configuration"
+        raise SettingsError(f"learning from a teacher needs both the teacher and the settings: give {missing}")
+    if teacher is model:
+        raise ModelError("a network cannot be its own teacher: give it a copy")
+    if teacher is not None:
+        _check_outputs(teacher, data)
+
+
+def _check_data(data: Data, config: TrainConfig, *, scored: bool) -> None:
+    if not len(data.train):
+        raise DataError(f"{data.name} has no training samples")
+    if config.watcher and not scored and not len(data.validation):
+        raise SettingsError(f"{config.watcher} needs a validation part: give it a fraction of the data above 0")
+    if isinstance(config.class_weights, tuple) and len(config.class_weights) != len(data.classes):
+        raise SettingsError(f"{len(config.class_weights)} class weights for {len(data.classes)} classes")
+    if isinstance(data.train, Part):
+        check_labels(data.train.y, len(data.classes))
+    if config.augmentation is not None:
+        check_masks(data.input_shape, config.augmentation)
+
+
+def _check_outputs(model: nn.Module, data: Data) -> None:
+    with evaluating(model):
+        outputs = call(model, placed(first_sample(data.train), numbers_of(model))).shape[1]
+    if outputs != len(data.classes):
+        raise ModelError(
+            f"the network must return {len(data.classes)} logits, one per class of {data.name}; it returns {outputs}"
+        )
+
+
+def stacks(
+    models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig], *, padded: bool = False
+) -> list[tuple[list[int], bool]]:
+    """Return which trainings run as one computation, in the order of their first, and whether each is such a stack."""
+    groups: dict[Hashable, list[int]] = {}
+    for number, (model, data, config) in enumerate(zip(models, datas, configs, strict=True)):
+        key = stack_key(model, data, config, padded=padded)
+        groups.setdefault(number if key is None else key, []).append(number)
+    return [(group, not isinstance(key, int)) for key, group in groups.items()]
+
+
+def stack_key(model: nn.Module, data: Data, config: TrainConfig, *, padded: bool = False) -> Hashable | None:
+    """Return what trainings that run as one have in common; None for one that cannot be in a stack.
+
+    With `padded`, networks may differ in their widths. What prunes is alone: padding would count as zeros.
+    """
+    in_memory = isinstance(data.train, Part) and isinstance(data.validation, Part)
+    alone = config.pruning is not None or config.augmentation is not None
+    if config.device != "cpu" or alone or not in_memory:
+        return None
+    if not (stackable(model) and reads_flat(model, data.input_shape)):
+        return None
+    shape = (padded_signature(model) if padded else None) or signature(model)
+    settings = config.model_dump_json(exclude={"seed", "learning_rate"})
+    return shape, settings, data.input_shape, len(data.classes), len(data.validation) > 0
+
+
+def answers_beforehand(
+    teachers: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]
+) -> list[Tensor]:
+    """Return what teachers answer to all samples, where these are in memory and stay as they are; else nothing."""
+    parts = [data.train for data in datas if isinstance(data.train, Part)]
+    if len(parts) < len(datas) or configs[0].augmentation is not None:
+        return []
+    return [part_logits(teacher, part)[0] for teacher, part in zip(teachers, parts, strict=False)]
