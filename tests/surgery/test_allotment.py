@@ -12,7 +12,7 @@ from tests.surgery.samples import made, more
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.measurement.cost import count_macs
 from topiarist.surgery import allot_widths, choose_units, remove
-from topiarist.surgery.costs import Costs
+from topiarist.surgery.choice.costs import Costs
 from topiarist.tracing import anatomy
 
 NAMES = ["residual", "inception", "cascade", "gated", "grouped", "grouped sequence", "shared layer", "frozen", "normed"]

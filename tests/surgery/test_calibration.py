@@ -11,7 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from tests.networks import built
 from topiarist.errors import DataError, ModelError, TopiaristError
 from topiarist.surgery import remove_units
-from topiarist.surgery.calibration import BATCH_SIZE, Batches, count_inputs
+from topiarist.surgery.calibration import BATCH_SIZE, CalibrationBatches, count_inputs
 
 SAMPLES = 2 * BATCH_SIZE + 88
 
@@ -51,7 +51,7 @@ FORMS: dict[str, Callable[[Tensor], Any]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_samples_in_the_same_order(form: str) -> None:
     model, x = made()
-    batches = list(Batches(FORMS[form](x), model, 1))
+    batches = list(CalibrationBatches(FORMS[form](x), model, 1))
     assert len(batches) > 1
     assert torch.equal(torch.cat([(*args, *kwargs.values())[0] for args, kwargs in batches]), x)
     assert all(len(args) + len(kwargs) == 1 for args, kwargs in batches)
@@ -60,33 +60,33 @@ def test_every_form_gives_the_same_samples_in_the_same_order(form: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_can_be_read_twice(form: str) -> None:
     model, x = made()
-    batches = Batches(FORMS[form](x), model, 1)
+    batches = CalibrationBatches(FORMS[form](x), model, 1)
     assert len(list(batches)) == len(list(batches)) > 1
 
 
 @pytest.mark.parametrize("form", ["a tensor", "a tuple of one tensor", "a mapping"])
 def test_what_holds_all_samples_is_cut_into_batches(form: str) -> None:
     model, x = made()
-    sizes = [len((*args, *kwargs.values())[0]) for args, kwargs in Batches(FORMS[form](x), model, 1)]
+    sizes = [len((*args, *kwargs.values())[0]) for args, kwargs in CalibrationBatches(FORMS[form](x), model, 1)]
     assert sizes == [BATCH_SIZE, BATCH_SIZE, 88]
 
 
 def test_only_as_many_parts_of_a_batch_as_the_network_takes_are_arguments() -> None:
     model, x = made()
     batch = [(x, x + 1, torch.arange(len(x)))]
-    assert [len(args) for args, _ in Batches(batch, model, 2)] == [2]
+    assert [len(args) for args, _ in CalibrationBatches(batch, model, 2)] == [2]
 
 
 def test_samples_get_the_type_of_the_network() -> None:
     model, x = made()
-    ((args, _), *_) = Batches(x.float(), model, 1)
+    ((args, _), *_) = CalibrationBatches(x.float(), model, 1)
     assert args[0].dtype == torch.float64
 
 
 def test_a_network_that_writes_into_its_input_does_not_change_the_data() -> None:
     model, x = made()
     kept = x.clone()
-    for args, _ in Batches(x, model, 1):
+    for args, _ in CalibrationBatches(x, model, 1):
         args[0].zero_()
     assert torch.equal(x, kept)
 
@@ -184,11 +184,15 @@ def test_a_loader_that_shuffles_gives_both_networks_the_same_samples() -> None:
 @pytest.mark.parametrize("form", list(FORMS)[:3])
 def test_some_samples_are_spread_over_all(form: str) -> None:
     model, x = made()
-    some = torch.cat([(*args, *kwargs.values())[0] for args, kwargs in Batches(FORMS[form](x), model, 1).some(50)])
+    some = torch.cat(
+        [(*args, *kwargs.values())[0] for args, kwargs in CalibrationBatches(FORMS[form](x), model, 1).some(50)]
+    )
     assert torch.equal(some, x[:: SAMPLES // 50])
-    assert len(Batches(x, model, 1).some(SAMPLES + 1).source) == SAMPLES
+    assert len(CalibrationBatches(x, model, 1).some(SAMPLES + 1).source) == SAMPLES
 
 
 def test_batches_of_a_users_own_are_all_read() -> None:
     model, x = made()
-    assert sum(len(args[0]) for args, _ in Batches(FORMS["a list of batches"](x), model, 1).some(50)) == SAMPLES
+    assert (
+        sum(len(args[0]) for args, _ in CalibrationBatches(FORMS["a list of batches"](x), model, 1).some(50)) == SAMPLES
+    )

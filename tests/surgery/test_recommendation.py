@@ -14,16 +14,15 @@ from tests.surgery.samples import made
 from topiarist import models
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
 from topiarist.models.evaluation import count_parameters
+from topiarist.surgery import Recommendation, recommend, remove
 from topiarist.surgery import recommendation as module
-from topiarist.surgery import remove
-from topiarist.surgery.calibration import Batches
-from topiarist.surgery.readings import Readings, read_spaces
-from topiarist.surgery.recommendation import Recommendation, recommend
-from topiarist.surgery.trials import Samples
+from topiarist.surgery.advice.readings import Readings, read_spaces
+from topiarist.surgery.advice.trials import LabelledSamples
+from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.tracing import Anatomy, anatomy
 
 
-def seen(model: nn.Module, samples: Samples, **options: Any) -> Recommendation:
+def seen(model: nn.Module, samples: LabelledSamples, **options: Any) -> Recommendation:
     x = samples.calibration
     return recommend(model, x[:2], calibration=x, labels=samples.labels, **options)
 
@@ -120,7 +119,7 @@ def test_a_network_in_training_mode_is_seen_as_it_will_be_used() -> None:
 def test_activations_that_write_into_their_input_change_nothing() -> None:
     plain, x = made(lambda: nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3)), 30, 4)
     inplace = nn.Sequential(*plain[:2], nn.ReLU(inplace=True), plain[3])
-    samples = Samples(x, torch.arange(30) % 3)
+    samples = LabelledSamples(x, torch.arange(30) % 3)
     assert seen(inplace, samples).to_record(measured=True) == seen(plain, samples).to_record(measured=True)
 
 
@@ -170,7 +169,9 @@ def test_all_spaces_are_read_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> Non
     model, samples = labelled("residual")
     asked: list[list[str]] = []
 
-    def watched(network: nn.Module, found: Anatomy, names: list[str], batches: Batches) -> dict[str, Readings]:
+    def watched(
+        network: nn.Module, found: Anatomy, names: list[str], batches: CalibrationBatches
+    ) -> dict[str, Readings]:
         asked.append(names)
         return read_spaces(network, found, names, batches)
 
@@ -205,21 +206,21 @@ def test_tables_have_a_row_for_each_space_and_each_layer() -> None:
 
 def test_a_network_without_a_hidden_layer_has_nothing_to_recommend() -> None:
     model = models.mlp([4, 3])
-    found = seen(model, Samples(torch.randn(10, 4), torch.arange(10) % 3))
+    found = seen(model, LabelledSamples(torch.randn(10, 4), torch.arange(10) % 3))
     record = found.to_record(measured=True)
     assert (record["spaces"], found.scores, found.rows()["spaces"]) == ({}, {}, [])
     assert record["layers"]["output"]["folding"] is None
 
 
 def test_a_network_without_any_layer_has_an_empty_recommendation() -> None:
-    found = seen(nn.Flatten(), Samples(torch.randn(10, 4), torch.arange(10) % 3))
+    found = seen(nn.Flatten(), LabelledSamples(torch.randn(10, 4), torch.arange(10) % 3))
     assert (found.to_record()["spaces"], found.to_record()["layers"]) == ({}, {})
     assert str(found) == "nothing to recommend"
 
 
 def test_one_class_gives_defined_results() -> None:
     model = models.mlp([4, 6, 1])
-    found = seen(model, Samples(torch.randn(20, 4), torch.zeros(20, dtype=torch.int64)))
+    found = seen(model, LabelledSamples(torch.randn(20, 4), torch.zeros(20, dtype=torch.int64)))
     json.dumps(found.to_record(measured=True), allow_nan=False)
     assert found.loss == 0.0 and found.growth("hidden0").gain == 0.0
     assert all(removal.increase == 0.0 for removal in found.removals("hidden0", measured=True))
@@ -231,7 +232,7 @@ def test_a_dead_layer_gives_defined_results() -> None:
     )
     with torch.no_grad():
         model[0].bias -= 100
-    found = seen(model, Samples(x, torch.arange(30) % 3))
+    found = seen(model, LabelledSamples(x, torch.arange(30) % 3))
     json.dumps(found.to_record(measured=True), allow_nan=False)
     assert found.activations("0").effective_rank == found.activations("2").effective_rank == 0.0
     assert found.health("0").silent == tuple(range(6)) and found.health("2").dead == tuple(range(5))
@@ -263,7 +264,7 @@ def test_weights_whose_sum_is_too_large_are_finite() -> None:
     model = models.mlp([4, 3])
     with torch.no_grad():
         model.get_parameter("output.weight").fill_(3e38)
-    assert seen(model, Samples(torch.zeros(10, 4), torch.arange(10) % 3)).loss == pytest.approx(numpy.log(3))
+    assert seen(model, LabelledSamples(torch.zeros(10, 4), torch.arange(10) % 3)).loss == pytest.approx(numpy.log(3))
 
 
 X, Y = torch.zeros(6, 6, dtype=torch.float64), torch.zeros(6, dtype=torch.int64)
@@ -305,7 +306,7 @@ def test_names_that_are_not_there_and_shares_that_are_none_are_refused() -> None
 
 def test_an_output_that_is_no_class_scores_is_refused() -> None:
     model, x = made(lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Conv2d(2, 3, 1)), 4, 1, 5, 5)
-    found = seen(model, Samples(x, torch.zeros(4, dtype=torch.int64)))
+    found = seen(model, LabelledSamples(x, torch.zeros(4, dtype=torch.int64)))
     assert found.activations("0").effective_rank > 1
     with pytest.raises(ModelError, match=r"class scores .* found shape \(4, 3, 3, 3\)"):
         found.growth("0")

@@ -19,7 +19,7 @@ from tests.surgery.samples import made, more
 from topiarist.errors import ModelError, SettingsError
 from topiarist.randomness import generator
 from topiarist.surgery import grow, refit, remove, remove_units, widen
-from topiarist.surgery.moments import Moments
+from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import anatomy
 
 Array = NDArray[Any]

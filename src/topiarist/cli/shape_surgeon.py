@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from topiarist.data import Data
     from topiarist.measurement import Budget
     from topiarist.methods import Outcome, Surgeon
-    from topiarist.surgery.recommendation import Recommendation
+    from topiarist.surgery import Recommendation
 
 TRAINING = ("epochs", "batch_size", "learning_rate")
 NOT_PUBLISHED = ("aim", "kind", "max_growth")

@@ -13,8 +13,8 @@ from torch import nn
 from topiarist.measurement import Budget, BudgetError
 from topiarist.measurement.budget import Excess, Footprint
 from topiarist.methods.task import Limits
-from topiarist.surgery.allotment import LimitError
-from topiarist.surgery.costs import Measure
+from topiarist.surgery.choice.allotment import LimitError
+from topiarist.surgery.choice.costs import Measure
 from topiarist.training import History
 
 TRIES = 12

@@ -21,12 +21,11 @@ from topiarist.methods.pairs import Order, angles_between, sweep
 from topiarist.methods.spaces import Looked, look
 from topiarist.methods.task import Proposal, Task
 from topiarist.settings import Settings
-from topiarist.surgery import Merge, MergeUnits, RemoveUnits, choose_units
-from topiarist.surgery.activity import Activity, activity_of
-from topiarist.surgery.allotment import Losses, lost_shares
-from topiarist.surgery.costs import Costs
-from topiarist.surgery.edits import Edit
-from topiarist.surgery.rounding import put_back
+from topiarist.surgery import Edit, Merge, MergeUnits, RemoveUnits, choose_units
+from topiarist.surgery.choice.allotment import Losses, lost_shares
+from topiarist.surgery.choice.costs import Costs
+from topiarist.surgery.choice.evidence import Activity, activity_of
+from topiarist.surgery.width.reexpressions import put_back
 
 PUBLISHED_ANGLE = 15.0
 SIGMOID_CENTRE = 0.5

@@ -16,11 +16,11 @@ from topiarist.errors import ModelError
 from topiarist.methods.task import Limits, Proposal, Task
 from topiarist.settings import Settings
 from topiarist.surgery import FactoriseLayer
-from topiarist.surgery.allotment import LimitError
-from topiarist.surgery.costs import Costs, Measure
-from topiarist.surgery.layer_damage import can_factorise
+from topiarist.surgery.advice.spectra import smallest_rank, weight_spectrum
+from topiarist.surgery.choice.allotment import LimitError
+from topiarist.surgery.choice.costs import Costs, Measure
+from topiarist.surgery.depth.factorising import can_factorise
 from topiarist.surgery.layers import weight_of
-from topiarist.surgery.spectra import smallest_rank, weight_spectrum
 from topiarist.tracing import anatomy
 
 KEPT = 0.95
@@ -135,11 +135,11 @@ def look_at(task: Task, names: Sequence[str] | None) -> Layers:
     costs = Costs(task.model, found)
     known = {}
     for name in found.calls if names is None else names:
-        if name not in found.calls or name not in costs.layers or not can_factorise(task.model, name):
+        if name not in found.calls or name not in costs.positions or not can_factorise(task.model, name):
             if names is not None:
                 raise ModelError(f"'{name}' is no layer that could become two thinner ones")
             continue
-        known[name] = layer_at(task.model.get_submodule(name), costs.layers[name].positions)
+        known[name] = layer_at(task.model.get_submodule(name), costs.positions[name])
     if not known:
         raise ModelError("the network has no layer that could become two thinner ones")
     return Layers(known, {"parameters": costs.parameters({}), "macs": costs.macs({})})

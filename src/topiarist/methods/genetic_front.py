@@ -19,7 +19,7 @@ from topiarist.methods.judging import (
 from topiarist.methods.readout import Bits, Floats
 from topiarist.methods.task import Proposal, Task
 from topiarist.randomness import array_generator
-from topiarist.surgery.edits import Edit
+from topiarist.surgery import Edit
 
 OUT_OF_REACH = 1e6
 

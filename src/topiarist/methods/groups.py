@@ -10,7 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.surgery import Merge
-from topiarist.surgery.activity import Activity
+from topiarist.surgery.choice.evidence import Activity
 
 SAME_DEGREES = 0.1
 SMALLEST_SHARE = 1e-12

@@ -21,7 +21,7 @@ from topiarist.methods.task import Limits, Method, Proposal, Task
 from topiarist.models import attach, card_for
 from topiarist.models.evaluation import numbers_of
 from topiarist.surgery import Plan, apply
-from topiarist.surgery.costs import Costs
+from topiarist.surgery.choice.costs import Costs
 from topiarist.tracing import anatomy
 from topiarist.training import History
 

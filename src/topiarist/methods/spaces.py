@@ -7,8 +7,7 @@ from torch import nn
 
 from topiarist.errors import ModelError
 from topiarist.methods.task import Task
-from topiarist.surgery.calibration import Batches, count_inputs
-from topiarist.surgery.reexpressions import free_space
+from topiarist.surgery.calibration import CalibrationBatches, batches_for
 from topiarist.tracing import Anatomy, Space, anatomy
 
 
@@ -19,14 +18,14 @@ class Looked:
     model: nn.Module
     anatomy: Anatomy
     spaces: Mapping[str, Space]
-    batches: Batches
+    batches: CalibrationBatches
 
 
 def look(task: Task, names: Sequence[str] | None) -> Looked:
     """Look at a network; `names` are the spaces that may be cut, all free ones unless given."""
     found = anatomy(task.model, task.example_input, partial=True)
-    spaces = found.free if names is None else {name: free_space(found, name) for name in names}
+    spaces = found.free if names is None else {space.name: space for space in map(found.free_space, names)}
     if not spaces:
         raise ModelError("the network has no units that could go: every space is fixed")
-    batches = Batches(task.calibration, task.model, count_inputs(task.example_input))
+    batches = batches_for(task.calibration, task.model, task.example_input)
     return Looked(task.model, replace(found, spaces=spaces), spaces, batches)

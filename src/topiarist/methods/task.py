@@ -7,9 +7,9 @@ from typing import Any, Protocol
 from torch import nn
 
 from topiarist.data import Part
+from topiarist.surgery import Edit
 from topiarist.surgery.calibration import Calibration
-from topiarist.surgery.costs import Measure
-from topiarist.surgery.edits import Edit
+from topiarist.surgery.choice.costs import Measure
 from topiarist.tracing import Inputs
 
 Score = Callable[[nn.Module], float]

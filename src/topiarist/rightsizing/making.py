@@ -21,8 +21,8 @@ from topiarist.rightsizing.baseline import LEARNING_RATE, training_of
 from topiarist.rightsizing.effort import MethodName
 from topiarist.rightsizing.folds import Fold
 from topiarist.surgery import Plan, apply
-from topiarist.surgery.allotment import Losses
-from topiarist.surgery.costs import Costs, Measure
+from topiarist.surgery.choice.allotment import Losses
+from topiarist.surgery.choice.costs import Costs, Measure
 from topiarist.tracing import anatomy
 from topiarist.training import Distillation, History, TrainConfig
 from topiarist.training.padded import train_padded

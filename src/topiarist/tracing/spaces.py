@@ -1,7 +1,7 @@
 """Unit spaces: sets of units that the same layers write, pass on and read."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -30,12 +30,12 @@ class Place:
 
     @property
     def offset(self) -> int:
-        """Give the first position of the space along the axis; 0 unless something else comes before it."""
+        """Return the first position of the space along the axis; 0 unless something else comes before it."""
         return int(self.positions.min())
 
     @property
     def repeat(self) -> int:
-        """Give how many positions in a row belong to one unit."""
+        """Return how many positions in a row belong to one unit."""
         return int(self.positions.shape[2])
 
     @property
@@ -61,8 +61,13 @@ class Space:
     modulated: bool = False
 
     @property
+    def places(self) -> tuple[Place, ...]:
+        """Return where all layers meet the units, writers first."""
+        return (*self.producers, *self.passes, *self.consumers)
+
+    @property
     def fixed(self) -> bool:
-        """Say whether units can neither go nor come."""
+        """Return whether units can neither go nor come."""
         return self.reason is not None
 
 
@@ -74,9 +79,9 @@ def find_spaces(units: Units) -> dict[str, Space]:
     sources = {units.find(int(numbers[0])): source for (source, count), numbers in units.sources.items() if count}
     grouped, modulated = ({units.find(unit) for unit in marked} for marked in (units.grouped, units.modulated))
     spaces: dict[str, Space] = {}
-    for members, numbers in group(met, reasons):
+    for members, numbers in _group(met, reasons):
         first = int(members[0])
-        places = [find_place(meetings[number], met[number], members, first in grouped) for number in numbers]
+        places = [_find_place(meetings[number], met[number], members, first in grouped) for number in numbers]
         uneven = next((place.name for place in places if place.uneven), None)
         reason = reasons.get(first) or (f"they lie unevenly along '{uneven}'" if uneven is not None else None)
         roles = {role: tuple(place for place in places if place.role == role) for role in ("writes", "passes", "reads")}
@@ -87,8 +92,8 @@ def find_spaces(units: Units) -> dict[str, Space]:
     return spaces
 
 
-def group(met: list[Indices], reasons: dict[int, str]) -> Iterator[tuple[Indices, list[int]]]:
-    """Give sets of units that take part in the same meetings equally often, with the numbers of those meetings.
+def _group(met: list[Indices], reasons: dict[int, str]) -> Iterator[tuple[Indices, list[int]]]:
+    """Yield sets of units that take part in the same meetings equally often, with the numbers of those meetings.
 
     The units of a set come in the order of their first meeting.
     """
@@ -105,20 +110,20 @@ def group(met: list[Indices], reasons: dict[int, str]) -> Iterator[tuple[Indices
         yield numpy.array(members), [number for number, _ in taken]
 
 
-def find_place(meeting: Meeting, units: Indices, members: Indices, grouped: bool) -> Place:
-    """Give the place of a set of units along the axis of a layer that meets it."""
+def _find_place(meeting: Meeting, units: Indices, members: Indices, grouped: bool) -> Place:
+    """Return the place of a set of units along the axis of a layer that meets it."""
     rank = {unit: number for number, unit in enumerate(members.tolist())}
     ranks = numpy.array([rank.get(unit, -1) for unit in units.tolist()])
     order = numpy.argsort(ranks, kind="stable")
     rows = order[numpy.count_nonzero(ranks < 0) :].reshape(len(members), -1)
-    lengths = row_lengths(rows, meeting.slots, alone=len(members) == 1 and not grouped)
+    lengths = _row_lengths(rows, meeting.slots, alone=len(members) == 1 and not grouped)
     even = len(set(lengths)) == 1
     shaped = rows.reshape(len(members), -1, lengths[0] if even else 1)
     return Place(meeting.module, meeting.role, len(units), shaped, meeting.parameter, meeting.dimension, not even)
 
 
-def row_lengths(rows: Indices, slots: Indices, *, alone: bool) -> list[int]:
-    """Give how many positions of a unit follow each other, row after row; none where the units (rows) differ in that.
+def _row_lengths(rows: Indices, slots: Indices, *, alone: bool) -> list[int]:
+    """Return how many positions of a unit follow each other, row after row; none where the units (rows) differ in that.
 
     Other units lie between two rows; where the unit is alone in its space, only the slots tell them apart.
     """
@@ -131,10 +136,9 @@ def row_lengths(rows: Indices, slots: Indices, *, alone: bool) -> list[int]:
     return [end - start for start, end in pairwise([0, *ends])]
 
 
-def unused(name: str, taken: dict[str, Space]) -> str:
-    """Give a name that no space has yet: 'conv', then 'conv#2'."""
-    number = 2
-    given = name
-    while given in taken:
-        given, number = f"{name}#{number}", number + 1
-    return given
+def unused(name: str, taken: Container[str], joint: str = "#") -> str:
+    """Return a name that is not taken yet: 'conv', then 'conv#2'."""
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name}{joint}{number}", number + 1
+    return free

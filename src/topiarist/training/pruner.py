@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from topiarist.errors import SettingsError
 from topiarist.models import card_of
 from topiarist.models.kernels import kernels_of
+from topiarist.surgery.choice.weights import UnitWeights, choose_by_layer, choose_overall, choose_pattern, unit_weights
 from topiarist.surgery.masks import Masks
-from topiarist.surgery.unit_weights import UnitWeights, unit_weights
-from topiarist.surgery.weight_choice import choose_by_layer, choose_overall, choose_pattern
 from topiarist.training.pruning import Pruning
 
 State = dict[str, Tensor]

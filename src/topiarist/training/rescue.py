@@ -17,9 +17,7 @@ from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import child_seed
-from topiarist.surgery import Plan, apply
-from topiarist.surgery.edits import GrowSpace, RemoveUnits
-from topiarist.surgery.recommendation import Recommendation, recommend
+from topiarist.surgery import GrowSpace, Plan, Recommendation, RemoveUnits, apply, recommend
 from topiarist.training.centring import Centring, centring_for, sample_of
 from topiarist.training.chance import tells_apart
 from topiarist.training.config import TrainConfig

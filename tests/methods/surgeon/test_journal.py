@@ -32,8 +32,7 @@ from topiarist.methods.surgeon.branches import Branch, Course, Practice, operate
 from topiarist.methods.surgeon.journal import Entry, Journal
 from topiarist.methods.surgeon.lineage import Lineage
 from topiarist.randomness import generator
-from topiarist.surgery.edits import DeepenNetwork, FactoriseLayer, GrowSpace, RemoveUnits
-from topiarist.surgery.plan import plan_of
+from topiarist.surgery import DeepenNetwork, FactoriseLayer, GrowSpace, RemoveUnits, plan_of
 
 ROOT = Path(__file__).parents[3]
 

@@ -18,8 +18,9 @@ from topiarist.errors import ModelError
 from topiarist.files import write_atomically
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.lineage import Lineage
+from topiarist.surgery import Plan, plan_of
 from topiarist.surgery.applying import rebuild
-from topiarist.surgery.plan import Plan, attach_plan, plan_of
+from topiarist.surgery.edits.plan import attach_plan
 from topiarist.training.checkpoint import under
 
 KEY = "surgeon"

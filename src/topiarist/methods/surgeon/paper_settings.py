@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from topiarist.settings import Settings
-from topiarist.surgery.spectra import ABSOLUTE_FLOOR, RELATIVE_FLOOR
+from topiarist.surgery.advice.spectra import ABSOLUTE_FLOOR, RELATIVE_FLOOR
 
 Memory = Literal["none", "cycle", "lineage"]
 

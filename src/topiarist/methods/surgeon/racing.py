@@ -23,8 +23,8 @@ from topiarist.methods.surgeon.scoring import clearly_worse, priced_score
 from topiarist.methods.surgeon.theatre import Candidate, Theatre
 from topiarist.methods.surgeon.widths import PRICE as WIDTH_PRICE
 from topiarist.methods.surgeon.widths import WidthRace
-from topiarist.surgery.recommendation import recommend
-from topiarist.surgery.trials import Samples
+from topiarist.surgery import recommend
+from topiarist.surgery.advice.trials import LabelledSamples
 from topiarist.tracing import anatomy
 
 Phase = Literal["early", "late"]
@@ -55,7 +55,7 @@ class Racing:
     """
 
     theatre: Theatre
-    samples: Samples
+    samples: LabelledSamples
     price: float
     kinds: Sequence[Kind]
     budget: Budget
@@ -233,7 +233,7 @@ class Racing:
         theatre = self.theatre
         found = anatomy(branch.model, theatre.sample, partial=True)
         calibration, labels = self.samples.calibration, self.samples.labels
-        advice = recommend(branch.model, theatre.sample, calibration=calibration, labels=labels, found=found)
+        advice = recommend(branch.model, theatre.sample, calibration=calibration, labels=labels, anatomy=found)
         tolerance, stuck = TOLERATED * self.price, self.quiet.get(phase, 0) > 0
         proposals = Proposals(theatre, branch, advice, number, tolerance, stuck, self.grown)
         return [candidate for kind in self.due(phase) for candidate in proposals.of(kind)]

@@ -30,7 +30,7 @@ from topiarist.models.evaluation import numbers_of, placed
 from topiarist.parallel import open_pool
 from topiarist.randomness import generator
 from topiarist.surgery import plan_of
-from topiarist.surgery.trials import Samples
+from topiarist.surgery.advice.trials import LabelledSamples
 from topiarist.training import TrainConfig
 from topiarist.training.norms import settle_norms
 from topiarist.training.tasks import check_task, fingerprint
@@ -192,8 +192,8 @@ def reasons_of(job: Job, theatre: Theatre) -> tuple[str, ...]:
     return (*cut, *decided, *([] if theatre.diverged is None else [theatre.diverged]))
 
 
-def looked_at(model: nn.Module, data: Data, seed: int) -> Samples:
+def looked_at(model: nn.Module, data: Data, seed: int) -> LabelledSamples:
     """Give labelled training samples, by which edits are judged before they are tried."""
     assert isinstance(data.train, Part)
     chosen = torch.randperm(len(data.train), generator=generator(seed, "looked at"))[:LOOKED_AT]
-    return Samples(placed(data.train.x[chosen], numbers_of(model)), data.train.y[chosen])
+    return LabelledSamples(placed(data.train.x[chosen], numbers_of(model)), data.train.y[chosen])

@@ -18,8 +18,8 @@ from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.theatre import Candidate, Theatre
 from topiarist.methods.surgeon.wider_networks import NEARLY_FREE, Factors, forgotten, groups_of, more, redraw
 from topiarist.models.copying import copied
-from topiarist.surgery.costs import Costs
-from topiarist.surgery.edits import Edit, GrowSpace, WidenSpace
+from topiarist.surgery import Edit, GrowSpace, WidenSpace
+from topiarist.surgery.choice.costs import Costs
 from topiarist.tracing import Anatomy
 from topiarist.training.chance import better_than_chance
 from topiarist.training.inference import part_logits

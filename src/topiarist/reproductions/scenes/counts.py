@@ -12,7 +12,7 @@ from torch import nn
 from topiarist.measurement.size import BYTES_PER_KB
 from topiarist.models.families import family_network
 from topiarist.models.kernels import kernels_of
-from topiarist.surgery.weight_choice import removed_counts
+from topiarist.surgery.choice.weights import removed_counts
 
 PAPER_SHAPE, PAPER_CLASSES = (1, 48, 467), 3
 SPARSITY = 0.8  # s_f of the paper, section 4
