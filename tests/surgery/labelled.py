@@ -8,7 +8,9 @@ from tests.networks import NETWORKS
 from tests.surgery.samples import more
 from topiarist import models
 from topiarist.randomness import generator
-from topiarist.surgery.advice.trials import LabelledSamples
+from topiarist.surgery import Edit
+from topiarist.surgery.advice.trials import LabelledSamples, mean_loss, trial
+from topiarist.tracing import Anatomy
 
 
 def labelled(name: str, count: int = 60) -> tuple[nn.Module, LabelledSamples]:
@@ -36,3 +38,8 @@ def loss_by_hand(model: nn.Module, samples: LabelledSamples) -> float:
     """Give the mean cross-entropy, all samples at once."""
     with torch.no_grad():
         return float(functional.cross_entropy(model.eval()(samples.calibration), samples.labels))
+
+
+def loss_with(model: nn.Module, edit: Edit, found: Anatomy, samples: LabelledSamples) -> float:
+    """Give the mean cross-entropy that a network would have with one edit."""
+    return mean_loss(trial(model, edit, found, samples.batches(model)), samples)

@@ -8,13 +8,13 @@ import torch
 from sklearn.linear_model import LinearRegression
 from torch import nn
 
-from tests.surgery.labelled import labelled, loss_by_hand
+from tests.surgery.labelled import labelled, loss_by_hand, loss_with
 from tests.surgery.samples import made
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import factorise, fold
 from topiarist.surgery.advice.options import predicted_factorisings, predicted_folding
 from topiarist.surgery.advice.spectra import weight_spectrum, weighted_layers
-from topiarist.surgery.advice.trials import LabelledSamples, loss_with
+from topiarist.surgery.advice.trials import LabelledSamples
 from topiarist.surgery.calibration import watch
 from topiarist.surgery.depth.factorising import can_factorise
 from topiarist.surgery.layers import weight_of

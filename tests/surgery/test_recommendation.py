@@ -15,11 +15,12 @@ from topiarist import models
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import Recommendation, recommend, remove
-from topiarist.surgery import recommendation as module
+from topiarist.surgery.advice import options, spectra
+from topiarist.surgery.advice import recommendation as module
 from topiarist.surgery.advice.readings import Readings, read_spaces
 from topiarist.surgery.advice.trials import LabelledSamples
 from topiarist.surgery.calibration import CalibrationBatches
-from topiarist.tracing import Anatomy, anatomy
+from topiarist.tracing import Anatomy, anatomy, finding
 
 
 def seen(model: nn.Module, samples: LabelledSamples, **options: Any) -> Recommendation:
@@ -142,8 +143,14 @@ def test_a_part_is_computed_when_it_is_asked_for_and_once(monkeypatch: pytest.Mo
 
         return count
 
-    for name in ("read_spaces", "expected_growth", "predicted_folding", "weight_spectrum", "mean_loss", "loss_with"):
-        monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
+    homes = {
+        module: ("read_spaces", "mean_loss", "trial"),
+        options: ("expected_growth", "predicted_folding"),
+        spectra: ("weight_spectrum",),
+    }
+    for home, names in homes.items():
+        for name in names:
+            monkeypatch.setattr(home, name, counted(name, getattr(home, name)))
     model, samples = labelled("mlp")
     found = seen(model, samples)
     assert called == []
@@ -186,8 +193,8 @@ def test_an_anatomy_that_is_known_is_not_made_again(monkeypatch: pytest.MonkeyPa
     model, samples = labelled("mlp")
     known = anatomy(model, samples.calibration[:2])
     oracle = seen(model, samples).to_record(measured=True)
-    monkeypatch.delattr(module, "anatomy")
-    assert seen(model, samples, found=known).to_record(measured=True) == oracle
+    monkeypatch.delattr(finding, "anatomy")
+    assert seen(model, samples, anatomy=known).to_record(measured=True) == oracle
 
 
 def test_tables_have_a_row_for_each_space_and_each_layer() -> None:
@@ -256,7 +263,7 @@ def test_weights_of_zero_give_defined_results() -> None:
 def test_weights_that_are_no_numbers_are_refused(name: str, value: float) -> None:
     model, samples = labelled("residual")
     model.state_dict()[name].flatten()[0] = value
-    with pytest.raises(ModelError, match=f"'{name}' holds values that are no finite numbers"):
+    with pytest.raises(ModelError, match=f"'{name}' holds values that are not finite numbers"):
         seen(model, samples)
 
 
@@ -269,13 +276,13 @@ def test_weights_whose_sum_is_too_large_are_finite() -> None:
 
 X, Y = torch.zeros(6, 6, dtype=torch.float64), torch.zeros(6, dtype=torch.int64)
 REFUSED: dict[str, tuple[Any, Any, type[TopiaristError], str]] = {
-    "fewer labels": (X, Y[:5], DataError, "one label a calibration sample; found 5 for 6"),
+    "fewer labels": (X, Y[:5], DataError, "one label per calibration sample; found 5 for 6"),
     "no samples": (X[:0], Y[:0], DataError, "empty"),
     "no axis": (X[0, 0], Y[:1], DataError, "found 1 for 0"),
-    "labels in rows": (X, Y[:, None], DataError, r"one whole number a sample; found shape \(6, 1\)"),
+    "labels in rows": (X, Y[:, None], DataError, r"one whole number per sample; found shape \(6, 1\)"),
     "real labels": (X, Y.double(), DataError, "whole number"),
     "lists": (X.tolist(), Y, DataError, "calibration must be a tensor; found list"),
-    "not finite": (X / 0, Y, DataError, "no finite numbers"),
+    "not finite": (X / 0, Y, DataError, "not finite numbers"),
     "an unknown class": (X, Y + 3, DataError, "classes 0 to 2; found label 3"),
     "a class below 0": (X, Y - 1, DataError, "classes 0 to 2; found label -1"),
     "other inputs": (X[:, :2], Y, ModelError, "cannot read the calibration data"),

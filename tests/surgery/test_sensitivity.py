@@ -4,14 +4,14 @@ import pytest
 import torch
 from torch import nn
 
-from tests.surgery.labelled import labelled, loss_by_hand
+from tests.surgery.labelled import labelled, loss_by_hand, loss_with
 from tests.surgery.samples import made
 from topiarist.errors import ModelError, SettingsError
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import remove
 from topiarist.surgery.advice.options import Removal, predicted_removals
 from topiarist.surgery.advice.readings import read_spaces
-from topiarist.surgery.advice.trials import LabelledSamples, loss_with
+from topiarist.surgery.advice.trials import LabelledSamples
 from topiarist.surgery.choice.allotment import lost_shares
 from topiarist.surgery.refit.moments import RIDGE
 from topiarist.tracing import Anatomy, anatomy

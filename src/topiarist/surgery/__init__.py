@@ -6,6 +6,7 @@ from topiarist.surgery.applying import apply
 from topiarist.surgery.choice.allotment import allot_widths
 from topiarist.surgery.choice.choosing import choose_units
 from topiarist.surgery.choice.selection import Strategy
+from topiarist.surgery.depth.verbs import deepen, factorise, fold
 from topiarist.surgery.edits.kinds import (
     DeepenNetwork,
     Edit,
@@ -22,7 +23,7 @@ from topiarist.surgery.edits.kinds import (
 from topiarist.surgery.edits.plan import Plan, plan_of
 from topiarist.surgery.masks import Masks, UnitMasks
 from topiarist.surgery.transplant import transplant
-from topiarist.surgery.verbs import compact, deepen, factorise, fold, grow, merge_units, project, remove, widen
+from topiarist.surgery.width.verbs import compact, grow, merge_units, project, remove, widen
 
 __all__ = [
     "DeepenNetwork",

@@ -16,26 +16,17 @@ from topiarist.surgery.depth.containers import find_layer
 from topiarist.surgery.depth.deepening import deepen_network
 from topiarist.surgery.depth.factorising import factorise_layer
 from topiarist.surgery.depth.folding import fold_layer
+from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import make_example, shape_of
-from topiarist.surgery.edits.kinds import (
-    DeepenNetwork,
-    Edit,
-    FactoriseLayer,
-    FoldLayer,
-    GrowSpace,
-    MergeUnits,
-    ProjectSpace,
-    RemoveUnits,
-    WidenSpace,
-)
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, plan_of, renamed_edit
 from topiarist.surgery.refit.fitting import Readers, Rows, refit
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
 from topiarist.surgery.width.projecting import project_space
 from topiarist.surgery.width.reexpressions import reexpression, removal
-from topiarist.tracing import Anatomy, Inputs, anatomy, ensure_anatomy
+from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
 from topiarist.tracing.copying import sharing_copy
+from topiarist.tracing.finding import trace_again
 from topiarist.tracing.graph import arguments
 
 
@@ -116,7 +107,7 @@ def replay(plan: Plan, networks: Sequence[nn.Module]) -> None:
 
 def carry_out(
     model: nn.Module,
-    edit: Edit,
+    edit: kinds.Edit,
     example_input: Inputs | None,
     *,
     numbers: Numbers | None = None,
@@ -127,13 +118,17 @@ def carry_out(
 
     `numbers` are those of the edit in a plan, for the network that the plan was made on: calibration data come first.
     """
-    refitted = isinstance(edit, (RemoveUnits, FoldLayer)) and edit.refit and (calibration is not None or not numbers)
+    refitted = (
+        isinstance(edit, (kinds.RemoveUnits, kinds.FoldLayer))
+        and edit.refit
+        and (calibration is not None or not numbers)
+    )
     if refitted and calibration is None:
         raise ModelError("the plan has no numbers for its refit: pass calibration data")
     found = _anatomy_for(edit, model, example_input, known)
     edit = by_spaces(edit, found)
     whole = sharing_copy(model) if refitted else model
-    if isinstance(edit, RemoveUnits) and edit.biased and example_input is not None:
+    if isinstance(edit, kinds.RemoveUnits) and edit.biased and example_input is not None:
         move_constants(model, edit, found, example_input)
     changed = change_structure(model, edit, found, structure_only=False)
     if refitted and calibration is not None:
@@ -151,25 +146,23 @@ def carry_out(
     return changed.anatomy
 
 
-def _anatomy_for(edit: Edit, model: nn.Module, example_input: Inputs | None, known: Anatomy | None) -> Anatomy:
+def _anatomy_for(edit: kinds.Edit, model: nn.Module, example_input: Inputs | None, known: Anatomy | None) -> Anatomy:
     """Return a network's anatomy as an edit needs it: the known one, or a new trace where that says too little."""
-    if isinstance(edit, FactoriseLayer):
+    if isinstance(edit, kinds.FactoriseLayer):
         return known or Anatomy({}, {})
-    enough = ("all",) if isinstance(edit, DeepenNetwork) else ("all", "widths")
+    enough = ("all",) if isinstance(edit, kinds.DeepenNetwork) else ("all", "widths")
     if known is not None and known.valid_for in enough:
         return known
     if example_input is None:
         raise ModelError("the plan does not say what the network's input looks like: pass example_input")
-    names = dict(model.named_modules())
-    ignored = [name for name in known.ignored if name in names] if known is not None else ()
-    return anatomy(model, example_input, partial=True, ignored=ignored)
+    return trace_again(model, example_input, known)
 
 
-def by_spaces(edit: Edit, anatomy: Anatomy) -> Edit:
+def by_spaces(edit: kinds.Edit, anatomy: Anatomy) -> kinds.Edit:
     """Return an edit that names spaces by their own names, not by those of other layers that write them."""
-    if isinstance(edit, RemoveUnits):
+    if isinstance(edit, kinds.RemoveUnits):
         return edit.model_copy(update={"units": anatomy.by_space(edit.units)})
-    if isinstance(edit, (DeepenNetwork, FoldLayer, FactoriseLayer)):
+    if isinstance(edit, kinds.DeepenNetwork | kinds.FoldLayer | kinds.FactoriseLayer):
         return edit
     return renamed_edit(edit, lambda name: anatomy[name].name) or edit
 
@@ -183,30 +176,30 @@ class Changed:
     rows: Rows = field(default_factory=dict)
 
 
-def change_structure(model: nn.Module, edit: Edit, anatomy: Anatomy, *, structure_only: bool) -> Changed:
+def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, structure_only: bool) -> Changed:
     """Make one edit in place, without the numbers of a refit; with `structure_only`, values are never computed."""
     edit = by_spaces(edit, anatomy)
     outdated = replace(anatomy, valid_for="nothing")
     match edit:
-        case RemoveUnits():
+        case kinds.RemoveUnits():
             changes = {name: removal(anatomy.free_space(name), units) for name, units in edit.units.items()}
             rows, after = change_widths(model, anatomy, changes, structure_only=structure_only)
             for name in edit.biased if structure_only else ():
                 layers.ensure_bias(find_layer(model, name), torch.nan)
             readers = (place for name in edit.units for place in anatomy[name].consumers)
             return Changed(after, {place.module: place.repeat for place in readers}, rows)
-        case MergeUnits() | WidenSpace() | GrowSpace():
+        case kinds.MergeUnits() | kinds.WidenSpace() | kinds.GrowSpace():
             space = anatomy.free_space(edit.space)
             change = reexpression(space, edit, structure_only)
             _, after = change_widths(model, anatomy, {space.name: change}, structure_only=structure_only)
             return Changed(after)
-        case ProjectSpace():
+        case kinds.ProjectSpace():
             return Changed(project_space(model, edit, anatomy, structure_only))
-        case DeepenNetwork():
+        case kinds.DeepenNetwork():
             deepen_network(model, edit, anatomy, structure_only)
-        case FoldLayer():
+        case kinds.FoldLayer():
             return Changed(outdated, {fold_layer(model, edit, anatomy, structure_only): None})
-        case FactoriseLayer():
+        case kinds.FactoriseLayer():
             factorise_layer(model, edit, structure_only)
     return Changed(outdated)
 

@@ -11,6 +11,7 @@ from topiarist.tracing.sizes import Shapes
 from topiarist.tracing.spaces import Space
 from topiarist.tracing.table import render
 
+Validity = Literal["all", "widths", "nothing"]
 Value = TypeVar("Value")
 
 
@@ -49,8 +50,8 @@ class Anatomy:
     ignored : tuple[str, ...]
         The layers that must not be cut.
     valid_for : {"all", "widths", "nothing"}
-        After a change of widths, `calls` no longer knows the shapes of what activations return; after one of depth,
-        the network has to be traced again.
+        After a change of widths, `calls` no longer knows the shapes of what activations return; after one of depth, or
+        from and to one unit, the network has to be traced again.
 
     Examples
     --------
@@ -70,7 +71,7 @@ class Anatomy:
     samples: int = 1
     shapes: Shapes = field(default_factory=dict, repr=False)
     ignored: tuple[str, ...] = ()
-    valid_for: Literal["all", "widths", "nothing"] = "all"
+    valid_for: Validity = "all"
 
     @property
     def free(self) -> dict[str, Space]:
@@ -91,7 +92,7 @@ class Anatomy:
             raise ModelError(f"the layer '{name}' writes several spaces: name one of {several}")
         layers = dict.fromkeys(place.name for space in self.spaces.values() for place in space.producers)
         known = ", ".join(dict.fromkeys((*self.spaces, *layers)))
-        raise ModelError(f"no space or layer that writes one is named '{name}': known are {known}")
+        raise ModelError(f"there is no space '{name}': known are {known}")
 
     def free_space(self, name: str) -> Space:
         """Return a space whose units can go and come, or raise an error that says why they cannot."""

@@ -1,6 +1,6 @@
 """Finds the unit spaces of a network: follows the units through every operation that it runs."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from topiarist.tracing.function_rules import function_rule
 from topiarist.tracing.graph import LEAVES, Call, Inputs, described, find_calls
 from topiarist.tracing.module_rules import module_rule
 from topiarist.tracing.sizes import shapes_of
-from topiarist.tracing.spaces import Space, find_spaces
+from topiarist.tracing.spaces import find_spaces
 from topiarist.tracing.step import Step
 from topiarist.tracing.units import Fixed, Layout, NotUnderstoodError, Units, Whereabouts, everywhere
 
@@ -78,18 +78,31 @@ def anatomy(model: nn.Module, example_input: Inputs, *, partial: bool = False, i
     units.fix_sizes()
     samples = next((len(value) for value in values.values() if isinstance(value, Tensor) and value.ndim), 1)
     uncut = _ignored_layers(model, ignored)
-    return Anatomy(_without(find_spaces(units), uncut), calls, tuple(opaque), samples, shapes_of(model), uncut)
+    spaces = find_spaces(units)
+    for name, space in spaces.items():
+        met = next((place.module for place in space.places if place.module in uncut), None)
+        if met is not None and not space.fixed:
+            spaces[name] = replace(space, reason=f"'{met}' is ignored")
+    return Anatomy(spaces, calls, tuple(opaque), samples, shapes_of(model), uncut)
 
 
 def ensure_anatomy(model: nn.Module, example_input: Inputs, known: Anatomy | None) -> Anatomy:
-    """Return an anatomy that is known, after a check that it is of this network; without one, trace the network."""
-    if known is None:
-        return anatomy(model, example_input, partial=True)
-    shapes = shapes_of(model)
-    odd = next((name for name in (*shapes, *known.shapes) if known.shapes.get(name) != shapes.get(name)), None)
-    if odd is not None:
-        raise ModelError(f"the anatomy is of another network, as '{odd}' shows: pass anatomy(model, example_input)")
-    return known
+    """Return an anatomy that is known, after a check that it is of this network; trace what is not known."""
+    if known is not None:
+        shapes = shapes_of(model)
+        odd = next((name for name in (*shapes, *known.shapes) if known.shapes.get(name) != shapes.get(name)), None)
+        if odd is not None:
+            raise ModelError(f"the anatomy is of another network, as '{odd}' shows: pass anatomy(model, example_input)")
+        if known.valid_for != "nothing":
+            return known
+    return trace_again(model, example_input, known)
+
+
+def trace_again(model: nn.Module, example_input: Inputs, known: Anatomy | None) -> Anatomy:
+    """Trace a network whose anatomy is not known, or was before it changed; layers that are ignored stay so."""
+    names = dict(model.named_modules())
+    ignored = () if known is None else [name for name in known.ignored if name in names]
+    return anatomy(model, example_input, partial=True, ignored=ignored)
 
 
 def _follow(step: Step, model: nn.Module, shared: set[str]) -> Whereabouts:
@@ -169,7 +182,7 @@ def _shared_parameters(model: nn.Module) -> set[str]:
 
 
 def _ignored_layers(model: nn.Module, ignored: Ignored) -> tuple[str, ...]:
-    """Name the layers that are ignored; a name or a type that stands for none of them is an error."""
+    """Name the layers that are ignored; the name of no layer is an error."""
     modules = dict(model.named_modules())
     found: list[str] = []
     for each in (ignored,) if isinstance(ignored, (str, type)) else ignored:
@@ -181,12 +194,3 @@ def _ignored_layers(model: nn.Module, ignored: Ignored) -> tuple[str, ...]:
             known = ", ".join(name for name in modules if name)
             raise ModelError(f"ignored must name layers or types of layers; found {each!r}: known are {known}")
     return tuple(found)
-
-
-def _without(spaces: Mapping[str, Space], ignored: Sequence[str]) -> dict[str, Space]:
-    """Return spaces of which those that an ignored layer meets are fixed."""
-    reasons = {
-        name: space.reason or next((f"'{p.module}' is ignored" for p in space.places if p.module in ignored), None)
-        for name, space in spaces.items()
-    }
-    return {name: replace(space, reason=reasons[name]) for name, space in spaces.items()}

@@ -8,18 +8,8 @@ import torch
 from torch import Tensor, fx
 from torch.nn import functional
 
+from topiarist.tracing import shape_rules as shape
 from topiarist.tracing.joining import broadcast, chunk_rule, concatenation_rule, gate_rule, stack_rule
-from topiarist.tracing.shape_rules import (
-    expand_rule,
-    flatten_rule,
-    item_rule,
-    pad_rule,
-    permute_rule,
-    squeeze_rule,
-    transpose_rule,
-    unsqueeze_rule,
-    view_rule,
-)
 from topiarist.tracing.step import Step
 from topiarist.tracing.units import Fixed, Layout, NotUnderstoodError, Whereabouts, everywhere
 
@@ -148,21 +138,21 @@ def _attribute_rule(step: Step) -> Whereabouts:
 
 
 RULES: dict[str, Callable[[Step], Whereabouts]] = {
-    "flatten": lambda step: flatten_rule(step, step.argument("start_dim", 1, 0), step.argument("end_dim", 2, -1)),
+    "flatten": lambda step: shape.flatten_rule(step, step.argument("start_dim", 1, 0), step.argument("end_dim", 2, -1)),
     **dict.fromkeys(("softmax", "log_softmax", "softmin"), lambda step: softmax_rule(step, step.argument("dim", 1))),
     "normalize": lambda step: softmax_rule(step, step.argument("dim", 2, 1)),
-    **dict.fromkeys(("view", "reshape"), view_rule),
-    "permute": permute_rule,
-    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), transpose_rule),
-    "squeeze": squeeze_rule,
-    "unsqueeze": unsqueeze_rule,
+    **dict.fromkeys(("view", "reshape"), shape.view_rule),
+    "permute": shape.permute_rule,
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), shape.transpose_rule),
+    "squeeze": shape.squeeze_rule,
+    "unsqueeze": shape.unsqueeze_rule,
     **dict.fromkeys(("cat", "concat", "concatenate"), concatenation_rule),
     "chunk": chunk_rule,
     "glu": lambda step: gate_rule(step, step.argument("dim", 1, -1)),
-    "getitem": item_rule,
-    "pad": pad_rule,
+    "getitem": shape.item_rule,
+    "pad": shape.pad_rule,
     "stack": stack_rule,
-    "expand": expand_rule,
+    "expand": shape.expand_rule,
     **dict.fromkeys(("max", "min"), _extreme_rule),
     "getattr": _attribute_rule,
 }

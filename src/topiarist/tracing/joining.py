@@ -7,16 +7,7 @@ import numpy
 from torch import Tensor, fx
 
 from topiarist.tracing.step import Step
-from topiarist.tracing.units import (
-    Fixed,
-    Layout,
-    NotUnderstoodError,
-    Operand,
-    Units,
-    Whereabouts,
-    concatenated,
-    everywhere,
-)
+from topiarist.tracing.units import Fixed, Layout, NotUnderstoodError, Operand, Units, Whereabouts, everywhere
 
 CONSTANT = "a constant"
 DIFFERENT_AXES = "its operands have their units along different axes"
@@ -30,8 +21,8 @@ def broadcast(operands: Sequence[Operand], units: Units) -> Whereabouts:
     wide = [layout for _, layout in known if len(layout.units) > 1] or [known[0][1]]
     first = wide[0]
     if max(_size_along(tensor, first.axis) for tensor, _ in operands) > len(first.units):
-        for _, layout in known:
-            units.fix(layout.units, "one unit is spread over many")
+        for _, spread in known:
+            units.fix(spread.units, "one unit is spread over many")
         return Fixed(next((source for source in map(_data_source, operands) if source), CONSTANT))
     if any(layout.axis != first.axis for layout in wide):
         raise NotUnderstoodError(DIFFERENT_AXES)
@@ -88,7 +79,7 @@ def _concatenate(operands: Sequence[Operand], dimension: int, units: Units) -> W
         raise NotUnderstoodError(DIFFERENT_AXES)
     if not known or known[0].axis != axis:
         return broadcast(operands, units)
-    return concatenated(
+    return Layout.joined(
         [
             layout if isinstance(layout, Layout) else units.constant_layout(layout, tensor.shape[axis], axis)
             for tensor, layout in operands

@@ -6,7 +6,7 @@ from typing import Any
 from torch import fx
 
 from topiarist.tracing.step import Step
-from topiarist.tracing.units import Fixed, Layout, NotUnderstoodError, Whereabouts, concatenated
+from topiarist.tracing.units import Fixed, Layout, NotUnderstoodError, Whereabouts
 
 
 def flatten_rule(step: Step, start: int = 0, end: int = -1) -> Whereabouts:
@@ -150,4 +150,4 @@ def pad_rule(step: Step) -> Whereabouts:
         step.units.constant_layout(Fixed(f"{step.call.node.name}_{side}"), count, layout.axis)
         for side, count in (("before", before), ("after", after))
     ]
-    return concatenated([ends[0], layout, ends[1]])
+    return Layout.joined([ends[0], layout, ends[1]])

@@ -9,6 +9,7 @@ from topiarist.tracing.spaces import Place, Space
 
 COLUMNS = 100  # of a terminal that shows code beside it
 _HEADINGS = ("space", "units", "written by", "passes through", "read by", "")
+_LIST_LENGTH = 16  # of "passes through" and a little more
 _MOST_HOLDERS, _REASON_LENGTH = 6, 40  # what is named below the table: enough to see where most of it is
 
 
@@ -25,8 +26,9 @@ def render(spaces: Mapping[str, Space], shapes: Shapes, opaque: Sequence[str] = 
         places = ([_described(place) for place in role] for role in (space.producers, space.passes, space.consumers))
         rows.append([[space.name], [str(space.size)], *places, [f"fixed: {space.reason}" if space.fixed else ""]])
     widths = [max(len(", ".join(cell)) for cell in column) for column in zip(*rows, strict=True)]
-    while sum(widths) + 2 * (len(widths) - 1) > COLUMNS:
-        widths[widths.index(max(widths))] -= 1
+    while sum(widths) + 2 * (len(widths) - 1) > COLUMNS:  # lists of layers are the first to be shortened
+        long = [column for column in (2, 3, 4) if widths[column] > _LIST_LENGTH] or range(len(widths))
+        widths[max(long, key=widths.__getitem__)] -= 1
     lines = aligned([[_shortened(cell, width) for cell, width in zip(row, widths, strict=True)] for row in rows])
     notes = [_removable(spaces, shapes), *(f"not understood: {text}" for text in opaque)]
     return "\n".join([*lines, *(line for note in notes for line in textwrap.wrap(note, COLUMNS))])

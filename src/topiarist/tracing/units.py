@@ -40,6 +40,12 @@ class Layout:
         """Return the same units along another axis."""
         return Layout(axis, self.units, self.slots)
 
+    @staticmethod
+    def joined(parts: "list[Layout]") -> "Layout":
+        """Return the layout of tensors that are concatenated along the axis of their units."""
+        units, slots = (numpy.concatenate([getattr(part, name) for part in parts]) for name in ("units", "slots"))
+        return Layout(parts[0].axis, units, slots)
+
 
 @dataclass(frozen=True)
 class Fixed:
@@ -64,12 +70,6 @@ def everywhere(value: Any, place: Whereabouts) -> Whereabouts:
     if isinstance(value, (tuple, list)) and any(isinstance(item, Tensor) for item in value):
         return tuple(everywhere(item, place) for item in value)
     return None
-
-
-def concatenated(parts: list[Layout]) -> Layout:
-    """Return the layout of tensors joined along the axis of their units."""
-    units, slots = (numpy.concatenate([getattr(part, name) for part in parts]) for name in ("units", "slots"))
-    return Layout(parts[0].axis, units, slots)
 
 
 @dataclass

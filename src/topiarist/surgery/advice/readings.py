@@ -10,14 +10,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from topiarist.surgery.advice.bounds import Bounds, bounds_seen
 from topiarist.surgery.calibration import CalibrationBatches, watch_readers
-from topiarist.surgery.choice.evidence import (
-    Activity,
-    activations,
-    activity_from,
-    combined,
-    metric_root,
-    same_readings,
-)
+from topiarist.surgery.choice import evidence
 from topiarist.surgery.choice.selection import SelectionEvidence
 from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import Anatomy, Place
@@ -43,7 +36,7 @@ class LayerReading:
 
     def add(self, model: nn.Module, taken: Tensor) -> None:
         """Add what the reader takes in one call."""
-        self.moments.add(activations(model, self.place, taken))
+        self.moments.add(evidence.activations(model, self.place, taken))
         convolution = isinstance(model.get_submodule(self.place.module), _ConvNd)
         values = taken.flatten(2) if convolution else taken.reshape(-1, taken.shape[-1], 1)
         positions = torch.from_numpy(self.place.positions).flatten(1).to(taken.device)
@@ -93,22 +86,22 @@ def read_spaces(
     return read
 
 
-def activity_read(model: nn.Module, anatomy: Anatomy, readings: Readings) -> Activity | None:
+def activity_read(model: nn.Module, anatomy: Anatomy, readings: Readings) -> evidence.Activity | None:
     """Return what `activity_of` does, from readings that are there already; None where no one reads the space."""
     together = Moments()
     for reading in readings.values():
         together.include(reading.moments)
-    return activity_from(model, anatomy, together, list(readings)) if readings else None
+    return evidence.activity_from(model, anatomy, together, list(readings)) if readings else None
 
 
 def evidence_read(model: nn.Module, anatomy: Anatomy, readings: Readings) -> SelectionEvidence | None:
     """Return what `gather_evidence` does for a network that is cut nowhere yet; None where no one reads the space."""
     places = [reading.place for reading in readings.values()]
     groups = [
-        (metric_root(model, together), readings[first.module].moments.covariances()[0])
-        for together, first in same_readings(anatomy, places, places)
+        (evidence.metric_root(model, together), readings[first.module].moments.covariances()[0])
+        for together, first in evidence.same_readings(anatomy, places, places)
     ]
-    return combined((root, spread, spread.T, spread) for root, spread in groups)
+    return evidence.combined((root, spread, spread.T, spread) for root, spread in groups)
 
 
 @dataclass(frozen=True)

@@ -16,35 +16,15 @@ from topiarist.errors import ModelError
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import layers
-from topiarist.surgery.advice.options import (
-    SHARES,
-    Factorising,
-    Folding,
-    Growth,
-    Removal,
-    check_shares,
-    expected_growth,
-    predicted_factorisings,
-    predicted_folding,
-    predicted_removals,
-)
+from topiarist.surgery.advice import options, spectra
 from topiarist.surgery.advice.readings import Health, Readings, activity_read, health_from, read_spaces
-from topiarist.surgery.advice.spectra import (
-    Scores,
-    Spectrum,
-    activity_spectrum,
-    hidden_layers,
-    score_spectra,
-    weight_spectrum,
-    weighted_layers,
-)
 from topiarist.surgery.advice.tables import Table, record_of, rendered, tables_of
 from topiarist.surgery.advice.trials import LabelledSamples, is_finite, mean_loss, trial
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
 
 Asked = ParamSpec("Asked")
 Value = TypeVar("Value")
-Option = TypeVar("Option", Removal, Factorising)
+Option = TypeVar("Option", options.Removal, options.Factorising)
 
 
 def recommend(
@@ -54,7 +34,7 @@ def recommend(
     calibration: Tensor,
     labels: Tensor,
     seed: int = 0,
-    shares: Sequence[float] = SHARES,
+    shares: Sequence[float] = options.SHARES,
     anatomy: Anatomy | None = None,
 ) -> "Recommendation":
     """Look at a network as it is now, and change nothing.
@@ -89,7 +69,7 @@ def recommend(
     >>> recommend(model, x[:2], calibration=x, labels=y).health("0").dead
     ()
     """
-    check_shares(shares)
+    options.check_shares(shares)
     samples = LabelledSamples(calibration, labels)
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if tensor.is_floating_point() and not is_finite(tensor):
@@ -99,16 +79,14 @@ def recommend(
         return Recommendation(copied(model), found, samples, seed, tuple(shares))
 
 
-def _once(
-    compute: Callable[Concatenate["Recommendation", Asked], Value],
-) -> Callable[Concatenate["Recommendation", Asked], Value]:
+def _once(compute: Callable[Concatenate[Any, Asked], Value]) -> Callable[Concatenate[Any, Asked], Value]:
     """Let a part of a recommendation be computed once for each of its arguments."""
 
     @wraps(compute)
-    def remembered(self: "Recommendation", *asked: Asked.args, **options: Asked.kwargs) -> Value:
-        key = compute.__name__, asked, tuple(options.items())
+    def remembered(self: Any, /, *asked: Asked.args, **named: Asked.kwargs) -> Value:
+        key = compute.__name__, asked, tuple(named.items())
         if key not in self._known:
-            self._known[key] = compute(self, *asked, **options)
+            self._known[key] = compute(self, *asked, **named)
         return cast(Value, self._known[key])
 
     return remembered
@@ -143,7 +121,7 @@ class Recommendation:
     @cached_property
     def layers(self) -> tuple[str, ...]:
         """Name the linear layers and convolutions in the order in which they run."""
-        return weighted_layers(self.model, self.anatomy)
+        return spectra.weighted_layers(self.model, self.anatomy)
 
     @cached_property
     def parameters(self) -> int:
@@ -156,18 +134,18 @@ class Recommendation:
         return mean_loss(self.model, self.samples)
 
     @cached_property
-    def scores(self) -> dict[str, Scores]:
+    def scores(self) -> dict[str, spectra.Scores]:
         """Return the paper's scores of the hidden layers, in the order in which they run."""
-        hidden = hidden_layers(self.model, self.anatomy)
+        hidden = spectra.hidden_layers(self.model, self.anatomy)
         units = [len(self.weight(name)) for name in hidden]
-        return dict(zip(hidden, score_spectra([self.weights(name) for name in hidden], units), strict=True))
+        return dict(zip(hidden, spectra.score_spectra([self.weights(name) for name in hidden], units), strict=True))
 
     @_once
-    def activations(self, space: str) -> Spectrum:
+    def activations(self, space: str) -> spectra.Spectrum:
         """Return the spectrum of the activations of a space, all zero where no one reads it."""
         activity = activity_read(self.model, self.anatomy, self.readings(space))
         size = self.anatomy[space].size
-        return Spectrum((0.0,) * size, 0.0) if activity is None else activity_spectrum(activity)
+        return spectra.Spectrum((0.0,) * size, 0.0) if activity is None else spectra.activity_spectrum(activity)
 
     @_once
     def health(self, space: str) -> Health:
@@ -175,37 +153,37 @@ class Recommendation:
         return health_from(self.readings(space))
 
     @_once
-    def removals(self, space: str, *, measured: bool = False) -> tuple[Removal, ...]:
+    def removals(self, space: str, *, measured: bool = False) -> tuple[options.Removal, ...]:
         """Return what is lost with each share of the units of a space; `measured` also tries each removal out."""
         if measured:
             return self._tried(self.removals(space))
         name = self.anatomy.free_space(space).name
-        return predicted_removals(self.model, self.anatomy, name, self.readings(name), self.shares)
+        return options.predicted_removals(self.model, self.anatomy, name, self.readings(name), self.shares)
 
     @_once
-    def growth(self, space: str, *, by: int | None = None) -> Growth:
+    def growth(self, space: str, *, by: int | None = None) -> options.Growth:
         """Return what fresh units of a space promise, half as many as there are and at least 2 unless `by` is given."""
         name = self.anatomy.free_space(space).name
-        return expected_growth(self.model, self.anatomy, name, self.samples, by=by, seed=self.seed)
+        return options.expected_growth(self.model, self.anatomy, name, self.samples, by=by, seed=self.seed)
 
     @_once
-    def weights(self, layer: str) -> Spectrum:
+    def weights(self, layer: str) -> spectra.Spectrum:
         """Return the spectrum of the weights of a layer."""
-        return weight_spectrum(self.weight(layer))
+        return spectra.weight_spectrum(self.weight(layer))
 
     @_once
-    def folding(self, layer: str, *, measured: bool = False) -> Folding | None:
+    def folding(self, layer: str, *, measured: bool = False) -> options.Folding | None:
         """Return what is lost where a layer folds into the next one; None where it cannot."""
         self.weight(layer)
         before = self.loss if measured else None
-        return predicted_folding(self.model, self.anatomy, layer, self.samples, before=before)
+        return options.predicted_folding(self.model, self.anatomy, layer, self.samples, before=before)
 
     @_once
-    def factorisings(self, layer: str, *, measured: bool = False) -> tuple[Factorising, ...]:
+    def factorisings(self, layer: str, *, measured: bool = False) -> tuple[options.Factorising, ...]:
         """Return what is lost where a layer becomes two, for ranks that keep 99, 95 and 90 %; none where it cannot."""
         if measured:
             return self._tried(self.factorisings(layer))
-        return predicted_factorisings(self.model, layer, self.weights(layer))
+        return options.predicted_factorisings(self.model, layer, self.weights(layer))
 
     def _tried(self, predicted: tuple[Option, ...]) -> tuple[Option, ...]:
         """Return predictions with what the edits really add to the loss."""

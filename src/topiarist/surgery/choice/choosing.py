@@ -126,7 +126,7 @@ def wanted_widths(anatomy: Anatomy, keep: Keep, multiple_of: int) -> dict[str, i
     if isinstance(keep, Integral) or not isinstance(keep, (Real, Mapping)):
         raise SettingsError(f"keep is a fraction, or widths or fractions by the names of spaces; found {keep!r}")
     asked = anatomy.by_space(keep) if isinstance(keep, Mapping) else dict.fromkeys(anatomy.free, keep)
-    widths = {}
+    widths: dict[str, int] = {}
     for name, count in asked.items():
         size = anatomy.free_space(name).size
         if not isinstance(count, Integral):

@@ -200,6 +200,10 @@ def complement(unit: int, into: int) -> Merge:
     unit, into : int
         The unit that goes, and the one that stands for it.
 
+    Returns
+    -------
+    Merge
+
     Examples
     --------
     >>> complement(3, 1).scale

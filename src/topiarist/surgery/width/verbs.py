@@ -1,4 +1,7 @@
-"""The verbs of surgery: each returns a new network, leaves its argument as it is, and adds the edit to its plan."""
+"""The verbs that change widths: each returns a new network, leaves its argument alone, and adds the edit to its plan.
+
+In the examples, `model` is `nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))` and `x` a batch for it.
+"""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,22 +11,14 @@ from torch import nn
 from topiarist.errors import ModelError, SettingsError
 from topiarist.surgery.applying import apply, carry_out, copied_with_plan
 from topiarist.surgery.calibration import Calibration
-from topiarist.surgery.edits.kinds import (
-    DeepenNetwork,
-    FactoriseLayer,
-    FoldLayer,
-    GrowSpace,
-    Merge,
-    MergeUnits,
-    ProjectSpace,
-    RemoveUnits,
-    WidenSpace,
-)
+from topiarist.surgery.edits.kinds import GrowSpace, Merge, MergeUnits, ProjectSpace, RemoveUnits, WidenSpace
 from topiarist.surgery.edits.plan import Plan
 from topiarist.surgery.width.idle_units import find_idle
 from topiarist.surgery.width.reexpressions import UnitNumbers, put_back, round_up, unit_numbers
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
 from topiarist.tracing import anatomy as trace
+
+Known = Anatomy | None
 
 
 def remove(
@@ -33,16 +28,16 @@ def remove(
     units: Mapping[str, UnitNumbers],
     calibration: Calibration | None = None,
     multiple_of: int = 1,
-    anatomy: Anatomy | None = None,
+    anatomy: Known = None,
 ) -> nn.Module:
     """Remove units; with calibration data, the layers that read them are refitted.
 
     Parameters
     ----------
-    model, example_input
-        The network, which is left as it is, and a batch that it reads.
-    units : mapping of names to numbers
-        The units that go, by the name of their space or of a layer that writes it: numbers, or a mask of booleans.
+    model, example_input : nn.Module, Inputs
+        The network, and a batch that it reads: a tensor, a sequence of arguments, or a mapping by name.
+    units : mapping of names to units
+        By the name of a space, or of a layer that writes it, the units that go: numbers, or a mask of booleans.
     calibration : Tensor, tuple, mapping or iterable of batches, optional
         Samples for the refit; no labels are needed.
     multiple_of : int
@@ -53,7 +48,6 @@ def remove(
     Returns
     -------
     nn.Module
-        The network without the units.
 
     Raises
     ------
@@ -62,13 +56,8 @@ def remove(
 
     Examples
     --------
-    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-    >>> remove(model, torch.zeros(1, 8), units={"0": [1, 3, 5]}, calibration=torch.randn(64, 8))
-    Sequential(
-      (0): Linear(in_features=8, out_features=13, bias=True)
-      (1): ReLU()
-      (2): Linear(in_features=13, out_features=4, bias=True)
-    )
+    >>> remove(model, x, units={"0": [1, 3, 5]}, calibration=torch.randn(64, 8))[2].in_features
+    13
     """
     named = {space: unit_numbers(found) for space, found in units.items()}
     if multiple_of != 1:
@@ -80,12 +69,7 @@ def remove(
 
 
 def merge_units(
-    model: nn.Module,
-    example_input: Inputs,
-    *,
-    space: str,
-    merges: Iterable[Merge],
-    anatomy: Anatomy | None = None,
+    model: nn.Module, example_input: Inputs, *, space: str, merges: Iterable[Merge], anatomy: Known = None
 ) -> nn.Module:
     """Remove units of a space, each expressed by one that stays.
 
@@ -94,12 +78,11 @@ def merge_units(
     model, example_input, anatomy
         As for `remove`.
     space, merges : str, iterable of Merge
-        The space, and the merges: `Merge(unit=3, into=1)`, `complement(3, 1)`.
+        The space, and for each unit that goes what stands for it: `Merge(unit=3, into=1)`, `complement(3, 1)`.
 
     Returns
     -------
     nn.Module
-        The network without the units.
 
     Raises
     ------
@@ -108,8 +91,7 @@ def merge_units(
 
     Examples
     --------
-    >>> model = nn.Sequential(nn.Linear(8, 16), nn.Sigmoid(), nn.Linear(16, 4))
-    >>> merge_units(model, torch.zeros(1, 8), space="0", merges=[complement(3, 1)])[0].out_features
+    >>> merge_units(model, x, space="0", merges=[Merge(unit=3, into=1)])[0].out_features
     15
     """
     edit = MergeUnits(space=space, merges=tuple(merges))
@@ -125,7 +107,7 @@ def widen(
     generator: torch.Generator,
     multiple_of: int = 1,
     even: bool = False,
-    anatomy: Anatomy | None = None,
+    anatomy: Known = None,
 ) -> nn.Module:
     """Copy units of a space; the network computes the same, and the copies can diverge in training.
 
@@ -133,24 +115,19 @@ def widen(
     ----------
     model, example_input, anatomy
         As for `remove`.
-    space, by : str, int
-        The space, and by how many units it grows.
-    generator : torch.Generator
-        Decides which units are copied, and how what they sent out is split.
-    multiple_of : int
-        The new width is rounded up to a multiple of it.
-    even : bool
-        Split into equal shares, as published; the copies then stay equal in training.
+    space, by, multiple_of : str, int, int
+        The space, and by how many units it grows; the new width is rounded up to a multiple.
+    generator, even : torch.Generator, bool
+        Decides which units are copied, and how what they sent out is split; in equal shares, as published, the copies
+        stay equal in training.
 
     Returns
     -------
     nn.Module
-        The wider network.
 
     Examples
     --------
-    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-    >>> widen(model, torch.zeros(1, 8), space="0", by=2, generator=torch.Generator())[0].out_features
+    >>> widen(model, x, space="0", by=2, generator=torch.Generator())[0].out_features
     18
     """
     wanted, anatomy = _rounded(model, example_input, space, by, multiple_of, anatomy)
@@ -166,7 +143,7 @@ def grow(
     by: int,
     generator: torch.Generator,
     multiple_of: int = 1,
-    anatomy: Anatomy | None = None,
+    anatomy: Known = None,
 ) -> nn.Module:
     """Add fresh units to a space, which nothing reads yet; the network computes the same.
 
@@ -180,12 +157,10 @@ def grow(
     Returns
     -------
     nn.Module
-        The wider network.
 
     Examples
     --------
-    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-    >>> grow(model, torch.zeros(1, 8), space="0", by=2, generator=torch.Generator())[0].out_features
+    >>> grow(model, x, space="0", by=2, generator=torch.Generator())[0].out_features
     18
     """
     wanted, anatomy = _rounded(model, example_input, space, by, multiple_of, anatomy)
@@ -193,9 +168,7 @@ def grow(
     return apply(Plan((edit,)), model, example_input, anatomy=anatomy)
 
 
-def project(
-    model: nn.Module, example_input: Inputs, *, space: str, to: int, anatomy: Anatomy | None = None
-) -> nn.Module:
+def project(model: nn.Module, example_input: Inputs, *, space: str, to: int, anatomy: Known = None) -> nn.Module:
     """Reduce a space to the first singular directions of the layer that writes it, and let its reader read those.
 
     The activation between the two is ignored: without one, and with all directions that the layer has, it is exact.
@@ -210,7 +183,6 @@ def project(
     Returns
     -------
     nn.Module
-        The narrower network.
 
     Raises
     ------
@@ -219,124 +191,13 @@ def project(
 
     Examples
     --------
-    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-    >>> project(model, torch.zeros(1, 8), space="0", to=6)[0].out_features
+    >>> project(model, x, space="0", to=6)[0].out_features
     6
     """
     return apply(Plan((ProjectSpace(space=space, to=to),)), model, example_input, anatomy=anatomy)
 
 
-def deepen(
-    model: nn.Module,
-    example_input: Inputs,
-    *,
-    after: str,
-    batch_norm: bool = False,
-    anatomy: Anatomy | None = None,
-) -> nn.Module:
-    """Insert an identity layer after a layer; the network computes the same.
-
-    Parameters
-    ----------
-    model, example_input, anatomy
-        As for `remove`.
-    after, batch_norm : str, bool
-        The layer, and whether a batch norm follows the new one.
-
-    Returns
-    -------
-    nn.Module
-        The deeper network.
-
-    Raises
-    ------
-    ModelError
-        The layer does not run as one, or its units do not lie along an axis of a linear layer or a convolution.
-
-    Examples
-    --------
-    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-    >>> len(deepen(model, torch.zeros(1, 8), after="1"))
-    5
-    """
-    edit = DeepenNetwork(after=after, batch_norm=batch_norm)
-    return apply(Plan((edit,)), model, example_input, anatomy=anatomy)
-
-
-def fold(
-    model: nn.Module,
-    example_input: Inputs,
-    *,
-    layer: str,
-    linearise: bool = False,
-    calibration: Calibration | None = None,
-    anatomy: Anatomy | None = None,
-) -> nn.Module:
-    """Multiply a layer into the next, or a batch norm into the layer before it.
-
-    Parameters
-    ----------
-    model, example_input, anatomy
-        As for `remove`.
-    layer : str
-        The layer that goes.
-    linearise : bool
-        Drop an activation between the two, without which folding is exact.
-    calibration : Tensor, tuple, mapping or iterable of batches, optional
-        Samples on which the layer that took the other in is refitted to make up for that.
-
-    Returns
-    -------
-    nn.Module
-        The network with one layer less.
-
-    Raises
-    ------
-    ModelError
-        Something lies between the two layers, or others read what the layer returns.
-
-    Examples
-    --------
-    >>> model = nn.Sequential(nn.Linear(8, 16), nn.Linear(16, 4))
-    >>> fold(model, torch.zeros(1, 8), layer="0")
-    Sequential(
-      (1): Linear(in_features=8, out_features=4, bias=True)
-    )
-    """
-    edit = FoldLayer(layer=layer, linearise=linearise, refit=calibration is not None)
-    return apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=anatomy)
-
-
-def factorise(model: nn.Module, *, layer: str, rank: int) -> nn.Module:
-    """Replace a linear layer or a convolution by two thinner ones, with the nearest product of that rank.
-
-    Parameters
-    ----------
-    model : nn.Module
-        The network; it is left as it is.
-    layer, rank : str, int
-        The layer, and the number of units between the two.
-
-    Returns
-    -------
-    nn.Module
-        The network with two layers for one.
-
-    Raises
-    ------
-    ModelError
-        The layer is of another kind, grouped, shared, or of a lower rank.
-
-    Examples
-    --------
-    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-    >>> factorise(model, layer="0", rank=3)[0].narrow
-    Linear(in_features=8, out_features=3, bias=False)
-    """
-    return apply(Plan((FactoriseLayer(layer=layer, rank=rank),)), model)
-
-
-def compact(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None = None) -> nn.Module:
+def compact(model: nn.Module, example_input: Inputs, *, anatomy: Known = None) -> nn.Module:
     """Remove the units that do nothing, exactly: the network computes the same.
 
     A unit that no one reads, its outgoing weights being zero, just goes. One whose incoming weights are zero is a
@@ -351,7 +212,6 @@ def compact(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None 
     Returns
     -------
     nn.Module
-        The smaller network.
 
     Raises
     ------
@@ -360,18 +220,18 @@ def compact(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None 
 
     Examples
     --------
-    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
-    >>> model[2].weight.data[:, :6] = 0
-    >>> compact(model, torch.zeros(1, 8))[0].out_features
+    >>> sparse = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    >>> sparse[2].weight.data[:, :6] = 0
+    >>> compact(sparse, x)[0].out_features
     10
     """
     known = trace(model, example_input) if anatomy is None else ensure_anatomy(model, example_input, anatomy)
     if known.opaque:
-        raise ModelError(f"surgery cannot follow {known.opaque[0]}: units that do nothing cannot be told")
+        raise ModelError(f"surgery cannot follow {known.opaque[0]}: what does nothing cannot be told")
     with torch.inference_mode(False):
         current = copied_with_plan(model)
         while (edit := find_idle(current, known, example_input)).units:
-            known = carry_out(current, edit, example_input, known=known)
+            known = ensure_anatomy(current, example_input, carry_out(current, edit, example_input, known=known))
     return current
 
 
@@ -383,8 +243,8 @@ def _drawn(generator: torch.Generator) -> int:
 
 
 def _rounded(
-    model: nn.Module, example_input: Inputs, space: str, by: int, multiple_of: int, anatomy: Anatomy | None
-) -> tuple[int, Anatomy | None]:
+    model: nn.Module, example_input: Inputs, space: str, by: int, multiple_of: int, anatomy: Known
+) -> tuple[int, Known]:
     """Return by how many units a space grows, so that its width becomes a multiple of a number; and the anatomy."""
     if by < 1:
         raise ModelError(f"a space grows by at least 1 unit; found by={by}")
