@@ -18,7 +18,7 @@ from topiarist.errors import ModelError
 from topiarist.models.activations import ACTIVATIONS
 from topiarist.models.mlp import BatchNorm, mlp
 from topiarist.randomness import generator
-from topiarist.surgery.width.projecting import obstacle
+from topiarist.surgery.width.reexpressions import obstacle
 from topiarist.tracing import Inputs, Space, anatomy
 
 SMALL = sorted(set(NETWORKS) - {"resnet18"})

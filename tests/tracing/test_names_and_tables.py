@@ -53,7 +53,8 @@ def test_a_layer_that_writes_several_spaces_names_none_of_them() -> None:
 
         def forward(self, x: Tensor) -> Tensor:
             joined = torch.cat([self.first(x), self.second(x)], 1) + self.both(x)
-            return self.heads[0](self.first(x)) + self.heads[1](self.second(x)) + joined.sum(1, keepdim=True)
+            given: Tensor = self.heads[0](self.first(x)) + self.heads[1](self.second(x)) + joined.sum(1, keepdim=True)
+            return given
 
     found = anatomy(Parted(), torch.zeros(2, 3))
     with pytest.raises(ModelError, match="the layer 'both' writes several spaces: name one of 'first', 'second'"):

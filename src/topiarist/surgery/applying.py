@@ -22,12 +22,10 @@ from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, pla
 from topiarist.surgery.refit.fitting import Readers, Rows, refit
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
-from topiarist.surgery.width.projecting import project_space
-from topiarist.surgery.width.reexpressions import reexpression, removal
+from topiarist.surgery.width.reexpressions import project_space, reexpression, removal
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
-from topiarist.tracing.copying import sharing_copy
 from topiarist.tracing.finding import trace_again
-from topiarist.tracing.graph import arguments
+from topiarist.tracing.graph import arguments, sharing_copy
 
 
 def apply(
@@ -94,12 +92,12 @@ def rebuild(plan: Plan, model: nn.Module) -> nn.Module:
     return copy
 
 
-def replay(plan: Plan, networks: Sequence[nn.Module]) -> None:
+def replay(plan: Plan, networks: Sequence[nn.Module], anatomy: Anatomy | None = None) -> None:
     """Change the structure of networks of the same layers as a plan does, in place; the first must be able to run."""
     for path, part in parted(plan, networks[0]).items():
         members = [network.get_submodule(path) for network in networks]
         example_input = None if part.example is None else make_example(part.example)
-        known: Anatomy | None = None
+        known = None if path else anatomy
         for edit in part.edits:
             found = _anatomy_for(edit, members[0], example_input, known)
             known, *_ = (change_structure(member, edit, found, structure_only=True).anatomy for member in members)

@@ -15,7 +15,7 @@ from topiarist.errors import DataError, ModelError
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 from topiarist.tracing import Inputs
-from topiarist.tracing.graph import arguments
+from topiarist.tracing.graph import Args, Kwargs, arguments
 
 Calibration = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor] | Iterable[Any]
 Watched = tuple[Tensor, Tensor]
@@ -51,7 +51,7 @@ class CalibrationBatches:
             counts = ", ".join(str(len(tensor)) for tensor in self._samples or ())
             raise DataError(f"all arguments must have the same number of calibration samples; found {counts}")
 
-    def __iter__(self) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    def __iter__(self) -> Iterator[tuple[Args, Kwargs]]:
         empty = True
         for batch in self._split():
             args, kwargs = arguments(self.model, batch)
@@ -88,11 +88,11 @@ class _SeenError(Exception):
     """All layers were seen; the rest of the network need not run."""
 
 
-def watch(model: nn.Module, path: str, calls: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Watched]:
+def watch(model: nn.Module, path: str, calls: int, args: Args, kwargs: Kwargs) -> list[Watched]:
     """Run a network on a batch until a layer has run so often; return what it read and returned each time."""
     seen: list[Watched] = []
 
-    def remember(_: nn.Module, taken: tuple[Any, ...], named: dict[str, Any], given: Tensor) -> None:
+    def remember(_: nn.Module, taken: Args, named: Kwargs, given: Tensor) -> None:
         seen.append((first_of(taken, named).detach().clone(), given.detach().clone()))  # others may write into them
         if len(seen) == calls:
             raise _SeenError
@@ -110,7 +110,7 @@ def watch_readers(
     """
     left: list[str] = []
 
-    def hook(path: str, taken: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def hook(path: str, taken: Args, named: Kwargs) -> None:
         if path in left:
             left.remove(path)
             remember(path, first_of(taken, named))
@@ -128,9 +128,7 @@ def watch_readers(
         _run_until_seen(model, handles, args, kwargs)
 
 
-def _run_until_seen(
-    model: nn.Module, handles: Sequence[RemovableHandle], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> None:
+def _run_until_seen(model: nn.Module, handles: Sequence[RemovableHandle], args: Args, kwargs: Kwargs) -> None:
     """Run a network until a hook has seen enough, and remove the hooks."""
     try:
         with evaluating(model), isolated(0):
@@ -145,7 +143,7 @@ def _run_until_seen(
             handle.remove()
 
 
-def first_of(taken: tuple[Any, ...], named: Mapping[str, Any]) -> Tensor:
+def first_of(taken: Args, named: Kwargs) -> Tensor:
     """Return the tensor that a layer is called with, by position or by name."""
     first: Tensor = taken[0] if taken else named["input"]
     return first

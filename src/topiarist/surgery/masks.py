@@ -13,6 +13,7 @@ from topiarist.errors import ModelError
 from topiarist.surgery.calibration import first_of
 from topiarist.surgery.width.reexpressions import UnitNumbers, check_units, unit_numbers
 from topiarist.tracing import Anatomy, Inputs, Place, ensure_anatomy
+from topiarist.tracing.graph import Args, Kwargs
 
 
 class Masks:
@@ -121,9 +122,7 @@ def _hide(place: Place, units: list[int]) -> Any:
     mask = numpy.ones(place.length)
     mask[place.positions[units].reshape(-1)] = 0
 
-    def hook(
-        module: nn.Module, taken: tuple[Any, ...], named: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def hook(module: nn.Module, taken: Args, named: Kwargs) -> tuple[Args, Kwargs]:
         x = first_of(taken, named)
         shape = (-1, *(1,) * len(module.kernel_size)) if isinstance(module, _ConvNd) else (-1,)
         return (x * torch.from_numpy(mask).to(x).reshape(shape),), {}

@@ -13,7 +13,8 @@ from topiarist.errors import ModelError
 from topiarist.models.copying import copied
 from topiarist.surgery.applying import replay
 from topiarist.surgery.edits.plan import Plan, plan_of
-from topiarist.tracing.copying import sharing_copy
+from topiarist.tracing import Anatomy
+from topiarist.tracing.graph import sharing_copy
 
 # The mean of squares of a new value, as a share of the usual one: what fresh units get in gradients before they are
 # read with large weights. From zero, Adam's first steps are so long that many ReLU units die (docs/methods/surgeon.md).
@@ -23,7 +24,9 @@ Origins = dict[str, tuple[str | None, Tensor]]
 Memory = Mapping[str, Mapping[str, Tensor]]
 
 
-def transplant(optimizer: Optimizer, model: nn.Module, new_model: nn.Module) -> Optimizer:
+def transplant(
+    optimizer: Optimizer, model: nn.Module, new_model: nn.Module, *, anatomy: Anatomy | None = None
+) -> Optimizer:
     """Return an optimizer for a network that edits made of another, with the state and the settings of the old one.
 
     Parameters that survive keep their state, cut and copied as they are, and new ones begin without; new values within
@@ -35,6 +38,8 @@ def transplant(optimizer: Optimizer, model: nn.Module, new_model: nn.Module) -> 
         The optimizer of the old network; it is left as it is.
     model, new_model : nn.Module
         The old network, and the one that edits made of it.
+    anatomy : Anatomy, optional
+        That of the old network, where it is known.
 
     Returns
     -------
@@ -55,7 +60,7 @@ def transplant(optimizer: Optimizer, model: nn.Module, new_model: nn.Module) -> 
     """
     if isinstance(optimizer, torch.optim.LBFGS):
         raise ModelError("the state of LBFGS belongs to no single parameter and cannot be carried over")
-    origins = _find_origins(model, new_model)
+    origins = _find_origins(model, new_model, anatomy)
     old, new = dict(model.named_parameters()), dict(new_model.named_parameters())
     home = _new_groups(origins, _group_numbers(optimizer, old))
     accepted = inspect.signature(type(optimizer)).parameters
@@ -76,25 +81,26 @@ def transplant(optimizer: Optimizer, model: nn.Module, new_model: nn.Module) -> 
     return transplanted
 
 
-def carried(memory: Memory, model: nn.Module, new_model: nn.Module) -> dict[str, dict[str, Tensor]]:
+def carried(
+    memory: Memory, model: nn.Module, new_model: nn.Module, *, anatomy: Anatomy | None = None
+) -> dict[str, dict[str, Tensor]]:
     """Return what an optimizer remembers of each parameter, by name, for a network that edits made of another."""
     if not memory:
         return {}
     shapes = dict(model.named_parameters())
-    every = {key: torch.cat([state[key].flatten() for state in memory.values()]) for key in next(iter(memory.values()))}
     moved = {}
-    for name, (source, positions) in _find_origins(model, new_model).items():
-        state: dict[str, Tensor] | None = None
+    for name, (source, positions) in _find_origins(model, new_model, anatomy).items():
         if source is None:
-            state = {key: _unknown(key, values).expand(positions.shape).clone() for key, values in every.items()}
+            keys = next(iter(memory.values()))
+            every = {key: torch.cat([state[key].flatten() for state in memory.values()]) for key in keys}
+            moved[name] = {key: _unknown(key, values).expand(positions.shape).clone() for key, values in every.items()}
         elif source in memory:
             state = _followed(dict(memory[source]), shapes[source], positions)
-        if state is not None:
-            moved[name] = state
+            moved |= {} if state is None else {name: state}
     return moved
 
 
-def _find_origins(model: nn.Module, new_model: nn.Module) -> Origins:
+def _find_origins(model: nn.Module, new_model: nn.Module, anatomy: Anatomy | None) -> Origins:
     """Return, for each parameter of a new network, the parameter it comes from and the position of each of its values
     there, -1 for a value that is new.
 
@@ -110,7 +116,7 @@ def _find_origins(model: nn.Module, new_model: nn.Module) -> Origins:
         starts[name] = count
         parameter.data = torch.arange(count, count + parameter.numel(), dtype=torch.float64).reshape(parameter.shape)
         count += parameter.numel()
-    replay(Plan(plan.edits[len(known) :], plan.example), [sharing_copy(model), ghost])
+    replay(Plan(plan.edits[len(known) :], plan.example), [sharing_copy(model), ghost], anatomy)
     replayed = {name: found.detach() for name, found in ghost.named_parameters()}
     shapes = {name: parameter.shape for name, parameter in new_model.named_parameters()}
     if {name: found.shape for name, found in replayed.items()} != shapes:

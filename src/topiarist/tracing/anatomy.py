@@ -7,11 +7,9 @@ from typing import Literal, TypeVar
 from torch import fx
 
 from topiarist.errors import ModelError
-from topiarist.tracing.sizes import Shapes
-from topiarist.tracing.spaces import Space
+from topiarist.tracing.spaces import Shapes, Space
 from topiarist.tracing.table import render
 
-Validity = Literal["all", "widths", "nothing"]
 Value = TypeVar("Value")
 
 
@@ -71,7 +69,7 @@ class Anatomy:
     samples: int = 1
     shapes: Shapes = field(default_factory=dict, repr=False)
     ignored: tuple[str, ...] = ()
-    valid_for: Validity = "all"
+    valid_for: Literal["all", "widths", "nothing"] = "all"
 
     @property
     def free(self) -> dict[str, Space]:

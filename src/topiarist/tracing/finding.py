@@ -12,8 +12,7 @@ from topiarist.tracing.anatomy import Anatomy, LayerCall
 from topiarist.tracing.function_rules import function_rule
 from topiarist.tracing.graph import LEAVES, Call, Inputs, described, find_calls
 from topiarist.tracing.module_rules import module_rule
-from topiarist.tracing.sizes import shapes_of
-from topiarist.tracing.spaces import find_spaces
+from topiarist.tracing.spaces import find_spaces, shapes_of
 from topiarist.tracing.step import Step
 from topiarist.tracing.units import Fixed, Layout, NotUnderstoodError, Units, Whereabouts, everywhere
 

@@ -4,8 +4,7 @@ import math
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from topiarist.tracing.sizes import Shapes, parameter_sizes
-from topiarist.tracing.spaces import Place, Space
+from topiarist.tracing.spaces import Place, Shapes, Space, parameter_sizes
 
 COLUMNS = 100  # of a terminal that shows code beside it
 _HEADINGS = ("space", "units", "written by", "passes through", "read by", "")

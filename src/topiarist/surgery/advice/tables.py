@@ -18,7 +18,7 @@ Table = list[dict[str, Cell]]
 
 def record_of(seen: "Recommendation", *, measured: bool) -> dict[str, Any]:
     """Return all that a recommendation has to say as what JSON is made of."""
-    record: dict[str, Any] = {"parameters": seen.parameters, "seed": seen.seed}
+    record: dict[str, object] = {"parameters": seen.parameters, "seed": seen.seed}
     if measured:
         record["loss"] = seen.loss
     record["spaces"] = {name: _space_record(seen, name, measured) for name in seen.spaces}
@@ -27,7 +27,7 @@ def record_of(seen: "Recommendation", *, measured: bool) -> dict[str, Any]:
     return plain
 
 
-def _space_record(seen: "Recommendation", name: str, measured: bool) -> dict[str, Any]:
+def _space_record(seen: "Recommendation", name: str, measured: bool) -> dict[str, object]:
     growth = seen.growth(name)
     gains = ("gain", "existing_gain", "relative_gain", "parameters")
     return {
@@ -39,7 +39,7 @@ def _space_record(seen: "Recommendation", name: str, measured: bool) -> dict[str
     }
 
 
-def _layer_record(seen: "Recommendation", name: str, measured: bool) -> dict[str, Any]:
+def _layer_record(seen: "Recommendation", name: str, measured: bool) -> dict[str, object]:
     """Return what is known of a layer; the layers that return the output have no scores."""
     spectrum, units = seen.weights(name), len(seen.weight(name))
     scores = seen.scores.get(name)
@@ -54,7 +54,7 @@ def _layer_record(seen: "Recommendation", name: str, measured: bool) -> dict[str
     }
 
 
-def _option_record(option: Removal | Folding | Factorising) -> dict[str, Any]:
+def _option_record(option: Removal | Folding | Factorising) -> dict[str, object]:
     own = {name: value for name, value in vars(option).items() if name != "edit"}
     return {"edit": option.edit.model_dump(mode="json"), **own}
 

@@ -25,7 +25,7 @@ from topiarist.surgery.refit.moments import Moments
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal, round_up
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
-from topiarist.tracing.copying import sharing_copy
+from topiarist.tracing.graph import sharing_copy
 
 Keep = float | Mapping[str, int | float]
 Units = dict[str, tuple[int, ...]]
@@ -110,14 +110,12 @@ def cut_to_widths(
     with torch.inference_mode(False):
         cutting = _Cutting(model, found, batches)
         units = cutting.cut(wanted_widths(found, keep, multiple_of), strategy)
-        cut = cutting.cut_network
+        cut, edit = cutting.network, RemoveUnits(units=units, refit=True)
         if units and cutting.is_final:
             check_runs(cut, example_input)
-            edit = RemoveUnits(units=units, refit=True)
             attach_plan(cut, plan_of(model).then(edit, cutting.numbers, shape_of(example_input)))
         elif units:
-            plan = Plan((RemoveUnits(units=units, refit=True),))
-            cut = apply(plan, model, example_input, calibration=calibration, anatomy=found)
+            cut = apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=found)
     return WidthCut(units, cut, cutting.now)
 
 
@@ -143,7 +141,7 @@ class _Cutting:
     """A copy of a network that is cut and refitted step by step."""
 
     def __init__(self, model: nn.Module, anatomy: Anatomy, batches: CalibrationBatches) -> None:
-        self.whole, self.cut_network = sharing_copy(model), copied_with_plan(model)
+        self.whole, self.network = sharing_copy(model), copied_with_plan(model)
         self.before = self.now = anatomy
         self.batches = batches
         self.rows: dict[str, Tensor] = {}  # of the whole network that are left
@@ -155,7 +153,7 @@ class _Cutting:
         for name, space in self.before.spaces.items():
             if widths.get(name, space.size) < space.size:
                 fits: dict[str, Moments] = {}
-                networks = self.whole, self.cut_network, self.before, self.now
+                networks = self.whole, self.network, self.before, self.now
                 evidence = gather_evidence(*networks, name, self.batches, fits)
                 kept = range(widths[name]) if evidence is None else select(evidence, widths[name], strategy)
                 chosen[name] = tuple(sorted(set(range(space.size)) - set(kept)))
@@ -165,11 +163,11 @@ class _Cutting:
     def _remove(self, name: str, units: Sequence[int], kept: Sequence[int], fits: Mapping[str, Moments]) -> None:
         """Remove units of one more space, and refit its readers."""
         readers = {place.module: place.repeat for place in self.now[name].consumers}
-        changed, self.now = change_widths(self.cut_network, self.now, {name: removal(self.now[name], units)})
+        changed, self.now = change_widths(self.network, self.now, {name: removal(self.now[name], units)})
         for module, left in changed.items():
             self.rows[module] = self.rows[module][left] if module in self.rows else left
         moments = {path: fit.restricted(kept, self.rows.get(path)) for path, fit in fits.items()}
-        networks = self.whole, self.cut_network, self.before
+        networks = self.whole, self.network, self.before
         refit(*networks, readers, self.rows, self.batches, norms=False, moments=moments)
         self.fitted += [path for path in self.before.calls if path in readers]
 
@@ -194,6 +192,9 @@ class _Cutting:
     @property
     def numbers(self) -> dict[str, Tensor]:
         """Return the tensors of the layers that were fitted, by name."""
-        modules = {path: self.cut_network.get_submodule(path) for path in self.fitted}
-        own = {path: dict(module.named_parameters(recurse=False)) for path, module in modules.items()}
-        return {f"{path}.{name}": value.detach() for path, each in own.items() for name, value in each.items()}
+        modules = {path: self.network.get_submodule(path) for path in self.fitted}
+        return {
+            f"{path}.{name}": tensor.detach()
+            for path, module in modules.items()
+            for name, tensor in module.named_parameters(recurse=False)
+        }

@@ -8,7 +8,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from topiarist.surgery import layers
 from topiarist.tracing import Anatomy
-from topiarist.tracing.sizes import ParameterSize, parameter_sizes, shapes_of
+from topiarist.tracing.spaces import ParameterSize, parameter_sizes, shapes_of
 
 Measure = Literal["parameters", "macs"]
 

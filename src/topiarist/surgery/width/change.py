@@ -18,8 +18,8 @@ from topiarist.errors import ModelError
 from topiarist.randomness import generator
 from topiarist.surgery import layers
 from topiarist.tracing import Anatomy, Place, Space
-from topiarist.tracing.anatomy import LayerCall, Validity
-from topiarist.tracing.sizes import shapes_of
+from topiarist.tracing.anatomy import LayerCall
+from topiarist.tracing.spaces import shapes_of
 
 Indices = NDArray[numpy.int64]
 Rows = Mapping[str, Tensor]
@@ -83,9 +83,10 @@ def change_widths(
         return replace(space, size=size, producers=writes, passes=passes, consumers=reads)
 
     spaces = {name: now(space) for name, space in anatomy.spaces.items()}
-    single = any(1 in (anatomy.spaces[name].size, spaces[name].size) for name in changes)  # a group of a convolution,
-    valid: Validity = "nothing" if single else "widths"  # or what is spread over others, is no longer what it was
-    return rows, replace(anatomy, spaces=spaces, calls=calls, shapes=shapes_of(model), valid_for=valid)
+    single = any(1 in (anatomy.spaces[name].size, spaces[name].size) for name in changes)
+    outdated = single or anatomy.valid_for == "nothing"  # a convolution of one group, for instance, is an ordinary one
+    after = replace(anatomy, spaces=spaces, calls=calls, shapes=shapes_of(model))
+    return rows, replace(after, valid_for="nothing" if outdated else "widths")
 
 
 def _unchanged(place: Place) -> Reexpression:
