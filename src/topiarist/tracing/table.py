@@ -51,13 +51,14 @@ def _shortened(names: Sequence[str], width: int) -> str:
 
 
 def _removable(spaces: Mapping[str, Space], shapes: Shapes) -> str:
-    """Say how many parameters go with one unit left per free space, and how many each fixed space holds besides."""
+    """Return how many parameters go with one unit left per free space, and how many each fixed space holds besides."""
     sizes = parameter_sizes(spaces.values(), shapes).values()
     widths = {name: space.size if space.fixed else 1 for name, space in spaces.items()}
     total = sum(math.prod(shape) for shape in shapes.values())
     least = sum(size.count(widths) for size in sizes)
-    held = {name: least - sum(size.count({**widths, name: 1}) for size in sizes) for name in spaces}
-    holders = sorted((name for name in held if held[name] > 0), key=held.__getitem__, reverse=True)
+    fixed = [name for name, space in spaces.items() if space.fixed]
+    held = {name: least - sum(size.count({**widths, name: 1}) for size in sizes) for name in fixed}
+    holders = sorted((name for name in held if held[name]), key=held.__getitem__, reverse=True)
     reasons = {name: textwrap.shorten(spaces[name].reason or "", _REASON_LENGTH, placeholder="…") for name in holders}
     named = ", ".join(f"'{name}' {held[name]:,} ({reasons[name]})" for name in holders[:_MOST_HOLDERS])
     more = f" and {len(holders) - _MOST_HOLDERS} more" if len(holders) > _MOST_HOLDERS else ""

@@ -96,7 +96,7 @@ def _product(layer: nn.Module, norms: list[_BatchNorm], receiver: nn.Module, nam
 
 
 def _take_geometry(folded: _ConvNd, layer: _ConvNd) -> None:
-    """Give a folded layer the geometry of the convolution that is not 1×1, and the strides of both."""
+    """Put the geometry of the convolution that is not 1×1 into a folded layer, with the strides of both."""
     for name in GEOMETRY:
         setattr(folded, name, getattr(layer, name))
     folded.stride = tuple(first * second for first, second in zip(layer.stride, folded.stride, strict=True))

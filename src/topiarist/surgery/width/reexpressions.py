@@ -166,7 +166,7 @@ def _first_directions(weight: Tensor, count: int) -> Tensor:
 
 
 def obstacle(model: nn.Module, space: Space, anatomy: Anatomy) -> str | None:
-    """Say why the units of a space cannot be mixed; None where they can.
+    """Return why the units of a space cannot be mixed; None where they can.
 
     One layer must write it, one read it, and between them no unit may meet another.
     """
