@@ -19,9 +19,17 @@ Shapes = Mapping[str, tuple[int, ...]]
 class Place:
     """Where one layer, or one parameter that forward reads directly, meets the units of a space.
 
-    `positions` (n_units, n_occurrences, n_repeats) are places along the layer's axis, which has `length` of them: a
-    unit occurs once, or more often where its tensor is joined with itself; flattening repeats it over a row of them.
-    `uneven`: its rows are of different lengths, or lie differently from unit to unit.
+    Parameters
+    ----------
+    module, role : str, {"writes", "passes", "reads"}
+        The layer, and how it meets the units.
+    length, positions : int, array (n_units, n_occurrences, n_repeats)
+        The length of the layer's axis, and the units' places along it: a unit occurs once, or more often where its
+        tensor is joined with itself; flattening repeats it over a row of them.
+    parameter, dimension : str, int
+        The parameter that forward reads directly, if it is one, and its axis.
+    uneven : bool
+        Whether its rows are of different lengths, or lie differently from unit to unit.
     """
 
     module: str
@@ -52,8 +60,16 @@ class Place:
 class Space:
     """A set of interchangeable units.
 
-    `reason` says why they are fixed, and is None where they are not. `modulated` says that values which do not come
-    from their own writers are combined with them, as a gate for all units is.
+    Parameters
+    ----------
+    name, size : str, int
+        The first layer that writes them, and how many they are.
+    reason : str, optional
+        Why they are fixed; None where they are not.
+    producers, passes, consumers : tuple[Place, ...]
+        The layers that write them, pass them on and read them.
+    modulated : bool
+        Whether values which do not come from their own writers are combined with them, as a gate for all units is.
     """
 
     name: str

@@ -183,13 +183,7 @@ def predicted_factorisings(
 
 
 def expected_growth(
-    model: nn.Module,
-    anatomy: Anatomy,
-    name: str,
-    samples: LabelledSamples,
-    *,
-    by: int | None = None,
-    seed: int = 0,
+    model: nn.Module, anatomy: Anatomy, name: str, samples: LabelledSamples, *, by: int | None = None, seed: int = 0
 ) -> Growth:
     """Grow a space of a copy, by half of its units and at least 2 unless `by` says otherwise, and take the gradient."""
     space = anatomy.free_space(name)

@@ -84,9 +84,14 @@ def count_negligible(
 
 @dataclass(frozen=True)
 class Scores:
-    """What the paper thinks of the edits of one hidden layer, each from 0 to 1.
+    """What the paper thinks of the edits of one hidden layer.
 
-    `negligible` of its `units` (n_r of n_l) could go by the singular values.
+    Parameters
+    ----------
+    units, negligible : int
+        Its units, n_l, and how many of them could go by the singular values, n_r.
+    add_neurons, add_layer, remove_neurons, remove_layer : float
+        The score of each edit, from 0 to 1.
     """
 
     units: int
