@@ -15,8 +15,7 @@ from topiarist.methods.job import Limits, make_job
 from topiarist.models import mlp
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import generator
-from topiarist.surgery import Plan, apply
-from topiarist.surgery.edits import Edit
+from topiarist.surgery import Edit, Plan, apply
 
 State = dict[str, Tensor]
 

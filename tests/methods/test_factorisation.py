@@ -30,8 +30,8 @@ from topiarist.measurement.cost import count_macs
 from topiarist.methods import Factorisation, FineTuning, Request, resize
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import FactoriseLayer, plan_of
-from topiarist.surgery.allotment import LimitError
-from topiarist.surgery.costs import Measure
+from topiarist.surgery.choice.allotment import LimitError
+from topiarist.surgery.choice.costs import Measure
 
 ALL = list(CASES)
 SOME = ["perceptron", "convolutions", "residual", "inception"]

@@ -126,7 +126,7 @@ def test_a_compact_network_is_loaded(tmp_path: Path) -> None:
 def test_a_network_that_was_cut_with_inputs_by_name_is_loaded(tmp_path: Path) -> None:
     model, example = NETWORKS["two inputs"](0)
     named = dict(zip(("image", "row"), example, strict=True))
-    smaller = surgery.remove_units(model, named, space="look", units=[1])
+    smaller = surgery.remove(model, named, units={"look": [1]})
     into, _ = NETWORKS["two inputs"](1)
     load(save(smaller, tmp_path / "m.safetensors"), into=into)
     assert_loaded(into, smaller, example)
@@ -230,7 +230,7 @@ HOSTILE = {
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_plan_in_the_header_is_one_line(tmp_path: Path, what: str) -> None:
     model, batch = perceptron([4, 6, 5, 3])
-    smaller = surgery.remove_units(model, batch, space="hidden0", units=[1])
+    smaller = surgery.remove(model, batch, units={"hidden0": [1]})
     path = tmp_path / "m.safetensors"
     path.write_bytes(rewritten(smaller, HOSTILE[what]))
     for into in (None, perceptron([4, 6, 5, 3], seed=1)[0]):
@@ -254,7 +254,7 @@ def test_a_damaged_plan_does_not_match_the_digest(tmp_path: Path) -> None:
 
 def test_a_network_changed_by_hand_after_surgery_has_no_spec(tmp_path: Path) -> None:
     model, batch = perceptron([4, 6, 5, 3])
-    smaller = surgery.remove_units(model, batch, space="hidden0", units=[1])
+    smaller = surgery.remove(model, batch, units={"hidden0": [1]})
     smaller.activation0 = nn.Tanh()
     with pytest.warns(match="no longer what its spec describes"):
         path = save(smaller, tmp_path / "m.safetensors")

@@ -158,7 +158,7 @@ def test_a_cut_network_is_loaded(tmp_path: Path) -> None:
     assert_loaded(loaded(model, tmp_path, into=NETWORKS["residual"](1)[0]), model, example)
     perceptron, rows = mlp([64, 3000, 10]), torch.zeros(1, 64)
     units = torch.randperm(3000, generator=generator(0, "units"))[:2000].tolist()
-    smaller = surgery.remove_units(perceptron, rows, space="hidden0", units=units)
+    smaller = surgery.remove(perceptron, rows, units={"hidden0": units})
     assert_loaded(loaded(smaller, tmp_path), smaller, rows)
     content = (tmp_path / "m.safetensors").read_bytes()
     start = 8 + int.from_bytes(content[:8], "little")

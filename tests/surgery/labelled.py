@@ -8,10 +8,12 @@ from tests.networks import NETWORKS
 from tests.surgery.samples import more
 from topiarist import models
 from topiarist.randomness import generator
-from topiarist.surgery.trials import Samples
+from topiarist.surgery import Edit
+from topiarist.surgery.advice.trials import LabelledSamples, mean_loss, trial
+from topiarist.tracing import Anatomy
 
 
-def labelled(name: str, count: int = 60) -> tuple[nn.Module, Samples]:
+def labelled(name: str, count: int = 60) -> tuple[nn.Module, LabelledSamples]:
     """Give a network by name, or one of the library's families, with random samples and labels."""
     if name in NETWORKS:
         model, example = NETWORKS[name](0)
@@ -22,7 +24,7 @@ def labelled(name: str, count: int = 60) -> tuple[nn.Module, Samples]:
         x = torch.randn(count, *shape, generator=generator(0, name), dtype=torch.float64)
     with torch.no_grad():
         classes = model(x[:2]).shape[1]
-    return model, Samples(x, torch.randint(classes, (count,), generator=generator(1, name)))
+    return model, LabelledSamples(x, torch.randint(classes, (count,), generator=generator(1, name)))
 
 
 FAMILIES = {
@@ -32,7 +34,12 @@ FAMILIES = {
 }
 
 
-def loss_by_hand(model: nn.Module, samples: Samples) -> float:
+def loss_by_hand(model: nn.Module, samples: LabelledSamples) -> float:
     """Give the mean cross-entropy, all samples at once."""
     with torch.no_grad():
         return float(functional.cross_entropy(model.eval()(samples.calibration), samples.labels))
+
+
+def loss_with(model: nn.Module, edit: Edit, found: Anatomy, samples: LabelledSamples) -> float:
+    """Give the mean cross-entropy that a network would have with one edit."""
+    return mean_loss(trial(model, edit, found, samples.batches(model)), samples)

@@ -19,7 +19,7 @@ from topiarist.models.activations import ACTIVATIONS
 from topiarist.models.perceptrons import mlp
 from topiarist.models.settings import BatchNorm
 from topiarist.randomness import generator
-from topiarist.surgery.projecting import obstacle
+from topiarist.surgery.width.reexpressions import obstacle
 from topiarist.tracing import Inputs, Space, anatomy
 
 SMALL = sorted(set(NETWORKS) - {"resnet18"})

@@ -11,15 +11,15 @@ from torch import Tensor, nn
 
 from tests.networks import NETWORKS
 from tests.surgery.samples import made, more
-from topiarist.surgery.activity import Activity, activity_of
-from topiarist.surgery.calibration import Batches
+from topiarist.surgery.calibration import CalibrationBatches
+from topiarist.surgery.choice.evidence import Activity, activity_of
 from topiarist.tracing import anatomy
 
 Floats = NDArray[numpy.float64]
 
 
 def seen(model: nn.Module, x: Any, name: str, **options: Any) -> Activity:
-    found = activity_of(model, anatomy(model, x[:2]), name, Batches(x, model, 1), **options)
+    found = activity_of(model, anatomy(model, x[:2]), name, CalibrationBatches(x, model, 1), **options)
     assert found is not None
     return found
 
@@ -105,7 +105,8 @@ def test_samples_in_batches_or_at_once_are_the_same() -> None:
     found = anatomy(model, example)
     for name in found.free:
         whole, parts = (
-            activity_of(model, found, name, Batches(given, model, 1)) for given in (x, list(torch.split(x, 7)))
+            activity_of(model, found, name, CalibrationBatches(given, model, 1))
+            for given in (x, list(torch.split(x, 7)))
         )
         assert whole is not None and parts is not None
         assert numpy.allclose(whole.products, parts.products) and numpy.allclose(whole.means, parts.means)

@@ -12,7 +12,7 @@ from tests.surgery.samples import made, more
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.measurement.cost import count_macs
 from topiarist.surgery import allot_widths, choose_units, remove
-from topiarist.surgery.costs import Costs
+from topiarist.surgery.choice.costs import Costs
 from topiarist.tracing import anatomy
 
 NAMES = ["residual", "inception", "cascade", "gated", "grouped", "grouped sequence", "shared layer", "frozen", "normed"]
@@ -110,7 +110,7 @@ def test_both_budgets_are_kept_and_none_is_refused() -> None:
     for name, width in widths.items():
         wider = {**widths, name: width + 1}
         assert costs.parameters(wider) > 150 or costs.macs(wider) > 100
-    with pytest.raises(SettingsError, match="give parameters, macs or both"):
+    with pytest.raises(SettingsError, match="a budget needs parameters, macs or both"):
         allot_widths(model, x, calibration=x)
 
 

@@ -10,8 +10,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from tests.networks import built
 from topiarist.errors import DataError, ModelError, TopiaristError
-from topiarist.surgery import remove_units
-from topiarist.surgery.calibration import BATCH_SIZE, Batches, count_inputs
+from topiarist.surgery import remove
+from topiarist.surgery.calibration import BATCH_SIZE, CalibrationBatches, batches_for
 
 SAMPLES = 2 * BATCH_SIZE + 88
 
@@ -51,7 +51,7 @@ FORMS: dict[str, Callable[[Tensor], Any]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_samples_in_the_same_order(form: str) -> None:
     model, x = made()
-    batches = list(Batches(FORMS[form](x), model, 1))
+    batches = list(CalibrationBatches(FORMS[form](x), model, 1))
     assert len(batches) > 1
     assert torch.equal(torch.cat([(*args, *kwargs.values())[0] for args, kwargs in batches]), x)
     assert all(len(args) + len(kwargs) == 1 for args, kwargs in batches)
@@ -60,40 +60,41 @@ def test_every_form_gives_the_same_samples_in_the_same_order(form: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_can_be_read_twice(form: str) -> None:
     model, x = made()
-    batches = Batches(FORMS[form](x), model, 1)
+    batches = CalibrationBatches(FORMS[form](x), model, 1)
     assert len(list(batches)) == len(list(batches)) > 1
 
 
 @pytest.mark.parametrize("form", ["a tensor", "a tuple of one tensor", "a mapping"])
 def test_what_holds_all_samples_is_cut_into_batches(form: str) -> None:
     model, x = made()
-    sizes = [len((*args, *kwargs.values())[0]) for args, kwargs in Batches(FORMS[form](x), model, 1)]
+    sizes = [len((*args, *kwargs.values())[0]) for args, kwargs in CalibrationBatches(FORMS[form](x), model, 1)]
     assert sizes == [BATCH_SIZE, BATCH_SIZE, 88]
 
 
 def test_only_as_many_parts_of_a_batch_as_the_network_takes_are_arguments() -> None:
     model, x = made()
     batch = [(x, x + 1, torch.arange(len(x)))]
-    assert [len(args) for args, _ in Batches(batch, model, 2)] == [2]
+    assert [len(args) for args, _ in CalibrationBatches(batch, model, 2)] == [2]
 
 
 def test_samples_get_the_type_of_the_network() -> None:
     model, x = made()
-    ((args, _), *_) = Batches(x.float(), model, 1)
+    ((args, _), *_) = CalibrationBatches(x.float(), model, 1)
     assert args[0].dtype == torch.float64
 
 
 def test_a_network_that_writes_into_its_input_does_not_change_the_data() -> None:
     model, x = made()
     kept = x.clone()
-    for args, _ in Batches(x, model, 1):
+    for args, _ in CalibrationBatches(x, model, 1):
         args[0].zero_()
     assert torch.equal(x, kept)
 
 
 def test_inputs_are_counted_as_the_example_input_has_them() -> None:
     x = torch.zeros(2, 3)
-    assert [count_inputs(example) for example in (x, (x,), (x, x), [x, x], {"x": x}, None)] == [1, 1, 2, 2, 1, 1]
+    examples = (x, (x,), (x, x), [x, x], {"x": x}, None)
+    assert [batches_for(x, nn.Flatten(), example).inputs for example in examples] == [1, 1, 2, 2, 1, 1]
 
 
 EMPTY: dict[str, Callable[[Tensor], Any]] = {
@@ -115,19 +116,19 @@ EMPTY_BATCHES: dict[str, Callable[[Tensor], Any]] = {
 def test_empty_data_are_one_clear_error(form: str) -> None:
     model, x = made()
     with pytest.raises(DataError, match=r"^the calibration data are empty$"):
-        remove_units(model, x[:2], space="0", units=[1], calibration=EMPTY[form](x))
+        remove(model, x[:2], units={"0": [1]}, calibration=EMPTY[form](x))
 
 
 @pytest.mark.parametrize("form", EMPTY_BATCHES)
 def test_batches_of_no_samples_are_one_clear_error(form: str) -> None:
     model, x = made()
     with pytest.raises(DataError, match="empty"):
-        remove_units(model, x[:2], space="0", units=[1], calibration=EMPTY_BATCHES[form](x))
+        remove(model, x[:2], units={"0": [1]}, calibration=EMPTY_BATCHES[form](x))
 
 
 def test_an_empty_batch_among_others_changes_nothing() -> None:
     model, x = made()
-    cut = [remove_units(model, x[:2], space="0", units=[1], calibration=data) for data in ([x], [x, x[:0]])]
+    cut = [remove(model, x[:2], units={"0": [1]}, calibration=data) for data in ([x], [x, x[:0]])]
     for left, right in zip(cut[0].parameters(), cut[1].parameters(), strict=True):
         torch.testing.assert_close(left, right, atol=1e-12, rtol=0)
 
@@ -144,7 +145,7 @@ WRONG: dict[str, Callable[[Tensor], Any]] = {
 def test_data_that_the_network_cannot_read_are_one_clear_error(form: str) -> None:
     model, x = made()
     with pytest.raises(ModelError) as caught:
-        remove_units(model, x[:2], space="0", units=[1], calibration=WRONG[form](x))
+        remove(model, x[:2], units={"0": [1]}, calibration=WRONG[form](x))
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 250
 
@@ -164,19 +165,19 @@ class Sum(nn.Module):
 def test_one_argument_where_the_network_takes_two_is_one_clear_error() -> None:
     model, (x, y) = built(Sum, (300, 4), (300, 3), seed=0)
     with pytest.raises(ModelError, match="cannot read the calibration data"):
-        remove_units(model, (x[:2], y[:2]), space="left", units=[1], calibration=x)
+        remove(model, (x[:2], y[:2]), units={"left": [1]}, calibration=x)
 
 
 def test_arguments_of_different_lengths_are_one_clear_error() -> None:
     model, (x, y) = built(Sum, (2 * BATCH_SIZE, 4), (2 * BATCH_SIZE, 3), seed=0)
     with pytest.raises(TopiaristError):
-        remove_units(model, (x[:2], y[:2]), space="left", units=[1], calibration=(x, y[:BATCH_SIZE]))
+        remove(model, (x[:2], y[:2]), units={"left": [1]}, calibration=(x, y[:BATCH_SIZE]))
 
 
 def test_a_loader_that_shuffles_gives_both_networks_the_same_samples() -> None:
     model, x = made()
     shuffled = DataLoader(TensorDataset(x), batch_size=50, shuffle=True, generator=torch.Generator())
-    cut = [remove_units(model, x[:2], space="0", units=[1, 2], calibration=data) for data in (x, shuffled)]
+    cut = [remove(model, x[:2], units={"0": [1, 2]}, calibration=data) for data in (x, shuffled)]
     for left, right in zip(cut[0].parameters(), cut[1].parameters(), strict=True):
         torch.testing.assert_close(left, right, atol=1e-9, rtol=0)
 
@@ -184,11 +185,16 @@ def test_a_loader_that_shuffles_gives_both_networks_the_same_samples() -> None:
 @pytest.mark.parametrize("form", list(FORMS)[:3])
 def test_some_samples_are_spread_over_all(form: str) -> None:
     model, x = made()
-    some = torch.cat([(*args, *kwargs.values())[0] for args, kwargs in Batches(FORMS[form](x), model, 1).some(50)])
+    some = torch.cat(
+        [(*args, *kwargs.values())[0] for args, kwargs in CalibrationBatches(FORMS[form](x), model, 1).some(50)]
+    )
     assert torch.equal(some, x[:: SAMPLES // 50])
-    assert len(Batches(x, model, 1).some(SAMPLES + 1).source) == SAMPLES
+    every = CalibrationBatches(x, model, 1).some(SAMPLES + 1)
+    assert sum(len(args[0]) for args, _ in every) == SAMPLES
 
 
 def test_batches_of_a_users_own_are_all_read() -> None:
     model, x = made()
-    assert sum(len(args[0]) for args, _ in Batches(FORMS["a list of batches"](x), model, 1).some(50)) == SAMPLES
+    assert (
+        sum(len(args[0]) for args, _ in CalibrationBatches(FORMS["a list of batches"](x), model, 1).some(50)) == SAMPLES
+    )

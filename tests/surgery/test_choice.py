@@ -13,7 +13,7 @@ from tests.networks import NETWORKS, ResNet18, built, outputs
 from tests.surgery.samples import made, more
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.randomness import generator
-from topiarist.surgery import choose_units, remove
+from topiarist.surgery import choose_units, plan_of, remove
 from topiarist.tracing import anatomy
 
 
@@ -207,3 +207,43 @@ def test_before_several_numbers_what_they_have_in_common_counts() -> None:
     model[2].weight.data[:, :4] = 1.0  # what matters most, but adds the same to both outputs
     model[2].weight.data[:, 4:] *= 0.1
     assert choose_units(model, x[:2], keep={"0": 4}, calibration=x) == {"0": (4, 5, 6, 7)}
+
+
+def test_a_fraction_is_of_every_space_or_of_those_named() -> None:
+    model, example = NETWORKS["residual"](0)
+    x = more(example, 30)
+    sizes = {name: space.size for name, space in anatomy(model, example).free.items()}
+    units = choose_units(model, example, keep=0.5, calibration=x)
+    assert {name: len(gone) for name, gone in units.items()} == {"stem": 3, "first": 3, "pointwise": 2}
+    assert units == choose_units(model, example, keep=dict.fromkeys(sizes, 0.5), calibration=x)
+    assert units == choose_units(model, example, keep={"stem": 3, "first": 0.5, "pointwise": 2}, calibration=x)
+    assert choose_units(model, example, keep=1.0, calibration=x) == {}
+    assert choose_units(model, example, keep={"first": 1e-9}, calibration=x).keys() == {"first"}
+
+
+@pytest.mark.parametrize("keep", [3, 1, True, "half", None])
+def test_what_is_no_fraction_and_no_mapping_is_refused(keep: Any) -> None:
+    model, x = made(lambda: nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3)), *(50, 5))
+    with pytest.raises(SettingsError, match=f"keep is a fraction, or widths or fractions by .*; found {keep!r}$"):
+        choose_units(model, x[:2], keep=keep, calibration=x)
+
+
+@pytest.mark.parametrize("keep", [0.0, -0.5, 1.5, float("nan"), "3", None])
+def test_a_fraction_that_cannot_be_kept_is_one_clear_error(keep: Any) -> None:
+    model, x = made(lambda: nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 3)), *(50, 5))
+    with pytest.raises(ModelError, match="'0' must keep a width, or a fraction above 0 and at most 1; found"):
+        choose_units(model, x[:2], keep={"0": keep}, calibration=x)
+
+
+def test_a_space_is_named_by_any_layer_that_writes_it() -> None:
+    model, example = NETWORKS["residual"](0)
+    x = more(example, 30)
+    units = choose_units(model, example, keep={"second": 4}, calibration=x)
+    assert units == choose_units(model, example, keep={"stem": 4}, calibration=x) and list(units) == ["stem"]
+    by_layer = remove(model, example, units={"second": units["stem"]}, calibration=x)
+    by_space = remove(model, example, units=units, calibration=x)
+    assert plan_of(by_layer) == plan_of(by_space)
+    for left, right in zip(by_layer.parameters(), by_space.parameters(), strict=True):
+        assert torch.equal(left, right)
+    with pytest.raises(ModelError, match="'stem' and 'second' name the same units: name them once"):
+        choose_units(model, example, keep={"stem": 4, "second": 3}, calibration=x)

@@ -115,7 +115,7 @@ def test_a_unit_that_only_constants_feed_is_a_constant() -> None:
 @pytest.mark.parametrize("clear", [clear_incoming, clear_outgoing])
 def test_one_unit_stays_where_all_are_idle(clear: Callable[..., None]) -> None:
     model, example = perceptron([3, 4, 5, 2], "sigmoid")
-    space = anatomy(model, example).space("hidden1")
+    space = anatomy(model, example)["hidden1"]
     for unit in range(space.size):
         clear(model, space, unit)
     smaller = surgery.compact(model, example)
@@ -130,7 +130,7 @@ def pixels(reader: Callable[[], nn.Module], *, seed: int = 0) -> tuple[nn.Module
         (2, 3, 6, 6),
         seed=seed,
     )
-    clear_incoming(model, anatomy(model, example).space("0"), 1)
+    clear_incoming(model, anatomy(model, example)["0"], 1)
     return model, example
 
 
@@ -197,7 +197,7 @@ class Gated(nn.Module):
 @pytest.mark.parametrize("gate", ["map", "input"])
 def test_a_constant_behind_a_gate_is_none_and_stays(gate: str) -> None:
     model, example = built(lambda: Gated(gate), (2, 3, 5, 5), seed=0)
-    space = anatomy(model, example).space("stem")
+    space = anatomy(model, example)["stem"]
     assert space.modulated
     clear_incoming(model, space, 2)
     clear_outgoing(model, space, 4)
@@ -224,7 +224,7 @@ class Positioned(nn.Module):
 
 def test_a_constant_that_depends_on_the_position_in_a_sequence_stays() -> None:
     model, example = built(Positioned, (2, 7, 3), seed=0)
-    clear_incoming(model, anatomy(model, example).space("embed"), 2)
+    clear_incoming(model, anatomy(model, example)["embed"], 2)
     assert_same(surgery.compact(model, example), model, example)
 
 
@@ -236,7 +236,7 @@ def test_a_compact_network_computes_the_same_for_images_of_another_size() -> Non
         (2, 3, 5, 5),
         seed=0,
     )
-    clear_incoming(model, anatomy(model, example).space("0"), 1)
+    clear_incoming(model, anatomy(model, example)["0"], 1)
     smaller = surgery.compact(model, example)
     assert_same(smaller, model, example)
     assert_same(smaller, model, torch.ones(2, 3, 9, 9, dtype=torch.float64))
@@ -245,7 +245,7 @@ def test_a_compact_network_computes_the_same_for_images_of_another_size() -> Non
 def idle() -> tuple[nn.Module, Any]:
     """Give a perceptron with a unit that is a constant and one that nothing reads."""
     model, example = perceptron([3, 6, 5, 2], "sigmoid", "before")
-    space = anatomy(model, example).space("hidden0")
+    space = anatomy(model, example)["hidden0"]
     clear_incoming(model, space, 1)
     clear_outgoing(model, space, 4)
     return model, example
@@ -282,8 +282,8 @@ def test_the_plan_of_a_compact_network_as_json_makes_it_again_or_is_refused() ->
 def test_frozen_layers_stay_frozen() -> None:
     model, example = NETWORKS["frozen"](0)
     found = anatomy(model, example)
-    clear_outgoing(model, found.space("trunk.0"), 2)
-    clear_incoming(model, found.space("trunk.3"), 1)
+    clear_outgoing(model, found["trunk.0"], 2)
+    clear_incoming(model, found["trunk.3"], 1)
     smaller = surgery.compact(model, example)
     assert sizes_of(smaller, example) == sizes_of(model, example) | {"trunk.0": 4, "trunk.3": 6}
     assert_same(smaller, model, example)

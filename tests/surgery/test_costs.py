@@ -13,7 +13,7 @@ from tests.networks import NETWORKS, ResNet18, built
 from topiarist.measurement.cost import Counter, count_macs
 from topiarist.models.evaluation import evaluating
 from topiarist.surgery import remove
-from topiarist.surgery.costs import Costs
+from topiarist.surgery.choice.costs import Costs
 from topiarist.tracing import anatomy
 
 SMALL: dict[str, Any] = {

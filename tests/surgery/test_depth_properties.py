@@ -95,7 +95,7 @@ def test_a_network_stays_in_one_mode(edit: Callable[[nn.Module, Inputs], nn.Modu
     ("after", "refusal"),
     [
         ("nothing", "the network has no layer 'nothing'"),
-        ("flatten", "cannot deepen after 'flatten': it gives no units"),
+        ("flatten", "cannot deepen after 'flatten': it has no units"),
         ("", "does not run as one layer"),
     ],
 )
@@ -165,7 +165,7 @@ def test_folding_a_layer_into_the_next_keeps_the_outputs(chain: str) -> None:
         ("residual", "stem_norm_", "the network has no layer 'stem_norm_'"),
         ("residual", "stem", "'stem' cannot fold: 'relu' in forward comes before the next layer"),
         ("grouped sequence", "channel_norm", "'channel_norm' cannot fold"),
-        ("shared layer", "shared", "'shared' cannot fold: what 'shared' gives is not read by one layer alone"),
+        ("shared layer", "shared", "'shared' cannot fold: what 'shared' returns is not read by one layer alone"),
         ("frozen", "trunk.0", r"'trunk.2' \(ReLU\) lies between it and the next layer; linearise=True drops it"),
         ("frozen", "trunk", "'trunk' does not run as one layer"),
     ],

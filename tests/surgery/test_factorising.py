@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from tests.networks import NETWORKS, built, outputs
 from topiarist.errors import ModelError, TopiaristError
 from topiarist.settings import Settings
-from topiarist.surgery import factorise, plan_of
-from topiarist.surgery.edits import FactoriseLayer
+from topiarist.surgery import FactoriseLayer, factorise, plan_of
 
 Maker = Callable[[], nn.Module]
 KINDS: dict[str, tuple[Maker, tuple[int, ...]]] = {

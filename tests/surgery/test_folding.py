@@ -286,8 +286,8 @@ REFUSED: dict[str, tuple[Maker, tuple[int, ...], str, str]] = {
         lambda: nn.Sequential(nn.Conv1d(2, 6, 3), nn.Linear(11, 3)),
         *(SEQUENCES, "0", "'0' cannot fold: Conv1d into Linear is not one layer$"),
     ),
-    "two readers": (Twice, ROWS, "forked", "what 'forked' gives is not read by one layer alone$"),
-    "a layer that runs twice": (Twice, ROWS, "shared", "what 'shared' gives is not read by one layer alone$"),
+    "two readers": (Twice, ROWS, "forked", "what 'forked' returns is not read by one layer alone$"),
+    "a layer that runs twice": (Twice, ROWS, "shared", "what 'shared' returns is not read by one layer alone$"),
     "a reader that runs twice": (IntoShared, ROWS, "first", "cannot fold into 'shared', which runs more than once$"),
     "the last layer": (Twice, ROWS, "last", "'last' cannot fold: the network's output comes before the next layer$"),
     "an activation": (

@@ -10,14 +10,14 @@ from tests.surgery.samples import made
 from topiarist.errors import ModelError
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import GrowSpace, Plan, apply
-from topiarist.surgery.growth import expected_growth
-from topiarist.surgery.trials import Samples
+from topiarist.surgery.advice.options import expected_growth
+from topiarist.surgery.advice.trials import LabelledSamples
 from topiarist.tracing import anatomy
 
 NAMES = ("mlp", "vgg", "inception family", "residual", "inception", "cascade", "gated", "grouped", "normed")
 
 
-def grown_gains(model: nn.Module, samples: Samples, edit: GrowSpace) -> tuple[Tensor, nn.Module]:
+def grown_gains(model: nn.Module, samples: LabelledSamples, edit: GrowSpace) -> tuple[Tensor, nn.Module]:
     """Grow for real, follow the new network again, and give ‖gradient‖² for each unit, all samples at once."""
     x = samples.calibration
     grown = apply(Plan((edit,)), model, x[:2]).eval()
@@ -60,7 +60,7 @@ def test_all_columns_that_read_a_unit_count_where_its_tensor_is_joined_with_itse
             return given
 
     model, x = made(Joined, 30, 1, 3, 3)
-    samples = Samples(x, torch.arange(30) % 3)
+    samples = LabelledSamples(x, torch.arange(30) % 3)
     growth = expected_growth(model, anatomy(model, x[:2]), "first", samples)
     oracle, _ = grown_gains(model, samples, growth.edit)
     assert [*growth.existing, *growth.fresh] == pytest.approx(oracle.tolist(), rel=1e-9)
@@ -98,7 +98,7 @@ def test_other_seeds_draw_other_units() -> None:
 
 def test_with_one_class_nothing_is_gained() -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1)), 20, 3)
-    growth = expected_growth(model, anatomy(model, x[:2]), "0", Samples(x, torch.zeros(20, dtype=torch.int64)))
+    growth = expected_growth(model, anatomy(model, x[:2]), "0", LabelledSamples(x, torch.zeros(20, dtype=torch.int64)))
     assert (growth.gain, growth.existing_gain, growth.relative_gain) == (0.0, 0.0, 0.0)
 
 
@@ -107,7 +107,7 @@ def test_beside_units_that_are_all_dead_there_is_no_ratio() -> None:
     with torch.no_grad():
         model[0].bias -= 100
     labels = torch.arange(20) % 3
-    growth = expected_growth(model, anatomy(model, x[:2]), "0", Samples(x, labels))
+    growth = expected_growth(model, anatomy(model, x[:2]), "0", LabelledSamples(x, labels))
     assert growth.gain > 0 and growth.existing_gain == 0.0 and growth.relative_gain is None
 
 

@@ -8,21 +8,21 @@ import torch
 from sklearn.linear_model import LinearRegression
 from torch import nn
 
-from tests.surgery.labelled import labelled, loss_by_hand
+from tests.surgery.labelled import labelled, loss_by_hand, loss_with
 from tests.surgery.samples import made
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import factorise, fold
-from topiarist.surgery.layer_damage import can_factorise, predicted_factorisings, predicted_folding
+from topiarist.surgery.advice.options import predicted_factorisings, predicted_folding
+from topiarist.surgery.advice.spectra import weight_spectrum, weighted_layers
+from topiarist.surgery.advice.trials import LabelledSamples
+from topiarist.surgery.calibration import watch
+from topiarist.surgery.depth.factorising import can_factorise
 from topiarist.surgery.layers import weight_of
-from topiarist.surgery.scores import weighted_layers
-from topiarist.surgery.spectra import weight_spectrum
-from topiarist.surgery.trials import Samples, loss_with
-from topiarist.surgery.watching import watch
 from topiarist.tracing import anatomy
 
 
-def thirds(x: torch.Tensor) -> Samples:
-    return Samples(x, torch.arange(len(x)) % 3)
+def thirds(x: torch.Tensor) -> LabelledSamples:
+    return LabelledSamples(x, torch.arange(len(x)) % 3)
 
 
 def test_what_folding_loses_is_what_a_regression_leaves() -> None:

@@ -7,7 +7,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor
 
 from topiarist.randomness import generator
-from topiarist.surgery.moments import RIDGE, Moments
+from topiarist.surgery.refit.moments import RIDGE, Moments
 
 SAMPLES, FEATURES, TARGETS = 60, 7, 3
 

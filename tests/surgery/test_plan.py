@@ -103,8 +103,8 @@ def test_a_plan_is_applied_to_other_weights() -> None:
 
 def test_a_plan_adds_to_the_plan_that_a_network_has() -> None:
     model, example = NETWORKS["residual"](0)
-    first = surgery.remove_units(model, example, space="stem", units=[5])
-    second = surgery.remove_units(model, example, space="first", units=[1])
+    first = surgery.remove(model, example, units={"stem": [5]})
+    second = surgery.remove(model, example, units={"first": [1]})
     both = surgery.apply(surgery.plan_of(second), first)
     assert surgery.plan_of(both).edits == (*surgery.plan_of(first), *surgery.plan_of(second))
     assert_same(both, surgery.remove(model, example, units={"stem": [5], "first": [1]}), example)
@@ -141,7 +141,7 @@ def test_a_refit_is_replayed_from_its_numbers_or_from_data(name: str) -> None:
     assert_identical(surgery.apply(plan, model, example), cut)
     bare = Plan.from_json(plan.to_json())
     assert bare == plan
-    with untouched(model), pytest.raises(ModelError, match="the plan has no numbers for its refit: give calibration"):
+    with untouched(model), pytest.raises(ModelError, match="the plan has no numbers for its refit: pass calibration"):
         surgery.apply(bare, model, example)
     assert_same(surgery.apply(bare, model, example, calibration=data), cut, example, 1e-12)
 
@@ -152,7 +152,7 @@ def test_a_refit_among_other_edits_keeps_its_numbers() -> None:
     edited = surgery.widen(model, example, space="first", by=3, generator=generator(0, "wider"))
     edited = surgery.remove(edited, example, units={"stem": [1], "first": [0]}, calibration=data)
     edited = surgery.deepen(edited, example, after="stem_norm")
-    edited = surgery.remove_units(edited, example, space="pointwise", units=[2], calibration=data)
+    edited = surgery.remove(edited, example, units={"pointwise": [2]}, calibration=data)
     assert_identical(surgery.apply(surgery.plan_of(deepcopy(edited)), model, example), edited)
 
 
@@ -184,7 +184,7 @@ def test_a_plan_for_another_network_is_refused(what: str) -> None:
 def test_a_plan_without_the_shape_of_an_input_asks_for_one() -> None:
     model, _ = NETWORKS["residual"](0)
     plan = Plan((surgery.RemoveUnits(units={"stem": (0,)}),))
-    with pytest.raises(ModelError, match="give example_input"):
+    with pytest.raises(ModelError, match="pass example_input"):
         surgery.apply(plan, model)
 
 
@@ -199,7 +199,7 @@ def test_an_example_by_name_is_remembered() -> None:
     model, example = NETWORKS["two inputs"](0)
     assert isinstance(example, tuple)
     named = dict(zip(("image", "row"), example, strict=True))
-    cut = surgery.remove_units(model, named, space="look", units=[0])
+    cut = surgery.remove(model, named, units={"look": [0]})
     plan = Plan.from_json(surgery.plan_of(cut).to_json())
     assert plan == surgery.plan_of(cut)
     assert_identical(surgery.apply(plan, model), cut)
@@ -307,11 +307,11 @@ def test_an_edit_that_the_networks_own_code_forbids_is_refused() -> None:
 
     model, example = built(Sized, (2, 3), seed=0)
     with untouched(model), pytest.raises(ModelError, match="the network's own code does not allow this edit: six"):
-        surgery.remove_units(model, example, space="layer", units=[0])
+        surgery.remove(model, example, units={"layer": [0]})
 
 
 def test_a_plan_reads_like_a_list() -> None:
     model, example = NETWORKS["residual"](0)
-    deep = surgery.deepen(surgery.remove_units(model, example, space="stem", units=[1, 2]), example, after="pool")
+    deep = surgery.deepen(surgery.remove(model, example, units={"stem": [1, 2]}), example, after="pool")
     assert str(surgery.plan_of(deep)) == "1. remove 2 of 'stem'\n2. deepen after 'pool'"
     assert str(Plan()) == "no edits"

@@ -71,7 +71,7 @@ def widened(case: Case, space: str, by: int, *, even: bool, seed: int = 0) -> tu
     """Give a wider network and the space that was widened."""
     random = generator(seed, space)
     wider = surgery.widen(case.model, case.example, space=space, by=by, generator=random, even=even)
-    return wider, anatomy(wider, case.example).space(space)
+    return wider, anatomy(wider, case.example)[space]
 
 
 @settings(max_examples=25)
@@ -134,7 +134,7 @@ def trained_case(kind: str) -> tuple[Case, str]:
 @pytest.mark.parametrize("kind", [*ACTIVATIONS, "inception", "residual", "cascade"])
 def test_after_100_steps_copies_with_equal_shares_are_still_equal_and_others_are_not(kind: str) -> None:
     case, name = trained_case(kind)
-    size = anatomy(case.model, case.example).space(name).size
+    size = anatomy(case.model, case.example)[name].size
     pairs = [(2 * unit, 2 * unit + 1) for unit in range(size)]  # each unit has one copy, right behind it
     for even in (True, False):
         wider, space = widened(case, name, size, even=even)
@@ -297,11 +297,11 @@ CONVOLUTIONS: dict[str, Made] = {
 def test_a_projection_is_the_formula_for_convolutions(kind: str, seed: int) -> None:
     make, shape, layer, reader = CONVOLUTIONS[kind]
     model, example = built(make, shape, seed=seed)
-    size = anatomy(model, example).space(layer).size
+    size = anatomy(model, example)[layer].size
     for to in range(1, size + 1):
         narrow = surgery.project(model, example, space=layer, to=to)
         assert_arrays(narrow, project_by_hand(arrays(model), layer, reader, to))
-        assert anatomy(narrow, example).space(layer).size == to
+        assert anatomy(narrow, example)[layer].size == to
 
 
 def linear_network(sizes: Sizes, rank: int, seed: int, *, bias: str) -> tuple[nn.Module, Inputs]:
@@ -491,7 +491,7 @@ def test_more_units_than_there_are_or_none_are_refused(to: int, refusal: str) ->
 def test_weights_without_a_value_are_refused() -> None:
     model, example = perceptron([4, 6, 3])
     model.get_parameter("hidden0.weight").data[1, 2] = torch.nan
-    with pytest.raises(ModelError, match="'hidden0' cannot be projected: its layer has weights that are no finite"):
+    with pytest.raises(ModelError, match="'hidden0' cannot be projected: its layer has weights that are not finite"):
         surgery.project(model, example, space="hidden0", to=2)
 
 
@@ -500,7 +500,7 @@ def test_weights_without_a_value_are_refused() -> None:
 def test_a_projection_is_data_and_its_structure_has_no_values(case: Case, seed: int, data: st.DataObject) -> None:
     names = {"inception": "narrow_reduce", "input residual": "third", "frozen": "trunk.3", "normed": "hidden"}
     kind = case.label.split("'")[1]
-    space = anatomy(case.model, case.example).space(names[kind])
+    space = anatomy(case.model, case.example)[names[kind]]
     to = data.draw(st.integers(1, space.size), label="to")
     narrow = surgery.project(case.model, case.example, space=space.name, to=to)
     plan = surgery.plan_of(narrow)

@@ -14,16 +14,16 @@ from tests.surgery.samples import made
 from topiarist import models
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
 from topiarist.models.evaluation import count_parameters
-from topiarist.surgery import recommendation as module
-from topiarist.surgery import remove
-from topiarist.surgery.calibration import Batches
-from topiarist.surgery.readings import Readings, read_spaces
-from topiarist.surgery.recommendation import Recommendation, recommend
-from topiarist.surgery.trials import Samples
-from topiarist.tracing import Anatomy, anatomy
+from topiarist.surgery import Recommendation, recommend, remove
+from topiarist.surgery.advice import options, spectra
+from topiarist.surgery.advice import recommendation as module
+from topiarist.surgery.advice.readings import Readings, read_spaces
+from topiarist.surgery.advice.trials import LabelledSamples
+from topiarist.surgery.calibration import CalibrationBatches
+from topiarist.tracing import Anatomy, anatomy, finding
 
 
-def seen(model: nn.Module, samples: Samples, **options: Any) -> Recommendation:
+def seen(model: nn.Module, samples: LabelledSamples, **options: Any) -> Recommendation:
     x = samples.calibration
     return recommend(model, x[:2], calibration=x, labels=samples.labels, **options)
 
@@ -120,7 +120,7 @@ def test_a_network_in_training_mode_is_seen_as_it_will_be_used() -> None:
 def test_activations_that_write_into_their_input_change_nothing() -> None:
     plain, x = made(lambda: nn.Sequential(nn.Linear(4, 6), nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 3)), 30, 4)
     inplace = nn.Sequential(*plain[:2], nn.ReLU(inplace=True), plain[3])
-    samples = Samples(x, torch.arange(30) % 3)
+    samples = LabelledSamples(x, torch.arange(30) % 3)
     assert seen(inplace, samples).to_record(measured=True) == seen(plain, samples).to_record(measured=True)
 
 
@@ -143,8 +143,14 @@ def test_a_part_is_computed_when_it_is_asked_for_and_once(monkeypatch: pytest.Mo
 
         return count
 
-    for name in ("read_spaces", "expected_growth", "predicted_folding", "weight_spectrum", "mean_loss", "loss_with"):
-        monkeypatch.setattr(module, name, counted(name, getattr(module, name)))
+    homes = {
+        module: ("read_spaces", "mean_loss", "trial"),
+        options: ("expected_growth", "predicted_folding"),
+        spectra: ("weight_spectrum",),
+    }
+    for home, names in homes.items():
+        for name in names:
+            monkeypatch.setattr(home, name, counted(name, getattr(home, name)))
     model, samples = labelled("mlp")
     found = seen(model, samples)
     assert called == []
@@ -170,7 +176,9 @@ def test_all_spaces_are_read_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> Non
     model, samples = labelled("residual")
     asked: list[list[str]] = []
 
-    def watched(network: nn.Module, found: Anatomy, names: list[str], batches: Batches) -> dict[str, Readings]:
+    def watched(
+        network: nn.Module, found: Anatomy, names: list[str], batches: CalibrationBatches
+    ) -> dict[str, Readings]:
         asked.append(names)
         return read_spaces(network, found, names, batches)
 
@@ -185,8 +193,8 @@ def test_an_anatomy_that_is_known_is_not_made_again(monkeypatch: pytest.MonkeyPa
     model, samples = labelled("mlp")
     known = anatomy(model, samples.calibration[:2])
     oracle = seen(model, samples).to_record(measured=True)
-    monkeypatch.delattr(module, "anatomy")
-    assert seen(model, samples, found=known).to_record(measured=True) == oracle
+    monkeypatch.delattr(finding, "anatomy")
+    assert seen(model, samples, anatomy=known).to_record(measured=True) == oracle
 
 
 def test_tables_have_a_row_for_each_space_and_each_layer() -> None:
@@ -205,21 +213,21 @@ def test_tables_have_a_row_for_each_space_and_each_layer() -> None:
 
 def test_a_network_without_a_hidden_layer_has_nothing_to_recommend() -> None:
     model = models.mlp([4, 3])
-    found = seen(model, Samples(torch.randn(10, 4), torch.arange(10) % 3))
+    found = seen(model, LabelledSamples(torch.randn(10, 4), torch.arange(10) % 3))
     record = found.to_record(measured=True)
     assert (record["spaces"], found.scores, found.rows()["spaces"]) == ({}, {}, [])
     assert record["layers"]["output"]["folding"] is None
 
 
 def test_a_network_without_any_layer_has_an_empty_recommendation() -> None:
-    found = seen(nn.Flatten(), Samples(torch.randn(10, 4), torch.arange(10) % 3))
+    found = seen(nn.Flatten(), LabelledSamples(torch.randn(10, 4), torch.arange(10) % 3))
     assert (found.to_record()["spaces"], found.to_record()["layers"]) == ({}, {})
     assert str(found) == "nothing to recommend"
 
 
 def test_one_class_gives_defined_results() -> None:
     model = models.mlp([4, 6, 1])
-    found = seen(model, Samples(torch.randn(20, 4), torch.zeros(20, dtype=torch.int64)))
+    found = seen(model, LabelledSamples(torch.randn(20, 4), torch.zeros(20, dtype=torch.int64)))
     json.dumps(found.to_record(measured=True), allow_nan=False)
     assert found.loss == 0.0 and found.growth("hidden0").gain == 0.0
     assert all(removal.increase == 0.0 for removal in found.removals("hidden0", measured=True))
@@ -231,7 +239,7 @@ def test_a_dead_layer_gives_defined_results() -> None:
     )
     with torch.no_grad():
         model[0].bias -= 100
-    found = seen(model, Samples(x, torch.arange(30) % 3))
+    found = seen(model, LabelledSamples(x, torch.arange(30) % 3))
     json.dumps(found.to_record(measured=True), allow_nan=False)
     assert found.activations("0").effective_rank == found.activations("2").effective_rank == 0.0
     assert found.health("0").silent == tuple(range(6)) and found.health("2").dead == tuple(range(5))
@@ -255,7 +263,7 @@ def test_weights_of_zero_give_defined_results() -> None:
 def test_weights_that_are_no_numbers_are_refused(name: str, value: float) -> None:
     model, samples = labelled("residual")
     model.state_dict()[name].flatten()[0] = value
-    with pytest.raises(ModelError, match=f"'{name}' holds values that are no finite numbers"):
+    with pytest.raises(ModelError, match=f"'{name}' holds values that are not finite numbers"):
         seen(model, samples)
 
 
@@ -263,18 +271,18 @@ def test_weights_whose_sum_is_too_large_are_finite() -> None:
     model = models.mlp([4, 3])
     with torch.no_grad():
         model.get_parameter("output.weight").fill_(3e38)
-    assert seen(model, Samples(torch.zeros(10, 4), torch.arange(10) % 3)).loss == pytest.approx(numpy.log(3))
+    assert seen(model, LabelledSamples(torch.zeros(10, 4), torch.arange(10) % 3)).loss == pytest.approx(numpy.log(3))
 
 
 X, Y = torch.zeros(6, 6, dtype=torch.float64), torch.zeros(6, dtype=torch.int64)
 REFUSED: dict[str, tuple[Any, Any, type[TopiaristError], str]] = {
-    "fewer labels": (X, Y[:5], DataError, "one label a calibration sample; found 5 for 6"),
+    "fewer labels": (X, Y[:5], DataError, "one label per calibration sample; found 5 for 6"),
     "no samples": (X[:0], Y[:0], DataError, "empty"),
     "no axis": (X[0, 0], Y[:1], DataError, "found 1 for 0"),
-    "labels in rows": (X, Y[:, None], DataError, r"one whole number a sample; found shape \(6, 1\)"),
+    "labels in rows": (X, Y[:, None], DataError, r"one whole number per sample; found shape \(6, 1\)"),
     "real labels": (X, Y.double(), DataError, "whole number"),
     "lists": (X.tolist(), Y, DataError, "calibration must be a tensor; found list"),
-    "not finite": (X / 0, Y, DataError, "no finite numbers"),
+    "not finite": (X / 0, Y, DataError, "not finite numbers"),
     "an unknown class": (X, Y + 3, DataError, "classes 0 to 2; found label 3"),
     "a class below 0": (X, Y - 1, DataError, "classes 0 to 2; found label -1"),
     "other inputs": (X[:, :2], Y, ModelError, "cannot read the calibration data"),
@@ -305,7 +313,7 @@ def test_names_that_are_not_there_and_shares_that_are_none_are_refused() -> None
 
 def test_an_output_that_is_no_class_scores_is_refused() -> None:
     model, x = made(lambda: nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Conv2d(2, 3, 1)), 4, 1, 5, 5)
-    found = seen(model, Samples(x, torch.zeros(4, dtype=torch.int64)))
+    found = seen(model, LabelledSamples(x, torch.zeros(4, dtype=torch.int64)))
     assert found.activations("0").effective_rank > 1
     with pytest.raises(ModelError, match=r"class scores .* found shape \(4, 3, 3, 3\)"):
         found.growth("0")

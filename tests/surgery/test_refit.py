@@ -18,8 +18,9 @@ from tests.networks import NETWORKS
 from tests.surgery.samples import made, more
 from topiarist.errors import ModelError, SettingsError
 from topiarist.randomness import generator
-from topiarist.surgery import grow, refit, remove, remove_units, widen
-from topiarist.surgery.moments import Moments
+from topiarist.surgery import grow, remove, widen
+from topiarist.surgery.refit import fitting
+from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import anatomy
 
 Array = NDArray[Any]
@@ -147,7 +148,7 @@ def test_convolutions_of_images_are_least_squares_on_unfolded_patches(kind: str)
         lambda: nn.Sequential(nn.Conv2d(2, 5, 3, padding=1), nn.ReLU(), nn.Conv2d(5, 4, **CONVOLUTIONS[kind])),
         *(20, 2, 7, 6),
     )
-    cut = remove_units(model, x[:2], space="0", units=[1, 3], calibration=x)
+    cut = remove(model, x[:2], units={"0": [1, 3]}, calibration=x)
     check_reader(model, cut, "2", x)
 
 
@@ -158,7 +159,7 @@ def test_convolutions_of_sequences_are_least_squares_on_unfolded_patches(kind: s
         lambda: nn.Sequential(nn.Conv1d(2, 5, 3, padding=1), nn.Tanh(), nn.Conv1d(5, 4, **CONVOLUTIONS[kind])),
         *(30, 2, 12),
     )
-    cut = remove_units(model, x[:2], space="0", units=[1, 3], calibration=x)
+    cut = remove(model, x[:2], units={"0": [1, 3]}, calibration=x)
     check_reader(model, cut, "2", x)
 
 
@@ -168,7 +169,7 @@ def test_an_even_kernel_with_the_padding_same_reads_one_more_behind_than_before(
     model, x = made(
         lambda: nn.Sequential(nn.Conv2d(2, 5, 3), nn.ReLU(), nn.Conv2d(5, 4, (4, 2), padding="same")), *(20, 2, 7, 6)
     )
-    cut = remove_units(model, x[:2], space="0", units=[1, 3], calibration=x)
+    cut = remove(model, x[:2], units={"0": [1, 3]}, calibration=x)
     check_reader(model, cut, "2", x)
 
 
@@ -177,7 +178,7 @@ def test_readers_of_flattened_channels_are_least_squares_on_all_positions() -> N
     model, x = made(
         lambda: nn.Sequential(nn.Conv2d(2, 5, 3), nn.ReLU(), nn.Flatten(), nn.Linear(5 * 9, 4)), *(300, 2, 5, 5)
     )
-    cut = remove_units(model, x[:2], space="0", units=[0, 3], calibration=x)
+    cut = remove(model, x[:2], units={"0": [0, 3]}, calibration=x)
     assert cut.get_submodule("3").in_features == 27
     check_reader(model, cut, "3", x)
 
@@ -185,7 +186,7 @@ def test_readers_of_flattened_channels_are_least_squares_on_all_positions() -> N
 @pytest.mark.usefixtures("tiny_ridge")
 def test_linear_layers_of_sequences_are_least_squares_over_all_places() -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 3)), *(40, 5, 4))
-    check_reader(model, remove_units(model, x[:2], space="0", units=[2], calibration=x), "2", x)
+    check_reader(model, remove(model, x[:2], units={"0": [2]}, calibration=x), "2", x)
 
 
 @pytest.mark.usefixtures("tiny_ridge")
@@ -205,7 +206,7 @@ def test_a_layer_that_runs_twice_is_least_squares_over_both_calls() -> None:
     model, example = NETWORKS["shared layer"](0)
     x = more(example, 200)
     kept = without(6, [1, 4])
-    plain, cut = (remove_units(model, example, space="stem", units=[1, 4], calibration=data) for data in (None, x))
+    plain, cut = (remove(model, example, units={"stem": [1, 4]}, calibration=data) for data in (None, x))
     features = numpy.vstack([taken.numpy() for taken, _ in seen(plain, "shared", x)])
     targets = numpy.vstack([given.numpy()[:, kept] for _, given in seen(model, "shared", x)])
     fitted = least_squares(features, targets, bias=True)
@@ -217,14 +218,14 @@ def test_a_layer_that_runs_twice_is_least_squares_over_both_calls() -> None:
 def test_a_refit_brings_a_network_with_a_layer_that_runs_twice_closer(seed: int) -> None:
     model, example = NETWORKS["shared layer"](seed)
     x = more(example, 200)
-    plain, cut = (remove_units(model, example, space="stem", units=[1, 4], calibration=data) for data in (None, x))
+    plain, cut = (remove(model, example, units={"stem": [1, 4]}, calibration=data) for data in (None, x))
     error, plain_error = (float((called(net, x) - called(model, x)).pow(2).mean()) for net in (cut, plain))
     assert error < plain_error
 
 
 def test_the_ridge_is_small_beside_what_least_squares_gains() -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 3)), *(400, 6))
-    cut = remove_units(model, x[:2], space="0", units=[1, 4], calibration=x)
+    cut = remove(model, x[:2], units={"0": [1, 4]}, calibration=x)
     kept = seen(cut, "2", x)[0][0].numpy()
     targets = called(model, x).numpy()
     full = numpy.hstack([kept, numpy.ones((len(kept), 1))])
@@ -257,7 +258,7 @@ def test_a_refit_never_increases_the_error_of_what_a_layer_gives(name: str) -> N
     x = more(example, 40)
     for space, found in anatomy(model, example).free.items():
         units = list(range(0, found.size, 2))[: found.size - 1]
-        plain, cut = (remove_units(model, example, space=space, units=units, calibration=data) for data in (None, x))
+        plain, cut = (remove(model, example, units={space: units}, calibration=data) for data in (None, x))
         for path in readers_of(model, example, space):
             layer: Any = cut.get_submodule(path)
             (taken, after), (_, before) = seen(cut, path, x)[0], seen(model, path, x)[0]
@@ -377,8 +378,8 @@ def test_what_reads_too_much_is_refitted_unit_by_unit_and_still_gains(
     make, shape, _ = LARGE[kind]
     model, x = made(make, *shape)
     x = x + x.mean(-1, keepdim=True) * 3  # units that go can then be told from the others
-    monkeypatch.setattr(refit, "MOST_FEATURES", 8)
-    plain, cut = (remove_units(model, x[:2], space="0", units=[1, 4], calibration=data) for data in (None, x))
+    monkeypatch.setattr(fitting, "MOST_FEATURES", 8)
+    plain, cut = (remove(model, x[:2], units={"0": [1, 4]}, calibration=data) for data in (None, x))
     error, plain_error = (float(((called(net, x) - called(model, x)) ** 2).mean()) for net in (cut, plain))
     assert error < 0.8 * plain_error
 
@@ -388,8 +389,8 @@ def test_what_reads_too_much_is_refitted_unit_by_unit_and_still_gains(
 def test_unit_by_unit_the_old_units_are_least_squares_of_those_left(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make, shape, path = LARGE[kind]
     model, x = made(make, *shape)
-    monkeypatch.setattr(refit, "MOST_FEATURES", 8)
-    cut = remove_units(model, x[:2], space="0", units=[1, 4], calibration=x)
+    monkeypatch.setattr(fitting, "MOST_FEATURES", 8)
+    cut = remove(model, x[:2], units={"0": [1, 4]}, calibration=x)
     after, before = (
         seen(net, "1", x)[0][1].flatten(2).transpose(1, 2).reshape(-1, size).numpy()
         for net, size in ((cut, 4), (model, 6))
@@ -408,9 +409,9 @@ def test_unit_by_unit_the_old_units_are_least_squares_of_those_left(kind: str, m
 
 def test_a_layer_that_reads_more_units_than_can_be_refitted_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), *(30, 4))
-    monkeypatch.setattr(refit, "MOST_FEATURES", 3)
+    monkeypatch.setattr(fitting, "MOST_FEATURES", 3)
     with pytest.raises(ModelError, match=r"^'2' reads 6 values, more than can be refitted$"):
-        remove_units(model, x[:2], space="0", units=[0, 1], calibration=x)
+        remove(model, x[:2], units={"0": [0, 1]}, calibration=x)
 
 
 def test_the_network_and_its_modes_are_left_as_they_were() -> None:
@@ -440,8 +441,8 @@ def test_frozen_layers_are_refitted_and_stay_frozen() -> None:
 
 def test_single_precision_networks_stay_single_precision() -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(6, 9), nn.ReLU(), nn.Linear(9, 3)), *(400, 6))
-    single = remove_units(deepcopy(model).float(), x[:2], space="0", units=[1], calibration=x)
-    double = remove_units(model, x[:2], space="0", units=[1], calibration=x)
+    single = remove(deepcopy(model).float(), x[:2], units={"0": [1]}, calibration=x)
+    double = remove(model, x[:2], units={"0": [1]}, calibration=x)
     assert all(values.dtype == torch.float32 for values in single.state_dict().values())
     torch.testing.assert_close(called(single, x.float()).double(), called(double, x), atol=1e-5, rtol=0)
 
@@ -456,7 +457,7 @@ def test_removing_no_unit_changes_nothing_even_with_data() -> None:
 )
 def test_units_named_last_stay_until_the_width_is_a_multiple(units: list[int], multiple_of: int, width: int) -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), *(5, 4))
-    cut: Any = remove_units(model, x, space="0", units=units, multiple_of=multiple_of)
+    cut: Any = remove(model, x, units={"0": units}, multiple_of=multiple_of)
     assert torch.equal(cut[0].weight, model[0].weight[without(8, units[: 8 - width])])
 
 
@@ -473,7 +474,7 @@ def test_widths_grow_to_the_next_multiple(verb: Any, by: int, multiple_of: int, 
 def test_a_multiple_of_nothing_is_refused(multiple_of: int) -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), *(5, 4))
     with pytest.raises(SettingsError, match="multiple_of must be at least 1"):
-        remove_units(model, x, space="0", units=[1], multiple_of=multiple_of)
+        remove(model, x, units={"0": [1]}, multiple_of=multiple_of)
     for verb in (widen, grow):
         with pytest.raises(SettingsError, match="multiple_of must be at least 1"):
             verb(model, x, space="0", by=1, multiple_of=multiple_of, generator=generator(0))
@@ -482,20 +483,20 @@ def test_a_multiple_of_nothing_is_refused(multiple_of: int) -> None:
 def test_a_layer_whose_units_are_all_dead_stays_finite() -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), *(50, 4))
     model[0].bias.data.fill_(-1000.0)
-    cut = remove_units(model, x[:2], space="0", units=[1], calibration=x)
+    cut = remove(model, x[:2], units={"0": [1]}, calibration=x)
     torch.testing.assert_close(called(cut, x), called(model, x))
 
 
 def test_one_sample_is_enough_to_stay_finite() -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), *(50, 4))
-    cut = remove_units(model, x[:2], space="0", units=[1], calibration=x[:1])
+    cut = remove(model, x[:2], units={"0": [1]}, calibration=x[:1])
     torch.testing.assert_close(called(cut, x[:1]), called(model, x[:1]))
 
 
 def test_large_images_are_fitted_on_all_columns() -> None:
     model, x = made(lambda: nn.Sequential(nn.Conv2d(2, 6, 1), nn.ReLU(), nn.Conv2d(6, 3, 1)), *(20, 2, 16, 16))
     x[:, :, :, ::2] = 0.0
-    plain, cut = (remove_units(model, x[:2], space="0", units=[1, 4], calibration=data) for data in (None, x))
+    plain, cut = (remove(model, x[:2], units={"0": [1, 4]}, calibration=data) for data in (None, x))
     odd = (slice(None), slice(None), slice(None), slice(1, None, 2))
     error, plain_error = (float(((called(net, x) - called(model, x))[odd] ** 2).mean()) for net in (cut, plain))
     assert error < 0.8 * plain_error
@@ -513,4 +514,4 @@ def test_a_layer_that_is_called_by_name_is_refitted() -> None:
             return given
 
     model, x = made(Named, 50, 4)
-    remove_units(model, x[:2], space="first", units=[1], calibration=x)
+    remove(model, x[:2], units={"first": [1]}, calibration=x)

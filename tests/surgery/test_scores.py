@@ -7,7 +7,8 @@ from torch import Tensor, nn
 from tests.networks import NETWORKS
 from tests.surgery.samples import made
 from topiarist import models
-from topiarist.surgery.scores import Scores, hidden_layers, paper_scores, weighted_layers
+from topiarist.surgery import Scores, paper_scores
+from topiarist.surgery.advice.spectra import hidden_layers, weighted_layers
 from topiarist.tracing import anatomy
 
 

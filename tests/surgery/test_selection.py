@@ -10,10 +10,9 @@ from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor
 
 from topiarist.randomness import generator
-from topiarist.surgery.moments import RIDGE
-from topiarist.surgery.selection import (
+from topiarist.surgery.choice.selection import (
     SMALLEST_GAIN,
-    Evidence,
+    SelectionEvidence,
     damped,
     eliminate,
     exchange,
@@ -22,6 +21,7 @@ from topiarist.surgery.selection import (
     match,
     select,
 )
+from topiarist.surgery.refit.moments import RIDGE
 
 SAMPLES = 200
 Sample = tuple[Tensor, Tensor]
@@ -39,11 +39,11 @@ def sample(seed: int, units: int = 8, targets: int = 3) -> Sample:
     return x - x.mean(0), (x - x.mean(0)) @ drawn(seed + 2000, units, targets)
 
 
-def evidence_of(*samples: Sample, ridge: float = RIDGE) -> Evidence:
+def evidence_of(*samples: Sample, ridge: float = RIDGE) -> SelectionEvidence:
     spreads = [x.T @ x / len(x) for x, _ in samples]
     needs = [y.T @ x / len(x) for x, y in samples]
     total = sum(float(y.var(0, correction=0).sum()) for _, y in samples)
-    return Evidence(damped(torch.stack(spreads), ridge), torch.stack(needs), total)
+    return SelectionEvidence(damped(torch.stack(spreads), ridge), torch.stack(needs), total)
 
 
 def explained(x: Tensor, y: Tensor, kept: list[int]) -> float:

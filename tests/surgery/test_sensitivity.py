@@ -4,20 +4,22 @@ import pytest
 import torch
 from torch import nn
 
-from tests.surgery.labelled import labelled, loss_by_hand
+from tests.surgery.labelled import labelled, loss_by_hand, loss_with
 from tests.surgery.samples import made
 from topiarist.errors import ModelError, SettingsError
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import remove
-from topiarist.surgery.allotment import lost_shares
-from topiarist.surgery.moments import RIDGE
-from topiarist.surgery.readings import read_spaces
-from topiarist.surgery.sensitivity import Removal, predicted_removals
-from topiarist.surgery.trials import Samples, loss_with
+from topiarist.surgery.advice.options import Removal, predicted_removals
+from topiarist.surgery.advice.readings import read_spaces
+from topiarist.surgery.advice.trials import LabelledSamples
+from topiarist.surgery.choice.allotment import lost_shares
+from topiarist.surgery.refit.moments import RIDGE
 from topiarist.tracing import Anatomy, anatomy
 
 
-def predicted(model: nn.Module, found: Anatomy, space: str, samples: Samples, *shares: float) -> tuple[Removal, ...]:
+def predicted(
+    model: nn.Module, found: Anatomy, space: str, samples: LabelledSamples, *shares: float
+) -> tuple[Removal, ...]:
     readings = read_spaces(model, found, [space], samples.batches(model))[space]
     return predicted_removals(model, found, space, readings, shares or (0.25, 0.5, 0.75))
 
@@ -54,7 +56,7 @@ def test_dead_and_equal_units_are_not_missed() -> None:
     with torch.no_grad():
         model[0].weight[6], model[0].bias[6] = model[0].weight[2], model[0].bias[2]
         model[0].weight[4] = 0
-    samples = Samples(x, torch.arange(100) % 3)
+    samples = LabelledSamples(x, torch.arange(100) % 3)
     found = anatomy(model, x[:2])
     planted, more = predicted(model, found, "0", samples, 0.25, 0.5)
     assert planted.units in ((2, 4), (4, 6))
@@ -68,7 +70,7 @@ def test_a_layer_that_is_all_dead_loses_nothing() -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3)), 100, 5)
     with torch.no_grad():
         model[0].bias -= 100
-    samples = Samples(x, torch.arange(100) % 3)
+    samples = LabelledSamples(x, torch.arange(100) % 3)
     found = anatomy(model, x[:2])
     for removal in predicted(model, found, "0", samples):
         assert removal.lost == 0.0
@@ -79,7 +81,7 @@ def test_a_layer_that_is_all_dead_loses_nothing() -> None:
 @pytest.mark.parametrize(("size", "counts"), [(1, []), (2, [1, 1, 1]), (3, [1, 2, 2]), (10, [2, 5, 8])])
 def test_at_least_one_unit_goes_and_one_stays(size: int, counts: list[int]) -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(5, size), nn.Tanh(), nn.Linear(size, 3)), 40, 5)
-    removals = predicted(model, anatomy(model, x[:2]), "0", Samples(x, torch.arange(40) % 3))
+    removals = predicted(model, anatomy(model, x[:2]), "0", LabelledSamples(x, torch.arange(40) % 3))
     assert [len(removal.units) for removal in removals] == counts
 
 

@@ -8,9 +8,7 @@ from torch import nn
 from tests.surgery.samples import made
 from topiarist.errors import SettingsError
 from topiarist.randomness import generator
-from topiarist.surgery.activity import activity_of
-from topiarist.surgery.calibration import Batches
-from topiarist.surgery.spectra import (
+from topiarist.surgery.advice.spectra import (
     activity_spectrum,
     count_negligible,
     effective_rank,
@@ -18,6 +16,8 @@ from topiarist.surgery.spectra import (
     smallest_rank,
     weight_spectrum,
 )
+from topiarist.surgery.calibration import CalibrationBatches
+from topiarist.surgery.choice.evidence import activity_of
 from topiarist.tracing import anatomy
 
 
@@ -37,7 +37,7 @@ def test_the_spectrum_of_weights_is_that_of_numpy(shape: tuple[int, ...]) -> Non
 
 def test_the_spectrum_of_activations_is_that_of_the_centred_matrix() -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, 3)), 300, 5)
-    activity = activity_of(model, anatomy(model, x[:2]), "0", Batches(x, model, 1))
+    activity = activity_of(model, anatomy(model, x[:2]), "0", CalibrationBatches(x, model, 1))
     assert activity is not None
     hidden = model[:2](x).detach().numpy()
     oracle = numpy.linalg.svd((hidden - hidden.mean(0)) / numpy.sqrt(300), compute_uv=False)
@@ -46,7 +46,7 @@ def test_the_spectrum_of_activations_is_that_of_the_centred_matrix() -> None:
 
 def test_activations_before_zero_padding_are_not_centred() -> None:
     model, x = made(lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Conv2d(4, 3, 3, padding=1)), 20, 2, 7, 7)
-    activity = activity_of(model, anatomy(model, x[:2]), "0", Batches(x, model, 1))
+    activity = activity_of(model, anatomy(model, x[:2]), "0", CalibrationBatches(x, model, 1))
     assert activity is not None
     channels = model[:2](x).detach().transpose(0, 1).flatten(1).numpy()
     oracle = numpy.linalg.svd(channels / numpy.sqrt(channels.shape[1]), compute_uv=False)

@@ -22,7 +22,6 @@ from topiarist.surgery import (
     merge_units,
     project,
     remove,
-    remove_units,
     transplant,
     widen,
 )
@@ -93,7 +92,7 @@ def names_in(optimizer: Optimizer, model: nn.Module) -> list[list[str]]:
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_after_a_removal_rows_and_columns_that_stay_keep_their_state(kind: str) -> None:
     model, x, old = ready(kind)
-    cut: Any = remove_units(model, x, space="0", units=[1, 5], calibration=x)
+    cut: Any = remove(model, x, units={"0": [1, 5]}, calibration=x)
     new = transplant(old, model, cut)
     kept = [0, 2, 3, 4, 6, 7]
     check_state(old.state[model[0].weight], new.state[cut[0].weight], lambda values: values[kept])
@@ -198,12 +197,12 @@ def test_after_folding_the_layer_that_took_the_other_in_has_no_state(kind: str) 
 @pytest.mark.parametrize("kind", ["Adam", "SGD"])
 def test_after_many_edits_what_survives_all_of_them_keeps_its_state(kind: str) -> None:
     model, x, old = ready(kind)
-    edited: Any = remove_units(model, x, space="0", units=[0, 3])
+    edited: Any = remove(model, x, units={"0": [0, 3]})
     edited = deepen(edited, x, after="3")
     edited = grow(edited, x, space="0", by=1, generator=generator(1))
     edited = widen(edited, x, space="2", by=2, generator=generator(2))
     edited = factorise(edited, layer="4", rank=2)
-    edited = remove_units(edited, x, space="0", units=[1])
+    edited = remove(edited, x, units={"0": [1]})
     new = transplant(old, model, edited)
     rows = [1, 4, 5, 6, 7]
     name = "exp_avg" if kind == "Adam" else "momentum_buffer"
@@ -219,10 +218,10 @@ def test_after_many_edits_what_survives_all_of_them_keeps_its_state(kind: str) -
 
 def test_a_network_that_was_edited_before_hands_on_its_state_too() -> None:
     model, x = made()
-    first: Any = remove_units(model, x, space="0", units=[0, 3])
+    first: Any = remove(model, x, units={"0": [0, 3]})
     old = OPTIMIZERS["Adam"](first.parameters())
     train(first, old, x)
-    second: Any = remove_units(first, x, space="0", units=[1])
+    second: Any = remove(first, x, units={"0": [1]})
     new = transplant(old, first, second)
     check_state(old.state[first[0].weight], new.state[second[0].weight], lambda values: values[[0, 2, 3, 4, 5]])
 
@@ -270,7 +269,7 @@ def test_convolutions_with_batch_norm_go_on_training_as_they_would_have(kind: st
     kill(model[0], model[1], model[3], [2, 3])
     old = OPTIMIZERS[kind](model.parameters())
     train(model, old, x)
-    cut: Any = remove_units(model, x, space="0", units=[2, 3])
+    cut: Any = remove(model, x, units={"0": [2, 3]})
     new = transplant(old, model, cut)
     torch.testing.assert_close(train(cut, new, x, 8), train(model, old, x, 8), atol=1e-10, rtol=0)
     torch.testing.assert_close(cut[3].weight, model[3].weight[:, [0, 1, 4, 5]], atol=1e-10, rtol=0)
@@ -287,7 +286,7 @@ def test_groups_keep_their_parameters_and_their_settings() -> None:
     ]
     old = torch.optim.Adam(groups, lr=9.0)
     train(model, old, x)
-    cut: Any = remove_units(model, x, space="0", units=[1])
+    cut: Any = remove(model, x, units={"0": [1]})
     new = transplant(old, model, cut)
     assert names_in(new, cut) == [["4.weight", "4.bias"], ["0.weight", "2.weight"], ["0.bias", "2.bias"]]
     for before, after in zip(old.param_groups, new.param_groups, strict=True):
@@ -314,7 +313,7 @@ def test_the_learning_rate_of_a_schedule_is_kept() -> None:
     schedule = torch.optim.lr_scheduler.ExponentialLR(old, 0.5)
     train(model, old, x, 1)
     schedule.step()
-    new = transplant(old, model, remove_units(model, x, space="0", units=[1]))
+    new = transplant(old, model, remove(model, x, units={"0": [1]}))
     assert new.param_groups[0]["lr"] == 0.5
     assert new.param_groups[0]["initial_lr"] == 1.0
 
@@ -331,7 +330,7 @@ def test_parameters_that_the_optimizer_does_not_have_stay_out() -> None:
 def test_an_optimizer_that_has_not_made_a_step_has_no_state_to_hand_on() -> None:
     model, x = made()
     old = torch.optim.Adam(model.parameters(), lr=0.5)
-    new = transplant(old, model, remove_units(model, x, space="0", units=[1]))
+    new = transplant(old, model, remove(model, x, units={"0": [1]}))
     assert not new.state and new.param_groups[0]["lr"] == 0.5
 
 
@@ -346,7 +345,7 @@ def test_without_an_edit_all_state_is_handed_on() -> None:
 @pytest.mark.parametrize("kind", OPTIMIZERS)
 def test_the_old_optimizer_and_both_networks_are_left_as_they_were(kind: str) -> None:
     model, x, old = ready(kind)
-    cut: Any = remove_units(model, x, space="0", units=[1], calibration=x)
+    cut: Any = remove(model, x, units={"0": [1]}, calibration=x)
     networks = [deepcopy(network.state_dict()) for network in (model, cut)]
     state = deepcopy(old.state_dict())
     new = transplant(old, model, cut)
@@ -362,7 +361,7 @@ def test_the_old_optimizer_and_both_networks_are_left_as_they_were(kind: str) ->
 
 def test_networks_that_were_made_from_different_ones_are_refused() -> None:
     model, x, _ = ready("Adam")
-    one, other = (remove_units(model, x, space="0", units=[unit]) for unit in (1, 2))
+    one, other = (remove(model, x, units={"0": [unit]}) for unit in (1, 2))
     optimizer = torch.optim.Adam(one.parameters())
     with pytest.raises(ModelError, match="not made from the old one"):
         transplant(optimizer, one, other)
@@ -374,7 +373,7 @@ def test_an_optimizer_of_another_network_is_refused() -> None:
     model, x, _ = ready("Adam")
     strange = torch.optim.Adam(deepcopy(model).parameters())
     with pytest.raises(ModelError, match="parameters that the network does not have"):
-        transplant(strange, model, remove_units(model, x, space="0", units=[1]))
+        transplant(strange, model, remove(model, x, units={"0": [1]}))
 
 
 STRANGERS: dict[str, Callable[[], nn.Module]] = {
@@ -432,7 +431,7 @@ def test_an_optimizer_with_state_of_another_shape_goes_on_or_is_refused() -> Non
     model, x = made()
     old = torch.optim.Adafactor(model.parameters())
     train(model, old, x)
-    cut = remove_units(model, x, space="0", units=[1])
+    cut = remove(model, x, units={"0": [1]})
     try:
         new = transplant(old, model, cut)
     except TopiaristError:

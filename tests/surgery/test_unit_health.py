@@ -9,14 +9,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tests.surgery.samples import made
-from topiarist.surgery.calibration import Batches
-from topiarist.surgery.readings import read_spaces
-from topiarist.surgery.unit_health import Health, health_from
+from topiarist.surgery.advice.readings import Health, health_from, read_spaces
+from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.tracing import anatomy
 
 
 def judged(model: nn.Module, x: Tensor, space: str) -> Health:
-    return health_from(read_spaces(model, anatomy(model, x[:2]), [space], Batches(x, model, 1))[space])
+    return health_from(read_spaces(model, anatomy(model, x[:2]), [space], CalibrationBatches(x, model, 1))[space])
 
 
 def plant(layer: Any, unit: int, bias: float, scale: float = 0.0) -> None:

@@ -13,7 +13,7 @@ from tests.surgery.strategies import assert_same, perceptron, sizes_of
 from topiarist import models, surgery
 from topiarist.data import Part
 from topiarist.randomness import generator
-from topiarist.surgery.unit_weights import unit_weights
+from topiarist.surgery.choice.weights import unit_weights
 from topiarist.tracing import Inputs, anatomy
 from topiarist.training import Pruning, TrainConfig, train
 from topiarist.training.engines.pruner import Pruner

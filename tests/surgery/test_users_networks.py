@@ -41,7 +41,7 @@ def test_a_layer_with_two_names_is_not_replaced() -> None:
         surgery.deepen(model, x, after="second")
     with pytest.raises(ModelError, match="'second' is the same layer as 'alias'"):
         surgery.factorise(model, layer="second", rank=2)
-    cut = surgery.remove_units(model, x, space="second", units=[0])
+    cut = surgery.remove(model, x, units={"second": [0]})
     assert cut.get_submodule("alias") is cut.get_submodule("second")
 
 
@@ -54,8 +54,8 @@ def test_a_forward_that_was_replaced_in_an_object_is_refused() -> None:
 
 def test_a_wrapped_network_is_refused_with_the_way_out() -> None:
     model, x = plain()
-    with pytest.raises(ModelError, match=r"wrapped in DataParallel: give the one inside, model.module"):
-        surgery.remove_units(nn.DataParallel(model), x, space="module.first", units=[0])
+    with pytest.raises(ModelError, match=r"wrapped in DataParallel: pass the one inside, model.module"):
+        surgery.remove(nn.DataParallel(model), x, units={"module.first": [0]})
 
 
 def test_hooks_that_write_into_the_network_do_not_touch_the_original() -> None:
@@ -77,45 +77,45 @@ def test_a_masked_network_of_torch_is_refused_in_one_line_and_taken_once_the_mas
     model, x = plain()
     prune.random_unstructured(model.second, "weight", 0.5)  # type: ignore[no-untyped-call]
     with pytest.raises(ModelError, match="the network cannot be copied"):
-        surgery.remove_units(model, x, space="first", units=[0])
+        surgery.remove(model, x, units={"first": [0]})
     prune.remove(model.second, "weight")  # type: ignore[no-untyped-call]
-    surgery.remove_units(model, x, space="first", units=[0])
+    surgery.remove(model, x, units={"first": [0]})
 
 
 def test_calibration_data_refit_a_plan_anew_on_other_weights() -> None:
     (model, x), other = plain(), built(Plain, (300, 4), seed=1)[0]
     data = torch.randn(300, 4, generator=generator(0, "data"), dtype=torch.float64)
-    plan = surgery.plan_of(surgery.remove_units(model, x, space="first", units=[0, 1], calibration=data))
-    expected = surgery.remove_units(other, x, space="first", units=[0, 1], calibration=data)
+    plan = surgery.plan_of(surgery.remove(model, x, units={"first": [0, 1]}, calibration=data))
+    expected = surgery.remove(other, x, units={"first": [0, 1]}, calibration=data)
     assert torch.equal(surgery.apply(plan, other, x, calibration=data)(data), expected(data))
 
 
 def test_units_are_named_by_whole_numbers_or_masks() -> None:
     model, x = plain()
     mask = torch.tensor([True, False, True, False, False, False])
-    expected = surgery.remove_units(model, x, space="second", units=[0, 2])
+    expected = surgery.remove(model, x, units={"second": [0, 2]})
     for named in (mask, mask.numpy(), torch.tensor([0, 2]), {0, 2}, range(0, 3, 2)):
-        cut = surgery.remove_units(model, x, space="second", units=named)
+        cut = surgery.remove(model, x, units={"second": named})
         assert surgery.plan_of(cut) == surgery.plan_of(expected)
     strange: Any
     for strange in ([2.7], "13", 3, [True, False]):
         with pytest.raises(ModelError, match="units are named by whole numbers"):
-            surgery.remove_units(model, x, space="second", units=strange)
+            surgery.remove(model, x, units={"second": strange})
 
 
 def test_what_is_no_number_in_the_calibration_data_is_refused() -> None:
     model, x = plain()
     data = torch.full((20, 4), torch.nan)
-    with pytest.raises(DataError, match="no finite numbers"):
-        surgery.remove_units(model, x, space="first", units=[0], calibration=data)
-    with pytest.raises(DataError, match="no finite numbers"):
+    with pytest.raises(DataError, match="not finite numbers"):
+        surgery.remove(model, x, units={"first": [0]}, calibration=data)
+    with pytest.raises(DataError, match="not finite numbers"):
         surgery.choose_units(model, x, keep={"first": 3}, calibration=data)
 
 
 def test_a_network_cut_under_inference_mode_can_be_trained() -> None:
     model, x = plain()
     with torch.inference_mode():
-        cut = surgery.remove_units(model, x, space="first", units=[0])
+        cut = surgery.remove(model, x, units={"first": [0]})
     cut(x).sum().backward()
     assert cut.get_parameter("first.weight").grad is not None
 
@@ -130,16 +130,16 @@ def test_a_plan_and_modes_survive_a_class_that_copies_itself() -> None:
     model, x = built(Own, (5, 4), seed=0)
     deep = surgery.deepen(surgery.deepen(Plain().double().eval(), x, after="first"), x, after="second")
     assert len(surgery.plan_of(deep)) == 2
-    cut = surgery.remove_units(model, x, space="first", units=[0])
+    cut = surgery.remove(model, x, units={"first": [0]})
     assert len(surgery.plan_of(cut)) == 1
     assert not cut.training
 
 
 def test_a_network_changed_by_hand_between_edits_can_be_saved(tmp_path: Path) -> None:
     model, x = models.mlp([4, 20, 12, 3]), torch.randn(2, 4)
-    cut: Any = surgery.remove_units(model, x, space="hidden1", units=[0])
+    cut: Any = surgery.remove(model, x, units={"hidden1": [0]})
     cut.hidden1, cut.output = nn.Linear(20, 30), nn.Linear(30, 3)
-    cut = surgery.remove_units(cut, x, space="hidden1", units=[25])
+    cut = surgery.remove(cut, x, units={"hidden1": [25]})
     with pytest.warns(TopiaristWarning, match="no longer what its spec describes"):
         save(cut, tmp_path / "m.safetensors")
     with pytest.raises(ModelError):
@@ -162,10 +162,10 @@ def test_the_usual_squeeze_and_excite_block_is_free() -> None:
             return given
 
     model, x = built(Excited, (2, 3, 5, 5), seed=0)
-    assert not anatomy(model, x).space("stem").fixed
+    assert not anatomy(model, x)["stem"].fixed
     with surgery.UnitMasks(model, x).without({"stem": [1, 5]}):
         expected = model(x)
-    torch.testing.assert_close(surgery.remove_units(model, x, space="stem", units=[1, 5])(x), expected)
+    torch.testing.assert_close(surgery.remove(model, x, units={"stem": [1, 5]})(x), expected)
 
 
 def test_an_optimizer_follows_a_network_that_casts_its_input() -> None:
@@ -177,7 +177,7 @@ def test_an_optimizer_follows_a_network_that_casts_its_input() -> None:
     optimizer = torch.optim.Adam(model.parameters())
     model(x).sum().backward()
     optimizer.step()
-    cut: Any = surgery.remove_units(model, x, space="first", units=[0])
+    cut: Any = surgery.remove(model, x, units={"first": [0]})
     state = surgery.transplant(optimizer, model, cut).state[cut.first.weight]
     assert torch.equal(state["exp_avg"], optimizer.state[model.first.weight]["exp_avg"][1:])
     with pytest.raises(ModelError, match="LBFGS"):
@@ -199,14 +199,14 @@ def test_embeddings_of_a_table_are_fixed_and_the_rest_is_free() -> None:
 
     model, example = Tabular().eval(), (torch.rand(5, 3), torch.zeros(5, dtype=torch.int64))
     assert set(anatomy(model, example).free) == {"hidden"}
-    smaller = surgery.remove_units(model, example, space="hidden", units=[2])
+    smaller = surgery.remove(model, example, units={"hidden": [2]})
     assert smaller(*example).shape == (5, 2)
 
 
 def test_marks_on_parameters_stay() -> None:
     model, x = plain()
     model.first.weight.no_weight_decay = True
-    cut = surgery.remove_units(model, x, space="first", units=[0])
+    cut = surgery.remove(model, x, units={"first": [0]})
     assert cut.get_parameter("first.weight").no_weight_decay  # type: ignore[attr-defined]
 
 
@@ -217,7 +217,7 @@ def test_the_global_generator_is_left_alone() -> None:
 
     model, x = built(Noisy, (5, 4), seed=0)
     before = torch.get_rng_state()
-    cut = surgery.remove_units(model, x, space="first", units=[0], calibration=x)
+    cut = surgery.remove(model, x, units={"first": [0]}, calibration=x)
     surgery.widen(cut, x, space="first", by=1, generator=generator(0))
     surgery.factorise(cut, layer="first", rank=2)
     assert torch.equal(before, torch.get_rng_state())

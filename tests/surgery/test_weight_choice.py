@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils import prune
 
 from topiarist.randomness import generator
-from topiarist.surgery.weight_choice import choose_by_layer, choose_overall, choose_pattern, removed_counts
+from topiarist.surgery.choice.weights import choose_by_layer, choose_overall, choose_pattern, removed_counts
 
 SIZES = st.lists(st.integers(1, 60), min_size=1, max_size=6)
 SPARSITY = st.floats(0, 1, exclude_max=True)

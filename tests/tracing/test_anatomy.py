@@ -171,29 +171,29 @@ def test_a_narrow_resnet18_on_larger_images_has_the_same_spaces() -> None:
     wide = anatomy(*built(ResNet18, (1, 3, 32, 32), seed=0))
     narrow = anatomy(*built(lambda: ResNet18(width=2), (1, 3, 64, 64), seed=0))
     assert list(narrow.spaces) == list(wide.spaces)
-    assert narrow.space("layers.2.0.conv2").size == 8
+    assert narrow["layers.2.0.conv2"].size == 8
 
 
 def test_positions_of_flattened_and_concatenated_units() -> None:
     found = anatomy(*built(InceptionNetwork, (2, 3, 6, 6), seed=0))
-    (place,) = found.space("wide").consumers
+    (place,) = found["wide"].consumers
     assert (place.module, place.role, place.length, place.offset, place.repeat) == ("head", "reads", 81, 36, 9)
     assert place.positions.tolist() == [[list(range(36, 45))], [list(range(45, 54))]]
 
 
 def test_a_gate_meets_each_unit_twice() -> None:
-    (place,) = anatomy(*NETWORKS["gated"](0)).space("expand").producers
+    (place,) = anatomy(*NETWORKS["gated"](0))["expand"].producers
     assert place.positions.tolist() == [[[unit], [unit + 4]] for unit in range(4)]
 
 
 def test_a_scale_that_forward_reads_is_a_parameter_of_the_network() -> None:
-    scale = anatomy(*NETWORKS["gated"](0)).space("stem").passes[1]
+    scale = anatomy(*NETWORKS["gated"](0))["stem"].passes[1]
     assert (scale.module, scale.parameter, scale.dimension, scale.name) == ("", "scale", 0, "scale")
     assert scale.positions.tolist() == [[[unit]] for unit in range(6)]
 
 
 def test_a_group_is_one_unit_of_several_positions_in_a_row() -> None:
-    stem = anatomy(*built(lambda: GroupedNetwork(width=8, groups=2), (2, 3, 5, 5), seed=0)).space("stem")
+    stem = anatomy(*built(lambda: GroupedNetwork(width=8, groups=2), (2, 3, 5, 5), seed=0))["stem"]
     assert stem.producers[0].positions.tolist() == [[[0, 1, 2, 3]], [[4, 5, 6, 7]]]
     assert stem.passes[0].positions.tolist() == [[[0, 1, 2]], [[3, 4, 5]]]
 
@@ -208,19 +208,19 @@ def test_spaces_of_one_unit(widths: tuple[int, ...]) -> None:
 def test_one_channel_before_flattening(size: int) -> None:
     parts: Makers = {"conv": lambda: nn.Conv2d(3, 1, 1), "head": lambda: nn.Linear(size * size, 2)}
     found = anatomy(*written(lambda net, x: net.head(net.conv(x).flatten(1)), (2, 3, size, size), parts))
-    assert found.space("conv").consumers[0].positions.tolist() == [[list(range(size * size))]]
+    assert found["conv"].consumers[0].positions.tolist() == [[list(range(size * size))]]
 
 
 @pytest.mark.parametrize("width", [1, 2, 3])
 def test_flattening_one_pixel_keeps_one_position_a_unit(width: int) -> None:
     parts: Makers = {"conv": lambda: nn.Conv2d(3, width, 1), "head": lambda: nn.Linear(width, 2)}
     found = anatomy(*written(lambda net, x: net.head(net.conv(x).view(x.size(0), -1)), (2, 3, 1, 1), parts))
-    assert found.space("conv").consumers[0].positions.tolist() == [[[unit]] for unit in range(width)]
+    assert found["conv"].consumers[0].positions.tolist() == [[[unit]] for unit in range(width)]
 
 
 def test_an_unknown_space_is_told_the_others() -> None:
     with pytest.raises(ModelError, match=r"^there is no space 'hiden': known are x, stem, hidden, head$"):
-        anatomy(*NETWORKS["normed"](0)).space("hiden")
+        anatomy(*NETWORKS["normed"](0))["hiden"]
 
 
 def test_layers_are_remembered_in_the_order_in_which_they_run() -> None:
@@ -232,13 +232,13 @@ def test_layers_are_remembered_in_the_order_in_which_they_run() -> None:
 
 def test_the_printed_table() -> None:
     assert str(anatomy(*NETWORKS["residual"](0))).splitlines() == [
-        "space      units  written by    passes through                     read by",
-        "x          3      -             -                                  stem"
-        "                    fixed: they come from 'x'",
-        "stem       6      stem, second  stem_norm, second_norm, depthwise  first, pointwise, head",
-        "first      5      first         first_norm                         second",
-        "pointwise  4      pointwise     pointwise_norm                     head+6",
-        "head       3      head          -                                  -"
-        "                       fixed: the network's output",
+        "space      units  written by    passes through  read by",
+        "x          3      -             -               stem                 fixed: they come from 'x'",
+        "stem       6      stem, second  stem_norm +2    first, pointwise +1",
+        "first      5      first         first_norm      second",
+        "pointwise  4      pointwise     pointwise_norm  head+6",
+        "head       3      head          -               -                    fixed: the network's output",
+        "791 of 865 parameters can go, with one unit left per space. Held by what is fixed: 'x' 18 (they come",
+        "from 'x'), 'head' 6 (the network's output).",
     ]
     assert "head+36×9" in str(anatomy(*NETWORKS["inception"](0)))

@@ -97,9 +97,9 @@ def test_arguments_with_defaults_may_be_left_out() -> None:
             given: Tensor = self.head(h if gate is None else h * gate)
             return given
 
-    assert not anatomy(Optional(), torch.zeros(2, 4)).space("first").fixed
+    assert not anatomy(Optional(), torch.zeros(2, 4))["first"].fixed
     gated = anatomy(Optional(), (torch.zeros(2, 4), torch.ones(2, 6)))
-    assert gated.space("first").reason == "they come from 'gate'"
+    assert gated["first"].reason == "they come from 'gate'"
 
 
 @given(batch=st.integers(1, 5), size=st.integers(1, 9))
@@ -112,7 +112,7 @@ def test_neither_the_batch_nor_the_image_size_matters_before_pooling(batch: int,
 def test_offsets_follow_the_widths(batch: int, narrow: int, wide: int, pooled: int) -> None:
     model = InceptionNetwork(narrow=narrow, wide=wide, pooled=pooled)
     found = anatomy(model, torch.zeros(batch, 3, 6, 6))
-    places = [found.space(name).consumers[0] for name in ("narrow", "wide", "pooled")]
+    places = [found[name].consumers[0] for name in ("narrow", "wide", "pooled")]
     assert [place.offset for place in places] == [0, 9 * narrow, 9 * (narrow + wide)]
     assert [place.positions.shape for place in places] == [(narrow, 1, 9), (wide, 1, 9), (pooled, 1, 9)]
 

@@ -216,7 +216,7 @@ def test_a_forward_with_further_arguments() -> None:
             given: Tensor = self.head(self.layer(x))
             return given
 
-    assert not anatomy(Further(), torch.zeros(2, 4)).space("layer").fixed
+    assert not anatomy(Further(), torch.zeros(2, 4))["layer"].fixed
 
 
 def test_a_default_that_is_a_tuple() -> None:
@@ -225,4 +225,4 @@ def test_a_default_that_is_a_tuple() -> None:
             given: Tensor = self.head(self.layer(x))
             return given
 
-    assert not anatomy(Axes(), torch.zeros(2, 4)).space("layer").fixed
+    assert not anatomy(Axes(), torch.zeros(2, 4))["layer"].fixed

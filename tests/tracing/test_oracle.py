@@ -127,7 +127,7 @@ class InputFirst(CascadeNetwork):
 def test_an_input_that_is_joined_before_hidden_units() -> None:
     """torch-pruning does not count the input's columns: it takes column 0, which belongs to the input."""
     model, example = built(InputFirst, (4, 3), seed=0)
-    space = anatomy(model, example).space("layers.1")
+    space = anatomy(model, example)["layers.1"]
     assert ours(space, 0) == {("layers.1", "out", 0), ("layers.2", "in", 3)}
     group = group_of(dependencies(model, example), model, "layers.1", [0])
     assert theirs(model, group) == {("layers.1", "out", 0), ("layers.2", "in", 0)}
@@ -141,7 +141,7 @@ def test_a_residual_to_the_input() -> None:
     model, example = built(InputResidual, (2, 3, 5, 5), seed=0)
     with pytest.raises(RuntimeError, match=r"size of tensor a \(3\) must match the size of tensor b \(2\)"):
         outputs(prune(model, example, "second", [0]), example)
-    assert anatomy(model, example).space("second").reason == "they come from 'x'"
+    assert anatomy(model, example)["second"].reason == "they come from 'x'"
 
 
 @pytest.mark.parametrize("layer", ["trunk.0", "trunk.3"])
@@ -150,7 +150,7 @@ def test_frozen_layers(layer: str) -> None:
     model, example = built(FrozenNetwork, (2, 3, 6, 6), seed=0)
     with pytest.raises(ValueError, match="is not in the dependency graph"):
         prune(model, example, layer, [0])
-    assert not anatomy(model, example).space(layer).fixed
+    assert not anatomy(model, example)[layer].fixed
 
 
 def test_groups_of_several_channels() -> None:
@@ -168,7 +168,7 @@ def test_groups_of_several_channels() -> None:
 def test_units_that_a_layer_normalisation_mixes() -> None:
     """torch-pruning cuts through a layer normalisation, which changes all other units. Here they are fixed."""
     model, example = built(NormedNetwork, (4, 4), seed=0)
-    space = anatomy(model, example).space("stem")
+    space = anatomy(model, example)["stem"]
     assert space.reason == "'norm' (LayerNorm) mixes them"
     expected = outputs(masked(model, space, [0]), example)[0]
     assert not torch.allclose(outputs(prune(model, example, "stem", [0]), example)[0], expected)

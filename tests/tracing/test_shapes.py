@@ -80,7 +80,7 @@ def test_positions_after_any_chain(data: st.DataObject, shape: tuple[int, int, i
         assume(labels.ndim > 0 and 0 < labels.numel() < 500)
     model = Chain(channels, chain, labels.shape[-1])
     try:
-        space = anatomy(model, torch.zeros(batch, 2, height, width)).space("conv")
+        space = anatomy(model, torch.zeros(batch, 2, height, width))["conv"]
     except ModelError as error:
         assert str(error).startswith("surgery cannot follow")
         return

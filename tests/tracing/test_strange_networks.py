@@ -325,7 +325,7 @@ def test_free_spaces_and_cuts(name: str) -> None:
 
 def test_a_unit_that_is_joined_with_itself_occurs_twice() -> None:
     code, shape, parts, _ = STRANGE["joined with itself and flattened"]
-    (place,) = anatomy(*written(code, shape, parts)).space("conv").consumers
+    (place,) = anatomy(*written(code, shape, parts))["conv"].consumers
     assert place.positions.shape == (6, 2, 16)
     assert place.positions[1].tolist() == [list(range(16, 32)), list(range(112, 128))]
 
@@ -333,13 +333,13 @@ def test_a_unit_that_is_joined_with_itself_occurs_twice() -> None:
 def test_padding_is_a_space_of_its_own() -> None:
     code, shape, parts, _ = STRANGE["padded channels"]
     found = anatomy(*written(code, shape, parts))
-    assert found.space("conv").consumers[0].offset == 1
-    assert found.space("pad_before").reason == "they come from 'pad_before'"
+    assert found["conv"].consumers[0].offset == 1
+    assert found["pad_before"].reason == "they come from 'pad_before'"
 
 
 def test_a_map_for_all_channels_modulates_them() -> None:
     code, shape, parts, _ = STRANGE["one map for all channels"]
     found = anatomy(*written(code, shape, parts))
-    assert found.space("map").reason == "one unit is spread over many"
-    assert found.space("conv").modulated
-    assert not found.space("map").modulated
+    assert found["map"].reason == "one unit is spread over many"
+    assert found["conv"].modulated
+    assert not found["map"].modulated

@@ -1,10 +1,13 @@
 """Surgery: cut, merge, refit, widen, project, deepen, fold and factorise any network, without touching the original."""
 
-from topiarist.surgery.allotment import allot_widths
+from topiarist.surgery.advice.recommendation import Recommendation, recommend
+from topiarist.surgery.advice.spectra import Scores, paper_scores
 from topiarist.surgery.applying import apply
-from topiarist.surgery.choice import choose_units
-from topiarist.surgery.compaction import compact
-from topiarist.surgery.edits import (
+from topiarist.surgery.choice.allotment import allot_widths
+from topiarist.surgery.choice.choosing import choose_units
+from topiarist.surgery.choice.selection import Strategy
+from topiarist.surgery.depth.verbs import deepen, factorise, fold
+from topiarist.surgery.edits.kinds import (
     DeepenNetwork,
     Edit,
     FactoriseLayer,
@@ -17,13 +20,10 @@ from topiarist.surgery.edits import (
     WidenSpace,
     complement,
 )
+from topiarist.surgery.edits.plan import Plan, plan_of
 from topiarist.surgery.masks import Masks, UnitMasks
-from topiarist.surgery.plan import Plan, plan_of
-from topiarist.surgery.recommendation import Recommendation, recommend
-from topiarist.surgery.scores import Scores, paper_scores
-from topiarist.surgery.selection import Strategy
 from topiarist.surgery.transplant import transplant
-from topiarist.surgery.verbs import deepen, factorise, fold, grow, merge_units, project, remove, remove_units, widen
+from topiarist.surgery.width.verbs import compact, grow, merge_units, project, remove, widen
 
 __all__ = [
     "DeepenNetwork",
@@ -57,7 +57,6 @@ __all__ = [
     "project",
     "recommend",
     "remove",
-    "remove_units",
     "transplant",
     "widen",
 ]

@@ -1,5 +1,8 @@
 """Carries out edits: on a copy of a network, which carries its plan from then on."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
 import torch
 from torch import nn
 
@@ -8,58 +11,69 @@ from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 from topiarist.surgery import layers
-from topiarist.surgery.calibration import Batches, Calibration, count_inputs
-from topiarist.surgery.constant_units import move_constants
-from topiarist.surgery.containers import find_layer
-from topiarist.surgery.deepening import deepen_network
-from topiarist.surgery.edits import (
-    DeepenNetwork,
-    Edit,
-    FactoriseLayer,
-    FoldLayer,
-    GrowSpace,
-    MergeUnits,
-    ProjectSpace,
-    RemoveUnits,
-    WidenSpace,
-)
-from topiarist.surgery.examples import make_example, shape_of
-from topiarist.surgery.factorising import factorise_layer
-from topiarist.surgery.folding import fold_layer
-from topiarist.surgery.plan import Numbers, Plan, attach_plan, parted, plan_of
-from topiarist.surgery.projecting import project_space
-from topiarist.surgery.reexpressions import free_space, reexpression, removal
-from topiarist.surgery.refit import Readers, refit
-from topiarist.surgery.width import Rows, change_widths
-from topiarist.tracing import Anatomy, Inputs, anatomy
-from topiarist.tracing.graph import arguments
-
-ToRefit = tuple[Readers, Rows]
+from topiarist.surgery.calibration import Calibration, batches_for
+from topiarist.surgery.depth.containers import find_layer
+from topiarist.surgery.depth.deepening import deepen_network
+from topiarist.surgery.depth.factorising import factorise_layer
+from topiarist.surgery.depth.folding import fold_layer
+from topiarist.surgery.edits import kinds
+from topiarist.surgery.edits.examples import make_example, shape_of
+from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, plan_of, renamed_edit
+from topiarist.surgery.refit.fitting import Readers, Rows, refit
+from topiarist.surgery.width.change import change_widths
+from topiarist.surgery.width.idle_units import move_constants
+from topiarist.surgery.width.reexpressions import project_space, reexpression, removal
+from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+from topiarist.tracing.finding import trace_again
+from topiarist.tracing.graph import arguments, sharing_copy
 
 
 def apply(
-    plan: Plan, model: nn.Module, example_input: Inputs | None = None, *, calibration: Calibration | None = None
+    plan: Plan,
+    model: nn.Module,
+    example_input: Inputs | None = None,
+    *,
+    calibration: Calibration | None = None,
+    anatomy: Anatomy | None = None,
 ) -> nn.Module:
-    """Give a copy of a network with the edits of a plan, which it adds to its own plan.
+    """Return a copy of a network with the edits of a plan, which it adds to its own plan.
 
-    A refit is made anew on calibration data. Without them it takes its numbers from the plan, which are right for the
-    weights that the plan was made on; a plan that came from JSON has none.
+    Parameters
+    ----------
+    plan : Plan
+        The edits. A refit takes its numbers from the plan, which are right for the weights that the plan was made on.
+    model : nn.Module
+        The network; it is left as it is.
+    example_input : Tensor, sequence or mapping, optional
+        A batch that the network reads; without it, one of the shape that the plan remembers.
+    calibration : Tensor, tuple, mapping or iterable of batches, optional
+        Samples on which refits are made anew; a plan that came from JSON, or is for other weights, needs them.
+    anatomy : Anatomy, optional
+        That of the network, where it is known.
+
+    Returns
+    -------
+    nn.Module
+        A network of the same class.
+
+    Raises
+    ------
+    ModelError
+        An edit cannot be made in this network.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    >>> apply(Plan((WidenSpace(space="0", by=2, seed=0),)), model, torch.zeros(1, 8))[0].out_features
+    18
     """
-    given = example_for(plan, example_input)
+    if example_input is None and plan.example is not None:
+        example_input = make_example(plan.example)
+    known = anatomy if anatomy is None or example_input is None else ensure_anatomy(model, example_input, anatomy)
     with torch.inference_mode(False):
         copy = copied_with_plan(model)
         for edit, numbers in plan.steps():
-            carry_out(copy, edit, given, numbers=numbers, calibration=calibration)
-    return copy
-
-
-def perform(
-    model: nn.Module, edit: Edit, example_input: Inputs | None, *, calibration: Calibration | None = None
-) -> nn.Module:
-    """Give a copy of a network with one edit."""
-    with torch.inference_mode(False):
-        copy = copied_with_plan(model)
-        carry_out(copy, edit, example_input, calibration=calibration)
+            known = carry_out(copy, edit, example_input, numbers=numbers, calibration=calibration, known=known)
     return copy
 
 
@@ -70,102 +84,122 @@ def copied_with_plan(model: nn.Module) -> nn.Module:
     return copy
 
 
-def rebuild(plan: Plan, model: nn.Module, *, shadow: nn.Module | None = None) -> nn.Module:
-    """Give a copy of a network with the structure that a plan makes; what is new in it has no values yet.
-
-    The same is done in place to a `shadow`: a network of the same layers that need not be able to run.
-    """
+def rebuild(plan: Plan, model: nn.Module) -> nn.Module:
+    """Return a copy of a network with the structure that a plan makes; what is new in it has no values yet."""
     copy = copied(model)
-    for path, part in parted(plan, copy).items():
-        networks = [network.get_submodule(path) for network in (copy, shadow) if network is not None]
-        given = example_for(part, None)
-        for edit in part.edits:
-            found = anatomy_for(edit, networks[0], given)
-            for network in networks:
-                change_structure(network, edit, found, structure_only=True)
+    replay(plan, [copy])
     attach_plan(copy, plan)
     return copy
 
 
-def example_for(plan: Plan, example_input: Inputs | None) -> Inputs | None:
-    """Give the example input, or one of the shape that the plan remembers, if it does."""
-    if example_input is not None or plan.example is None:
-        return example_input
-    return make_example(plan.example)
+def replay(plan: Plan, networks: Sequence[nn.Module], anatomy: Anatomy | None = None) -> None:
+    """Change the structure of networks of the same layers as a plan does, in place; the first must be able to run."""
+    for path, part in parted(plan, networks[0]).items():
+        members = [network.get_submodule(path) for network in networks]
+        example_input = None if part.example is None else make_example(part.example)
+        known = None if path else anatomy
+        for edit in part.edits:
+            found = _anatomy_for(edit, members[0], example_input, known)
+            known, *_ = (change_structure(member, edit, found, structure_only=True).anatomy for member in members)
 
 
 def carry_out(
     model: nn.Module,
-    edit: Edit,
+    edit: kinds.Edit,
     example_input: Inputs | None,
     *,
     numbers: Numbers | None = None,
     calibration: Calibration | None = None,
-) -> None:
-    """Make one edit in place, and add it to the network's plan."""
-    example = None if example_input is None else shape_of(example_input)
-    known = bool(numbers) and calibration is None  # they are for the network that the plan was made on
-    refitted = isinstance(edit, (RemoveUnits, FoldLayer)) and edit.refit and not known
+    known: Anatomy | None = None,
+) -> Anatomy:
+    """Make one edit in place, and add it to the network's plan; return the new anatomy, as far as it follows.
+
+    `numbers` are those of the edit in a plan, for the network that the plan was made on: calibration data come first.
+    """
+    refitted = (
+        isinstance(edit, (kinds.RemoveUnits, kinds.FoldLayer))
+        and edit.refit
+        and (calibration is not None or not numbers)
+    )
     if refitted and calibration is None:
-        raise ModelError("the plan has no numbers for its refit: give calibration data")
-    whole = copied(model) if refitted else model
-    found = anatomy_for(edit, model, example_input)
-    if isinstance(edit, RemoveUnits) and edit.biased and example_input is not None:
+        raise ModelError("the plan has no numbers for its refit: pass calibration data")
+    found = _anatomy_for(edit, model, example_input, known)
+    edit = by_spaces(edit, found)
+    whole = sharing_copy(model) if refitted else model
+    if isinstance(edit, kinds.RemoveUnits) and edit.biased and example_input is not None:
         move_constants(model, edit, found, example_input)
-    readers, rows = change_structure(model, edit, found, structure_only=False)
-    if calibration is not None and refitted:
-        batches = Batches(calibration, model, count_inputs(example_input))
-        numbers = refit(whole, model, found, readers, rows, batches)
-    put_numbers(model, numbers or {})  # a refit has put its own already; those of a plan come here
+    changed = change_structure(model, edit, found, structure_only=False)
+    if refitted and calibration is not None:
+        batches = batches_for(calibration, model, example_input)
+        numbers = refit(whole, model, found, changed.readers, changed.rows, batches)
+    else:
+        for name, values in (numbers or {}).items():
+            path, _, tensor = name.rpartition(".")
+            module = model.get_submodule(path)
+            layers.put(module, tensor, values.to(layers.device_of(module)))
     if example_input is not None:
         check_runs(model, example_input)
+    example = None if example_input is None else shape_of(example_input)
     attach_plan(model, plan_of(model).then(edit, numbers, example))
+    return changed.anatomy
 
 
-def anatomy_for(edit: Edit, model: nn.Module, example_input: Inputs | None) -> Anatomy:
-    """Give a network's anatomy where an edit needs it."""
-    if isinstance(edit, FactoriseLayer):
-        return Anatomy({}, {})
+def _anatomy_for(edit: kinds.Edit, model: nn.Module, example_input: Inputs | None, known: Anatomy | None) -> Anatomy:
+    """Return a network's anatomy as an edit needs it: the known one, or a new trace where that says too little."""
+    if isinstance(edit, kinds.FactoriseLayer):
+        return known or Anatomy({}, {})
+    enough = ("all",) if isinstance(edit, kinds.DeepenNetwork) else ("all", "widths")
+    if known is not None and known.valid_for in enough:
+        return known
     if example_input is None:
-        raise ModelError("the plan does not say what the network's input looks like: give example_input")
-    return anatomy(model, example_input, partial=True)
+        raise ModelError("the plan does not say what the network's input looks like: pass example_input")
+    return trace_again(model, example_input, known)
 
 
-def put_numbers(model: nn.Module, numbers: Numbers) -> None:
-    """Give layers the tensors that an edit left them, by name."""
-    for name, values in numbers.items():
-        path, _, tensor = name.rpartition(".")
-        module = model.get_submodule(path)
-        layers.put(module, tensor, values.to(layers.device_of(module)))
+def by_spaces(edit: kinds.Edit, anatomy: Anatomy) -> kinds.Edit:
+    """Return an edit that names spaces by their own names, not by those of other layers that write them."""
+    if isinstance(edit, kinds.RemoveUnits):
+        return edit.model_copy(update={"units": anatomy.by_space(edit.units)})
+    if isinstance(edit, kinds.DeepenNetwork | kinds.FoldLayer | kinds.FactoriseLayer):
+        return edit
+    return renamed_edit(edit, lambda name: anatomy[name].name) or edit
 
 
-def change_structure(model: nn.Module, edit: Edit, found: Anatomy, *, structure_only: bool) -> ToRefit:
-    """Make one edit in place, without the numbers of a refit; give the layers that a refit is for, and rows left."""
+@dataclass(frozen=True)
+class Changed:
+    """The anatomy after a change of structure, the layers that a refit is for, and the rows that others have left."""
+
+    anatomy: Anatomy
+    readers: Readers = field(default_factory=dict)
+    rows: Rows = field(default_factory=dict)
+
+
+def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, structure_only: bool) -> Changed:
+    """Make one edit in place, without the numbers of a refit; with `structure_only`, values are never computed."""
+    edit = by_spaces(edit, anatomy)
+    outdated = replace(anatomy, valid_for="nothing")
     match edit:
-        case RemoveUnits():
-            return remove(model, edit, found, structure_only)
-        case MergeUnits() | WidenSpace() | GrowSpace():
-            change = reexpression(free_space(found, edit.space), edit, structure_only)
-            change_widths(model, found.spaces, {edit.space: change}, structure_only=structure_only)
-        case ProjectSpace():
-            project_space(model, edit, found, structure_only)
-        case DeepenNetwork():
-            deepen_network(model, edit, found, structure_only)
-        case FoldLayer():
-            return {fold_layer(model, edit, found, structure_only): None}, {}
-        case FactoriseLayer():
+        case kinds.RemoveUnits():
+            changes = {name: removal(anatomy.free_space(name), units) for name, units in edit.units.items()}
+            rows, after = change_widths(model, anatomy, changes, structure_only=structure_only)
+            for name in edit.biased if structure_only else ():
+                layers.ensure_bias(find_layer(model, name), torch.nan)
+            readers = (place for name in edit.units for place in anatomy[name].consumers)
+            return Changed(after, {place.module: place.repeat for place in readers}, rows)
+        case kinds.MergeUnits() | kinds.WidenSpace() | kinds.GrowSpace():
+            space = anatomy.free_space(edit.space)
+            change = reexpression(space, edit, structure_only)
+            _, after = change_widths(model, anatomy, {space.name: change}, structure_only=structure_only)
+            return Changed(after)
+        case kinds.ProjectSpace():
+            return Changed(project_space(model, edit, anatomy, structure_only))
+        case kinds.DeepenNetwork():
+            deepen_network(model, edit, anatomy, structure_only)
+        case kinds.FoldLayer():
+            return Changed(outdated, {fold_layer(model, edit, anatomy, structure_only): None})
+        case kinds.FactoriseLayer():
             factorise_layer(model, edit, structure_only)
-    return {}, {}
-
-
-def remove(model: nn.Module, edit: RemoveUnits, found: Anatomy, structure_only: bool) -> ToRefit:
-    """Remove units of one or several spaces."""
-    changes = {name: removal(free_space(found, name), units) for name, units in edit.units.items()}
-    rows = change_widths(model, found.spaces, changes, structure_only=structure_only)
-    for name in edit.biased if structure_only else ():
-        layers.ensure_bias(find_layer(model, name), torch.nan)
-    readers = (place for name in edit.units for place in found.spaces[name].consumers)
-    return {place.module: place.repeat for place in readers}, rows
+    return Changed(outdated)
 
 
 def check_runs(model: nn.Module, example_input: Inputs) -> None:

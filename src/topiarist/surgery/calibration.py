@@ -1,36 +1,59 @@
-"""Calibration data: samples that show what a network's units do. They are read in batches, as often as needed."""
+"""Calibration data: samples that show what a network's units do, and what layers read and return of them.
 
-from collections.abc import Iterable, Iterator, Mapping
+They are read in batches, as often as needed; a network that is watched stops as soon as all is seen.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
-from topiarist.errors import DataError
+from topiarist.errors import DataError, ModelError
+from topiarist.models.evaluation import evaluating
+from topiarist.randomness import isolated
 from topiarist.tracing import Inputs
-from topiarist.tracing.graph import arguments
+from topiarist.tracing.graph import Args, Kwargs, arguments
 
 Calibration = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor] | Iterable[Any]
-BATCH_SIZE = 256
+Watched = tuple[Tensor, Tensor]
+BATCH_SIZE = 256  # activations of a batch must fit in memory; results do not depend on it
 
 
-class Batches:
+class CalibrationBatches:
     """Calibration data as the arguments of calls, batch by batch.
 
-    A tensor, a tuple of tensors (one an argument) and a mapping by name hold all samples, and are cut into batches. Any
-    other iterable gives batches: tensors, mappings, or sequences that begin with the arguments, as `DataLoader`s give.
+    A tensor, a tuple of tensors (one per argument) and a mapping by name hold all samples, and are cut into batches.
+    Any other iterable yields batches: tensors, mappings, or sequences that begin with the arguments, as `DataLoader`s
+    do; `inputs` is the number of arguments that the network takes.
     """
 
     def __init__(self, calibration: Calibration, model: nn.Module, inputs: int) -> None:
-        check(calibration)
-        once = isinstance(calibration, Iterator)
-        self.source: Any = list(calibration) if once else calibration  # it is read more than once
-        self.model = model
-        self.inputs = inputs
+        if not isinstance(calibration, Iterable):
+            kind = type(calibration).__name__
+            raise DataError(f"calibration data are a tensor, a tuple or a mapping of tensors, or batches; found {kind}")
+        self.model, self.inputs = model, inputs
+        self._samples: tuple[Tensor, ...] | None = None
+        self._joined: Callable[[Sequence[Tensor]], Inputs] = tuple
+        if isinstance(calibration, Tensor):
+            self._samples, self._joined = (calibration,), lambda parts: parts[0]
+        elif isinstance(calibration, Mapping):
+            names = tuple(calibration)
+            self._samples = tuple(calibration.values())
+            self._joined = lambda parts: dict(zip(names, parts, strict=True))
+        elif isinstance(calibration, tuple):
+            self._samples = calibration
+        else:  # it is read more than once
+            self._batches = list(calibration) if isinstance(calibration, Iterator) else calibration
+        if len({len(tensor) for tensor in self._samples or ()}) > 1:
+            counts = ", ".join(str(len(tensor)) for tensor in self._samples or ())
+            raise DataError(f"all arguments must have the same number of calibration samples; found {counts}")
 
-    def __iter__(self) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    def __iter__(self) -> Iterator[tuple[Args, Kwargs]]:
         empty = True
-        for batch in self.split():
+        for batch in self._split():
             args, kwargs = arguments(self.model, batch)
             if all(len(value) for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value.ndim):
                 empty = False
@@ -38,53 +61,89 @@ class Batches:
         if empty:
             raise DataError("the calibration data are empty")
 
-    def some(self, count: int) -> "Batches":
-        """Give so many of the samples, spread evenly over all; all of them where they came in batches."""
-        source = self.source
-        if isinstance(source, Tensor):
-            return self._of(spread(source, count))
-        if isinstance(source, tuple):
-            return self._of(tuple(spread(tensor, count) for tensor in source))
-        if isinstance(source, Mapping):
-            return self._of({name: spread(tensor, count) for name, tensor in source.items()})
-        return self
+    def some(self, count: int) -> "CalibrationBatches":
+        """Return so many of the samples, at even distances as they may be in order of class; all if in batches."""
+        some = copy(self)
+        if self._samples is not None and self._samples and count < len(self._samples[0]):
+            picked = torch.arange(count) * len(self._samples[0]) // count
+            some._samples = tuple(tensor[picked] for tensor in self._samples)
+        return some
 
-    def _of(self, source: Calibration) -> "Batches":
-        return Batches(source, self.model, self.inputs)
-
-    def split(self) -> Iterator[Inputs]:
-        """Give the batches as they are."""
-        source = self.source
-        if isinstance(source, Tensor):
-            yield from torch.split(source, BATCH_SIZE)
-        elif isinstance(source, tuple):
-            yield from zip(*(torch.split(tensor, BATCH_SIZE) for tensor in source), strict=True)
-        elif isinstance(source, Mapping):
-            parts = (torch.split(tensor, BATCH_SIZE) for tensor in source.values())
-            yield from (dict(zip(source, values, strict=True)) for values in zip(*parts, strict=True))
-        else:
-            for batch in source:
+    def _split(self) -> Iterator[Inputs]:
+        if self._samples is None:
+            for batch in self._batches:
                 yield tuple(batch[: self.inputs]) if isinstance(batch, (tuple, list)) else batch
+        else:
+            parts = (torch.split(tensor, BATCH_SIZE) for tensor in self._samples)
+            yield from map(self._joined, zip(*parts, strict=True))
 
 
-def check(calibration: Calibration) -> None:
-    """Refuse what holds no samples, or not the same number for each argument."""
-    if not isinstance(calibration, Iterable):
-        kind = type(calibration).__name__
-        raise DataError(f"calibration data are a tensor, a tuple or a mapping of tensors, or batches; found {kind}")
-    together = calibration.values() if isinstance(calibration, Mapping) else calibration
-    if isinstance(calibration, (tuple, Mapping)) and len({len(tensor) for tensor in together}) > 1:
-        counts = ", ".join(str(len(tensor)) for tensor in together)
-        raise DataError(f"all arguments must have the same number of calibration samples; found {counts}")
+def batches_for(calibration: Calibration, model: nn.Module, example_input: Inputs | None) -> CalibrationBatches:
+    """Return calibration data as batches for a network that is called as with an example input."""
+    inputs = len(example_input) if isinstance(example_input, (tuple, list)) else 1
+    return CalibrationBatches(calibration, model, inputs)
 
 
-def spread(samples: Tensor, count: int) -> Tensor:
-    """Give samples at even distances, as they may lie in the order of their classes."""
-    if count >= len(samples):
-        return samples
-    return samples[torch.arange(count) * len(samples) // count]
+class _SeenError(Exception):
+    """All layers were seen; the rest of the network need not run."""
 
 
-def count_inputs(example_input: Inputs | None) -> int:
-    """Give how many arguments a network is called with."""
-    return len(example_input) if isinstance(example_input, (tuple, list)) else 1
+def watch(model: nn.Module, path: str, calls: int, args: Args, kwargs: Kwargs) -> list[Watched]:
+    """Run a network on a batch until a layer has run so often; return what it read and returned each time."""
+    seen: list[Watched] = []
+
+    def remember(_: nn.Module, taken: Args, named: Kwargs, given: Tensor) -> None:
+        seen.append((first_of(taken, named).detach().clone(), given.detach().clone()))  # others may write into them
+        if len(seen) == calls:
+            raise _SeenError
+
+    _run_until_seen(model, [model.get_submodule(path).register_forward_hook(remember, with_kwargs=True)], args, kwargs)
+    return seen
+
+
+def watch_readers(
+    model: nn.Module, calls: Mapping[str, int], batches: CalibrationBatches, remember: Callable[[str, Tensor], None]
+) -> None:
+    """Run a network on all batches, each until the last layer is called for the last time, which is `calls` times.
+
+    `remember` gets the name of each layer that is called and what it is about to read.
+    """
+    left: list[str] = []
+
+    def hook(path: str, taken: Args, named: Kwargs) -> None:
+        if path in left:
+            left.remove(path)
+            remember(path, first_of(taken, named))
+        if not left:
+            raise _SeenError
+
+    for args, kwargs in batches:
+        left[:] = [path for path, count in calls.items() for _ in range(count)]
+        handles = [
+            model.get_submodule(path).register_forward_pre_hook(
+                lambda _, taken, named, path=path: hook(path, taken, named), with_kwargs=True
+            )
+            for path in calls
+        ]
+        _run_until_seen(model, handles, args, kwargs)
+
+
+def _run_until_seen(model: nn.Module, handles: Sequence[RemovableHandle], args: Args, kwargs: Kwargs) -> None:
+    """Run a network until a hook has seen enough, and remove the hooks."""
+    try:
+        with evaluating(model), isolated(0):
+            model(*args, **kwargs)
+    except _SeenError:
+        pass
+    except (RuntimeError, ValueError, TypeError) as error:
+        reason = str(error).split("\n")[0]
+        raise ModelError(f"the network cannot read the calibration data: {reason}") from error
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def first_of(taken: Args, named: Kwargs) -> Tensor:
+    """Return the tensor that a layer is called with, by position or by name."""
+    first: Tensor = taken[0] if taken else named["input"]
+    return first

@@ -1,7 +1,7 @@
 """Masks: weights that stay zero in anybody's training loop, and units that are gone for a moment without a cut."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import numpy
@@ -10,16 +10,34 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.errors import ModelError
-from topiarist.surgery.reexpressions import check_units, free_space
-from topiarist.surgery.unit_numbers import Units, unit_numbers
-from topiarist.surgery.watching import first_of
-from topiarist.tracing import Inputs, Place, anatomy
+from topiarist.surgery.calibration import first_of
+from topiarist.surgery.width.reexpressions import UnitNumbers, check_units, unit_numbers
+from topiarist.tracing import Anatomy, Inputs, Place, ensure_anatomy
+from topiarist.tracing.graph import Args, Kwargs
 
 
 class Masks:
-    """Weight masks of a network, by the name of the parameter; False is a weight that stays zero.
+    """Weights of a network that stay zero in any training loop.
 
-    Call `step()` after each step of the optimizer, as in `loss.backward(); optimizer.step(); masks.step()`.
+    Parameters
+    ----------
+    model : nn.Module
+        The network, whose masked weights become zero at once.
+    masks : Mapping[str, Tensor]
+        By the name of a parameter, a tensor of its shape; False is a weight that stays zero.
+
+    Raises
+    ------
+    ModelError
+        There is no such parameter, or the mask has another shape.
+
+    Examples
+    --------
+    >>> model = nn.Linear(2, 1)
+    >>> masks = Masks(model, {"weight": torch.tensor([[True, False]])})
+    >>> masks.step()  # after each `optimizer.step()`
+    >>> masks.sparsity
+    0.5
     """
 
     def __init__(self, model: nn.Module, masks: Mapping[str, Tensor]) -> None:
@@ -33,7 +51,8 @@ class Masks:
         self.masks = {
             name: mask.detach().to(parameters[name].device, torch.bool, copy=True) for name, mask in masks.items()
         }
-        self._owners = [(owner_of(model, name), name.rpartition(".")[2]) for name in self.masks]
+        paths = [name.rpartition(".") for name in self.masks]
+        self._owners = [(model.get_submodule(path), name) for path, _, name in paths]
         self._weights: list[Tensor] = []
         self._factors: list[Tensor] = []
         self._zeros: list[Tensor] = []
@@ -47,7 +66,7 @@ class Masks:
 
     @torch.no_grad()
     def step(self) -> None:
-        """Make the masked weights zero again."""
+        """Make the masked weights zero again; call it after each step of the optimizer."""
         current: list[Tensor] = [getattr(module, name) for module, name in self._owners]
         if list(map(id, current)) != list(map(id, self._weights)):  # a parameter was replaced
             self._weights = current
@@ -58,51 +77,52 @@ class Masks:
 
     @property
     def sparsity(self) -> float:
-        """Give the fraction of weights, of those that have a mask, that are masked."""
+        """Return the fraction of weights, of those that have a mask, that are masked."""
         total = sum(mask.numel() for mask in self.masks.values())
         return sum(int((~mask).sum()) for mask in self.masks.values()) / total if total else 0.0
-
-
-def owner_of(model: nn.Module, name: str) -> nn.Module:
-    """Give the module that holds a parameter."""
-    return model.get_submodule(name.rpartition(".")[0])
 
 
 class UnitMasks:
     """Units that are gone for a moment, to see what their removal would do without cutting.
 
-    >>> masks = UnitMasks(model, example_input)
-    >>> with masks.without({"hidden0": [3, 5]}):
-    ...     score(model)
+    Parameters
+    ----------
+    model, example_input, anatomy
+        The network, a batch that it reads, and its anatomy, where it is known.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    >>> with UnitMasks(model, torch.zeros(1, 8)).without({"0": [3, 5]}):
+    ...     scores = model(torch.zeros(1, 8))
     """
 
-    def __init__(self, model: nn.Module, example_input: Inputs) -> None:
+    def __init__(self, model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None = None) -> None:
         self.model = model
-        self.anatomy = anatomy(model, example_input, partial=True)
+        self.anatomy = ensure_anatomy(model, example_input, anatomy)
 
     @contextmanager
-    def without(self, units: Mapping[str, Units]) -> Iterator[nn.Module]:
+    def without(self, units: Mapping[str, UnitNumbers]) -> Iterator[nn.Module]:
         """Let the readers of units see zeros inside the block."""
-        with ExitStack() as hooks:
-            for name, found in units.items():
-                space, numbers = free_space(self.anatomy, name), list(unit_numbers(found))
-                check_units(space, numbers)
-                for place in space.consumers:
-                    handle = self.model.get_submodule(place.module).register_forward_pre_hook(
-                        hide(place, numbers), with_kwargs=True
-                    )
-                    hooks.callback(handle.remove)
+        hidden = []
+        for name, named in self.anatomy.by_space(units).items():
+            space, numbers = self.anatomy.free_space(name), list(unit_numbers(named))
+            check_units(space, numbers)
+            hidden += [(self.model.get_submodule(place.module), _hide(place, numbers)) for place in space.consumers]
+        handles = [module.register_forward_pre_hook(hook, with_kwargs=True) for module, hook in hidden]
+        try:
             yield self.model
+        finally:
+            for handle in handles:
+                handle.remove()
 
 
-def hide(place: Place, units: list[int]) -> Any:
-    """Give the hook that hides units from a reader."""
+def _hide(place: Place, units: list[int]) -> Any:
+    """Return the hook that hides units from a reader."""
     mask = numpy.ones(place.length)
     mask[place.positions[units].reshape(-1)] = 0
 
-    def hook(
-        module: nn.Module, taken: tuple[Any, ...], named: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def hook(module: nn.Module, taken: Args, named: Kwargs) -> tuple[Args, Kwargs]:
         x = first_of(taken, named)
         shape = (-1, *(1,) * len(module.kernel_size)) if isinstance(module, _ConvNd) else (-1,)
         return (x * torch.from_numpy(mask).to(x).reshape(shape),), {}

@@ -8,26 +8,14 @@ import torch
 from torch import Tensor, fx
 from torch.nn import functional
 
-from topiarist.tracing.counting import fix_counted
-from topiarist.tracing.joining import NotUnderstoodError, broadcast
-from topiarist.tracing.joining_rules import chunk_rule, concatenation_rule, gate_rule, stack_rule
-from topiarist.tracing.shape_rules import (
-    expand_rule,
-    flatten_rule,
-    item_rule,
-    pad_rule,
-    permute_rule,
-    squeeze_rule,
-    transpose_rule,
-    unsqueeze_rule,
-    view_rule,
-)
+from topiarist.tracing import shape_rules as shape
+from topiarist.tracing.joining import broadcast, chunk_rule, concatenation_rule, gate_rule, stack_rule
 from topiarist.tracing.step import Step
-from topiarist.tracing.units import Fixed, Layout, Whereabouts, everywhere
+from topiarist.tracing.units import Fixed, Layout, NotUnderstoodError, Whereabouts, everywhere
 
 
 def words(text: str) -> frozenset[str]:
-    """Give the words of a text."""
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
@@ -50,28 +38,28 @@ MEASURING = words("size dim numel ndimension is_floating_point element_size get_
 
 
 def function_rule(step: Step) -> Whereabouts:
-    """Give where the units lie after a function or a method."""
+    """Return where the units lie after a function or a method."""
     name = known_name(step.call.node)
     if not step.operands or name in MEASURING:
         return everywhere(step.call.output, Fixed(step.call.node.name))
     if all(isinstance(layout, Fixed) for _, layout in step.operands):
-        return everywhere(step.call.output, fixed_rule(step, name))
+        return everywhere(step.call.output, _fixed_rule(step, name))
     if name is None:
         raise NotUnderstoodError("no rule for this function")
     if name in POINTWISE:
-        fix_counted(step)
+        step.fix_counted()
         return broadcast(step.operands if name not in TYPING else step.operands[:1], step.units)
     if name in SPATIAL:
         return spatial_rule(step)
     if name in REDUCING:
-        return reduction_rule(step)
+        return _reduction_rule(step)
     if name in RULES:
         return RULES[name](step)
     raise NotUnderstoodError("no rule for this function")
 
 
 def known_name(node: fx.Node) -> str | None:
-    """Give the name of a method, or of a function of torch or of Python's operators; None for anyone else's."""
+    """Return the name of a method, or of a function of torch or of Python's operators; None for anyone else's."""
     if isinstance(node.target, str):
         return node.target.removesuffix("_")
     name = getattr(node.target, "__name__", "").removesuffix("_")
@@ -80,11 +68,11 @@ def known_name(node: fx.Node) -> str | None:
     return name if own or node.target is getattr else None
 
 
-def fixed_rule(step: Step, name: str | None) -> Whereabouts:
-    """What is computed from fixed tensors is fixed; a parameter that is only looked at in another way stays one."""
+def _fixed_rule(step: Step, name: str | None) -> Whereabouts:
+    """Fix what is computed from fixed tensors; a parameter that is only reshaped or cast stays one."""
     layout = step.layout
     alone = len(step.operands) == 1 and isinstance(layout, Fixed) and layout.parameter is not None
-    if alone and name in POINTWISE | RESHAPING and not has_written_size(step):
+    if alone and name in POINTWISE | RESHAPING and not _has_written_size(step):
         return layout
     parameters = [fixed for _, fixed in step.operands if isinstance(fixed, Fixed) and fixed.parameter is not None]
     if parameters and len(parameters) < len(step.operands) and name not in POINTWISE:
@@ -92,15 +80,15 @@ def fixed_rule(step: Step, name: str | None) -> Whereabouts:
     return broadcast(step.operands, step.units)
 
 
-def has_written_size(step: Step) -> bool:
-    """Say whether a size other than 1 stands in the code as a number."""
+def _has_written_size(step: Step) -> bool:
+    """Return whether a size other than 1 stands in the code as a number."""
     numbers: list[Any] = []
     fx.node.map_aggregate(step.call.node.args[1:], numbers.append)
     return any(isinstance(number, int) and number not in (-1, 0, 1) for number in numbers)
 
 
 def spatial_rule(step: Step) -> Whereabouts:
-    """Pooling and resizing leave the second axis, the channels, alone."""
+    """Leave the second axis, the channels, alone, as pooling and resizing do."""
     if isinstance(step.layout, Fixed):
         return step.layout
     axis = 1 - step.taken.ndim
@@ -109,8 +97,8 @@ def spatial_rule(step: Step) -> Whereabouts:
     return step.along(axis)
 
 
-def reduction_rule(step: Step) -> Whereabouts:
-    """A mean or a sum leaves the units where they are unless it is taken over them, which fixes them."""
+def _reduction_rule(step: Step) -> Whereabouts:
+    """Leave the units where they are unless a mean or a sum is taken over them, which fixes them."""
     layout = step.tracked
     ndim = step.taken.ndim
     dimension = step.argument("dim", 1, step.call.kwargs.get("axis"))
@@ -127,7 +115,7 @@ def reduction_rule(step: Step) -> Whereabouts:
 
 
 def softmax_rule(step: Step, dimension: int | None) -> Whereabouts:
-    """A softmax along the units mixes them."""
+    """Fix the units along which a softmax is taken, as it mixes them."""
     layout = step.layout
     ndim = step.taken.ndim
     if isinstance(layout, Layout) and (dimension is None or dimension % ndim == ndim + layout.axis):
@@ -135,36 +123,36 @@ def softmax_rule(step: Step, dimension: int | None) -> Whereabouts:
     return layout
 
 
-def extreme_rule(step: Step) -> Whereabouts:
-    """The larger or smaller of two tensors, element by element."""
+def _extreme_rule(step: Step) -> Whereabouts:
+    """Take the larger or smaller of two tensors, element by element."""
     if len(step.operands) != 2 or not isinstance(step.call.output, Tensor):
         raise NotUnderstoodError("use amax or amin")
     return broadcast(step.operands, step.units)
 
 
-def attribute_rule(step: Step) -> Whereabouts:
-    """`x.shape` and the like are no tensors; other attributes are not followed."""
+def _attribute_rule(step: Step) -> Whereabouts:
+    """Let `x.shape` and the like pass, which are no tensors; other attributes are not followed."""
     if isinstance(step.call.output, Tensor):
         raise NotUnderstoodError(f"no rule for the attribute {step.call.args[1]!r}")
     return None
 
 
 RULES: dict[str, Callable[[Step], Whereabouts]] = {
-    "flatten": lambda step: flatten_rule(step, step.argument("start_dim", 1, 0), step.argument("end_dim", 2, -1)),
+    "flatten": lambda step: shape.flatten_rule(step, step.argument("start_dim", 1, 0), step.argument("end_dim", 2, -1)),
     **dict.fromkeys(("softmax", "log_softmax", "softmin"), lambda step: softmax_rule(step, step.argument("dim", 1))),
     "normalize": lambda step: softmax_rule(step, step.argument("dim", 2, 1)),
-    **dict.fromkeys(("view", "reshape"), view_rule),
-    "permute": permute_rule,
-    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), transpose_rule),
-    "squeeze": squeeze_rule,
-    "unsqueeze": unsqueeze_rule,
+    **dict.fromkeys(("view", "reshape"), shape.view_rule),
+    "permute": shape.permute_rule,
+    **dict.fromkeys(("transpose", "swapaxes", "swapdims"), shape.transpose_rule),
+    "squeeze": shape.squeeze_rule,
+    "unsqueeze": shape.unsqueeze_rule,
     **dict.fromkeys(("cat", "concat", "concatenate"), concatenation_rule),
     "chunk": chunk_rule,
     "glu": lambda step: gate_rule(step, step.argument("dim", 1, -1)),
-    "getitem": item_rule,
-    "pad": pad_rule,
+    "getitem": shape.item_rule,
+    "pad": shape.pad_rule,
     "stack": stack_rule,
-    "expand": expand_rule,
-    **dict.fromkeys(("max", "min"), extreme_rule),
-    "getattr": attribute_rule,
+    "expand": shape.expand_rule,
+    **dict.fromkeys(("max", "min"), _extreme_rule),
+    "getattr": _attribute_rule,
 }

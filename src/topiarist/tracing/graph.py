@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
@@ -13,25 +14,22 @@ from topiarist.errors import ModelError
 from topiarist.models.copying import copying
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.randomness import isolated
-from topiarist.tracing.copying import sharing_copy
 
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
 Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
-LEAVES = (
-    nn.Linear,
-    nn.modules.conv._ConvNd,
-    nn.modules.batchnorm._BatchNorm,
-    nn.PReLU,
-)
+LEAVES = (nn.Linear, nn.modules.conv._ConvNd, nn.modules.batchnorm._BatchNorm, nn.PReLU)
+_OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 
 
 @dataclass(frozen=True)
 class Call:
-    """One operation of a network: its node in the graph, the module it calls, if any, what it took and what it gave."""
+    """One operation of a network: its node in the graph, the module it calls, if any, its arguments and its result."""
 
     node: fx.Node
     module: nn.Module | None
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    args: Args
+    kwargs: Kwargs
     output: Any
 
     @property
@@ -45,7 +43,9 @@ class Call:
     @property
     def place(self) -> str:
         """Name the module that is called, or the one whose forward calls a function."""
-        return str(self.node.target) if self.module is not None else place_of(self.node)
+        if self.module is not None:
+            return str(self.node.target)
+        return next(reversed(self.node.meta.get("nn_module_stack") or {}), "")  # the network itself has no name
 
 
 class Tracer(fx.Tracer):
@@ -56,28 +56,20 @@ class Tracer(fx.Tracer):
         self.entered: list[str] = [""]
 
     def is_leaf_module(self, module: nn.Module, name: str) -> bool:
-        """Say whether a module is one operation."""
-        known = any(isinstance(module, leaf) and type(module).forward is leaf.forward for leaf in find_leaves(module))
+        """Return whether a module is one operation."""
+        known = isinstance(module, LEAVES) and any(
+            kind.__module__.startswith("torch.nn") and type(module).forward is kind.forward
+            for kind in type(module).__mro__
+            if issubclass(kind, nn.Module)
+        )
         return known or super().is_leaf_module(module, name)
 
-    def call_module(self, module: nn.Module, forward: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Remember which module is being looked at, for the sake of errors."""
+    def call_module(self, module: nn.Module, forward: Any, args: Args, kwargs: Kwargs) -> Any:
+        """Remember which module is being traced, for the sake of errors."""
         self.entered.append(self.path_of_module(module))
-        given = super().call_module(module, forward, args, kwargs)
+        result = super().call_module(module, forward, args, kwargs)
         self.entered.pop()
-        return given
-
-
-def find_leaves(module: nn.Module) -> Iterator[type[nn.Module]]:
-    """Give torch's own classes among those that a layer of a known kind is derived from."""
-    if isinstance(module, LEAVES):
-        yield from (kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn"))
-
-
-def place_of(node: fx.Node) -> str:
-    """Name the innermost module whose forward holds a node; the network itself has no name."""
-    stack = node.meta.get("nn_module_stack") or {}
-    return next(reversed(stack), "")
+        return result
 
 
 def described(place: str) -> str:
@@ -86,23 +78,22 @@ def described(place: str) -> str:
 
 
 def find_calls(model: nn.Module, example_input: Inputs) -> Iterator[Call]:
-    """Give the operations of a network in the order in which they run, with their values for an example.
+    """Yield the operations of a network in the order in which they run, with their values for an example.
 
     They run in a copy that shares the parameters: forward may count, remember or write into buffers.
     """
-    check_forwards(model)
-    with copying():
-        copy = sharing_copy(model)
+    _check_forwards(model)
+    copy = sharing_copy(model)
     args, kwargs = arguments(model, example_input)
     with evaluating(copy), isolated(0):
-        yield from run(copy, graph_of(copy, args, kwargs), args, kwargs)
+        yield from _run(copy, _graph_of(copy, args, kwargs), args, kwargs)
 
 
-def check_forwards(model: nn.Module) -> None:
+def _check_forwards(model: nn.Module) -> None:
     """Refuse networks whose code cannot be seen: wrapped ones, and forwards that were replaced in an object."""
     inside = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
     if (wrapper := type(model).__name__) in inside:
-        raise ModelError(f"the network is wrapped in {wrapper}: give the one inside, model.{inside[wrapper]}")
+        raise ModelError(f"the network is wrapped in {wrapper}: pass the one inside, model.{inside[wrapper]}")
     for name, module in model.named_modules():
         if "forward" in vars(module):
             raise ModelError(f"the forward of {described(name)} was replaced in this object: write it in a class")
@@ -110,8 +101,8 @@ def check_forwards(model: nn.Module) -> None:
             raise ModelError(f"{described(name)} has no values yet: run the network on a batch first")
 
 
-def arguments(model: nn.Module, example_input: Inputs) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Give an example input as the arguments of a call: a tensor, a sequence of arguments, or a mapping by name."""
+def arguments(model: nn.Module, example_input: Inputs) -> tuple[Args, Kwargs]:
+    """Return an example input as the arguments of a call: a tensor, a sequence of arguments, or a mapping by name."""
     like = numbers_of(model)
 
     def fit(value: Any) -> Any:
@@ -127,15 +118,16 @@ def arguments(model: nn.Module, example_input: Inputs) -> tuple[tuple[Any, ...],
     raise ModelError(f"example_input must be a tensor, a sequence or a mapping of tensors; found {kind}")
 
 
-def graph_of(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> fx.Graph:
+def _graph_of(model: nn.Module, args: Args, kwargs: Kwargs) -> fx.Graph:
     """Trace a network; arguments of its forward that the example leaves out keep their defaults."""
+    signature = inspect.signature(model.forward)
     try:
-        given = inspect.signature(model.forward).bind(*args, **kwargs)
+        given = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise ModelError(f"the example input does not fit {type(model).__name__}.forward: {error}") from error
     left_out = {
         name: parameter.default
-        for name, parameter in inspect.signature(model.forward).parameters.items()
+        for name, parameter in signature.parameters.items()
         if name not in given.arguments and isinstance(parameter.default, (bool, int, float, str, NoneType))
     }
     tracer = Tracer()
@@ -148,17 +140,19 @@ def graph_of(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         raise ModelError(f"cannot trace {described(place)} ({kind}): {reason}") from error
 
 
-def run(model: nn.Module, graph: fx.Graph, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Call]:
+def _run(model: nn.Module, graph: fx.Graph, args: Args, kwargs: Kwargs) -> Iterator[Call]:
     """Run a graph on an example, operation by operation."""
     values: dict[fx.Node, Any] = {}
-    given = bound(model, args, kwargs)
+    given = inspect.signature(model.forward).bind(*args, **kwargs)
+    given.apply_defaults()
+    inputs = iter(given.arguments.values())
     modules = dict(model.named_modules(remove_duplicate=False))
     for node in graph.nodes:
         taken = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
         module = modules[str(node.target)] if node.op == "call_module" else None
         call = Call(node, module, taken[0], taken[1], None)
         try:
-            values[node] = execute(model, call, given)
+            values[node] = _execute(model, call, inputs)
         except Exception as error:  # whatever an operation raises
             reason = str(error).split("\n")[0] or type(error).__name__
             raise ModelError(
@@ -167,14 +161,7 @@ def run(model: nn.Module, graph: fx.Graph, args: tuple[Any, ...], kwargs: dict[s
         yield Call(node, module, taken[0], taken[1], values[node])
 
 
-def bound(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[Any]:
-    """Give the values of a forward's parameters in the order of its signature, defaults included."""
-    given = inspect.signature(model.forward).bind(*args, **kwargs)
-    given.apply_defaults()
-    yield from given.arguments.values()
-
-
-def execute(model: nn.Module, call: Call, inputs: Iterator[Any]) -> Any:
+def _execute(model: nn.Module, call: Call, inputs: Iterator[Any]) -> Any:
     """Compute one operation."""
     node = call.node
     match node.op:
@@ -194,3 +181,30 @@ def execute(model: nn.Module, call: Call, inputs: Iterator[Any]) -> Any:
             return node.target(*call.args, **call.kwargs)  # type: ignore[operator]
         case _:
             return call.args[0]
+
+
+def sharing_copy(model: nn.Module) -> nn.Module:
+    """Copy a network, but not its parameters: forward may count, remember or write into buffers without harm.
+
+    Several times as fast as `deepcopy`, which only classes with a way of their own to be copied need.
+    """
+    with copying():
+        memo: dict[int, Any] = {id(parameter): parameter for parameter in model.parameters()}
+        if not all(_copies_plainly(type(module)) for module in model.modules()):
+            return deepcopy(model, memo)
+        copies = {module: type(module).__new__(type(module)) for module in model.modules()}
+        memo |= {id(module): copy for module, copy in copies.items()}
+        for module, copy in copies.items():
+            for name, value in vars(module).items():
+                if name == "_modules":
+                    vars(copy)[name] = {child: None if own is None else copies[own] for child, own in value.items()}
+                elif name == "_parameters" or (name in _OF_EVERY_MODULE and not value):
+                    vars(copy)[name] = value.copy() if isinstance(value, dict) else value
+                else:
+                    vars(copy)[name] = deepcopy(value, memo)
+        return copies[model]
+
+
+def _copies_plainly(kind: type) -> bool:
+    names = ("__new__", "__reduce__", "__reduce_ex__")
+    return not hasattr(kind, "__deepcopy__") and all(getattr(kind, name) is getattr(object, name) for name in names)

@@ -10,26 +10,27 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 
 from topiarist.tracing.function_rules import softmax_rule, spatial_rule
-from topiarist.tracing.joining import NotUnderstoodError
-from topiarist.tracing.joining_rules import gate_rule
+from topiarist.tracing.joining import gate_rule
 from topiarist.tracing.shape_rules import flatten_rule
 from topiarist.tracing.step import Step
-from topiarist.tracing.units import Fixed, Layout, Whereabouts
+from topiarist.tracing.units import Fixed, Layout, NotUnderstoodError, Whereabouts
 
 Rule = Callable[[Step, Any], Whereabouts]
 
 
-def linear_rule(step: Step, layer: nn.Linear) -> Layout:
-    """Reads along the last axis, and writes there."""
+def _linear_rule(step: Step, layer: nn.Linear) -> Layout:
+    """Read along the last axis, and write there."""
     step.units.meet(step.call.place, "reads", step.along(-1))
     return step.units.written(step.call.place, layer.out_features, -1)
 
 
-def convolution_rule(step: Step, layer: _ConvNd) -> Layout:
-    """Reads channels and writes channels; with groups, each group is one unit that passes through."""
+def _convolution_rule(step: Step, layer: _ConvNd) -> Layout:
+    """Read channels and write channels; with groups, each group is one unit that passes through."""
     if layer.transposed or len(layer.kernel_size) > 2:
         raise NotUnderstoodError("transposed and three-dimensional convolutions are out of scope")
-    axis = channel_axis(step, len(layer.kernel_size))
+    axis = -len(layer.kernel_size) - 1  # the channels come right after the samples
+    if step.taken.ndim != 1 - axis:
+        raise NotUnderstoodError(f"its input must have {1 - axis} axes, samples first; found {step.taken.ndim}")
     layout = step.along(axis)
     if layer.groups == 1:
         step.units.meet(step.call.place, "reads", layout)
@@ -45,22 +46,15 @@ def convolution_rule(step: Step, layer: _ConvNd) -> Layout:
     return passed
 
 
-def channel_axis(step: Step, spatial: int) -> int:
-    """Give the axis of the channels, which comes right after that of the samples."""
-    if step.taken.ndim != spatial + 2:
-        raise NotUnderstoodError(f"its input must have {spatial + 2} axes, samples first; found {step.taken.ndim}")
-    return -spatial - 1
-
-
-def batch_norm_rule(step: Step, layer: _NormBase) -> Layout:
-    """Has a scale, a shift and statistics for each unit, along the second axis."""
+def _batch_norm_rule(step: Step, layer: _NormBase) -> Layout:
+    """Pass the units on along the second axis, with a scale, a shift and statistics for each."""
     layout = step.along(1 - step.taken.ndim)
     step.units.meet(step.call.place, "passes", layout)
     return layout
 
 
-def group_norm_rule(step: Step, layer: nn.GroupNorm) -> Layout:
-    """Mixes the channels of a group: each group is one unit."""
+def _group_norm_rule(step: Step, layer: nn.GroupNorm) -> Layout:
+    """Make each group one unit, as its channels are mixed."""
     layout = step.along(1 - step.taken.ndim)
     groups = layout.units.reshape(layer.num_groups, -1)
     for column in groups.T[1:]:
@@ -71,15 +65,15 @@ def group_norm_rule(step: Step, layer: nn.GroupNorm) -> Layout:
     return layout
 
 
-def layer_norm_rule(step: Step, layer: nn.LayerNorm) -> Layout | Fixed:
-    """Mixes its units, where it normalises along them: none can go without changing the others."""
+def _layer_norm_rule(step: Step, layer: nn.LayerNorm) -> Layout | Fixed:
+    """Fix the units where the norm runs along them: none can go without changing the others."""
     if isinstance(step.layout, Layout) and -step.layout.axis <= len(layer.normalized_shape):
         step.units.fix(step.layout.units, f"'{step.call.place}' (LayerNorm) mixes them")
     return step.layout
 
 
-def prelu_rule(step: Step, layer: nn.PReLU) -> Layout | Fixed:
-    """Has one slope for all, or one for each unit along the second axis."""
+def _prelu_rule(step: Step, layer: nn.PReLU) -> Layout | Fixed:
+    """Pass the units on along the second axis where each has a slope of its own."""
     if layer.num_parameters == 1:
         return step.layout
     layout = step.along(1 - step.taken.ndim)
@@ -87,8 +81,8 @@ def prelu_rule(step: Step, layer: nn.PReLU) -> Layout | Fixed:
     return layout
 
 
-def same_rule(step: Step, layer: nn.Module) -> Layout | Fixed:
-    """Works on each element alone."""
+def _same_rule(step: Step, layer: nn.Module) -> Layout | Fixed:
+    """Leave the units where they are, as each element is computed alone."""
     if not isinstance(step.call.output, Tensor):
         raise NotUnderstoodError("it gets more than one tensor")
     return step.layout
@@ -106,24 +100,24 @@ POOLING = (
 )
 
 RULES: dict[type[nn.Module], Rule] = {
-    nn.Linear: linear_rule,
-    _ConvNd: convolution_rule,
-    _NormBase: batch_norm_rule,
-    nn.GroupNorm: group_norm_rule,
-    nn.LayerNorm: layer_norm_rule,
-    nn.PReLU: prelu_rule,
+    nn.Linear: _linear_rule,
+    _ConvNd: _convolution_rule,
+    _NormBase: _batch_norm_rule,
+    nn.GroupNorm: _group_norm_rule,
+    nn.LayerNorm: _layer_norm_rule,
+    nn.PReLU: _prelu_rule,
     **dict.fromkeys((nn.Embedding, nn.EmbeddingBag), lambda step, _: Fixed(step.call.place)),
     nn.GLU: lambda step, layer: gate_rule(step, layer.dim),
     nn.Flatten: lambda step, layer: flatten_rule(step, layer.start_dim, layer.end_dim),
     nn.Softmax: lambda step, layer: softmax_rule(step, layer.dim),
     nn.LogSoftmax: lambda step, layer: softmax_rule(step, layer.dim),
-    **dict.fromkeys(POINTWISE, same_rule),
+    **dict.fromkeys(POINTWISE, _same_rule),
     **dict.fromkeys(POOLING, lambda step, _: spatial_rule(step)),
 }
 
 
 def module_rule(step: Step) -> Whereabouts:
-    """Give where the units lie after a layer, by the rule of the first of its classes that has one."""
+    """Return where the units lie after a layer, by the rule of the first of its classes that has one."""
     layer = step.call.module
     for kind in type(layer).__mro__:
         if kind in RULES:

@@ -3,17 +3,14 @@
 import math
 from typing import Any
 
-import numpy
 from torch import fx
 
-from topiarist.tracing.counting import fix_foreign
-from topiarist.tracing.joining import NotUnderstoodError, constant_layout
 from topiarist.tracing.step import Step
-from topiarist.tracing.units import Fixed, Layout, Whereabouts
+from topiarist.tracing.units import Fixed, Layout, NotUnderstoodError, Whereabouts
 
 
 def flatten_rule(step: Step, start: int = 0, end: int = -1) -> Whereabouts:
-    """Flattening from the units on spreads each of them over several positions."""
+    """Spread each unit over several positions where the axes from the units on are flattened."""
     layout = step.layout
     if isinstance(layout, Fixed):
         return layout
@@ -30,7 +27,7 @@ def flatten_rule(step: Step, start: int = 0, end: int = -1) -> Whereabouts:
 
 
 def view_rule(step: Step) -> Whereabouts:
-    """A view keeps the units' axis, or spreads it over what lies behind it; its size must be computed."""
+    """Keep the units' axis in a view, or spread it over what lies behind it; its size must be computed."""
     layout = step.tracked
     before, after = step.taken.shape, step.given.shape
     axis, count = step.taken.ndim + layout.axis, len(layout.units)
@@ -43,24 +40,25 @@ def view_rule(step: Step) -> Whereabouts:
     if not fitting:
         raise NotUnderstoodError(f"it turns {tuple(before)} into {tuple(after)}, which splits or mixes the units")
     new = axis if axis in fitting else fitting[-1]
-    refuse_written_size(step, new)
+    _refuse_written_size(step, new)
     return layout.spread(after[new] // count).moved(new - len(after))
 
 
-def refuse_written_size(step: Step, axis: int) -> None:
+def _refuse_written_size(step: Step, axis: int) -> None:
     """Refuse a size that stands in the code as a number: it would be wrong after a cut."""
     node = step.call.node
     named = [node.kwargs[name] for name in ("shape", "size") if name in node.kwargs]
     asked: Any = named or node.args[1:]
     sizes = asked[0] if len(asked) == 1 and isinstance(asked[0], (tuple, list, fx.Node)) else asked
-    if isinstance(sizes, fx.Node) or isinstance(sizes[axis], fx.Node):
-        fix_foreign(step, sizes if isinstance(sizes, fx.Node) else sizes[axis])
-    elif sizes[axis] != -1:
-        raise NotUnderstoodError(f"its code says {sizes[axis]}, which a cut makes wrong: use -1, flatten(1) or x.shape")
+    size = sizes if isinstance(sizes, fx.Node) else sizes[axis]
+    if isinstance(size, fx.Node):  # the number of other units: unless they turn out to be the same, both must stay
+        step.units.same_size += [(step.tracked.units, layout.units) for layout in step.counted_layouts(size)]
+    elif size != -1:
+        raise NotUnderstoodError(f"its code says {size}, which a cut makes wrong: use -1, flatten(1) or x.shape")
 
 
 def permute_rule(step: Step) -> Whereabouts:
-    """The units go where their axis goes."""
+    """Move the units to where their axis goes."""
     layout = step.tracked
     asked = step.argument("dims", 1)
     order = list(asked) if isinstance(asked, (tuple, list)) else list(step.call.args[1:])
@@ -69,7 +67,7 @@ def permute_rule(step: Step) -> Whereabouts:
 
 
 def transpose_rule(step: Step) -> Whereabouts:
-    """Two axes change places."""
+    """Let two axes change places."""
     layout = step.tracked
     ndim = step.taken.ndim
     asked = step.argument("dim0", 1, step.argument("axis0", 1)), step.argument("dim1", 2, step.argument("axis1", 2))
@@ -78,7 +76,7 @@ def transpose_rule(step: Step) -> Whereabouts:
 
 
 def squeeze_rule(step: Step) -> Whereabouts:
-    """Axes of size 1 come and go; the axis of the units must stay."""
+    """Drop axes of size 1; the axis of the units must stay."""
     layout = step.tracked
     ndim = step.taken.ndim
     asked = step.argument("dim", 1)
@@ -90,34 +88,34 @@ def squeeze_rule(step: Step) -> Whereabouts:
 
 
 def unsqueeze_rule(step: Step) -> Whereabouts:
-    """A new axis of size 1."""
+    """Add an axis of size 1."""
     layout = step.tracked
     new = step.argument("dim", 1) % step.given.ndim
     return layout if new <= step.taken.ndim + layout.axis else layout.moved(layout.axis - 1)
 
 
 def expand_rule(step: Step) -> Whereabouts:
-    """Axes of size 1 are repeated; the axis of the units must not be one of them."""
+    """Repeat axes of size 1; the axis of the units must not be one of them."""
     layout = step.tracked
     if step.given.shape[layout.axis] != len(layout.units):
         raise NotUnderstoodError("one unit is spread over many")
-    refuse_written_size(step, step.given.ndim + layout.axis)
+    _refuse_written_size(step, step.given.ndim + layout.axis)
     return layout
 
 
 def item_rule(step: Step) -> Whereabouts:
-    """One of several results; or a slice, which must leave the units alone."""
+    """Take one of several results; or a slice, which must leave the units alone."""
     node, index = step.call.node.args[0], step.call.args[1]
     place = step.places[node] if isinstance(node, fx.Node) else None
     if isinstance(place, tuple):
         found: Whereabouts = place[index]
         return found
     layout = step.tracked
-    return slice_rule(step, layout, index if isinstance(index, tuple) else (index,))
+    return _slice_rule(step, layout, index if isinstance(index, tuple) else (index,))
 
 
-def slice_rule(step: Step, layout: Layout, index: tuple[Any, ...]) -> Layout:
-    """Slices and numbers along other axes than that of the units."""
+def _slice_rule(step: Step, layout: Layout, index: tuple[Any, ...]) -> Layout:
+    """Take slices and numbers along other axes than that of the units."""
     if any(not isinstance(part, (slice, int, type(None), type(Ellipsis))) for part in index):
         raise NotUnderstoodError("it is indexed by a tensor or a list")
     real = [part for part in index if part is not None and part is not Ellipsis]
@@ -139,7 +137,7 @@ def slice_rule(step: Step, layout: Layout, index: tuple[Any, ...]) -> Layout:
 
 
 def pad_rule(step: Step) -> Whereabouts:
-    """Padding along the units adds constant ones."""
+    """Add constant units where the padding lies along the units."""
     layout = step.tracked
     widths = step.argument("pad", 1)
     place = 2 * (-layout.axis - 1)
@@ -148,13 +146,8 @@ def pad_rule(step: Step) -> Whereabouts:
         raise NotUnderstoodError("it cuts units away")
     if max(before, after) > 0 and step.argument("mode", 2, "constant") != "constant":
         raise NotUnderstoodError("it copies units")
-    ends = (Fixed(f"{step.call.node.name}_{side}") for side in ("before", "after"))
-    first, last = (
-        constant_layout(end, count, layout.axis, step.units) for end, count in zip(ends, (before, after), strict=True)
-    )
-    parts = [first, layout, last]
-    return Layout(
-        layout.axis,
-        numpy.concatenate([part.units for part in parts]),
-        numpy.concatenate([part.slots for part in parts]),
-    )
+    ends = [
+        step.units.constant_layout(Fixed(f"{step.call.node.name}_{side}"), count, layout.axis)
+        for side, count in (("before", before), ("after", after))
+    ]
+    return Layout.joined([ends[0], layout, ends[1]])

@@ -1,23 +1,35 @@
-"""Unit spaces: sets of units that the same layers write, pass on and read."""
+"""Unit spaces: sets of units that the same layers write, pass on and read; and what parameters they make up."""
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy
 from numpy.typing import NDArray
+from torch import nn
 
 from topiarist.tracing.units import Indices, Meeting, Role, Units
+
+Shapes = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
 class Place:
     """Where one layer, or one parameter that forward reads directly, meets the units of a space.
 
-    `positions` (n_units, n_occurrences, n_repeats) are places along the layer's axis, which has `length` of them: a
-    unit occurs once, or more often where its tensor is joined with itself; flattening repeats it over a row of them.
-    `uneven`: its rows are of different lengths, or lie differently from unit to unit.
+    Parameters
+    ----------
+    module, role : str, {"writes", "passes", "reads"}
+        The layer, and how it meets the units.
+    length, positions : int, array (n_units, n_occurrences, n_repeats)
+        The length of the layer's axis, and the units' places along it: a unit occurs once, or more often where its
+        tensor is joined with itself; flattening repeats it over a row of them.
+    parameter, dimension : str, int
+        The parameter that forward reads directly, if it is one, and its axis.
+    uneven : bool
+        Whether its rows are of different lengths, or lie differently from unit to unit.
     """
 
     module: str
@@ -30,12 +42,12 @@ class Place:
 
     @property
     def offset(self) -> int:
-        """Give the first position of the space along the axis; 0 unless something else comes before it."""
+        """Return the first position of the space along the axis; 0 unless something else comes before it."""
         return int(self.positions.min())
 
     @property
     def repeat(self) -> int:
-        """Give how many positions in a row belong to one unit."""
+        """Return how many positions in a row belong to one unit."""
         return int(self.positions.shape[2])
 
     @property
@@ -48,8 +60,16 @@ class Place:
 class Space:
     """A set of interchangeable units.
 
-    `reason` says why they are fixed, and is None where they are not. `modulated` says that values which do not come
-    from their own writers are combined with them, as a gate for all units is.
+    Parameters
+    ----------
+    name, size : str, int
+        The first layer that writes them, and how many they are.
+    reason : str, optional
+        Why they are fixed; None where they are not.
+    producers, passes, consumers : tuple[Place, ...]
+        The layers that write them, pass them on and read them.
+    modulated : bool
+        Whether values which do not come from their own writers are combined with them, as a gate for all units is.
     """
 
     name: str
@@ -61,8 +81,13 @@ class Space:
     modulated: bool = False
 
     @property
+    def places(self) -> tuple[Place, ...]:
+        """Return where all layers meet the units, writers first."""
+        return (*self.producers, *self.passes, *self.consumers)
+
+    @property
     def fixed(self) -> bool:
-        """Say whether units can neither go nor come."""
+        """Return whether units can neither go nor come."""
         return self.reason is not None
 
 
@@ -74,9 +99,9 @@ def find_spaces(units: Units) -> dict[str, Space]:
     sources = {units.find(int(numbers[0])): source for (source, count), numbers in units.sources.items() if count}
     grouped, modulated = ({units.find(unit) for unit in marked} for marked in (units.grouped, units.modulated))
     spaces: dict[str, Space] = {}
-    for members, numbers in group(met, reasons):
+    for members, numbers in _group(met, reasons):
         first = int(members[0])
-        places = [find_place(meetings[number], met[number], members, first in grouped) for number in numbers]
+        places = [_find_place(meetings[number], met[number], members, first in grouped) for number in numbers]
         uneven = next((place.name for place in places if place.uneven), None)
         reason = reasons.get(first) or (f"they lie unevenly along '{uneven}'" if uneven is not None else None)
         roles = {role: tuple(place for place in places if place.role == role) for role in ("writes", "passes", "reads")}
@@ -87,8 +112,8 @@ def find_spaces(units: Units) -> dict[str, Space]:
     return spaces
 
 
-def group(met: list[Indices], reasons: dict[int, str]) -> Iterator[tuple[Indices, list[int]]]:
-    """Give sets of units that take part in the same meetings equally often, with the numbers of those meetings.
+def _group(met: list[Indices], reasons: dict[int, str]) -> Iterator[tuple[Indices, list[int]]]:
+    """Yield sets of units that take part in the same meetings equally often, with the numbers of those meetings.
 
     The units of a set come in the order of their first meeting.
     """
@@ -105,20 +130,20 @@ def group(met: list[Indices], reasons: dict[int, str]) -> Iterator[tuple[Indices
         yield numpy.array(members), [number for number, _ in taken]
 
 
-def find_place(meeting: Meeting, units: Indices, members: Indices, grouped: bool) -> Place:
-    """Give the place of a set of units along the axis of a layer that meets it."""
+def _find_place(meeting: Meeting, units: Indices, members: Indices, grouped: bool) -> Place:
+    """Return the place of a set of units along the axis of a layer that meets it."""
     rank = {unit: number for number, unit in enumerate(members.tolist())}
     ranks = numpy.array([rank.get(unit, -1) for unit in units.tolist()])
     order = numpy.argsort(ranks, kind="stable")
     rows = order[numpy.count_nonzero(ranks < 0) :].reshape(len(members), -1)
-    lengths = row_lengths(rows, meeting.slots, alone=len(members) == 1 and not grouped)
+    lengths = _row_lengths(rows, meeting.slots, alone=len(members) == 1 and not grouped)
     even = len(set(lengths)) == 1
     shaped = rows.reshape(len(members), -1, lengths[0] if even else 1)
     return Place(meeting.module, meeting.role, len(units), shaped, meeting.parameter, meeting.dimension, not even)
 
 
-def row_lengths(rows: Indices, slots: Indices, *, alone: bool) -> list[int]:
-    """Give how many positions of a unit follow each other, row after row; none where the units (rows) differ in that.
+def _row_lengths(rows: Indices, slots: Indices, *, alone: bool) -> list[int]:
+    """Return how many positions of a unit follow each other, row after row; none where the units (rows) differ in that.
 
     Other units lie between two rows; where the unit is alone in its space, only the slots tell them apart.
     """
@@ -131,10 +156,52 @@ def row_lengths(rows: Indices, slots: Indices, *, alone: bool) -> list[int]:
     return [end - start for start, end in pairwise([0, *ends])]
 
 
-def unused(name: str, taken: dict[str, Space]) -> str:
-    """Give a name that no space has yet: 'conv', then 'conv#2'."""
-    number = 2
-    given = name
-    while given in taken:
-        given, number = f"{name}#{number}", number + 1
-    return given
+def unused(name: str, taken: Container[str], joint: str = "#") -> str:
+    """Return a name that is not taken yet: 'conv', then 'conv#2'."""
+    number, free = 2, name
+    while free in taken:
+        free, number = f"{name}{joint}{number}", number + 1
+    return free
+
+
+@dataclass(frozen=True)
+class ParameterSize:
+    """The shape of one parameter: along each axis so many positions, and so many more per unit of some spaces.
+
+    A linear layer with a bias that reads 3 inputs and a space of n units, and writes a space of m units, has a weight
+    of (0 + 1·m) · (3 + 1·n) numbers and a bias of (0 + 1·m).
+    """
+
+    positions: list[int]
+    per_unit: list[dict[str, int]]
+
+    def count(self, widths: Mapping[str, int]) -> int:
+        """Return how many numbers the parameter has with some widths."""
+        axes = zip(self.positions, self.per_unit, strict=True)
+        return math.prod(fixed + sum(widths[name] * each for name, each in units.items()) for fixed, units in axes)
+
+
+def shapes_of(model: nn.Module) -> Shapes:
+    """Return the shapes of a network's parameters by name; what is tied is named once."""
+    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+
+
+def parameter_sizes(spaces: Iterable[Space], shapes: Shapes) -> dict[str, ParameterSize]:
+    """Return the size of each parameter as a formula of the widths of some spaces."""
+    sizes = {name: ParameterSize(list(shape), [{} for _ in shape]) for name, shape in shapes.items()}
+    for space in spaces:
+        for place in space.places:
+            for name, axis in _axes_of(place, shapes):
+                sizes[name].positions[axis] -= place.positions.size
+                units = sizes[name].per_unit[axis]
+                units[space.name] = units.get(space.name, 0) + math.prod(place.positions.shape[1:])
+    return sizes
+
+
+def _axes_of(place: Place, shapes: Shapes) -> list[tuple[str, int]]:
+    """Return the parameters, with their axis, that change with the units at a place; buffers do not count."""
+    axes = [(place.name, place.dimension)]
+    if place.parameter is None:
+        reads = place.role == "reads"
+        axes = [(f"{place.module}.{own}".removeprefix("."), int(reads)) for own in ("weight", "bias")[: 2 - reads]]
+    return [(name, axis) for name, axis in axes if name in shapes]

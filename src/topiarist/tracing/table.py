@@ -1,29 +1,66 @@
-"""An anatomy as a table to read."""
+"""An anatomy as a table to read, with what the network could lose."""
 
+import math
+import textwrap
 from collections.abc import Mapping, Sequence
 
-from topiarist.tracing.spaces import Place, Space
+from topiarist.tracing.spaces import Place, Shapes, Space, parameter_sizes
 
-HEADINGS = ("space", "units", "written by", "passes through", "read by", "")
-
-
-def render(spaces: Mapping[str, Space], opaque: Sequence[str] = ()) -> str:
-    """Give one line a space, and below them what was not understood."""
-    rows = [HEADINGS, *(row(space) for space in spaces.values())]
-    widths = [max(len(line[column]) for line in rows) for column in range(len(HEADINGS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in rows]
-    return "\n".join([*lines, *(f"not understood: {text}" for text in opaque)])
+COLUMNS = 100  # of a terminal that shows code beside it
+_HEADINGS = ("space", "units", "written by", "passes through", "read by", "")
+_LIST_LENGTH = 16  # of "passes through" and a little more
+_MOST_HOLDERS, _REASON_LENGTH = 6, 40  # what is named below the table: enough to see where most of it is
 
 
-def row(space: Space) -> tuple[str, ...]:
-    """Give the cells of one space."""
-    roles = (space.producers, space.passes, space.consumers)
-    cells = (", ".join(map(describe, places)) or "-" for places in roles)
-    return space.name, str(space.size), *cells, f"fixed: {space.reason}" if space.fixed else ""
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return one line per row, with the cells of a column below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def describe(place: Place) -> str:
-    """Name a layer, with the offset of the units along its axis and the positions that each takes, where not plain."""
+def render(spaces: Mapping[str, Space], shapes: Shapes, opaque: Sequence[str] = ()) -> str:
+    """Return one line per space, how many parameters can go and what holds the rest, and what is not understood."""
+    rows = [[[heading] for heading in _HEADINGS]]
+    for space in spaces.values():
+        places = ([_described(place) for place in role] for role in (space.producers, space.passes, space.consumers))
+        rows.append([[space.name], [str(space.size)], *places, [f"fixed: {space.reason}" if space.fixed else ""]])
+    widths = [max(len(", ".join(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    while sum(widths) + 2 * (len(widths) - 1) > COLUMNS:  # lists of layers are the first to be shortened
+        long = [column for column in (2, 3, 4) if widths[column] > _LIST_LENGTH] or range(len(widths))
+        widths[max(long, key=widths.__getitem__)] -= 1
+    lines = aligned([[_shortened(cell, width) for cell, width in zip(row, widths, strict=True)] for row in rows])
+    notes = [_removable(spaces, shapes), *(f"not understood: {text}" for text in opaque)]
+    return "\n".join([*lines, *(line for note in notes for line in textwrap.wrap(note, COLUMNS))])
+
+
+def _described(place: Place) -> str:
+    """Name a layer, with the offset of the units along its axis and the positions per unit, where not plain."""
     offset = f"+{place.offset}" if place.offset else ""
-    repeat = f"×{place.repeat}" if place.repeat > 1 else ""
-    return f"{place.name}{offset}{repeat}"
+    return f"{place.name}{offset}{f'×{place.repeat}' if place.repeat > 1 else ''}"
+
+
+def _shortened(names: Sequence[str], width: int) -> str:
+    """Return as many names as fit, and how many more there are; of a long name the end stays, of a reason the start."""
+    text = ", ".join(names) if names else "-"
+    for shown in range(len(names) - 1, 0, -1):
+        if len(text) > width:
+            text = f"{', '.join(names[:shown])} +{len(names) - shown}"
+    if len(text) <= width:
+        return text
+    return f"{text[: width - 1]}…" if text.startswith("fixed: ") else f"…{text[1 - width :]}"
+
+
+def _removable(spaces: Mapping[str, Space], shapes: Shapes) -> str:
+    """Return how many parameters go with one unit left per free space, and how many each fixed space holds besides."""
+    sizes = parameter_sizes(spaces.values(), shapes).values()
+    widths = {name: space.size if space.fixed else 1 for name, space in spaces.items()}
+    total = sum(math.prod(shape) for shape in shapes.values())
+    least = sum(size.count(widths) for size in sizes)
+    fixed = [name for name, space in spaces.items() if space.fixed]
+    held = {name: least - sum(size.count({**widths, name: 1}) for size in sizes) for name in fixed}
+    holders = sorted((name for name in held if held[name]), key=held.__getitem__, reverse=True)
+    reasons = {name: textwrap.shorten(spaces[name].reason or "", _REASON_LENGTH, placeholder="…") for name in holders}
+    named = ", ".join(f"'{name}' {held[name]:,} ({reasons[name]})" for name in holders[:_MOST_HOLDERS])
+    more = f" and {len(holders) - _MOST_HOLDERS} more" if len(holders) > _MOST_HOLDERS else ""
+    rest = f" Held by what is fixed: {named}{more}." if named else ""
+    return f"{total - least:,} of {total:,} parameters can go, with one unit left per space.{rest}"

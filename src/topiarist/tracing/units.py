@@ -15,6 +15,10 @@ Indices = NDArray[numpy.int64]
 Role = Literal["writes", "passes", "reads"]
 
 
+class NotUnderstoodError(Exception):
+    """An operation that cannot be followed; the text says what was found."""
+
+
 @dataclass(frozen=True)
 class Layout:
     """The units along one axis of a tensor, counted from the right: -1 is the last.
@@ -28,13 +32,19 @@ class Layout:
     slots: Indices
 
     def spread(self, repeat: int) -> "Layout":
-        """Give the layout after flattening what lies behind the axis, `repeat` positions a unit."""
+        """Return the layout after flattening what lies behind the axis, `repeat` positions per unit."""
         slots = (self.slots[:, None] * repeat + numpy.arange(repeat)).reshape(-1)
         return Layout(self.axis, numpy.repeat(self.units, repeat), slots)
 
     def moved(self, axis: int) -> "Layout":
-        """Give the same units along another axis."""
+        """Return the same units along another axis."""
         return Layout(axis, self.units, self.slots)
+
+    @staticmethod
+    def joined(parts: "list[Layout]") -> "Layout":
+        """Return the layout of tensors that are concatenated along the axis of their units."""
+        units, slots = (numpy.concatenate([getattr(part, name) for part in parts]) for name in ("units", "slots"))
+        return Layout(parts[0].axis, units, slots)
 
 
 @dataclass(frozen=True)
@@ -49,11 +59,12 @@ class Fixed:
     shape: tuple[int, ...] = ()
 
 
+Operand = tuple[Tensor, Layout | Fixed]
 Whereabouts = Layout | Fixed | tuple[Any, ...] | None
 
 
 def everywhere(value: Any, place: Whereabouts) -> Whereabouts:
-    """Give a place to every tensor of a result."""
+    """Return a place for every tensor of a result."""
     if isinstance(value, Tensor):
         return place
     if isinstance(value, (tuple, list)) and any(isinstance(item, Tensor) for item in value):
@@ -63,7 +74,7 @@ def everywhere(value: Any, place: Whereabouts) -> Whereabouts:
 
 @dataclass
 class Meeting:
-    """Where a layer, or a parameter of its own, meets units: one number a position of the axis."""
+    """Where a layer, or a parameter of its own, meets units: one number per position of the axis."""
 
     module: str
     role: Role
@@ -75,7 +86,7 @@ class Meeting:
 
 @dataclass
 class Units:
-    """All units found so far."""
+    """All units found so far, as a union–find forest (`parents`), with where and how layers meet them."""
 
     parents: list[int] = field(default_factory=list)
     reasons: dict[int, str] = field(default_factory=dict)
@@ -89,25 +100,25 @@ class Units:
     read_otherwise: set[str] = field(default_factory=set)
 
     def create(self, count: int) -> Indices:
-        """Give fresh units."""
+        """Return fresh units."""
         start = len(self.parents)
         self.parents.extend(range(start, start + count))
         return numpy.arange(start, start + count)
 
     def find(self, unit: int) -> int:
-        """Give the number that stands for a unit and all that are tied to it."""
+        """Return the number that stands for a unit and all that are tied to it."""
         while self.parents[unit] != unit:
             self.parents[unit] = self.parents[self.parents[unit]]
             unit = self.parents[unit]
         return unit
 
     def roots(self, units: Indices) -> Indices:
-        """Give the numbers that stand for units."""
+        """Return the numbers that stand for units."""
         found = numpy.array(self.parents)
         while not numpy.array_equal(found, found[found]):
             found = found[found]
-        given: Indices = found[units]
-        return given
+        roots: Indices = found[units]
+        return roots
 
     def tie(self, left: Indices, right: Indices) -> None:
         """Make units one and the same, pair by pair; the earlier number stands for both."""
@@ -116,17 +127,21 @@ class Units:
             self.parents[second] = first
 
     def fix(self, units: Indices, reason: str) -> None:
-        """Say that units can be neither removed nor added, and why."""
+        """Record that units can be neither removed nor added, and why."""
         for unit in units.tolist():
             self.reasons.setdefault(unit, reason)
 
     def constant(self, source: str, count: int) -> Indices:
-        """Give the fixed units of a source, along an axis of this many positions."""
+        """Return the fixed units of a source, along an axis of this many positions."""
         key = source, count
         if key not in self.sources:
             self.sources[key] = self.create(count)
             self.fix(self.sources[key], f"they come from '{source}'")
         return self.sources[key]
+
+    def constant_layout(self, constant: Fixed, count: int, axis: int) -> Layout:
+        """Return the layout of a fixed tensor along an axis."""
+        return Layout(axis, self.constant(constant.source, count), numpy.zeros(count, dtype=numpy.int64))
 
     def meet(self, module: str, role: Role, layout: Layout, parameter: str | None = None, dimension: int = 0) -> None:
         """Record that a layer meets units; a layer that is called twice ties what it meets."""
@@ -138,6 +153,20 @@ class Units:
                 self.read_otherwise.add(key[0])
         else:
             self.meetings[key] = Meeting(module, role, layout.units, layout.slots, parameter, dimension)
+
+    def written(self, module: str, count: int, axis: int) -> Layout:
+        """Return what a layer writes; a layer that is called twice writes the same units twice."""
+        earlier = self.meetings.get((module, "writes"))
+        units = self.create(count) if earlier is None else earlier.units
+        layout = Layout(axis, units, numpy.zeros(count, dtype=numpy.int64))
+        self.meet(module, "writes", layout)
+        return layout
+
+    def fix_layer(self, module: str, reason: str) -> None:
+        """Fix all units that a layer meets."""
+        for meeting in self.meetings.values():
+            if meeting.module == module and meeting.parameter is None:
+                self.fix(meeting.units, reason)
 
     def fix_parameters(self) -> None:
         """Fix units that meet a parameter which is also read in a way that was not followed.
@@ -160,17 +189,3 @@ class Units:
             if not numpy.array_equal(first, second):
                 for units in pair:
                     self.fix(units, "one size stands for two sets of units")
-
-    def fix_layer(self, module: str, reason: str) -> None:
-        """Fix all units that a layer meets."""
-        for meeting in self.meetings.values():
-            if meeting.module == module and meeting.parameter is None:
-                self.fix(meeting.units, reason)
-
-    def written(self, module: str, count: int, axis: int) -> Layout:
-        """Give what a layer writes; a layer that is called twice writes the same units twice."""
-        known = self.meetings.get((module, "writes"))
-        units = self.create(count) if known is None else known.units
-        layout = Layout(axis, units, numpy.zeros(count, dtype=numpy.int64))
-        self.meet(module, "writes", layout)
-        return layout

@@ -40,7 +40,7 @@ from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.evolution import EditCandidate, evolve
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import count_parameters
-from topiarist.surgery.edits import DeepenNetwork, FactoriseLayer, FoldLayer, ProjectSpace, WidenSpace
+from topiarist.surgery import DeepenNetwork, FactoriseLayer, FoldLayer, ProjectSpace, WidenSpace
 
 KINDS = ["widen", "deepen", "project", "fold", "factorise"]
 TIMES = {"identity": 1, "widen": 1, "factorise": 1, "deepen": 10, "project": 10, "fold": 10}  # of the appendix

@@ -16,7 +16,7 @@ from topiarist.methods.surgeon.branches import Branch, BranchTraining, TrainingS
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import isolated
-from topiarist.surgery.edits import (
+from topiarist.surgery import (
     DeepenNetwork,
     Edit,
     FactoriseLayer,

@@ -32,8 +32,7 @@ from topiarist.methods.surgeon.branches import Branch, BranchTraining, TrainingS
 from topiarist.methods.surgeon.checkpoint import CheckpointState, SurgeonCheckpoint
 from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.randomness import generator
-from topiarist.surgery.edits import DeepenNetwork, FactoriseLayer, GrowSpace, RemoveUnits
-from topiarist.surgery.plan import plan_of
+from topiarist.surgery import DeepenNetwork, FactoriseLayer, GrowSpace, RemoveUnits, plan_of
 
 ROOT = Path(__file__).parents[3]
 

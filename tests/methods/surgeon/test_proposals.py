@@ -11,8 +11,17 @@ from topiarist import TrainConfig, train
 from topiarist.methods.surgeon.evolution import EditCandidate
 from topiarist.methods.surgeon.proposals import GROWING, KINDS, Kind, Proposals
 from topiarist.models.evaluation import count_parameters
-from topiarist.surgery import Plan, apply, recommend, widen
-from topiarist.surgery.edits import DeepenNetwork, FactoriseLayer, FoldLayer, GrowSpace, RemoveUnits
+from topiarist.surgery import (
+    DeepenNetwork,
+    FactoriseLayer,
+    FoldLayer,
+    GrowSpace,
+    Plan,
+    RemoveUnits,
+    apply,
+    recommend,
+    widen,
+)
 
 SAMPLES = part_of(digits(), "train")
 

@@ -12,7 +12,7 @@ from topiarist import TrainConfig, train
 from topiarist.methods import resize
 from topiarist.methods.surgeon import Surgeon
 from topiarist.models.copying import copied
-from topiarist.surgery.recommendation import recommend
+from topiarist.surgery import recommend
 
 HIDDEN = 16
 TRAINING = TrainConfig(epochs=12, batch_size=16, learning_rate=0.003, schedule="cosine")

@@ -15,7 +15,7 @@ from topiarist.methods.surgeon.wider_networks import forgotten, groups_of, more,
 from topiarist.methods.surgeon.widths import LOOKS, Entrant, WidthRace, held_out_losses
 from topiarist.randomness import generator
 from topiarist.surgery import layers
-from topiarist.surgery.costs import Costs
+from topiarist.surgery.choice.costs import Costs
 from topiarist.tracing import anatomy
 
 DATA = digits(1000, 250, 200)

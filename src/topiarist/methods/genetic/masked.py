@@ -16,7 +16,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from topiarist.methods.genetic.readout import Bits, Floats, Integers, pieces
 from topiarist.models.evaluation import evaluating
-from topiarist.surgery.watching import first_of
+from topiarist.surgery.calibration import first_of
 from topiarist.threads import torch_threads
 from topiarist.tracing import Place, Space
 from topiarist.training.inference import call, suited_threads

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from topiarist.data import Data
 from topiarist.models.evaluation import count_parameters
-from topiarist.surgery import Plan, apply
+from topiarist.surgery import Edit, Plan, apply
 from topiarist.surgery.applying import copied_with_plan
 from topiarist.surgery.calibration import Calibration
-from topiarist.surgery.edits import Edit
 from topiarist.surgery.transplant import carried
 from topiarist.tracing import Inputs
 from topiarist.training import TrainConfig

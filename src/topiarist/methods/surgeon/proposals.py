@@ -8,13 +8,11 @@ from typing import Literal, get_args
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.evolution import EditCandidate, Evolution
 from topiarist.methods.surgeon.wider_networks import learns
-from topiarist.surgery import layers
-from topiarist.surgery.costs import Costs
-from topiarist.surgery.edits import DeepenNetwork, Edit, GrowSpace, RemoveUnits
-from topiarist.surgery.readings import evidence_from
-from topiarist.surgery.recommendation import Recommendation
-from topiarist.surgery.scores import hidden_layers
-from topiarist.surgery.selection import eliminate
+from topiarist.surgery import DeepenNetwork, Edit, GrowSpace, Recommendation, RemoveUnits, layers
+from topiarist.surgery.advice.readings import evidence_read
+from topiarist.surgery.advice.spectra import hidden_layers
+from topiarist.surgery.choice.costs import Costs
+from topiarist.surgery.choice.selection import eliminate
 
 Kind = Literal["renew", "grow", "widen", "deepen", "remove", "fold", "factorise"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -41,12 +39,12 @@ class Proposals:
     @cached_property
     def costs(self) -> Costs:
         """What the network would cost with other widths."""
-        return Costs(self.advice.model, self.advice.found)
+        return Costs(self.advice.model, self.advice.anatomy)
 
     @cached_property
     def hidden(self) -> tuple[str, ...]:
         """The hidden layers."""
-        return hidden_layers(self.advice.model, self.advice.found)
+        return hidden_layers(self.advice.model, self.advice.anatomy)
 
     def of(self, kind: Kind) -> Iterator[EditCandidate]:
         """Yield what is worth trying of one kind, the most promising first."""
@@ -94,7 +92,7 @@ class Proposals:
         if space in self.needed_whole:
             return set(range(width))
         advice.read(advice.spaces)
-        known = evidence_from(advice.model, advice.found, advice.readings(space))
+        known = evidence_read(advice.model, advice.anatomy, advice.readings(space))
         if known is None or known.total <= 0:
             return {0}
         lost = (eliminate(known, 0)[1] / known.total).tolist()
@@ -112,7 +110,7 @@ class Proposals:
 
     def saved(self, layer: str) -> float:
         """Return which share of the parameters is saved where a layer is folded: a trial of it costs a refit."""
-        for name, space in self.advice.found.free.items():
+        for name, space in self.advice.anatomy.free.items():
             if [place.module for place in space.producers] == [layer] and len(space.consumers) == 1:
                 written, read = (
                     layers.weight_of(self.advice.model.get_submodule(path))

@@ -21,8 +21,8 @@ from topiarist.methods.surgeon.proposals import FLATTENING, GROWING, LATE, Kind,
 from topiarist.methods.surgeon.scoring import clearly_worse, priced_score
 from topiarist.methods.surgeon.widths import PRICE as WIDTH_PRICE
 from topiarist.methods.surgeon.widths import WidthRace
-from topiarist.surgery.recommendation import recommend
-from topiarist.surgery.trials import Samples
+from topiarist.surgery import recommend
+from topiarist.surgery.advice.trials import LabelledSamples
 from topiarist.tracing import anatomy
 
 Phase = Literal["early", "late"]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from topiarist.models.copying import copied
 from topiarist.randomness import generator, isolated
 from topiarist.surgery import layers
-from topiarist.surgery.costs import Costs
+from topiarist.surgery.choice.costs import Costs
 from topiarist.tracing import Anatomy
 
 NEARLY_FREE = 0.25  # of the parameters and of the work: what widening the spaces that are raced first may cost in all

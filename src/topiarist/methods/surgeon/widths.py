@@ -18,8 +18,8 @@ from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.evolution import EditCandidate, Evolution
 from topiarist.methods.surgeon.wider_networks import NEARLY_FREE, Factors, forgotten, groups_of, more, redraw
 from topiarist.models.copying import copied
-from topiarist.surgery.costs import Costs
-from topiarist.surgery.edits import Edit, GrowSpace, WidenSpace
+from topiarist.surgery import Edit, GrowSpace, WidenSpace
+from topiarist.surgery.choice.costs import Costs
 from topiarist.tracing import Anatomy
 from topiarist.training.inference import part_logits
 from topiarist.training.metrics import better_than_chance

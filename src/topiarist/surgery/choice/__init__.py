@@ -1,0 +1,1 @@
+"""Choice: which units, widths and weights stay."""

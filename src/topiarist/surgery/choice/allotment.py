@@ -1,0 +1,161 @@
+"""Free allotment: how wide each space should be, so that the whole network keeps within a budget.
+
+Greedy: a unit goes where the smallest share of what its readers need is lost for each parameter, or for each
+multiply-accumulate, that is freed; what is left of the budget at the end is filled up where it explains most.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import nn
+
+from topiarist.errors import ModelError, SettingsError
+from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
+from topiarist.surgery.choice.costs import Costs, Measure
+from topiarist.surgery.choice.evidence import gather_evidence
+from topiarist.surgery.choice.selection import eliminate
+from topiarist.surgery.width.reexpressions import round_up
+from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+
+Widths = dict[str, int]
+Limits = Mapping[Measure, int]
+WORDS: dict[Measure, str] = {"parameters": "parameters", "macs": "multiply-accumulates"}
+
+
+class LimitError(ModelError):
+    """A limit is below the fewest that there can be."""
+
+    def __init__(self, measure: Measure, limit: int, fewest: int, word: str = "possible") -> None:
+        what = WORDS[measure]
+        super().__init__(f"a budget of {limit:,} {what} cannot be met: {fewest:,} are the fewest {word}")
+        self.measure, self.fewest = measure, fewest
+
+
+def allot_widths(
+    model: nn.Module,
+    example_input: Inputs,
+    *,
+    calibration: Calibration,
+    parameters: int | None = None,
+    macs: int | None = None,
+    multiple_of: int = 1,
+    anatomy: Anatomy | None = None,
+) -> Widths:
+    """Return a width for each free space, such that the whole network keeps within a budget.
+
+    Parameters
+    ----------
+    model, example_input
+        The network, which is left as it is, and a batch that it reads.
+    calibration : Tensor, tuple, mapping or iterable of batches
+        Samples that show what the units do; no labels are needed.
+    parameters, macs : int, optional
+        The most parameters, and the most multiply-accumulates for one sample; one of them at least.
+    multiple_of : int
+        Widths are multiples of it, or the full width.
+    anatomy : Anatomy, optional
+        That of the network, where it is known.
+
+    Returns
+    -------
+    dict[str, int]
+        The widths by space, as `choose_units` takes them.
+
+    Raises
+    ------
+    ModelError
+        The budget is below the smallest network that there can be.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    >>> allot_widths(model, torch.zeros(1, 8), calibration=torch.randn(64, 8), parameters=108)
+    {'0': 8}
+    """
+    found = ensure_anatomy(model, example_input, anatomy)
+    shares = lost_shares(model, found, batches_for(calibration, model, example_input))
+    return Losses(Costs(model, found), shares, multiple_of).within(parameters=parameters, macs=macs)
+
+
+def lost_shares(model: nn.Module, anatomy: Anatomy, batches: CalibrationBatches) -> Mapping[str, list[float]]:
+    """Return, for each free space, the share of what its readers need that is lost with so many units left."""
+    shares = {}
+    for name, space in anatomy.free.items():
+        evidence = gather_evidence(model, model, anatomy, anatomy, name, batches)
+        if evidence is None or not evidence.total > 0:
+            shares[name] = [0.0] * (space.size + 1)
+        else:
+            shares[name] = (eliminate(evidence, 0)[1] / evidence.total).tolist()
+    return shares
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What a network's spaces would lose at any width, and what they would cost: enough for budgets of any size."""
+
+    costs: Costs
+    lost: Mapping[str, list[float]]
+    multiple_of: int = 1
+
+    def within(self, *, parameters: int | None = None, macs: int | None = None) -> Widths:
+        """Return widths that keep within limits, and use them up."""
+        given: dict[Measure, int | None] = {"parameters": parameters, "macs": macs}
+        limits = {measure: limit for measure, limit in given.items() if limit is not None}
+        if not limits:
+            raise SettingsError("a budget needs parameters, macs or both")
+        for measure, limit in limits.items():
+            fewest = self.fewest(measure)
+            if fewest > limit:
+                raise LimitError(measure, limit, fewest)
+        return self._fill_up(self._shrink(limits), limits)
+
+    def fewest(self, measure: Measure) -> int:
+        """Return the cost of the smallest network there can be."""
+        smallest = {name: min(round_up(1, self.multiple_of), size) for name, size in self.costs.widths.items()}
+        cost: int = getattr(self.costs, measure)(smallest)
+        return cost
+
+    def _shrink(self, limits: Limits) -> Widths:
+        """Return widths within the budget, from the full ones down, from one multiple to the next."""
+        widths = dict(self.costs.widths)
+        left = self._left(widths, limits)
+        prices = {name: self._price(name, widths, self._below(widths[name]), limits) for name in widths}
+        while min(left.values()) < 0:
+            name = min((name for name in widths if self._below(widths[name])), key=prices.__getitem__)
+            narrow = {**widths, name: self._below(widths[name])}
+            left = {key: room + self.costs.difference(key, name, widths, narrow) for key, room in left.items()}
+            widths = narrow
+            for near in self.costs.neighbours(name):
+                prices[near] = self._price(near, widths, self._below(widths[near]), limits)
+        return widths
+
+    def _fill_up(self, widths: Widths, limits: Limits) -> Widths:
+        """Return widths that use what is left of the budget."""
+        while True:
+            left = self._left(widths, limits)
+            fitting = {}
+            for name, width in widths.items():
+                above = min(round_up(width + 1, self.multiple_of), self.costs.widths[name])
+                wider = {**widths, name: above}
+                costs = {measure: self.costs.difference(measure, name, wider, widths) for measure in left}
+                if above != width and all(costs[measure] <= room for measure, room in left.items()):
+                    fitting[name] = wider
+            if not fitting:
+                return widths
+            prices = {name: self._price(name, wider, widths[name], limits) for name, wider in fitting.items()}
+            widths = fitting[max(fitting, key=prices.__getitem__)]
+
+    def _price(self, name: str, wide: Widths, lower: int, limits: Limits) -> float:
+        """Return what a step of one space down to a width loses for each part of the budget that it frees."""
+        lost = self.lost[name][lower] - self.lost[name][wide[name]]
+        narrow = {**wide, name: lower}
+        freed = sum(self.costs.difference(key, name, wide, narrow) / limit for key, limit in limits.items())
+        return lost / max(freed, 1e-12)  # no step frees nothing
+
+    def _left(self, widths: Widths, limits: Limits) -> dict[Measure, int]:
+        """Return what is left of each limit; below 0 where it is exceeded."""
+        return {measure: limit - getattr(self.costs, measure)(widths) for measure, limit in limits.items()}
+
+    def _below(self, width: int) -> int:
+        """Return the next multiple below a width; 0 is none."""
+        return (width - 1) // self.multiple_of * self.multiple_of

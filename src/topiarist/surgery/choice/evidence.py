@@ -1,0 +1,198 @@
+"""Gathers, from calibration data, what the units of a space do and what the layers that read them need of them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, fx, nn
+from torch.nn import functional
+from torch.nn.modules.conv import _ConvNd
+
+from topiarist.surgery import layers
+from topiarist.surgery.calibration import CalibrationBatches, watch
+from topiarist.surgery.choice.selection import SelectionEvidence, damped
+from topiarist.surgery.refit.fitting import MOST_POSITIONS, LayerPair, enough_samples, some_positions
+from topiarist.surgery.refit.moments import Moments
+from topiarist.tracing import Anatomy, Place
+from topiarist.tracing.function_rules import known_name
+
+PASSED_ON = (nn.Dropout, nn.AlphaDropout, nn.Identity, nn.Flatten)
+ROUNDING = 1e-13  # of the mean square: E[x²] − E[x]² is no more exact than that
+NOTHING = 1e-12
+Floats = NDArray[numpy.float64]
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Units of a space over all samples, positions and readers.
+
+    `products` (n_units, n_units) are means of products of two units, `means` (n_units,) their means. `shiftable` says
+    that a constant can move into the biases of all readers; `sigmoid` that all readers see what a sigmoid returned.
+    """
+
+    products: Floats
+    means: Floats
+    shiftable: bool
+    sigmoid: bool
+
+    def about(self, centre: float | Floats) -> Floats:
+        """Return the means of products of units, each taken about its centre."""
+        centres = numpy.broadcast_to(centre, self.means.shape)
+        crossed = numpy.outer(self.means, centres)
+        about: Floats = self.products - crossed - crossed.T + numpy.outer(centres, centres)
+        return about
+
+    @cached_property
+    def constant(self) -> NDArray[numpy.bool_]:
+        """Return which units vary no more than rounding does, or next to nothing beside the others."""
+        variances = self.varied.diagonal()
+        floor = numpy.maximum(ROUNDING * self.products.diagonal(), NOTHING * variances.max())
+        constant: NDArray[numpy.bool_] = variances <= floor
+        return constant
+
+    @cached_property
+    def varied(self) -> Floats:
+        """Return the products of what a refit can use: about the means, or about zero where no constant can move."""
+        return self.about(self.means if self.shiftable else 0.0)
+
+
+def activity_of(
+    model: nn.Module,
+    anatomy: Anatomy,
+    name: str,
+    batches: CalibrationBatches,
+    *,
+    most_positions: int | None = MOST_POSITIONS,
+) -> Activity | None:
+    """Watch the units of a space; None where no one reads it."""
+    moments = Moments()
+    readers = anatomy[name].consumers
+    for place in readers:
+        call = anatomy.calls[place.module]
+        enough = enough_samples(model.get_submodule(place.module), call, anatomy.samples)
+        for args, kwargs in batches if most_positions is None else batches.some(enough):
+            for taken, _ in watch(model, place.module, call.count, args, kwargs):
+                moments.add(activations(model, place, taken, most_positions))
+    return activity_from(model, anatomy, moments, [place.module for place in readers]) if readers else None
+
+
+def activity_from(model: nn.Module, anatomy: Anatomy, moments: Moments, readers: Sequence[str]) -> Activity:
+    """Return what units do, from their moments over all layers that read them."""
+    products, _, means, _ = moments.central(centred=False)
+    return Activity(
+        products=products.to("cpu", torch.float64).numpy(),
+        means=means.to("cpu", torch.float64).numpy(),
+        shiftable=not any(layers.pads_with_zeros(model.get_submodule(path)) for path in readers),
+        sigmoid=all(_follows_sigmoid(model, anatomy.calls[path].node) for path in readers),
+    )
+
+
+def _follows_sigmoid(model: nn.Module, node: fx.Node) -> bool:
+    """Return whether what a layer reads was returned by a sigmoid, whatever only passed it on."""
+    before = node.args[0] if node.args else None
+    if not isinstance(before, fx.Node):
+        return False
+    if before.op == "call_module":
+        module = model.get_submodule(str(before.target))
+        found, passed = isinstance(module, nn.Sigmoid), isinstance(module, PASSED_ON)
+    else:
+        found, passed = known_name(before) == "sigmoid", known_name(before) in ("flatten", "dropout")
+    return found or (passed and _follows_sigmoid(model, before))
+
+
+def gather_evidence(
+    whole: nn.Module,
+    cut: nn.Module,
+    before: Anatomy,
+    now: Anatomy,
+    name: str,
+    batches: CalibrationBatches,
+    fits: dict[str, Moments] | None = None,
+) -> SelectionEvidence | None:
+    """Compare a space in the whole network and in one that is cut elsewhere; None where no one reads it.
+
+    `before` is the anatomy of the whole network, `now` that of the cut one. `fits` gets what linear layers read and
+    returned that read this space alone: a refit need not watch them again.
+    """
+
+    def parts() -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        for readers, place in same_readings(before, before[name].consumers, now[name].consumers):
+            moments, own, fit = Moments(), Moments(), Moments()
+            path = readers[0].module
+            plain = fits is not None and len(readers) == 1 and _reads_alone(whole.get_submodule(path), place)
+            for (taken, _), (dense, given) in LayerPair(whole, cut, path, before, batches):
+                features, targets = activations(whole, place, taken), activations(whole, readers[0], dense)
+                moments.add(features, targets)
+                own.add(targets, targets)
+                if plain:
+                    fit.add(features, given.flatten(0, -2))
+            if plain and fits is not None:
+                fits[path] = fit
+            yield metric_root(whole, readers), *moments.covariances(), own.covariances()[0]
+
+    return combined(parts())
+
+
+def _reads_alone(module: nn.Module, place: Place) -> bool:
+    """Return whether a layer is linear and reads the units of one space alone, each at one position, in order."""
+    in_order = numpy.arange(place.length).reshape(-1, 1, 1)
+    return isinstance(module, nn.Linear) and numpy.array_equal(place.positions, in_order)
+
+
+def combined(parts: Iterable[tuple[Tensor, Tensor, Tensor, Tensor]]) -> SelectionEvidence | None:
+    """Return the evidence of several readers: what an error costs each, and the covariances of what it reads.
+
+    Those are (n_units, n_units) of the units as they are now, with them as they were, and as they were.
+    """
+    spreads, needs, total = [], [], 0.0
+    for root, spread, cross, own in parts:
+        spreads.append(spread)
+        needs.append(root @ cross.T)
+        total += float(((root @ own) * root).sum())
+    if not spreads:
+        return None
+    height = max(len(need) for need in needs)
+    stacked = torch.stack([functional.pad(need, (0, 0, 0, height - len(need))) for need in needs])
+    return SelectionEvidence(damped(torch.stack(spreads)), stacked, total)
+
+
+def same_readings(
+    anatomy: Anatomy, before: Sequence[Place], after: Sequence[Place]
+) -> Iterator[tuple[list[Place], Place]]:
+    """Put readers of the same tensor together; `before` and `after` are their places in two networks."""
+    together: defaultdict[object, list[tuple[Place, Place]]] = defaultdict(list)
+    for number, places in enumerate(zip(before, after, strict=True)):
+        call = anatomy.calls[places[0].module]
+        together[call.node.args[0] if call.count == 1 and call.node.args else number].append(places)
+    for group in together.values():
+        yield [first for first, _ in group], group[0][1]
+
+
+def activations(model: nn.Module, place: Place, x: Tensor, most: int | None = MOST_POSITIONS) -> Tensor:
+    """Return what a reader sees of each unit (n_rows, n_units); positions of one unit count as samples of it."""
+    convolution = isinstance(model.get_submodule(place.module), _ConvNd)
+    flat = x.flatten(2) if convolution else x.reshape(-1, x.shape[-1], 1)
+    some = flat[:, :, some_positions(flat.shape[2], most)]
+    positions = torch.from_numpy(place.positions.reshape(-1)).to(x.device)
+    units = some.index_select(1, positions).reshape(len(some), len(place.positions), -1, some.shape[2])
+    return units.movedim(1, -1).flatten(0, -2)
+
+
+def metric_root(model: nn.Module, readers: Sequence[Place]) -> Tensor:
+    """Return R (at most n_units, n_units) with RᵀR the sum of WᵀW over readers, positions and kernels.
+
+    That is what an error in the units costs.
+    """
+    rows = []
+    for place in readers:
+        weight = layers.weight_of(model.get_submodule(place.module)).to(torch.float64)
+        units = len(place.positions)
+        positions = torch.from_numpy(place.positions.reshape(-1)).to(weight.device)
+        columns = weight.index_select(1, positions).reshape(len(weight), units, -1)
+        rows.append(columns.transpose(1, 2).reshape(-1, units))
+    root: Tensor = torch.linalg.qr(torch.cat(rows), mode="r").R
+    return root

@@ -1,0 +1,1 @@
+"""Changes of depth: layers come, fold into others, and become two."""

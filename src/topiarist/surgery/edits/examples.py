@@ -1,0 +1,78 @@
+"""The shape of an example input as data, so that a plan can be replayed without one."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from pydantic import NonNegativeInt, field_validator
+from torch import Tensor
+
+from topiarist.errors import ModelError
+from topiarist.settings import Settings
+from topiarist.tracing import Inputs
+
+MOST_ELEMENTS, MOST_INPUTS = 2**26, 16  # a file must not ask for more memory than any example takes
+
+
+class ExampleShape(Settings):
+    """Shape and type of one tensor."""
+
+    shape: tuple[NonNegativeInt, ...]
+    dtype: str
+
+    @field_validator("dtype")
+    @classmethod
+    def _check_dtype(cls, value: str) -> str:
+        if not isinstance(getattr(torch, value, None), torch.dtype):
+            raise ValueError("must be the name of a type of torch's")
+        return value
+
+    @field_validator("shape")
+    @classmethod
+    def _check_shape(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if math.prod(max(size, 1) for size in value) > MOST_ELEMENTS:
+            raise ValueError(f"must have at most {MOST_ELEMENTS} elements")
+        return value
+
+    def make(self) -> Tensor:
+        """Return a tensor of zeros."""
+        return torch.zeros(self.shape, dtype=getattr(torch, self.dtype))
+
+
+Example = ExampleShape | tuple[ExampleShape, ...] | dict[str, ExampleShape]
+
+
+def shape_of(example_input: Inputs) -> Example:
+    """Describe an example input: a tensor, a sequence of tensors, or a mapping of them by name."""
+
+    def describe(value: Any) -> ExampleShape:
+        if not isinstance(value, Tensor):
+            raise ModelError(f"the example input must be made of tensors; found {type(value).__name__}")
+        return ExampleShape(shape=tuple(value.shape), dtype=str(value.dtype).removeprefix("torch."))
+
+    if isinstance(example_input, Mapping):
+        return {name: describe(value) for name, value in example_input.items()}
+    if isinstance(example_input, (tuple, list)):
+        return tuple(describe(value) for value in example_input)
+    return describe(example_input)
+
+
+def read_example(record: Any) -> Example | None:
+    """Read an example from what JSON is made of."""
+    if record is None:
+        return None
+    if len(record) > MOST_INPUTS:
+        raise ModelError(f"a network takes at most {MOST_INPUTS} inputs; found {len(record)}")
+    if isinstance(record, (list, tuple)):
+        return tuple(ExampleShape(**entry) for entry in record)
+    if isinstance(record.get("dtype"), str):
+        return ExampleShape(**record)
+    return {name: ExampleShape(**entry) for name, entry in record.items()}
+
+
+def make_example(example: Example) -> Inputs:
+    """Return an example input of zeros."""
+    if isinstance(example, dict):
+        return {name: shape.make() for name, shape in example.items()}
+    return tuple(shape.make() for shape in example) if isinstance(example, tuple) else example.make()

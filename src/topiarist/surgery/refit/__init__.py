@@ -1,0 +1,1 @@
+"""Refit: the layers behind a change make up for it by least squares on calibration data."""

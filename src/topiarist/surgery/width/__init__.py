@@ -1,0 +1,1 @@
+"""Changes of width: units go and come, are merged, copied and projected."""
