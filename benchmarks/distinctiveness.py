@@ -55,7 +55,7 @@ def cut_all_ways(trained: Trained, budget: int) -> tuple[list[float], tuple[int,
 def fine_tune(model: nn.Module, data: Data, settings: methods.FineTuning, seed: int) -> None:
     """Fine-tune a network in place as `shape` fine-tunes ours."""
     from topiarist import train
-    from topiarist.methods.retraining import training_of
+    from topiarist.cli.train import training_of
 
     train(model, data, training_of(model, settings, seed))
 

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from topiarist import Data, TrainConfig, models, train
 from topiarist.data import Part
 from topiarist.evolution.genetic_algorithm import GeneticSettings, evolve
-from topiarist.methods.readout import Readout
+from topiarist.methods.genetic.readout import Readout
 from topiarist.randomness import array_generator, generator, isolated
 
 SAMPLES, INPUTS, CLASSES, FOLDS = 674, 10, 7, 10

@@ -132,7 +132,7 @@ def test_a_budget_that_cannot_be_met_lists_the_nearest_and_writes_nothing(comman
 
 
 def test_a_time_is_read_in_its_unit() -> None:
-    from topiarist.cli.rightsize import parse_ms
+    from topiarist.measurement.budget import parse_ms
 
     assert [parse_ms(text) for text in ("2ms", "500us", "500 µs", "0.01 s", "3", ".5ms")] == [2, 0.5, 0.5, 10, 3, 0.5]
 

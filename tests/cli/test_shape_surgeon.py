@@ -17,7 +17,9 @@ from tests.cli.conftest import invoke, invoke_installed
 from tests.cli.test_shape import as_json, contents
 from tests.cli.test_train import interrupted
 from topiarist import Budget, load, load_data, measure
-from topiarist.cli.shape_surgeon import OPTIONS, PAPER, make_surgeon, write_lineage
+from tests.cli.test_bad_input import OPTIONS
+from topiarist.cli.shape_surgeon import PAPER, make_surgeon
+from topiarist.report.writing import write_lineage
 from topiarist.data import Part
 from topiarist.methods import Surgeon, shape
 from topiarist.methods.surgeon.journal import Journal

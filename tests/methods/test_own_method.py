@@ -19,7 +19,7 @@ from topiarist.methods.registry import _METHODS
 from topiarist.models.copying import copied
 from topiarist.study.study import Study
 from topiarist.surgery import RemoveUnits
-from topiarist.surgery.allotment import LimitError
+from topiarist.surgery.choice.allotment import LimitError
 
 
 class LastUnits(Method):

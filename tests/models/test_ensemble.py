@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from topiarist import Data, TrainConfig, measure, train
 from topiarist.data import Part, Preprocessing, SplitRule
 from topiarist.errors import ModelError
-from topiarist.measurement.budget import footprint
+from topiarist.measurement.footprint import footprint
 from topiarist.models import Card, Ensemble, attach, build, card_of, inception, mlp, spec_of, vgg
 from topiarist.randomness import generator
 

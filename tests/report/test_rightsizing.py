@@ -17,7 +17,9 @@ from topiarist.report import rightsizing_page
 from topiarist.report.forest import Difference, lower_bounds
 from topiarist.report.rightsizing import PARTS
 from topiarist.report.rightsizing_front import spots_of
-from topiarist.report.rightsizing_quotes import FORMS, look_up, quote
+from topiarist.report.rightsizing.quotes import FORMS
+from topiarist.data.labels import look_up
+from topiarist.report.rightsizing_quotes import quote
 
 Record = dict[str, Any]
 CASES: dict[str, Callable[[], Record]] = {

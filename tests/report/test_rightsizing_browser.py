@@ -15,7 +15,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from tests.report import rightsizing_record as records
 from topiarist.report import rightsizing_page
-from topiarist.report.rightsizing_quotes import look_up
+from topiarist.data.labels import look_up
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 SWITCHES = (

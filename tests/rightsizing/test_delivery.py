@@ -18,7 +18,8 @@ from topiarist.data import Data, Part
 from topiarist.models import mlp
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
-from topiarist.report.rightsizing_quotes import FORMS, look_up
+from topiarist.report.rightsizing.quotes import FORMS
+from topiarist.data.labels import look_up
 from topiarist.report.writing import write_report
 from topiarist.rightsizing import EFFORTS, Rightsizing, RightsizingRecord
 from topiarist.rightsizing.delivery import deliver

@@ -19,7 +19,7 @@ from topiarist.errors import DataError, SettingsError, TopiaristError, Topiarist
 from topiarist.study.job import Stack, StackResult, run_stack
 from topiarist.study.ledger import Progress
 from topiarist.study.lock import is_running, only_driver
-from topiarist.study.samples import Samples
+from topiarist.reproductions.surgeon.runs import Samples
 from topiarist.study.study import Study
 
 

@@ -20,7 +20,8 @@ from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
 from topiarist.study.declaration import Cell, Declaration
 from topiarist.study.job import CellResult, Stack, StackResult, run_stack
-from topiarist.study.samples import Samples, read_sources
+from topiarist.reproductions.surgeon.runs import Samples
+from topiarist.study.samples import read_sources
 from topiarist.study.stacks import stacks_of
 from topiarist.study.study import Study
 from topiarist.training import History, Phase, TrainConfig

@@ -18,7 +18,7 @@ from topiarist.study.declaration import Declaration
 from topiarist.study.job import CellResult, Stack, StackResult
 from topiarist.study.ledger import Ledger
 from topiarist.study.results import Results
-from topiarist.study.schema import STEPS
+from topiarist.study.ledger import STEPS
 from topiarist.study.study import Study
 
 

@@ -8,7 +8,8 @@ import pytest
 from topiarist.data import Source
 from topiarist.errors import SettingsError
 from topiarist.study.declaration import Declaration
-from topiarist.study.samples import Samples, fingerprint, source_key
+from topiarist.reproductions.surgeon.runs import Samples
+from topiarist.study.samples import fingerprint, source_key
 
 BLOCKS = [[30, 3], [20, 2]]
 

@@ -13,7 +13,8 @@ from topiarist.errors import TopiaristError
 from topiarist.study import stacks as stacks_module
 from topiarist.study.declaration import Cell, Declaration
 from topiarist.study.job import Stack
-from topiarist.study.samples import Samples, read_sources
+from topiarist.reproductions.surgeon.runs import Samples
+from topiarist.study.samples import read_sources
 from topiarist.study.stacks import pieces, stacks_of
 
 

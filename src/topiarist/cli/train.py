@@ -32,7 +32,8 @@ from topiarist.cli.output import (
 )
 from topiarist.errors import DataError, SettingsError, TopiaristWarning
 from topiarist.models.settings import ModelSettings
-from topiarist.training.config import Augmentation, Phase, Pruning, TrainConfig
+from topiarist.training.config import Augmentation, Phase, TrainConfig
+from topiarist.training.pruning import Pruning
 
 if TYPE_CHECKING:
     from torch import nn

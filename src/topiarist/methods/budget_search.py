@@ -17,8 +17,8 @@ from topiarist.measurement.footprint import Footprint, footprint
 from topiarist.methods.job import Job, Limits, Request
 from topiarist.methods.outcome import Outcome
 from topiarist.models.evaluation import numbers_of
-from topiarist.surgery.allotment import LimitError
-from topiarist.surgery.costs import Measure
+from topiarist.surgery.choice.allotment import LimitError
+from topiarist.surgery.choice.costs import Measure
 
 TRIES = 12  # limits that turn out to be below the fewest possible
 TIGHTENED = 3  # times that limits are tightened in proportion before the way is halved

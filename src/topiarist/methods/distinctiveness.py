@@ -19,11 +19,11 @@ from torch.nn.modules.conv import _ConvNd
 from topiarist.methods.job import Job, Limits, Request
 from topiarist.methods.method import Method, Proposal, Resizing, Traits
 from topiarist.surgery import Merge, MergeUnits, RemoveUnits, choose_units
-from topiarist.surgery.activity import Activity, activity_of
-from topiarist.surgery.allotment import Losses, lost_shares
-from topiarist.surgery.costs import Costs
-from topiarist.surgery.edits import Edit
-from topiarist.surgery.rounding import put_back
+from topiarist.surgery.choice.evidence import Activity, activity_of
+from topiarist.surgery.choice.allotment import Losses, lost_shares
+from topiarist.surgery.choice.costs import Costs
+from topiarist.surgery import Edit
+from topiarist.surgery.width.reexpressions import put_back
 from topiarist.tracing import Anatomy
 from topiarist.training import TrainConfig
 

@@ -16,7 +16,7 @@ from topiarist.methods.job import Job, Limits, Request
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.retraining import FineTuning, Rewinding
 from topiarist.settings import Settings
-from topiarist.surgery.edits import Edit
+from topiarist.surgery import Edit
 from topiarist.training import TrainConfig
 
 NO_BUDGET = Budget()

@@ -18,8 +18,8 @@ from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import child_seed
 from topiarist.surgery import Plan, apply
-from topiarist.surgery.edits import GrowSpace, RemoveUnits
-from topiarist.surgery.recommendation import recommend
+from topiarist.surgery import GrowSpace, RemoveUnits
+from topiarist.surgery import recommend
 from topiarist.training.centring import Centring, centring_for, some_samples
 from topiarist.training.config import TrainConfig
 from topiarist.training.fitting import train_many

@@ -32,7 +32,7 @@ from topiarist.methods.genetic.search import evaluator_for, problem_for
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator, generator
 from topiarist.surgery import RemoveUnits, remove
-from topiarist.surgery.costs import Measure
+from topiarist.surgery.choice.costs import Measure
 from topiarist.tracing import anatomy
 
 SEARCHES: dict[str, type[Genetic | published.Genetic]] = {"ours": Genetic, "published": published.Genetic}

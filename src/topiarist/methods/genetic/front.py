@@ -13,7 +13,7 @@ from topiarist.methods.genetic.search import Evaluator, SearchProblem, SearchSet
 from topiarist.methods.job import Job, Limits, Request
 from topiarist.methods.method import Proposal, Resizing, Traits
 from topiarist.randomness import array_generator
-from topiarist.surgery.edits import Edit
+from topiarist.surgery import Edit
 from topiarist.training import TrainConfig
 
 OUT_OF_REACH = 1e6  # error in per cent and parameters of a subset that leaves a space without units

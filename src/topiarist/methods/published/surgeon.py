@@ -23,7 +23,7 @@ from topiarist.methods.surgeon.evolution import EditCandidate, Evolution, Strate
 from topiarist.methods.surgeon.scoring import composite_score
 from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.randomness import generator
-from topiarist.surgery.spectra import ABSOLUTE_FLOOR, RELATIVE_FLOOR
+from topiarist.surgery.advice.spectra import ABSOLUTE_FLOOR, RELATIVE_FLOOR
 from topiarist.training import TrainConfig
 
 TRAINING = TrainConfig(epochs=100, batch_size=16, learning_rate=0.005, optimizer="sgd")

@@ -19,7 +19,8 @@ from topiarist.files import write_atomically
 from topiarist.methods.lineage import Lineage
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.surgery.applying import rebuild
-from topiarist.surgery.plan import Plan, attach_plan, plan_of
+from topiarist.surgery import Plan, plan_of
+from topiarist.surgery.edits.plan import attach_plan
 
 KEY = "surgeon"
 

@@ -9,10 +9,10 @@ from functools import cache
 
 from torch import nn
 
-from topiarist.measurement.size import BYTES_PER_KB
+from topiarist.measurement.footprint import BYTES_PER_KB
 from topiarist.models import ModelSettings, build_network
 from topiarist.models.evaluation import kernels_of
-from topiarist.surgery.weight_choice import removed_counts
+from topiarist.surgery.choice.weights import removed_counts
 
 PAPER_SHAPE, PAPER_CLASSES = (1, 48, 467), 3
 SPARSITY = 0.8  # s_f of the paper, section 4

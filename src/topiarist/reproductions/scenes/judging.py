@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from topiarist.data import Part, Source
-from topiarist.measurement.size import BYTES_PER_KB
+from topiarist.measurement.footprint import BYTES_PER_KB
 from topiarist.models import Ensemble
 from topiarist.reproductions.scenes.paper import BUDGET_KB
 from topiarist.reproductions.scenes.study import Plan
@@ -20,7 +20,8 @@ from topiarist.storage import Packing, load, serialise
 from topiarist.storage.quantising import rounded
 from topiarist.study.declaration import Cell
 from topiarist.study.results import Results
-from topiarist.study.samples import Samples, source_key
+from topiarist.reproductions.surgeon.runs import Samples
+from topiarist.study.samples import source_key
 from topiarist.training.inference import part_logits
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
 

@@ -26,7 +26,8 @@ from topiarist.reproductions.scenes.scope import sound_name
 from topiarist.reproductions.scenes.study import Plan
 from topiarist.reproductions.scenes.wave_mixing import describe_mixtures, mixed_wave
 from topiarist.study.declaration import Cell
-from topiarist.study.samples import Samples, source_key
+from topiarist.reproductions.surgeon.runs import Samples
+from topiarist.study.samples import source_key
 
 FORM = "mixtures 1"  # another where the same settings give other numbers
 

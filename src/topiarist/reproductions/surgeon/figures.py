@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy
 
-from topiarist.methods.surgeon.lineage import Lineage
+from topiarist.methods.lineage import Lineage
 from topiarist.report import learning_curves, lineage_curves, lineage_tree, topology_over_time
 from topiarist.report.lineage import LineageView, Place
 from topiarist.reproductions.findings import file_stem

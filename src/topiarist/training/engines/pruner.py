@@ -9,8 +9,8 @@ from topiarist.errors import SettingsError
 from topiarist.models import card_of
 from topiarist.models.evaluation import kernels_of, under
 from topiarist.surgery.masks import Masks
-from topiarist.surgery.unit_weights import UnitWeights, unit_weights
-from topiarist.surgery.weight_choice import choose_by_layer, choose_overall, choose_pattern
+from topiarist.surgery.choice.weights import UnitWeights, unit_weights
+from topiarist.surgery.choice.weights import choose_by_layer, choose_overall, choose_pattern
 from topiarist.training.engines.steps import State, flattened
 from topiarist.training.pruning import Pruning
 
