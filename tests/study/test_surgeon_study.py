@@ -63,6 +63,8 @@ def test_a_surgeon_in_a_study_is_shape_by_hand() -> None:
     same_figures(shaped, expected.model, data)
     assert shaped.model == serialise(expected.model, data=data) and not done.failures
     assert (whole.figures["retraining_epochs"], shaped.figures["retraining_epochs"]) == (0, 4)
+    kept = json.loads(shaped.history)
+    assert kept.pop("lineage") == json.loads(json.dumps(expected.lineage)) and kept == json.loads(whole.history)
 
 
 def test_a_file_declares_the_surgeon(tmp_path: Path) -> None:

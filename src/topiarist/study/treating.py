@@ -1,6 +1,8 @@
 """Applies the methods of a study to the trained networks of a stack: folds of one configuration together."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
@@ -15,7 +17,18 @@ from topiarist.training import History
 
 Trained = tuple[nn.Module, Data, History]
 Early = dict[tuple[str, int], nn.Module]
-Treated = dict[str, tuple[nn.Module, int] | Exception]  # a network, and for how many epochs it was trained again
+
+
+@dataclass(frozen=True)
+class TreatedNetwork:
+    """What a method made of a network: for how many epochs it was trained again, and the lineage of an evolution."""
+
+    model: nn.Module
+    epochs: int = 0
+    lineage: Mapping[str, Any] | None = None
+
+
+Treated = dict[str, TreatedNetwork | Exception]
 
 
 def treat_all(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> Treated:
@@ -39,11 +52,11 @@ def treat_group(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Ea
         return {name: result for cell in cells for name, result in treat_group([cell], trained, early).items()}
 
 
-def treat(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> list[tuple[nn.Module, int]]:
+def treat(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -> list[TreatedNetwork]:
     """Apply the method that all these cells have."""
     networks = [trained[cell.training_key] for cell in cells]
     if isinstance(cells[0].settings.method, NoTreatment):
-        return [(model, 0) for model, _, _ in networks]
+        return [TreatedNetwork(model) for model, _, _ in networks]
     shaping = shaping_of(cells[0])
     jobs = [
         make_job(
@@ -56,7 +69,7 @@ def treat(cells: Sequence[Cell], trained: Mapping[str, Trained], early: Early) -
         for cell, (model, data, _) in zip(cells, networks, strict=True)
     ]
     shaping.check(jobs)
-    return [(shaped.model, epochs_of(shaped)) for shaped in cut_together(jobs, shaping)]
+    return [TreatedNetwork(each.model, epochs_of(each), each.lineage) for each in cut_together(jobs, shaping)]
 
 
 def epochs_of(shaped: Shaped) -> int:
