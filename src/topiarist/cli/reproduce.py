@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,9 +11,6 @@ from topiarist.cli import scenes_options as scenes
 from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
 from topiarist.cli.output import InterruptionError, console, count_bar, emit
 from topiarist.cli.study_output import ended_by_signals, study_bar
-
-if TYPE_CHECKING:
-    from topiarist.reproductions.surgeon.data import Asked
 
 app = typer.Typer(help="Run a published system as a ready-made study.", no_args_is_help=True)
 
@@ -229,7 +226,7 @@ def surgeon_command(
     with resumable(), count_bar("networks") as on_run:
         found = reproduce_surgeon(
             out,
-            data=[parse_named(text) for text in data or ()],
+            data=data or (),
             scope=scope,
             seed=seed,
             workers=workers,
@@ -237,19 +234,6 @@ def surgeon_command(
             on_run=on_run,
         )
     emit(found, as_json=as_json, show=show_found)
-
-
-def parse_named(text: str) -> "Asked":
-    """Read NAME=DATA, or DATA alone; a file that is there is taken as it is, whatever its name."""
-    from topiarist.errors import SettingsError
-    from topiarist.reproductions.surgeon.data import Asked
-
-    name, equals, location = text.partition("=")
-    if not equals or Path(text).exists():
-        return Asked(location=text)
-    if not name or not location:
-        raise SettingsError(f"data are written as NAME=DATA, or DATA alone; found '{text}'")
-    return Asked(location=location, name=name)
 
 
 def show_found(found: Mapping[str, Any]) -> None:
