@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy
-from numpy.typing import NDArray
 
 from topiarist.data import Source
 from topiarist.features.log_mel import LogMel, log_mel
@@ -33,14 +32,14 @@ class Scenes:
     waves: Waves
 
     @property
-    def know_finer(self) -> bool:
-        """Return whether the samples have finer classes."""
-        return all(source.finer is not None for source in self.sources.values())
+    def first(self) -> Source:
+        """The samples that the ensembles see."""
+        return next(iter(self.sources.values()))
 
     @property
     def like_the_paper(self) -> bool:
-        """Return whether the clips have the form of the paper's recordings: classes, parts, sample rate and length."""
-        source = next(iter(self.sources.values()))
+        """Whether the clips have the form of the paper's recordings: classes, parts, sample rate and length."""
+        source = self.first
         form = self.waves.rate == PAPER_RATE and self.waves.length == PAPER_RATE * PAPER_SECONDS
         if self.stand_in or not form or source.labels is None or source.finer is None or source.parts is None:
             return False
@@ -59,28 +58,19 @@ def read_scenes(
 ) -> Scenes:
     """Read what the user points at, described in every way that is asked for; without it, scenes are synthesised."""
     if location is None:
-        return synthesised(sounds, seed)
+        return _synthesised(sounds, seed)
     sources = {}
     for name, sound in sounds.items():
         found = describe_sounds(location, sound, target=target, cache=cache, on_clip=on_clip)
-        sources[name] = Source(
-            name=name,
-            features=found.features,
-            labels=found.labels,
-            finer=found.finer,
-            groups=found.groups,
-            parts=found.parts,
-            notes=found.notes,
-        )
+        same = {field: getattr(found, field) for field in ("features", "labels", "finer", "groups", "parts", "notes")}
+        sources[name] = Source(name=name, **same)
     paths = find_sounds(location, target=target, finer=None, group=None).paths
-    waves = WavesOfFiles(open_clips(paths, next(iter(sounds.values()))))
-    return Scenes(sources, stand_in=False, waves=waves)
+    return Scenes(sources, stand_in=False, waves=WavesOfFiles(open_clips(paths, next(iter(sounds.values())))))
 
 
-def synthesised(sounds: Mapping[str, LogMel], seed: int) -> Scenes:
-    """Return made-up scenes; those of some cities are the test part."""
+def _synthesised(sounds: Mapping[str, LogMel], seed: int) -> Scenes:
+    """Return synthesised scenes; those of some cities are the test part."""
     clips = scene_waves(clips=STAND_IN_CLIPS, seconds=STAND_IN_SECONDS, rate=STAND_IN_RATE, seed=seed)
-    parts: NDArray[numpy.str_] = numpy.where(numpy.isin(clips.cities, TEST_CITIES), "test", "train")
     sources = {
         name: Source(
             name=name,
@@ -88,7 +78,7 @@ def synthesised(sounds: Mapping[str, LogMel], seed: int) -> Scenes:
             labels=clips.labels,
             finer=clips.finer,
             groups=clips.cities,
-            parts=parts,
+            parts=numpy.where(numpy.isin(clips.cities, TEST_CITIES), "test", "train"),
         )
         for name, sound in sounds.items()
     }

@@ -96,7 +96,7 @@ SCENES = {
 }
 
 
-class Clips(NamedTuple):
+class SyntheticClips(NamedTuple):
     """Wave forms (n_clips, length) with the coarse class, the fine class and the city of each."""
 
     waves: NDArray[numpy.float32]
@@ -105,7 +105,7 @@ class Clips(NamedTuple):
     cities: NDArray[numpy.str_]
 
 
-def scene_waves(*, clips: int | Sequence[int], seconds: float, rate: int, seed: int) -> Clips:
+def scene_waves(*, clips: int | Sequence[int], seconds: float, rate: int, seed: int) -> SyntheticClips:
     """Synthesise the first so many clips, or those of the numbers given; each follows from the seed and its number.
 
     Every class comes once before any comes again, and every city once in a class: 120 clips hold each pair once.
@@ -123,7 +123,7 @@ def scene_waves(*, clips: int | Sequence[int], seconds: float, rate: int, seed: 
     for wave, number, name, city in zip(waves, numbers, finer, cities, strict=True):
         wave[:] = one_wave(SCENES[name], city, number, length=length, rate=rate, seed=seed)
     labels = [SCENES[name].coarse for name in finer]
-    return Clips(waves, numpy.array(labels), numpy.array(finer), numpy.array(cities))
+    return SyntheticClips(waves, numpy.array(labels), numpy.array(finer), numpy.array(cities))
 
 
 def one_wave(scene: Scene, city: str, number: int, *, length: int, rate: int, seed: int) -> Array:
