@@ -1,13 +1,16 @@
 """Runs the studies of the scenes and writes their tables, figures and page."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import pandas
+
 from topiarist.errors import TopiaristWarning
 from topiarist.reproductions.findings import failures_of, versions, write_findings
+from topiarist.reproductions.scenes import paper
 from topiarist.reproductions.scenes.claims import judge_claims
 from topiarist.reproductions.scenes.data import OnClip, Scenes, read_scenes
 from topiarist.reproductions.scenes.evaluation import ScenesFindings, evaluate_depths, evaluate_models
@@ -15,17 +18,10 @@ from topiarist.reproductions.scenes.figures import scenes_figures
 from topiarist.reproductions.scenes.mixing import example_of, with_wave_mixtures
 from topiarist.reproductions.scenes.page import scenes_page, scenes_summary
 from topiarist.reproductions.scenes.study import FULL, ScenesScope, ScenesStudies, declare_studies
-from topiarist.reproductions.scenes.tables import (
-    OF_PAPER,
-    mixing_tests,
-    reported,
-    table_1,
-    table_2,
-    table_3,
-    table_4,
-)
+from topiarist.reproductions.scenes.tables import OF_PAPER, macro_table, mixing_tests, reported, table_3, table_4
 from topiarist.reproductions.verdicts import verdict_frame
 from topiarist.study.engine import OnProgress
+from topiarist.study.results import Results
 
 CACHE, MIXTURES = "sounds", "mixtures"
 Watch = Callable[[str], AbstractContextManager[OnProgress | None]]
@@ -64,36 +60,43 @@ def reproduce_scenes(
                     cluster=cluster,
                     on_progress=on_progress,
                 )
-        networks, gains = evaluate_models(plan, results, scenes.sources)
-        tables = {"table3": table_3(networks), "networks": networks, "reported": reported()}
-        if "tables" in results and scope.bands:
-            tables["table1"] = table_1(plan, results["tables"])
-        if "tables" in results and scope.pieces:
-            tables["table2"] = table_2(plan, results["tables"])
-        if "depths" in results:
-            tables["depths"] = evaluate_depths(plan, results["depths"], scenes.sources)
-            tables["table4"] = table_4(tables["depths"])
-    findings = ScenesFindings(
-        scope=scope,
-        networks=networks,
-        depths=tables.get("depths"),
-        gains=gains,
-        mixing=mixing_tests(plan, results["tables"]) if "table2" in tables else None,
-        stand_in=scenes.stand_in,
-        like_the_paper=scenes.like_the_paper,
-    )
+        tables, findings = _gather(plan, results, scenes)
     verdicts, example, notes = judge_claims(findings), example_of(scenes, plan), scenes.first.notes
     figures = scenes_figures(tables["table3"], results["vgg"], example)
     page = scenes_page(findings, tables, verdicts, figures, example, notes=notes, facts=_facts(plan, scenes))
     return {
         **write_findings(out, tables | {"claims": verdict_frame(verdicts, paper=OF_PAPER)}, figures, page),
         "stand_in": scenes.stand_in,
-        "gain": {kind: vars(gain) for kind, gain in gains.items()},
+        "gain": {kind: vars(gain) for kind, gain in findings.gains.items()},
         "summary": scenes_summary(findings, tables["table3"]),
         "verdicts": [vars(verdict) for verdict in verdicts],
         **failures_of(results.values()),
         "notes": list(notes),
     }
+
+
+def _gather(
+    plan: ScenesStudies, results: Mapping[str, Results], scenes: Scenes
+) -> tuple[dict[str, pandas.DataFrame], ScenesFindings]:
+    """Return the tables by the names of their files, and what claims and page follow from."""
+    networks, gains = evaluate_models(plan, results, scenes.sources)
+    tables = {"table3": table_3(networks), "networks": networks, "reported": reported()}
+    if plan.table_1:
+        tables["table1"] = macro_table(plan.table_1, results["tables"], paper.TABLE_1)
+    if plan.table_2:
+        tables["table2"] = macro_table(plan.table_2, results["tables"], paper.TABLE_2)
+    if "depths" in results:
+        tables["depths"] = evaluate_depths(plan, results["depths"], scenes.sources)
+        tables["table4"] = table_4(tables["depths"])
+    return tables, ScenesFindings(
+        scope=plan.scope,
+        networks=networks,
+        depths=tables.get("depths"),
+        gains=gains,
+        mixing=mixing_tests(plan.table_2, results["tables"]) if plan.table_2 else None,
+        stand_in=scenes.stand_in,
+        like_the_paper=scenes.like_the_paper,
+    )
 
 
 def _facts(plan: ScenesStudies, scenes: Scenes) -> dict[str, str]:

@@ -4,9 +4,10 @@ After Ooi, Peksi and Gan, Ensemble of pruned low-complexity models for acoustic 
 0.001 · Σw² to the loss, whose gradient is what torch calls a weight decay of 0.002.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import product
+from typing import Any, Literal
 
 from topiarist.data.block_mixing import BlockMixing
 from topiarist.errors import SettingsError
@@ -95,7 +96,7 @@ class ScenesScope:
     @property
     def sounds(self) -> dict[str, LogMel]:
         """All descriptions of sound that are compared, by name; the first is that of the ensembles."""
-        compared = [self.sound_with(bands, window) for bands in self.bands for window in self.windows]
+        compared = [self.sound_with(*both) for both in product(self.bands, self.windows)]
         return {sound_name(sound): sound for sound in (self.sound, *compared)}
 
     def sound_with(self, bands: int, window: int) -> LogMel:
@@ -147,8 +148,17 @@ def sound_name(sound: LogMel) -> str:
 
 
 @dataclass(frozen=True)
+class TableRow:
+    """A row of Table 1 or 2: what tells it from the others, and the name and settings of its networks in a study."""
+
+    by: Mapping[str, int | str]
+    name: str
+    settings: Overrides
+
+
+@dataclass(frozen=True)
 class ScenesStudies:
-    """The studies by name; `mixed_within` are the classes within which samples are mixed for Table 2.
+    """The studies by name, and the rows of Tables 1 and 2 that are run.
 
     "vgg" has the V of each ensemble and "inception" its I; "tables" has the single networks of Tables 1 and 2, and
     "depths" those of Table 4, where they are run.
@@ -156,23 +166,25 @@ class ScenesStudies:
 
     scope: ScenesScope
     seed: int
-    mixed_within: tuple[str, ...]
+    table_1: Sequence[TableRow]
+    table_2: Sequence[TableRow]
     studies: Mapping[str, Study]
 
 
 def declare_studies(scope: ScenesScope, *, seed: int, finer: bool = True) -> ScenesStudies:
     """Declare all that is run; samples are mixed within fine classes only where these are known."""
-    mixed_within = ("fine", "coarse") if finer else ("coarse",)
-    kinds, rows, depths = list(_kinds(scope)), list(_table_rows(scope, mixed_within)), list(_depth_rows(scope))
+    first, second = list(_table_1(scope)), list(_table_2(scope, ("fine", "coarse") if finer else ("coarse",)))
+    kinds, depths = list(_kinds(scope)), list(_depths(scope))
     studies = {
         family: _study(scope, family, kinds, runs=count * scope.runs, seed=seed)
         for family, count in scope.trained.items()
     }
+    rows: list[Overrides] = [{"name": row.name, **row.settings} for row in (*first, *second)]
     if rows:
         studies["tables"] = _study(scope, "vgg", rows, runs=scope.runs, seed=seed, models=False)
     if depths:
         studies["depths"] = _study(scope, "vgg", depths, runs=scope.runs, seed=seed)
-    return ScenesStudies(scope, seed, mixed_within, studies)
+    return ScenesStudies(scope, seed, first, second, studies)
 
 
 def _study(
@@ -205,35 +217,30 @@ def _kinds(scope: ScenesScope) -> Iterator[Overrides]:
         yield {"name": name, **mixed, **pruned}
 
 
-def _table_rows(scope: ScenesScope, mixed_within: tuple[str, ...]) -> Iterator[Overrides]:
-    """Yield the networks of Table 1 (bands and windows), trained half as long as the others, and Table 2 (mixing)."""
+def _table_1(scope: ScenesScope) -> Iterator[TableRow]:
+    """Yield the networks of Table 1, bands and windows; they are trained half as long as the others (the paper)."""
     half = {"epochs": max(1, scope.training.epochs // 2)}
-    for bands in scope.bands:
-        for window in scope.windows:
-            sound = {"location": sound_name(scope.sound_with(bands, window))}
-            yield {"name": table_1_name(bands, window), "data": sound, "training": half}
-    for pieces in scope.pieces:
-        for within in mixed_within:
-            mixing = BlockMixing(pieces=pieces, within=within, on=scope.mixing.on).model_dump()
-            pruned = {"pruning": _table(scope.pruning)}
-            yield {"name": table_2_name(pieces, within), "data": {"mixing": mixing}, "training": pruned}
+    for bands, window in product(scope.bands, scope.windows):
+        name = sound_name(scope.sound_with(bands, window))
+        yield TableRow(
+            {"bands": bands, "window": window}, f"table 1: {name}", {"data": {"location": name}, "training": half}
+        )
 
 
-def _depth_rows(scope: ScenesScope) -> Iterator[Overrides]:
+def _table_2(scope: ScenesScope, mixed_within: tuple[Literal["fine", "coarse"], ...]) -> Iterator[TableRow]:
+    """Yield the networks of Table 2, mixing; they are pruned."""
+    pruned = {"pruning": _table(scope.pruning)}
+    for pieces, within in product(scope.pieces, mixed_within):
+        mixing = BlockMixing(pieces=pieces, within=within, on=scope.mixing.on).model_dump()
+        name = f"table 2: {pieces} pieces, {within} class"
+        yield TableRow({"pieces": pieces, "class": within}, name, {"data": {"mixing": mixing}, "training": pruned})
+
+
+def _depths(scope: ScenesScope) -> Iterator[Overrides]:
     """Yield the networks of Table 4, unpruned ones of several depths."""
     for family, depths in DEPTHS.items() if scope.depths else ():
         for blocks in depths:
             yield {"name": depth_name(family, blocks), "model": _network(scope, family, blocks)}
-
-
-def table_1_name(bands: int, window: int) -> str:
-    """Name a network of Table 1."""
-    return f"table 1: {bands} bands, window {window}"
-
-
-def table_2_name(pieces: int, within: str) -> str:
-    """Name a network of Table 2."""
-    return f"table 2: {pieces} pieces, {within} class"
 
 
 def depth_name(family: str, blocks: tuple[int, ...]) -> str:

@@ -1,7 +1,7 @@
 """The tables of the scenes, with the paper's numbers beside ours, and how a page shows them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
@@ -12,7 +12,7 @@ from topiarist.evolution.pareto import knee, non_dominated
 from topiarist.report import Table
 from topiarist.reproductions.scenes import paper
 from topiarist.reproductions.scenes.evaluation import FEW_BITS
-from topiarist.reproductions.scenes.study import ScenesStudies, table_1_name, table_2_name
+from topiarist.reproductions.scenes.study import TableRow
 from topiarist.reproductions.shown import ResultRow, ShownRow, in_parts, with_sd
 from topiarist.statistics import Finding, friedman_two_factors, rank_sum
 from topiarist.study.results import Results
@@ -118,52 +118,28 @@ def table_4(depths: Frame) -> Frame:
     return Frame(rows)
 
 
-def table_1(plan: ScenesStudies, results: Results) -> Frame:
-    """Return macro accuracies by mel bands and window."""
-    return Frame(
-        {
-            "bands": bands,
-            "window": window,
-            **_macro(results, table_1_name(bands, window), paper.TABLE_1.get((bands, window))),
-        }
-        for bands in plan.scope.bands
-        for window in plan.scope.windows
-    )
+def macro_table(rows: Sequence[TableRow], results: Results, known: Mapping[Any, paper.Figure]) -> Frame:
+    """Return macro accuracies of Table 1 or 2, mean and spread over runs and folds, with the paper's."""
+    found = []
+    for row in rows:
+        macros = pandas.Series(_macros(results, row), dtype=float)
+        mean, sd = known.get(tuple(row.by.values()), (None, None))
+        ours = {"runs": len(macros), "macro": macros.mean(), "macro sd": macros.std()}
+        found.append({**row.by, **ours, PAPER_MACRO: mean, f"{PAPER_MACRO} sd": sd})
+    return Frame(found)
 
 
-def table_2(plan: ScenesStudies, results: Results) -> Frame:
-    """Return macro accuracies by pieces and class of mixing."""
-    return Frame(
-        {
-            "pieces": pieces,
-            "class": within,
-            **_macro(results, table_2_name(pieces, within), paper.TABLE_2.get((pieces, within))),
-        }
-        for pieces in plan.scope.pieces
-        for within in plan.mixed_within
-    )
-
-
-def mixing_tests(plan: ScenesStudies, results: Results) -> tuple[Finding, Finding] | None:
+def mixing_tests(rows: Sequence[TableRow], results: Results) -> tuple[Finding, Finding] | None:
     """Return Friedman's tests of pieces and class; None where one of them has one value, or runs are missing."""
-    values = [
-        _macros(results, table_2_name(pieces, within)) for pieces in plan.scope.pieces for within in plan.mixed_within
-    ]
-    shape = len(plan.scope.pieces), len(plan.mixed_within)
+    values = [_macros(results, row) for row in rows]
+    shape = [len({row.by[factor] for row in rows}) for factor in ("pieces", "class")]
     complete = min(shape) > 1 and bool(values[0]) and len({len(found) for found in values}) == 1
     return friedman_two_factors(numpy.array(values).reshape(*shape, -1)) if complete else None
 
 
-def _macros(results: Results, label: str) -> list[float]:
-    found: list[float] = results.done[results.done["configuration"] == label]["macro_accuracy"].tolist()
+def _macros(results: Results, row: TableRow) -> list[float]:
+    found: list[float] = results.done[results.done["configuration"] == row.name]["macro_accuracy"].tolist()
     return found
-
-
-def _macro(results: Results, label: str, known: paper.Figure | None) -> dict[str, float | None]:
-    """Return mean and spread of the macro accuracies of a configuration, by run and fold, with the paper's."""
-    found, (mean, sd) = pandas.Series(_macros(results, label), dtype=float), known or (None, None)
-    ours = {"runs": len(found), "macro": found.mean(), "macro sd": found.std()}
-    return {**ours, PAPER_MACRO: mean, f"{PAPER_MACRO} sd": sd}
 
 
 def reported() -> Frame:

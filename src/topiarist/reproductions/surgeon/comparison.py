@@ -92,7 +92,9 @@ def run_studies(
             on_progress=None if on_run is None else lambda now: on_run(done + now.done + now.failed, total),
         )
         studies.append(results)
-        networks.extend(_read_networks(results, data.name, labels))
+        rows = [row for row in results.rows if row["state"] == "done"]
+        for key, label in labels.items():
+            networks.extend(_read_network(results, row, data.name, *key) for row in rows if row["label"] == label)
         return results
 
     for data in data_sets:
@@ -109,16 +111,6 @@ def run_studies(
                 run(study, f"{data.name} final {number}", data, labels)
             done += len(starts)
     return networks, studies
-
-
-def _read_networks(results: Results, data: str, labels: Labels) -> list[TrainedNetwork]:
-    rows = [row for row in results.rows if row["state"] == "done"]
-    return [
-        _read_network(results, row, data, *key)
-        for key, label in labels.items()
-        for row in rows
-        if row["label"] == label
-    ]
 
 
 def _read_network(

@@ -92,12 +92,7 @@ def topologies_named(names: Sequence[str]) -> tuple[Topology, ...]:
 def first_study(scope: SurgeonScope, data: str, *, seed: int) -> Study:
     """Declare plain training with SGD and Adam and the Surgeon, from every topology in every setting."""
     variants = [
-        {
-            "name": label_of(topology, setting, kind),
-            "data": {"scaling": SCALINGS[setting]},
-            "model": {"hidden": list(TOPOLOGIES[topology])},
-            **_training_of(scope, setting, kind),
-        }
+        _variant(scope, topology, setting, kind, {"hidden": list(TOPOLOGIES[topology])})
         for topology, setting, kind in product(scope.topologies, scope.settings, FIRST)
     ]
     return _study(scope, data, variants, scope.seeds_from(seed), split_seed=seed)
@@ -108,23 +103,17 @@ def label_of(topology: Topology, setting: Setting, kind: Kind) -> str:
     return f"{topology}, {setting}, {kind}"
 
 
-def _training_of(scope: SurgeonScope, setting: Setting, kind: Kind) -> StudyTable:
-    method = scope.method(setting).model_dump(mode="json", exclude_unset=True)
-    if kind == "surgeon":
-        return {"training": {"epochs": 0}, "method": {"name": "surgeon", **method}}  # it trains from the first epoch on
+def _variant(scope: SurgeonScope, topology: Topology, setting: Setting, kind: Kind, model: StudyTable) -> StudyTable:
+    """Return the settings of a configuration; the Surgeon gets an untrained network, and trains it itself."""
+    surgeon = scope.method(setting).model_dump(mode="json", exclude_unset=True)
     plain = {"optimizer": kind, "learning_rate": RATES[kind]} if kind in PLAIN else {}
-    return {"training": {**method["training"], **plain}}
+    training = {"epochs": 0} if kind == "surgeon" else {**surgeon["training"], **plain}
+    method = {"method": {"name": "surgeon", **surgeon}} if kind == "surgeon" else {}
+    data = {"scaling": SCALINGS[setting]}
+    return {"name": label_of(topology, setting, kind), "data": data, "model": model, "training": training, **method}
 
 
-def _study(
-    scope: SurgeonScope,
-    data: str,
-    variants: list[StudyTable],
-    seeds: list[int],
-    *,
-    split_seed: int,
-    models: bool = True,
-) -> Study:
+def _study(scope: SurgeonScope, data: str, variants: list[StudyTable], seeds: list[int], *, split_seed: int) -> Study:
     limit = {} if scope.samples is None else {"samples": scope.samples}
     return Study(
         name=f"surgeon, {data}",
@@ -132,7 +121,6 @@ def _study(
         variants=variants,
         seeds=seeds,
         stack=1,  # every network alone, so that its seconds are its own
-        models=models,
     )
 
 
@@ -159,9 +147,9 @@ def hidden_layers(network: nn.Module) -> tuple[LayerShape, ...]:
 
 
 def fresh_network(*, input_shape: Sequence[int], classes: int, layers: Sequence[Sequence[Any]]) -> nn.Module:
-    """Build a network of `LayerShape`s from torch's global generator, which a study seeds.
+    """Build a network of `LayerShape`s, with weights from torch's global generator, which a study seeds.
 
-    Layers are initialised as in `mlp`: by He where a ReLU follows, otherwise by Glorot, and without a bias.
+    They are those of `mlp`: He's where a ReLU follows, otherwise Glorot's; biases begin at 0.
     """
     modules: list[nn.Module] = [nn.Flatten()]
     width = torch.Size(input_shape).numel()
@@ -176,19 +164,17 @@ def fresh_network(*, input_shape: Sequence[int], classes: int, layers: Sequence[
 
 
 def final_study(scope: SurgeonScope, data: str, ends: Ends, *, seed: int, split_seed: int) -> Study:
-    """Declare plain training of the topologies that the Surgeons of a seed ended with."""
-    labels = final_labels(ends)
+    """Declare plain training of the topologies that the Surgeons of a seed ended with.
+
+    There is one study per seed: a study runs every configuration with every seed, and these differ from seed to seed.
+    """
+    code = f"{__name__}:{fresh_network.__name__}"
     variants = [
-        {
-            "name": labels[start],
-            "data": {"scaling": SCALINGS[start[1]]},
-            "model": {"code": f"{__name__}:{fresh_network.__name__}", "options": {"layers": list(layers)}},
-            **_training_of(scope, start[1], "final"),
-        }
+        _variant(scope, *start, "final", {"code": code, "options": {"layers": list(layers)}})
         for start, layers in ends.items()
-        if labels[start] == label_of(*start, "final")
+        if final_labels(ends)[start] == label_of(*start, "final")
     ]
-    return _study(scope, data, variants, [seed], split_seed=split_seed, models=False)
+    return _study(scope, data, variants, [seed], split_seed=split_seed)
 
 
 def final_labels(ends: Ends) -> dict[Start, str]:

@@ -8,15 +8,14 @@ from typing import Any
 
 import pandas
 
-from topiarist.report import Table, table_of
+from topiarist.report import Table
+from topiarist.reproductions.shown import ResultRow, ShownRow, in_parts, with_sd
 from topiarist.reproductions.surgeon.comparison import Comparison, TrainedNetwork, mean_interval
 from topiarist.reproductions.surgeon.data import DataSet, PartName
 from topiarist.reproductions.surgeon.paper import RUNS, TABLE_3
 from topiarist.reproductions.surgeon.study import KINDS, Kind
 
 Frame = pandas.DataFrame
-Row = Mapping[Any, Any]
-OF_PAPER = "Table 3: accuracy on the part by which the Surgeon chooses"
 AT_CHANCE = "baseline at chance: no comparison"
 HEADINGS: dict[Kind, str] = {"sgd": "SGD", "adam": "Adam", "surgeon": "Surgeon", "final": "final topology"}
 JUDGED: tuple[PartName, ...] = ("test", "validation")
@@ -98,75 +97,61 @@ def _published(of: Comparison) -> dict[str, float | None]:
 
 def shown_tables(table: Frame) -> tuple[Table, ...]:
     """Return Table 3 of one data set in parts that fit a page."""
-    parts: dict[str, list[dict[str, object]]] = {}
-    papers: set[str] = set()
-    for row in table.to_dict("records"):
-        for caption, shown in _shown(row).items():
-            parts.setdefault(caption, []).append(shown)
-        if row["topology"] not in papers and not pandas.isna(row["paper, baseline"]):
-            parts[OF_PAPER].append(_shown_paper(row))
-            papers.add(row["topology"])
-    return tuple(table_of(Frame(rows), caption) for caption, rows in parts.items())
+    first_of_topology = ~table["topology"].duplicated()
+    known = table.assign(paper=table["paper, baseline"].notna() & first_of_topology)
+    return in_parts(known.to_dict("records"), _shown)
 
 
-def _shown(row: Row) -> dict[str, dict[str, object]]:
-    """Return what each part shows of a comparison; where a run ended at chance, that is said in the place of a mean."""
+def _shown(row: ResultRow) -> dict[str, list[ShownRow]]:
+    """Return what each part shows of a comparison; the paper's row stands below the first of its topology."""
     first = {name: row[name] for name in ("topology", "setting", "runs")}
-    accuracies = {
-        HEADINGS[kind]: f"at chance in {row[f'{kind}, at chance']} of {row['runs']}"
-        if row[f"{kind}, at chance"]
-        else with_sd(row, f"{kind}, test", 3)
-        for kind in KINDS
-    }
     kind, baseline = row["baseline"], HEADINGS[row["baseline"]]
-    return {
-        "Accuracy on the test part; SGD, Adam and final topology are plain training": first | accuracies,
-        "What the Surgeon gains on the test part": {
-            **first,
-            "baseline": baseline,
-            "gain on it, points": _with_interval(row, ""),
-            "gain on final topology, points": _with_interval(row, " on final"),
-        },
-        OF_PAPER: {
-            **first,
-            "runs": str(row["runs"]),
-            "baseline": f"{with_sd(row, f'{kind}, validation', 3)} ({baseline})",
-            "Surgeon": with_sd(row, "surgeon, validation", 3),
-            "relative gain, %": AT_CHANCE if row["at chance"] else signed(row["relative gain, validation, %"], 1),
-            "parameters, %": with_sd(row, "change, %", 1, sign="+"),
-        },
-        "Parameters of the Surgeon's networks": {
-            **first,
-            "before": row["parameters before"],
-            "after": with_sd(row, "parameters after", 0),
-            "change, %": with_sd(row, "change, %", 1, sign="+"),
-        },
-        "Work in 10⁹ sample·MACs, and how many times that of plain training": {
-            **first,
-            **{HEADINGS[kind]: row[f"{kind}, sample MACs"] / 1e9 for kind in KINDS},
-            **_ratios(row, "work ratio"),
-        },
-        "Seconds, and how many times those of plain training": {
-            **first,
-            **{HEADINGS[kind]: row[f"{kind}, s"] for kind in KINDS},
-            **_ratios(row, "time ratio"),
-        },
+    gains = {
+        "baseline": baseline,
+        "gain on it, points": _with_interval(row, ""),
+        "gain on final topology, points": _with_interval(row, " on final"),
     }
-
-
-def _shown_paper(row: Row) -> dict[str, object]:
-    return {
+    ours = {
+        "runs": str(row["runs"]),
+        "baseline": f"{_with_sd(row, f'{kind}, validation', 3)} ({baseline})",
+        "Surgeon": _with_sd(row, "surgeon, validation", 3),
+        "relative gain, %": AT_CHANCE if row["at chance"] else signed(row["relative gain, validation, %"], 1),
+        "parameters, %": _with_sd(row, "change, %", 1, sign="+"),
+    }
+    published = {
         "topology": row["topology"],
         "setting": "paper",
         "runs": str(RUNS),
-        "baseline": with_sd(row, "paper, baseline", 2),
-        "Surgeon": with_sd(row, "paper, surgeon", 2),
+        "baseline": _with_sd(row, "paper, baseline", 2),
+        "Surgeon": _with_sd(row, "paper, surgeon", 2),
         "relative gain, %": signed(row["paper, relative gain, %"], 2),
-        "parameters, %": with_sd(row, "paper, change, %", 1, sign="+"),
+        "parameters, %": _with_sd(row, "paper, change, %", 1, sign="+"),
+    }
+    sizes = {
+        "before": row["parameters before"],
+        "after": _with_sd(row, "parameters after", 0),
+        "change, %": _with_sd(row, "change, %", 1, sign="+"),
+    }
+    accuracies = {HEADINGS[kind]: _accuracy(row, kind) for kind in KINDS}
+    work = {HEADINGS[kind]: row[f"{kind}, sample MACs"] / 1e9 for kind in KINDS} | _ratios(row, "work ratio")
+    seconds = {HEADINGS[kind]: row[f"{kind}, s"] for kind in KINDS} | _ratios(row, "time ratio")
+    return {
+        "Accuracy on the test part; SGD, Adam and final topology are plain training": [first | accuracies],
+        "What the Surgeon gains on the test part": [first | gains],
+        "Table 3: accuracy on the part by which the Surgeon chooses": [first | ours, *([published] * row["paper"])],
+        "Parameters of the Surgeon's networks": [first | sizes],
+        "Work in 10⁹ sample·MACs, and how many times that of plain training": [first | work],
+        "Seconds, and how many times those of plain training": [first | seconds],
     }
 
 
-def _ratios(row: Row, name: str) -> dict[str, object]:
+def _accuracy(row: ResultRow, kind: Kind) -> str | None:
+    """Return a mean, or that a run ended at chance."""
+    dead = row[f"{kind}, at chance"]
+    return f"at chance in {dead} of {row['runs']}" if dead else _with_sd(row, f"{kind}, test", 3)
+
+
+def _ratios(row: ResultRow, name: str) -> dict[str, object]:
     found = {"Surgeon / baseline": row[name], "Surgeon / final": row[f"{name} to final"]}
     return {heading: None if pandas.isna(value) else f"{value:.2f} ×" for heading, value in found.items()}
 
@@ -176,7 +161,7 @@ def signed(value: float | None, places: int) -> str | None:
     return None if value is None or math.isnan(value) else f"{value:+.{places}f}".replace("-", "−")
 
 
-def _with_interval(row: Row, name: str) -> str | None:
+def _with_interval(row: ResultRow, name: str) -> str | None:
     """Return a gain with its interval, or that what it would be a gain on is at chance."""
     mean, low, high = (signed(row[f"gain{name}, test{end}"], 1) for end in ("", ", low", ", high"))
     dead = row[f"at chance{name}"]
@@ -185,13 +170,8 @@ def _with_interval(row: Row, name: str) -> str | None:
     return mean if low is None else f"{mean} [{low}, {high}]"
 
 
-def with_sd(row: Row, name: str, places: int, *, sign: str = "") -> str | None:
-    """Return a mean with its deviation, where there is one; without spaces, at which lines would break."""
-    mean, sd = row[name], row[f"{name}, sd"]
-    if pandas.isna(mean):
-        return None
-    spread = "" if pandas.isna(sd) else f"±{sd:,.{places}f}"
-    return f"{mean:{sign},.{places}f}{spread}".replace("-", "−")
+def _with_sd(row: ResultRow, name: str, places: int, *, sign: str = "") -> str | None:
+    return with_sd(row, name, places, ending=", sd", sign=sign)
 
 
 def runs_table(networks: Sequence[TrainedNetwork], data_sets: Sequence[DataSet]) -> Frame:
