@@ -25,7 +25,6 @@ from topiarist.reproductions.scenes.study import (
     QUICK,
     VGG,
     ScenesScope,
-    changed,
     declare_studies,
 )
 from topiarist.reproductions.scenes.tables import PAPER_MACRO, PAPER_NONZERO, joint_score
@@ -161,7 +160,7 @@ def test_the_full_scope_is_that_of_the_paper() -> None:
 @pytest.mark.parametrize("epochs", [4, 8, 16, 100, 200, 400])
 def test_any_number_of_epochs_can_be_declared(epochs: int) -> None:
     for scope in (QUICK, FULL):
-        plan = declare_studies(changed(scope, runs=1, folds=None, epochs=epochs), seed=3)
+        plan = declare_studies(scope.changed(runs=1, folds=None, epochs=epochs), seed=3)
         found = plan.studies["tables"].configurations
         assert len(found) == len({configuration.label for configuration in found})
 
@@ -199,9 +198,9 @@ def test_runs_are_no_other_clips() -> None:
 
 
 def test_runs_folds_and_epochs_can_be_changed() -> None:
-    scope = changed(QUICK, runs=3, folds=4, epochs=10)
+    scope = QUICK.changed(runs=3, folds=4, epochs=10)
     assert (scope.runs, scope.folds, scope.training.epochs) == (3, 4, 10)
-    assert changed(QUICK, runs=None, folds=None, epochs=None) == QUICK
+    assert QUICK.changed(runs=None, folds=None, epochs=None) == QUICK
     declared = scope.pruning.model_dump(exclude_unset=True)
     assert declared == {"initial_sparsity": 0.1, "begin": 1, "every": 1, "times": 4}
 
@@ -241,7 +240,7 @@ def test_mixtures_of_wave_forms_are_made_once_and_again_where_damaged(found: tup
 
 def test_spectrograms_are_mixed_where_asked_and_an_ensemble_has_the_members_asked_for(tmp_path: Path) -> None:
     scope = replace(ONE_KIND, kinds=("pruned, mixed",), vgg_members=2, inception_members=0)
-    scope = changed(scope, mixing={"on": "spectrogram", "pieces": 4}, prune={"sparsity": 0.5})
+    scope = scope.changed(mixing={"on": "spectrogram", "pieces": 4}, prune={"sparsity": 0.5})
     result = reproduce_scenes(tmp_path, scope=scope)
     assert (
         result["failed"] == 0 and not (tmp_path / "sounds").exists() and not (tmp_path / "figures/mixture.svg").exists()
@@ -279,14 +278,14 @@ def test_depths_are_counted_as_the_models(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_run_is_refused_before_anything_is(changes: dict[str, Any], complaint: str) -> None:
     with pytest.raises(SettingsError, match=complaint):
-        changed(QUICK, **changes)
+        QUICK.changed(**changes)
 
 
 def test_a_schedule_of_pruning_follows_the_options() -> None:
-    scope = changed(FULL, prune={"initial_sparsity": 0.2, "sparsity": 0.9, "begin": 50, "every": 5, "times": 10})
+    scope = FULL.changed(prune={"initial_sparsity": 0.2, "sparsity": 0.9, "begin": 50, "every": 5, "times": 10})
     expected = {50 + 5 * k: 0.9 + (0.2 - 0.9) * (1 - k / 10) ** 3 for k in range(11)}
     assert scope.prunings == pytest.approx(expected)
-    assert max(changed(QUICK, epochs=40, prune={"begin": 10}).prunings) == 20, "the end stays"
+    assert max(QUICK.changed(epochs=40, prune={"begin": 10}).prunings) == 20, "the end stays"
 
 
 def test_the_counts_of_the_paper_come_out_on_its_input() -> None:

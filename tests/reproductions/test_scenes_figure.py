@@ -3,8 +3,8 @@
 import numpy
 import pytest
 
+from topiarist.reproductions.scenes.data import MixtureExample
 from topiarist.reproductions.scenes.figures import LEVELS, envelope, mixture_figure, runs_of, shades
-from topiarist.reproductions.scenes.mixing import MixtureExample
 
 
 @pytest.mark.parametrize("frames", [40, 120, 214, 467])

@@ -29,7 +29,7 @@ from topiarist.errors import DataError, SettingsError
 from topiarist.methods import Surgeon, shape
 from topiarist.models import mlp
 from topiarist.randomness import generator
-from topiarist.reproductions.surgeon.claims import UNDECIDED, judge_claims
+from topiarist.reproductions.surgeon.claims import UNDECIDED, judge_surgeon_claims
 from topiarist.reproductions.surgeon.comparison import (
     Comparison,
     TrainedNetwork,
@@ -51,7 +51,6 @@ from topiarist.reproductions.surgeon.study import (
     TOPOLOGIES,
     LayerShape,
     SurgeonScope,
-    changed,
     final_labels,
     final_study,
     first_study,
@@ -223,7 +222,7 @@ def test_a_baseline_at_chance_is_compared_with_nothing() -> None:
     (row,) = table_3([dead]).to_dict("records")
     assert row["baseline"] == "sgd" and row["at chance"] == 1 and row["at chance on final"] == 1
     assert {row[name] for name in map(str, row) if name.startswith(("gain", "relative gain"))} == {None}
-    claims = {each.claim: each for each in judge_claims([dead])}
+    claims = {each.claim: each for each in judge_surgeon_claims([dead])}
     gain = claims["Relative gain of accuracy: CIFAR-10, small (Table 3)"]
     assert (gain.verdict, gain.note, gain.ours) == (NOT_TESTABLE, AT_CHANCE, "–")
     alive = comparison("CIFAR-10", {"sgd": (0.1, 0.1), "adam": (0.3, 0.31), "surgeon": (0.4, 0.4), "final": (0.4, 0.4)})
@@ -248,7 +247,7 @@ def test_an_interval_of_a_mean_is_students() -> None:
 
 def test_claims_are_judged_by_the_papers_numbers() -> None:
     better = comparison("CIFAR-10", {"sgd": (0.28, 0.28, 0.29), "adam": (0.3,) * 3, "surgeon": (0.34, 0.35, 0.33)})
-    claims = {each.claim.split(" (")[0]: each for each in judge_claims([better])}
+    claims = {each.claim.split(" (")[0]: each for each in judge_surgeon_claims([better])}
     gain = claims["Relative gain of accuracy: CIFAR-10, small"]
     assert gain.verdict == "reproduced" and gain.published == "+21.4 %" and gain.ours == "+20.0 %"
     assert "597 samples, 100 of 100 epochs, 3 runs of 15" in gain.note
@@ -262,14 +261,16 @@ def test_claims_are_judged_by_the_papers_numbers() -> None:
     assert (redraws.ours, redraws.published, redraws.verdict) == ("0.50", "0.56", "not reproduced")
     for known in ({"epochs": 20}, {"train_samples": 100}):
         shorter = comparison("CIFAR-10", {"sgd": (0.28, 0.28), "adam": (0.3,) * 2, "surgeon": (0.34, 0.35)}, **known)
-        numbers = [each for each in judge_claims([shorter]) if "Table 3" in each.claim or "Redraws" in each.claim]
+        numbers = [
+            each for each in judge_surgeon_claims([shorter]) if "Table 3" in each.claim or "Redraws" in each.claim
+        ]
         assert len(numbers) == 3 and {each.verdict for each in numbers} == {NOT_TESTABLE}, "not the paper's experiment"
     vague = comparison("CIFAR-10", {"sgd": (0.28, 0.28), "adam": (0.3,) * 2, "surgeon": (0.25, 0.45)})
-    undecided = [each for each in judge_claims([vague]) if each.claim.startswith(("Relative", "The Surgeon"))]
+    undecided = [each for each in judge_surgeon_claims([vague]) if each.claim.startswith(("Relative", "The Surgeon"))]
     assert [(each.verdict, UNDECIDED in each.note) for each in undecided] == [(NOT_TESTABLE, True)] * 2
     worse = comparison("CIFAR-10", {"sgd": (0.5, 0.51, 0.5), "adam": (0.3,) * 3, "surgeon": (0.34, 0.35, 0.33)})
-    assert judge_claims([better, worse])[0].verdict == "not reproduced"
-    assert {each.verdict for each in judge_claims([replace(better, data=replace(better.data, row=None))])} == {
+    assert judge_surgeon_claims([better, worse])[0].verdict == "not reproduced"
+    assert {each.verdict for each in judge_surgeon_claims([replace(better, data=replace(better.data, row=None))])} == {
         NOT_TESTABLE
     }
 
@@ -277,9 +278,12 @@ def test_claims_are_judged_by_the_papers_numbers() -> None:
 def test_a_topology_that_is_rescued_counts() -> None:
     runs = 8
     rescued = comparison("EuroSAT", {"sgd": (0.1,) * runs, "adam": (0.1,) * runs, "surgeon": (0.5,) * runs})
-    assert judge_claims([rescued])[1].verdict == "reproduced" and "8 of 8" in judge_claims([rescued])[1].ours
+    assert (
+        judge_surgeon_claims([rescued])[1].verdict == "reproduced"
+        and "8 of 8" in judge_surgeon_claims([rescued])[1].ours
+    )
     stuck = comparison("EuroSAT", {"sgd": (0.1,) * runs, "adam": (0.1,) * runs, "surgeon": (0.1,) * runs})
-    assert judge_claims([stuck])[1].verdict == "not reproduced"
+    assert judge_surgeon_claims([stuck])[1].verdict == "not reproduced"
 
 
 def test_a_dead_end_is_found_in_the_record() -> None:
@@ -432,9 +436,9 @@ def test_an_evolution_without_changes_is_plain_training(tmp_path: Path) -> None:
 
 
 def test_seeds_epochs_and_samples_can_be_changed() -> None:
-    scope = changed(QUICK, seeds=3, epochs=7, samples=99)
+    scope = QUICK.changed(seeds=3, epochs=7, samples=99)
     assert (scope.seeds, scope.epochs, scope.samples) == (3, 7, 99)
-    assert changed(FULL, seeds=None, epochs=None, samples=None) == FULL
+    assert FULL.changed(seeds=None, epochs=None, samples=None) == FULL
 
 
 def test_the_papers_rows_agree_with_its_own_increases() -> None:

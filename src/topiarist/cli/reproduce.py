@@ -167,7 +167,7 @@ def scenes_command(
 
 @app.command("surgeon")
 def surgeon_command(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, tables, figures and records go.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, tables, figures and networks go.")],
     data: Annotated[
         list[str] | None,
         typer.Option(
@@ -209,18 +209,18 @@ def surgeon_command(
 
     Example: topiarist reproduce surgeon --quick --out surgeon
     """
-    from dataclasses import replace
-
     from topiarist.errors import SettingsError
     from topiarist.reproductions.surgeon.reproduce import reproduce_surgeon
-    from topiarist.reproductions.surgeon.study import FULL, QUICK, SETTINGS, changed, topologies_named
+    from topiarist.reproductions.surgeon.study import FULL, QUICK, topologies_named
 
     if paper_seeds and seeds is not None:
         raise SettingsError("--seeds has no effect with --paper-seeds, which runs 5 seeds 3 times each")
-    scope = replace(
-        changed(QUICK if quick else FULL, seeds=seeds, epochs=epochs, samples=samples),
+    scope = (QUICK if quick else FULL).changed(
+        seeds=seeds,
+        epochs=epochs,
+        samples=samples,
         topologies=topologies_named(topology or ()),
-        settings=SETTINGS if setting == "both" else (setting,),
+        settings=None if setting == "both" else (setting,),
         paper_seeds=paper_seeds,
     )
     with resumable(), count_bar("networks") as on_run:

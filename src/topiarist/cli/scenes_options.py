@@ -120,13 +120,12 @@ SAME_NAME = ("epochs", "runs", "folds", "vgg_members", "inception_members", "inc
 
 def scope_of(options: Mapping[str, Any]) -> "ScenesScope":
     """Return what the options of the command ask for; a bad one is refused by its name."""
-    from topiarist.reproductions.scenes.study import FULL, QUICK, changed
+    from topiarist.reproductions.scenes.study import FULL, QUICK
 
     prune = {name: options[option[2:].replace("-", "_")] for name, option in PRUNING_OPTIONS.items()}
     mixing = {"pieces": options["pieces"], "within": options["within"], "on": options["mix_on"]}
     with named(PRUNING_OPTIONS):
-        return changed(
-            QUICK if options["quick"] else FULL,
+        return (QUICK if options["quick"] else FULL).changed(
             prune=prune,
             mixing=mixing,
             **{name: options[name] for name in SAME_NAME},

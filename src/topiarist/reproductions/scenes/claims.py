@@ -54,7 +54,7 @@ MODELS_COUNTED = {
 MADE_UP = "synthesised scenes say nothing about recordings"
 
 
-def judge_claims(findings: ScenesFindings) -> list[Verdict]:
+def judge_scenes_claims(findings: ScenesFindings) -> list[Verdict]:
     """Return all claims with their verdicts, in the order of the paper's weight."""
     return [
         *count_claims(),

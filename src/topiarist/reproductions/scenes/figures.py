@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from topiarist.report import learning_curves, pareto_figure
 from topiarist.report.canvas import BLUE, VERMILLION, draw
-from topiarist.reproductions.scenes.mixing import MixtureExample
+from topiarist.reproductions.scenes.data import MixtureExample
 from topiarist.reproductions.scenes.tables import front_points
 from topiarist.study.results import Results
 

@@ -7,8 +7,8 @@ import pandas
 
 from topiarist.report import Section, render_page
 from topiarist.reproductions.findings import drawn_of
+from topiarist.reproductions.scenes.data import MixtureExample
 from topiarist.reproductions.scenes.evaluation import FEW_BITS, ScenesFindings
-from topiarist.reproductions.scenes.mixing import MixtureExample
 from topiarist.reproductions.scenes.paper import BUDGET_KB, TABLE_2_P
 from topiarist.reproductions.scenes.study import ScenesScope
 from topiarist.reproductions.scenes.tables import OF_PAPER, PRICE_POINTS, shown

@@ -11,14 +11,20 @@ import pandas
 from topiarist.errors import TopiaristWarning
 from topiarist.reproductions.findings import failures_of, versions, write_findings
 from topiarist.reproductions.scenes import paper
-from topiarist.reproductions.scenes.claims import judge_claims
-from topiarist.reproductions.scenes.data import OnClip, Scenes, read_scenes
+from topiarist.reproductions.scenes.claims import judge_scenes_claims
+from topiarist.reproductions.scenes.data import OnClip, Scenes, example_of, read_scenes, with_wave_mixtures
 from topiarist.reproductions.scenes.evaluation import ScenesFindings, evaluate_depths, evaluate_models
 from topiarist.reproductions.scenes.figures import scenes_figures
-from topiarist.reproductions.scenes.mixing import example_of, with_wave_mixtures
 from topiarist.reproductions.scenes.page import scenes_page, scenes_summary
 from topiarist.reproductions.scenes.study import FULL, ScenesScope, ScenesStudies, declare_studies
-from topiarist.reproductions.scenes.tables import OF_PAPER, macro_table, mixing_tests, reported, table_3, table_4
+from topiarist.reproductions.scenes.tables import (
+    OF_PAPER,
+    depths_table,
+    macro_table,
+    mixing_tests,
+    models_table,
+    reported,
+)
 from topiarist.reproductions.verdicts import verdict_frame
 from topiarist.study.engine import OnProgress
 from topiarist.study.results import Results
@@ -61,7 +67,7 @@ def reproduce_scenes(
                     on_progress=on_progress,
                 )
         tables, findings = _gather(plan, results, scenes)
-    verdicts, example, notes = judge_claims(findings), example_of(scenes, plan), scenes.first.notes
+    verdicts, example, notes = judge_scenes_claims(findings), example_of(scenes, plan), scenes.first.notes
     figures = scenes_figures(tables["table3"], results["vgg"], example)
     page = scenes_page(findings, tables, verdicts, figures, example, notes=notes, facts=_facts(plan, scenes))
     return {
@@ -80,14 +86,14 @@ def _gather(
 ) -> tuple[dict[str, pandas.DataFrame], ScenesFindings]:
     """Return the tables by the names of their files, and what claims and page follow from."""
     networks, gains = evaluate_models(plan, results, scenes.sources)
-    tables = {"table3": table_3(networks), "networks": networks, "reported": reported()}
+    tables = {"table3": models_table(networks), "networks": networks, "reported": reported()}
     if plan.table_1:
         tables["table1"] = macro_table(plan.table_1, results["tables"], paper.TABLE_1)
     if plan.table_2:
         tables["table2"] = macro_table(plan.table_2, results["tables"], paper.TABLE_2)
     if "depths" in results:
         tables["depths"] = evaluate_depths(plan, results["depths"], scenes.sources)
-        tables["table4"] = table_4(tables["depths"])
+        tables["table4"] = depths_table(tables["depths"])
     return tables, ScenesFindings(
         scope=plan.scope,
         networks=networks,

@@ -7,7 +7,7 @@ After Ooi, Peksi and Gan, Ensemble of pruned low-complexity models for acoustic 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from topiarist.data.block_mixing import BlockMixing
 from topiarist.errors import SettingsError
@@ -103,6 +103,27 @@ class ScenesScope:
         """Return the description of sound with other bands and another window."""
         return self.sound.model_copy(update={"bands": bands, "window": window})
 
+    def changed(
+        self,
+        *,
+        epochs: int | None = None,
+        prune: Overrides | None = None,
+        mixing: Overrides | None = None,
+        **fields: Any,
+    ) -> Self:
+        """Return a scope with other epochs, settings of pruning and of mixing, and other fields; what is None stays."""
+
+        def known(values: Overrides | None) -> dict[str, Any]:
+            return {name: value for name, value in (values or {}).items() if value is not None}
+
+        return replace(
+            self,
+            training=self.training.model_copy(update=known({"epochs": epochs})),
+            prune={**self.prune, **known(prune)},
+            mixing=BlockMixing(**{**self.mixing.model_dump(), **known(mixing)}),
+            **known(fields),
+        )
+
 
 FULL = ScenesScope(training=PUBLISHED, runs=10)
 QUICK = ScenesScope(
@@ -115,31 +136,6 @@ QUICK = ScenesScope(
     bands=(32, 48),
     pieces=(2, 10),
 )
-
-
-def changed(
-    scope: ScenesScope,
-    *,
-    epochs: int | None = None,
-    prune: Overrides | None = None,
-    mixing: Overrides | None = None,
-    **numbers: int | None,
-) -> ScenesScope:
-    """Return a scope with other epochs, settings of pruning and of mixing, and other `numbers` by the name of a field.
-
-    What is None stays.
-    """
-
-    def known(values: Overrides | None) -> dict[str, Any]:
-        return {name: value for name, value in (values or {}).items() if value is not None}
-
-    return replace(
-        scope,
-        training=scope.training.model_copy(update=known({"epochs": epochs})),
-        prune={**scope.prune, **known(prune)},
-        mixing=BlockMixing(**{**scope.mixing.model_dump(), **known(mixing)}),
-        **known(numbers),
-    )
 
 
 def sound_name(sound: LogMel) -> str:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from typing import Any
 
 import numpy
@@ -26,6 +26,7 @@ MODELS: Mapping[tuple[str, bool], tuple[str, int | None]] = {  # network, mixed:
     ("I", True): ("I(2,1,2), mixed", None),
     ("E", True): ("ensemble, mixed", 4),
 }
+ACCURACIES = ("micro", "macro")
 OF_PAPER = "paper (its own recordings)"
 PAPER_MICRO, PAPER_MACRO = f"{OF_PAPER}: micro", f"{OF_PAPER}: macro"
 PAPER_NONZERO, PAPER_KB = "paper (48 × 467): non-zero", "paper (48 × 467): KB"
@@ -34,33 +35,28 @@ SIZES = ("non-zero", "paper's KB", "KB, 32 bits", "KB, 16 bits", f"KB, {FEW_BITS
 PRICE_POINTS = 1.0  # of macro accuracy, for a file of twice the size
 
 
-def table_3(networks: Frame) -> Frame:
+def models_table(networks: Frame) -> Frame:
     """Summarise the models, unpruned and pruned; p of Wilcoxon's rank-sum test between the two."""
     rows = []
     for (network, mixed), (name, number) in MODELS.items():
-        whole = select(networks, network, mixed, pruned=False)
-        for pruned in (False, True):
-            some = select(networks, network, mixed, pruned)
-            if not len(some):
-                continue
-            known = paper.TABLE_3.get((number or 0, pruned))
-            published_p = paper.TABLE_3_P[number] if pruned and number is not None else (None, None)
-            rows.append(
-                {
-                    "model": name,
-                    "pruned": "yes" if pruned else "no",
-                    "runs": len(some),
-                    **_accuracies(some),
-                    "log loss": some["log loss"].mean(),
-                    **{size: some[size].mean() for size in SIZES},
-                    f"macro, {FEW_BITS} bits": some[f"macro, {FEW_BITS} bits"].mean(),
-                    **_tested(some, whole if pruned else None),
-                    "joint": joint_score(some["macro"].mean(), some["KB, 32 bits"].mean()),
-                    **_published_model(known),
-                    f"{OF_PAPER}: p, micro": published_p[0],
-                    f"{OF_PAPER}: p, macro": published_p[1],
-                }
-            )
+        whole, sparse = (select(networks, network, mixed, pruned) for pruned in (False, True))
+        for pruned, some, beside in (("no", whole, sparse[:0]), ("yes", sparse, whole)):
+            if len(some):
+                known = paper.TABLE_3.get((number or 0, pruned == "yes"))
+                p = paper.TABLE_3_P[number] if pruned == "yes" and number is not None else (None, None)
+                rows.append({"model": name, "pruned": pruned, **_summary(some, beside, known, p)})
+    return Frame(rows)
+
+
+def depths_table(depths: Frame) -> Frame:
+    """Summarise the networks of each depth; p of the rank-sum test against the one that is the paper's best."""
+    rows = []
+    for name, known in paper.TABLE_4.items():
+        some, best = depths[depths["network"] == name], depths[depths["network"] == paper.BEST_DEPTH[name[0]]]
+        if len(some):
+            other = name not in paper.BEST_DEPTH.values()
+            p = (paper.TABLE_4_P,) * 2 if other else (None, None)
+            rows.append({"network": name, **_summary(some, best if other else best[:0], known, p)})
     return Frame(rows)
 
 
@@ -70,6 +66,22 @@ def select(networks: Frame, network: str, mixed: bool, pruned: bool) -> Frame:
     return networks[(networks["network"] == network) & (networks["kind"] == kind)]
 
 
+def _summary(some: Frame, beside: Frame, known: paper.PublishedModel | None, p: Sequence[object]) -> dict[str, Any]:
+    """Return means over networks, p of the test against others, where there are any, and what the paper has."""
+    micro, macro = some["micro"], some["macro"]
+    tests = {name: rank_sum(some[name].tolist(), beside[name].tolist()).p for name in ACCURACIES if len(beside)}
+    published = (None,) * len(PAPER_MODEL) if known is None else astuple(known)
+    return {
+        "runs": len(some),
+        **{"micro": micro.mean(), "micro sd": micro.std(), "macro": macro.mean(), "macro sd": macro.std()},
+        **{name: some[name].mean() for name in ("log loss", *SIZES, f"macro, {FEW_BITS} bits")},
+        **{f"p, {name}": tests.get(name) for name in ACCURACIES},
+        "joint": joint_score(macro.mean(), some["KB, 32 bits"].mean()),
+        **dict(zip(PAPER_MODEL, published, strict=True)),
+        **{f"{OF_PAPER}: p, {name}": value for name, value in zip(ACCURACIES, p, strict=True)},
+    }
+
+
 def joint_score(macro: float, kilobytes: float) -> float:
     """Return one measure of accuracy and size: points of macro accuracy, less one for each doubling beyond the budget.
 
@@ -77,45 +89,6 @@ def joint_score(macro: float, kilobytes: float) -> float:
     by a point for each time that it is twice as large.
     """
     return 100 * macro - PRICE_POINTS * math.log2(kilobytes / paper.BUDGET_KB)
-
-
-def _accuracies(some: Frame) -> dict[str, float]:
-    both = {name: some[name] for name in ("micro", "macro")}
-    return {f"{name}{end}": value for name, of in both.items() for end, value in (("", of.mean()), (" sd", of.std()))}
-
-
-def _tested(some: Frame, beside: Frame | None) -> dict[str, float | None]:
-    """Return p of the rank-sum test of micro and macro accuracy; None where there is nothing to compare with."""
-    known = beside is not None and len(beside) > 0
-    return {
-        f"p, {name}": rank_sum(some[name].tolist(), beside[name].tolist()).p if known else None  # type: ignore[index]
-        for name in ("micro", "macro")
-    }
-
-
-def _published_model(known: paper.PublishedModel | None) -> dict[str, Any]:
-    return dict(zip(PAPER_MODEL, (None,) * len(PAPER_MODEL) if known is None else astuple(known), strict=True))
-
-
-def table_4(depths: Frame) -> Frame:
-    """Summarise the networks of each depth; p of the rank-sum test against the one that is the paper's best."""
-    rows = []
-    for name, known in paper.TABLE_4.items():
-        some, best = depths[depths["network"] == name], paper.BEST_DEPTH[name[0]]
-        if len(some):
-            rows.append(
-                {
-                    "network": name,
-                    "runs": len(some),
-                    **_accuracies(some),
-                    "non-zero": some["non-zero"].mean(),
-                    "paper's KB": some["paper's KB"].mean(),
-                    **_tested(some, None if name == best else depths[depths["network"] == best]),
-                    **_published_model(known),
-                    f"{OF_PAPER}: p": None if name == best else paper.TABLE_4_P,
-                }
-            )
-    return Frame(rows)
 
 
 def macro_table(rows: Sequence[TableRow], results: Results, known: Mapping[Any, paper.Figure]) -> Frame:
@@ -144,18 +117,9 @@ def _macros(results: Results, row: TableRow) -> list[float]:
 
 def reported() -> Frame:
     """Return what the paper reports of recordings and a system that are not run here."""
-    return Frame(
-        {
-            "system": row.system,
-            "recordings": row.recordings,
-            PAPER_MACRO: row.macro,
-            f"{PAPER_MACRO} sd": row.macro_sd,
-            f"{OF_PAPER}: log loss": row.log_loss,
-            f"{OF_PAPER}: non-zero": row.nonzero,
-            f"{OF_PAPER}: KB": row.kilobytes,
-        }
-        for row in paper.REPORTED
-    )
+    names = {"macro": PAPER_MACRO, "macro_sd": f"{PAPER_MACRO} sd", "log_loss": f"{OF_PAPER}: log loss"}
+    names |= {"nonzero": f"{OF_PAPER}: non-zero", "kilobytes": f"{OF_PAPER}: KB"}
+    return Frame(map(asdict, paper.REPORTED)).rename(columns=names)
 
 
 def front_points(table: Frame) -> list[dict[str, Any]]:
@@ -176,55 +140,36 @@ def front_points(table: Frame) -> list[dict[str, Any]]:
 
 def shown(name: str, table: Frame) -> tuple[Table, ...]:
     """Return a table as the page shows it, by its name: in parts where it has many columns."""
-    show = {"table3": _shown_model, "table4": _shown_depth, "reported": _shown_reported}.get(name, _shown_figure)
+    show = {"table3": _shown_model, "table4": _shown_model, "reported": _shown_reported}.get(name, _shown_figure)
     return in_parts(table.to_dict("records"), show)
 
 
 def _shown_model(row: ResultRow) -> dict[str, list[ShownRow]]:
-    model = {"model": row["model"], "pruned": row["pruned"]}
-    of = {**model, "networks": row["runs"]}
-    macro = {"macro": with_sd(row, "macro"), "p": row["p, macro"], OF_PAPER: _with_p(row, "macro")}
-    micro = {"micro": with_sd(row, "micro"), "p": row["p, micro"], OF_PAPER: _with_p(row, "micro")}
+    """Return accuracies and sizes of a row of Table 3 or 4; KB as the paper counts them with one decimal, as there."""
+    model = {name: row[name] for name in ("model", "network", "pruned") if name in row}
+    both = {
+        name: {"networks": row["runs"], name: with_sd(row, name), "p": row[f"p, {name}"], OF_PAPER: _with_p(row, name)}
+        for name in ACCURACIES
+    }
     more = {name: row[name] for name in ("log loss", f"macro, {FEW_BITS} bits")}
-    disk = {name: row[name] for name in ("KB, 32 bits", "KB, 16 bits", f"KB, {FEW_BITS} bits", "joint")}
+    counted = {name: row[name] for name in ("non-zero", "paper's KB", PAPER_NONZERO, PAPER_KB)}
+    for name in ("paper's KB", PAPER_KB):
+        counted[name] = None if pandas.isna(row[name]) else f"{row[name]:,.1f}"
+    disk = {name: row[name] for name in (*SIZES[2:], "joint")}
     return {
-        "Macro accuracy": [of | macro | more],
-        "Micro accuracy": [of | micro],
-        "Size as the paper counts it": [model | _sizes(row)],
+        "Macro accuracy": [model | both["macro"] | more],
+        "Micro accuracy": [model | both["micro"]],
+        "Size as the paper counts it": [model | counted],
         "Size on disk": [model | disk],
     }
 
 
 def _with_p(row: ResultRow, name: str) -> str | None:
-    """Return the paper's "0.8797±0.0080, p = 0.0155", as far as there is one."""
+    """Return the paper's "0.8797±0.0080, p = 0.0155", or "0.8624±0.0019, p < 0.001", as far as there is one."""
     figure, p = with_sd(row, f"{OF_PAPER}: {name}"), row[f"{OF_PAPER}: p, {name}"]
-    return figure if figure is None or pandas.isna(p) else f"{figure}, p = {p:.4f}"
-
-
-def _sizes(row: ResultRow) -> dict[str, object]:
-    """Return sizes as the paper counts them, KB with one decimal, as in the paper."""
-    kb = {name: None if pandas.isna(row[name]) else f"{row[name]:,.1f}" for name in ("paper's KB", PAPER_KB)}
-    return {
-        "non-zero": row["non-zero"],
-        "paper's KB": kb["paper's KB"],
-        PAPER_NONZERO: row[PAPER_NONZERO],
-        PAPER_KB: kb[PAPER_KB],
-    }
-
-
-def _shown_depth(row: ResultRow) -> dict[str, list[ShownRow]]:
-    accuracies = {
-        "network": row["network"],
-        "runs": row["runs"],
-        "macro": with_sd(row, "macro"),
-        "p, macro": row["p, macro"],
-        PAPER_MACRO: with_sd(row, PAPER_MACRO),
-        "micro": with_sd(row, "micro"),
-        "p, micro": row["p, micro"],
-        PAPER_MICRO: with_sd(row, PAPER_MICRO),
-        f"{OF_PAPER}: p": row[f"{OF_PAPER}: p"],
-    }
-    return {"Accuracy": [accuracies], "Size as the paper counts it": [{"network": row["network"], **_sizes(row)}]}
+    if figure is None or pandas.isna(p):
+        return figure
+    return f"{figure}, p {p}" if isinstance(p, str) else f"{figure}, p = {p:.4f}"
 
 
 def _shown_figure(row: ResultRow) -> dict[str, list[ShownRow]]:

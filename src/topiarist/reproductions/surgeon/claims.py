@@ -26,7 +26,7 @@ HYPHEN = re.compile(r"(?<!\w)-(?=\d)")  # before a number, not inside a name suc
 NARROW = 5.0  # per cent: half of an interval that can test a number near 0, as those of the large topologies are
 
 
-def judge_claims(comparisons: Sequence[Comparison]) -> list[Verdict]:
+def judge_surgeon_claims(comparisons: Sequence[Comparison]) -> list[Verdict]:
     """Judge every claim by the networks of the published setting; none without any."""
     published = [each for each in comparisons if each.setting == "published"]
     papers = [each for each in published if each.data.row is not None]

@@ -8,7 +8,7 @@ from typing import Any
 
 from topiarist.errors import TopiaristWarning
 from topiarist.reproductions.findings import failures_of, versions, write_findings
-from topiarist.reproductions.surgeon.claims import judge_claims
+from topiarist.reproductions.surgeon.claims import judge_surgeon_claims
 from topiarist.reproductions.surgeon.comparison import OnRun, TrainedNetwork, comparisons_of, run_studies
 from topiarist.reproductions.surgeon.data import DataSet, read_data_sets
 from topiarist.reproductions.surgeon.page import surgeon_figures, surgeon_page, surgeon_summary
@@ -41,7 +41,7 @@ def reproduce_surgeon(
             scope, data_sets, out / "studies", seed=seed, workers=workers, cluster=cluster, on_run=on_run
         )
     comparisons = comparisons_of(networks, scope, data_sets)
-    table, claims, figures = table_3(comparisons), judge_claims(comparisons), surgeon_figures(comparisons)
+    table, claims, figures = table_3(comparisons), judge_surgeon_claims(comparisons), surgeon_figures(comparisons)
     notes = [*(note for each in data_sets for note in each.notes), *_dead_ends(networks), *_failures(studies)]
     facts = _facts(scope, data_sets, networks, seed)
     page = surgeon_page(comparisons, table, claims, figures, stand_in=not data, notes=notes, facts=facts)

@@ -10,7 +10,7 @@ Surgeon ended with: studies of their own, declared from the networks that the fi
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import torch
 from torch import nn
@@ -51,6 +51,10 @@ class SurgeonScope:
     samples: int | None = None  # of the training part, at most
     paper_seeds: bool = False
 
+    def changed(self, **fields: Any) -> Self:
+        """Return a scope with other fields; what is None stays."""
+        return replace(self, **{name: value for name, value in fields.items() if value is not None})
+
     def seeds_from(self, seed: int) -> list[int]:
         """Return the seed of each run."""
         if self.paper_seeds:
@@ -69,16 +73,6 @@ class SurgeonScope:
 
 FULL = SurgeonScope(seeds=5)
 QUICK = SurgeonScope(seeds=2, epochs=20, samples=1000)
-
-
-def changed(scope: SurgeonScope, *, seeds: int | None, epochs: int | None, samples: int | None) -> SurgeonScope:
-    """Return a scope with other numbers of seeds, epochs and samples; what is None stays."""
-    return replace(
-        scope,
-        seeds=scope.seeds if seeds is None else seeds,
-        epochs=scope.epochs if epochs is None else epochs,
-        samples=scope.samples if samples is None else samples,
-    )
 
 
 def topologies_named(names: Sequence[str]) -> tuple[Topology, ...]:
