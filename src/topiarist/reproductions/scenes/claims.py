@@ -1,9 +1,9 @@
 """The claims of the scenes paper beside what was found, each with a verdict.
 
-Counts of parameters hang on no recording: they are tested on any data. That an ensemble is better than its members is
-tested on any clips, and what pruning costs on any clips where networks are trained and pruned as in the paper. What
-hangs on the recordings themselves (mixing, depth) is tested on recordings, and accuracies only on clips of the form of
-the paper's, in its own setting.
+Counts of parameters do not depend on recordings: they are tested on any data. That an ensemble is better than its
+members is tested on any clips, and what pruning costs on any clips where networks are trained and pruned as in the
+paper. What depends on the recordings themselves (mixing, depth) is tested on recordings, and accuracies only on clips
+of the form of the paper's, in its own setting.
 
 Networks are counted on the paper's input: weights, biases and the scale, shift, mean and variance of batch norm. Ours
 are pruned so that the zeros of all kernels together are the rounded total; the paper does not say how it rounds, and

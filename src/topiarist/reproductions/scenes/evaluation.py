@@ -29,7 +29,7 @@ Networks = list[nn.Module]
 
 @dataclass(frozen=True, kw_only=True)
 class ScenesFindings:
-    """What the networks came to; claims and the page follow from it.
+    """The results of all networks, from which claims and page follow.
 
     `networks` has one row per network and ensemble, `depths` one per network of Table 4; `gains` has for each kind how
     much an ensemble gains over its mean member, `mixing` Friedman's tests of pieces and class. `like_the_paper` says

@@ -18,7 +18,7 @@ Tables = Mapping[str, pandas.DataFrame]
 
 
 def scenes_summary(findings: ScenesFindings, table_3: pandas.DataFrame) -> str:
-    """Return in a few sentences what came out."""
+    """Return the results in a few sentences."""
     rows = {(row["model"], row["pruned"]): row for row in table_3.to_dict("records")}
     alone, together = rows.get(("V(2,2,3,3)", "yes")), rows.get(("ensemble", "yes"))
     if alone is None or together is None:
@@ -100,8 +100,8 @@ def _claims_section(verdicts: Sequence[Verdict], whose: str) -> Section:
     counts = ", ".join(f"{count[kind]} {kind}" for kind in (REPRODUCED, NOT_REPRODUCED, NOT_TESTABLE))
     return Section(
         title="The paper's claims",
-        text=f"{len(verdicts)} claims: {counts}. {whose} Counts of parameters hang on no"
-        " recording and are tested anywhere; so is the direction of what an ensemble gains. What pruning costs is"
+        text=f"{len(verdicts)} claims: {counts}. {whose} Counts of parameters do not depend on"
+        " recordings and are tested anywhere; so is the direction of what an ensemble gains. What pruning costs is"
         " tested where networks are trained and pruned as in the paper, mixing and depth on recordings, accuracies"
         " only on clips of the form of the paper's in its own setting.",
         tables=(verdict_table(verdicts, paper=OF_PAPER, caption="Claims and verdicts"),),

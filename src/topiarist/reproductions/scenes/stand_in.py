@@ -32,7 +32,7 @@ CITY_DECIBELS = 3.2  # standard deviation, of the colour at a node and of the le
 CLIP_DECIBELS = 2.6
 PART_DECIBELS = 3.0  # of the level of voices, hum and short sounds, from clip to clip
 LOUDNESS = 0.03  # root mean square of white noise at 0 decibels
-VOICE, VOICE_SWING, VOICE_RATE = 700.0, 8.0, 4.0  # hertz, decibels and syllables a second
+VOICE, VOICE_SWING, VOICE_RATE = 700.0, 8.0, 4.0  # hertz, decibels and syllables per second
 HARMONICS = 5
 STEP = 32  # samples between two amplitudes of what comes and goes
 CURVE_STEPS = 512  # of a curve over frequency, of about a sixtieth of an octave
@@ -40,7 +40,7 @@ CURVE_STEPS = 512  # of a curve over frequency, of about a sixtieth of an octave
 
 @dataclass(frozen=True, kw_only=True)
 class Sounds:
-    """Short sounds: how many a second and how loud, how long, from which frequencies, and how far each one glides."""
+    """Short sounds: how many per second and how loud, how long, from which frequencies, and how far each one glides."""
 
     rate: float
     decibels: float
@@ -53,8 +53,8 @@ class Sounds:
 class Scene:
     """What a fine class sounds like.
 
-    The noise changes by `slope` decibels an octave, with a `bump` (hertz, decibels) two octaves wide on it, and comes
-    and goes by `swing` decibels; `hum` is (lowest hertz, highest hertz, decibels), `glide` its octaves a second.
+    The noise changes by `slope` decibels per octave, with a `bump` (hertz, decibels) two octaves wide on it, and comes
+    and goes by `swing` decibels; `hum` is (lowest hertz, highest hertz, decibels), `glide` its octaves per second.
     """
 
     coarse: str
@@ -181,7 +181,7 @@ def coloured(decibels: Array, length: int, rate: int, random: numpy.random.Gener
 
 
 def _swinging(decibels: float, hertz: float, length: int, rate: int, random: numpy.random.Generator) -> Array | float:
-    """Return amplitudes (length,) that come and go so often a second, by a standard deviation of so many decibels."""
+    """Return amplitudes (length,) that come and go so often per second, by a standard deviation of so many decibels."""
     if not decibels:
         return 1.0
     nodes, steps = 2 + int(2 * hertz * length / rate), -(-length // STEP)
@@ -191,7 +191,7 @@ def _swinging(decibels: float, hertz: float, length: int, rate: int, random: num
 
 
 def humming(start: float, glide: float, length: int, rate: int, random: numpy.random.Generator) -> Array:
-    """Return a tone (length,) with harmonics that fall off, its frequency gliding so many octaves a second."""
+    """Return a tone (length,) with harmonics that fall off, its frequency gliding so many octaves per second."""
     seconds = numpy.arange(length) / rate
     turns = start * seconds * (1 + glide * numpy.log(2) / 2 * seconds) + random.random()
     weights = numpy.array([0, *(1 / numpy.arange(1, HARMONICS + 1))], dtype=numpy.float32)

@@ -1,4 +1,4 @@
-"""Runs the studies of the Surgeon, and puts what each network came to beside the others of its seed."""
+"""Runs the studies of the Surgeon, and compares the networks of each seed."""
 
 import json
 import math
@@ -40,7 +40,7 @@ Labels = Mapping[tuple[Topology, Setting, Kind], str]  # the configuration of a 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedNetwork:
-    """What one network of the comparison came to, and what it took.
+    """The results of one network of the comparison, and what its training took.
 
     `sample_macs` are samples trained on times the multiply-accumulates of a forward pass, `curve` the validation
     accuracy after each epoch of plain training, `lineage` the record of the Surgeon's evolution.

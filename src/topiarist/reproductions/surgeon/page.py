@@ -95,7 +95,7 @@ def _plain_curves(of: Comparison) -> dict[str, Sequence[Place]]:
 
 
 def surgeon_summary(table: pandas.DataFrame, claims: Sequence[Verdict], *, stand_in: bool) -> str:
-    """Return in a few sentences what came out."""
+    """Return the results in a few sentences."""
     if table.empty:
         return "No comparison could be made: no pair of runs ended well. The reasons are below."
     data = "These figures are from scikit-learn's digits, a stand-in for the paper's data. " if stand_in else ""
@@ -106,7 +106,7 @@ def surgeon_summary(table: pandas.DataFrame, claims: Sequence[Verdict], *, stand
 
 
 def _said_of(name: str, rows: pandas.DataFrame) -> str:
-    """Return what one setting came to: each comparison where there are few, the range where there are many."""
+    """Return the result of one setting: each comparison where there are few, the range where there are many."""
     known = rows[rows["at chance"] == 0]
     if known.empty:
         return f"{name}: no comparison, as every baseline is at chance."
@@ -164,7 +164,7 @@ def surgeon_page(
 
 def _claims_section(claims: Sequence[Verdict]) -> Section:
     return Section(
-        title="What the paper claims, and what came out",
+        title="What the paper claims, and what was found",
         text="By the published setting: pixels in [0, 1], plain training with SGD as the baseline, accuracy on the part"
         " by which the Surgeon chooses, as in the paper. Intervals are of 95 %, over runs. A number is reproduced where"
         " it lies within an interval that is narrow enough to say something; only all samples of a data set and 100"
@@ -197,7 +197,7 @@ def _data_section(name: str, rows: pandas.DataFrame, figures: tuple[str, ...]) -
 def _evolution_section(of: Comparison, figures: Mapping[str, str]) -> Section:
     network = of.typical["surgeon"]
     decisions = decisions_table(network.lineage)
-    caption = "Decisions, and why; the accuracy is what a network came to before the next one"
+    caption = "Decisions, and why; the accuracy is that of a network at the next decision"
     return Section(
         title=f"An evolution from {of.topology}, {WORDS[of.setting]}: {of.data.name}",
         text=f"{network.data}, seed {network.seed}, of median test accuracy;"

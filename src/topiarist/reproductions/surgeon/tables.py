@@ -187,13 +187,13 @@ def runs_table(networks: Sequence[TrainedNetwork], data_sets: Sequence[DataSet])
 
 
 def decisions_table(lineage: Mapping[str, Any]) -> Frame:
-    """List the decisions of an evolution: how many networks were tried, and of each that went on what became of it."""
+    """List the decisions of an evolution: how many networks were tried, and of each that was kept what became of it."""
     nodes = {node["number"]: node for node in lineage["nodes"]}
     return Frame(
         {
             "epoch": round(each["epoch"], 2),
             "tried": len(each["candidates"]),
-            "went on": node["edit"],
+            "kept": node["edit"],
             "parameters": node["parameters"],
             "accuracy": node["accuracy"],
             "why": each["reason"] if node["reason"] in each["reason"] else f"{node['reason']}; {each['reason']}",
