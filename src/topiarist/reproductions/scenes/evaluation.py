@@ -52,7 +52,7 @@ def evaluate_models(
 
     Of each clip, the gain is the mean over runs: runs are no other clips.
     """
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     gains: dict[str, Interval] = {}
     tests = _TestParts(plan.studies["vgg"], sources)
     for kind in plan.scope.kinds:
@@ -119,10 +119,11 @@ def _teams(
 
 def _evaluate_team(
     vgg: Networks, inception: Networks, scope: ScenesScope, test: Part
-) -> tuple[list[dict[str, Any]], NDArray[Any]]:
+) -> tuple[list[dict[str, object]], NDArray[Any]]:
     """Return the figures of the V, the I and the ensemble of a run, and its gain on each clip over its mean member."""
     members = [*vgg[: scope.vgg_members], *inception[: scope.inception_members]]
-    rows, right = [], []
+    rows: list[dict[str, object]] = []
+    right = []
     for name, network in [*(("V", each) for each in vgg), *(("I", each) for each in inception)]:
         figures, logits = _evaluate(network, test)
         rows.append({"network": name, **figures})
@@ -133,7 +134,7 @@ def _evaluate_team(
     return [*rows, {"network": "E", **figures}], gain
 
 
-def _evaluate(network: nn.Module, test: Part) -> tuple[dict[str, Any], Tensor]:
+def _evaluate(network: nn.Module, test: Part) -> tuple[dict[str, float], Tensor]:
     """Return the figures of a network, and its logits.
 
     Counted is what is not zero, with the moving averages of batch norm, at 4 bytes each, as in the paper.

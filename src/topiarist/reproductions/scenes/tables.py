@@ -66,7 +66,7 @@ def select(networks: Frame, network: str, mixed: bool, pruned: bool) -> Frame:
     return networks[(networks["network"] == network) & (networks["kind"] == kind)]
 
 
-def _summary(some: Frame, beside: Frame, known: paper.PublishedModel | None, p: Sequence[object]) -> dict[str, Any]:
+def _summary(some: Frame, beside: Frame, known: paper.PublishedModel | None, p: Sequence[object]) -> dict[str, object]:
     """Return means over networks, p of the test against others, where there are any, and what the paper has."""
     micro, macro = some["micro"], some["macro"]
     tests = {name: rank_sum(some[name].tolist(), beside[name].tolist()).p for name in ACCURACIES if len(beside)}

@@ -16,6 +16,7 @@ from topiarist.reproductions.surgeon.paper import RUNS, TABLE_3
 from topiarist.reproductions.surgeon.study import KINDS, Kind
 
 Frame = pandas.DataFrame
+Figures = dict[str, float | None]
 AT_CHANCE = "baseline at chance: no comparison"
 HEADINGS: dict[Kind, str] = {"sgd": "SGD", "adam": "Adam", "surgeon": "Surgeon", "final": "final topology"}
 JUDGED: tuple[PartName, ...] = ("test", "validation")
@@ -43,17 +44,17 @@ def table_3(comparisons: Sequence[Comparison]) -> Frame:
     )
 
 
-def _accuracies(of: Comparison) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _accuracies(of: Comparison) -> Figures:
+    found: Figures = {}
     for part, kind in product(JUDGED, KINDS):
         found |= _mean_and_sd(f"{kind}, {part}", [run.accuracy[part] for run in of.runs(kind)])
     return found | {f"{kind}, at chance": sum(of.at_chance(kind)) for kind in KINDS}
 
 
-def _gains(of: Comparison, name: str, beside: Kind) -> dict[str, Any]:
+def _gains(of: Comparison, name: str, beside: Kind) -> Figures:
     """Return what the Surgeon gains on plain training, in points with an interval and relative; nothing on chance."""
     dead = sum(of.at_chance(beside))
-    found: dict[str, Any] = {}
+    found: Figures = {}
     for part in JUDGED:
         gains, plain = of.gains("surgeon", beside, part), [run.accuracy[part] for run in of.runs(beside)]
         ends = (f"gain{name}, {part}", f"gain{name}, {part}, low", f"gain{name}, {part}, high")
@@ -67,9 +68,9 @@ def _gains(of: Comparison, name: str, beside: Kind) -> dict[str, Any]:
     return {**found, f"at chance{name}": dead}
 
 
-def _costs(of: Comparison) -> dict[str, Any]:
+def _costs(of: Comparison) -> Figures:
     """Return seconds and work of each kind, and how many times those of plain training the Surgeon takes."""
-    found: dict[str, Any] = {}
+    found: Figures = {}
     for kind in KINDS:
         found[f"{kind}, s"] = pandas.Series([run.seconds for run in of.runs(kind)], dtype=float).mean()
         found[f"{kind}, sample MACs"] = pandas.Series([run.sample_macs for run in of.runs(kind)], dtype=float).mean()
@@ -81,14 +82,14 @@ def _costs(of: Comparison) -> dict[str, Any]:
     return found
 
 
-def _mean_and_sd(name: str, values: Sequence[float]) -> dict[str, float]:
+def _mean_and_sd(name: str, values: Sequence[float]) -> Figures:
     found = pandas.Series(values, dtype=float)
     return {name: found.mean(), f"{name}, sd": found.std()}
 
 
-def _published(of: Comparison) -> dict[str, float | None]:
+def _published(of: Comparison) -> Figures:
     known = None if of.data.row is None else TABLE_3[of.data.row, of.topology]
-    found: dict[str, float | None] = {}
+    found: Figures = {}
     for column, name in (("baseline", "baseline"), ("surgeon", "surgeon"), ("change, %", "change")):
         mean, sd = (None if known is None else getattr(known, name)) or (None, None)
         found |= {f"paper, {column}": mean, f"paper, {column}, sd": sd}
