@@ -1,6 +1,6 @@
 """Pruned ensembles on recordings: what pruning costs, what an ensemble gains, and what its file takes on disk.
 
-Five folds, five V(2,2,3,3) and one I(2,1,2) in each, unpruned and pruned to 80 %: 60 trainings. It goes on where it was
+Five folds, five V(2,2,3,3) and one I(2,1,2) in each, unpruned and pruned to 80 %: 60 trainings. It resumes where it was
 interrupted. `python -m benchmarks.scenes FOLDER [OUT]`, the folder as `topiarist reproduce scenes --data` takes it.
 """
 
@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 from topiarist.reproductions.scenes.reproduce import reproduce_scenes
-from topiarist.reproductions.scenes.scope import FASTER, Scope
+from topiarist.reproductions.scenes.study import FASTER, ScenesScope
 
-SCOPE = Scope(
-    training={**FASTER, "epochs": 50},
+SCOPE = ScenesScope(
+    training=FASTER.model_copy(update={"epochs": 50}),
     runs=1,
     folds=5,
     early=True,

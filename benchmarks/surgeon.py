@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from topiarist.reproductions.surgeon.data import Asked
 from topiarist.reproductions.surgeon.reproduce import reproduce_surgeon
-from topiarist.reproductions.surgeon.study import Scope
+from topiarist.reproductions.surgeon.study import SurgeonScope
 
-SCOPE = Scope(seeds=3, epochs=20, samples=4000)
+SCOPE = SurgeonScope(seeds=3, epochs=20, samples=4000)
 COLUMNS = "{:14}{:8}{:11}{:>18}{:>18}{:>18}{:>12}{:>9}{:>9}"
 
 
@@ -27,8 +26,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     began = time.perf_counter()
-    asked = [named(text) for text in given.images]
-    found = reproduce_surgeon(given.out, data=asked, scope=SCOPE, workers=given.workers)
+    found = reproduce_surgeon(given.out, data=given.images, scope=SCOPE, workers=given.workers)
     print(
         "accuracy on the test part; work of the Surgeon as a multiple of plain training's, at the start and at the end"
     )
@@ -37,12 +35,6 @@ def main() -> None:
     for row in found["rows"]:
         print(line_of(row))
     print(f"{time.perf_counter() - began:.0f} s; page: {found['page']}")
-
-
-def named(text: str) -> Asked:
-    """Read NAME=PATH, or PATH alone."""
-    name, equals, path = text.partition("=")
-    return Asked(location=path, name=name) if equals else Asked(location=text)
 
 
 def line_of(row: Mapping[str, Any]) -> str:

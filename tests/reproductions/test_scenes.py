@@ -14,19 +14,26 @@ from topiarist.data.split import SplitRule
 from topiarist.errors import SettingsError
 from topiarist.features.log_mel import LogMel
 from topiarist.reproductions.scenes import paper
+from topiarist.reproductions.scenes.claims import count_claims, count_numbers
 from topiarist.reproductions.scenes.data import read_scenes
-from topiarist.reproductions.scenes.judging import joint_score
 from topiarist.reproductions.scenes.reproduce import reproduce_scenes
-from topiarist.reproductions.scenes.scope import FASTER, FULL, QUICK, Scope, changed
 from topiarist.reproductions.scenes.stand_in import scene_waves
-from topiarist.reproductions.scenes.study import plan_scenes
-from topiarist.reproductions.scenes.tables import PAPER_MACRO, PAPER_NONZERO
+from topiarist.reproductions.scenes.study import (
+    FASTER,
+    FULL,
+    INCEPTION,
+    QUICK,
+    VGG,
+    ScenesScope,
+    declare_studies,
+)
+from topiarist.reproductions.scenes.tables import PAPER_MACRO, PAPER_NONZERO, joint_score
 from topiarist.statistics import bootstrap_macro_gain
 from topiarist.storage import load
 from topiarist.study.results import Results
 
-TINY = Scope(
-    training={**FASTER, "epochs": 2},
+TINY = ScenesScope(
+    training=FASTER.model_copy(update={"epochs": 2}),
     runs=1,
     early=True,
     kinds=("unpruned", "pruned", "pruned, mixed"),
@@ -137,26 +144,25 @@ def test_folds_keep_cities_together(tmp_path: Path) -> None:
 
 
 def test_the_full_scope_is_that_of_the_paper() -> None:
-    plan = plan_scenes(FULL, seed=0)
-    assert len(plan.vgg.seeds) == 50 and len(plan.inception.seeds) == 10
-    pruned = next(cell for cell in plan.vgg.cells if cell.label == "pruned").settings.training
+    plan = declare_studies(FULL, seed=0)
+    assert len(plan.studies["vgg"].seeds) == 50 and len(plan.studies["inception"].seeds) == 10
+    pruned = next(cell for cell in plan.studies["vgg"].cells if cell.label == "pruned").settings.training
     assert pruned.pruning is not None
     assert pruned.pruning.prunings(pruned.epochs) == pytest.approx(
         {t: 0.8 + (0.1 - 0.8) * (1 - (t - 100) / 200) ** 3 for t in range(100, 301, 10)}
     )
     assert (pruned.epochs, pruned.batch_size, pruned.learning_rate) == (400, 128, 0.0001)
-    assert plan.tables is not None
-    assert len(plan.tables.cells) == 10 * (9 + 8)
-    assert plan.depths is not None and len(plan.depths.cells) == 10 * 6
+    assert len(plan.studies["tables"].cells) == 10 * (9 + 8)
+    assert len(plan.studies["depths"].cells) == 10 * 6
     assert SplitRule().seed == 0
 
 
 @pytest.mark.parametrize("epochs", [4, 8, 16, 100, 200, 400])
 def test_any_number_of_epochs_can_be_declared(epochs: int) -> None:
     for scope in (QUICK, FULL):
-        plan = plan_scenes(changed(scope, runs=1, folds=None, epochs=epochs), seed=3)
-        assert plan.tables is not None
-        assert len(plan.tables.configurations) == len({c.label for c in plan.tables.configurations})
+        plan = declare_studies(scope.changed(runs=1, folds=None, epochs=epochs), seed=3)
+        found = plan.studies["tables"].configurations
+        assert len(found) == len({configuration.label for configuration in found})
 
 
 def test_without_fine_classes_only_coarse_ones_are_mixed(tmp_path: Path) -> None:
@@ -192,10 +198,11 @@ def test_runs_are_no_other_clips() -> None:
 
 
 def test_runs_folds_and_epochs_can_be_changed() -> None:
-    scope = changed(QUICK, runs=3, folds=4, epochs=10)
-    assert (scope.runs, scope.folds, scope.training["epochs"]) == (3, 4, 10)
-    assert changed(QUICK, runs=None, folds=None, epochs=None) == QUICK
-    assert json.loads(json.dumps(scope.pruning)) == {"initial_sparsity": 0.1, "begin": 1, "every": 1, "times": 4}
+    scope = QUICK.changed(runs=3, folds=4, epochs=10)
+    assert (scope.runs, scope.folds, scope.training.epochs) == (3, 4, 10)
+    assert QUICK.changed(runs=None, folds=None, epochs=None) == QUICK
+    declared = scope.pruning.model_dump(exclude_unset=True)
+    assert declared == {"initial_sparsity": 0.1, "begin": 1, "every": 1, "times": 4}
 
 
 def test_every_claim_has_a_verdict_on_the_page_and_in_the_result(found: tuple[Path, dict[str, Any]]) -> None:
@@ -233,7 +240,7 @@ def test_mixtures_of_wave_forms_are_made_once_and_again_where_damaged(found: tup
 
 def test_spectrograms_are_mixed_where_asked_and_an_ensemble_has_the_members_asked_for(tmp_path: Path) -> None:
     scope = replace(ONE_KIND, kinds=("pruned, mixed",), vgg_members=2, inception_members=0)
-    scope = changed(scope, mixing={"on": "spectrogram", "pieces": 4}, prune={"sparsity": 0.5})
+    scope = scope.changed(mixing={"on": "spectrogram", "pieces": 4}, prune={"sparsity": 0.5})
     result = reproduce_scenes(tmp_path, scope=scope)
     assert (
         result["failed"] == 0 and not (tmp_path / "sounds").exists() and not (tmp_path / "figures/mixture.svg").exists()
@@ -250,7 +257,9 @@ def test_spectrograms_are_mixed_where_asked_and_an_ensemble_has_the_members_aske
 
 def test_depths_are_counted_as_the_models(tmp_path: Path) -> None:
     scope = replace(TINY, kinds=("unpruned",), bands=(), windows=(), pieces=(), depths=True, vgg_members=1)
-    reproduce_scenes(tmp_path, scope=replace(scope, clips=12, training={**FASTER, "epochs": 1}, inception_norms=True))
+    reproduce_scenes(
+        tmp_path, scope=replace(scope, clips=12, training=FASTER.model_copy(update={"epochs": 1}), inception_norms=True)
+    )
     models = pandas.read_csv(tmp_path / "tables" / "networks.csv").set_index("network")["non-zero"]
     depths = pandas.read_csv(tmp_path / "tables" / "table4.csv").set_index("network")
     assert depths.loc["V(2,2,3,3)", "non-zero"] == models["V"] and depths.loc["I(2,1,2)", "non-zero"] == models["I"]
@@ -269,11 +278,29 @@ def test_depths_are_counted_as_the_models(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_run_is_refused_before_anything_is(changes: dict[str, Any], complaint: str) -> None:
     with pytest.raises(SettingsError, match=complaint):
-        changed(QUICK, **changes)
+        QUICK.changed(**changes)
 
 
 def test_a_schedule_of_pruning_follows_the_options() -> None:
-    scope = changed(FULL, prune={"initial_sparsity": 0.2, "sparsity": 0.9, "begin": 50, "every": 5, "times": 10})
+    scope = FULL.changed(prune={"initial_sparsity": 0.2, "sparsity": 0.9, "begin": 50, "every": 5, "times": 10})
     expected = {50 + 5 * k: 0.9 + (0.2 - 0.9) * (1 - k / 10) ** 3 for k in range(11)}
     assert scope.prunings == pytest.approx(expected)
-    assert max(changed(QUICK, epochs=40, prune={"begin": 10}).prunings) == 20, "the end stays"
+    assert max(QUICK.changed(epochs=40, prune={"begin": 10}).prunings) == 20, "the end stays"
+
+
+def test_the_counts_of_the_paper_come_out_on_its_input() -> None:
+    vgg, inception = count_numbers("vgg", VGG), count_numbers("inception", INCEPTION)
+    assert (vgg.whole, inception.whole, vgg.pruned, inception.pruned) == (80_839, 167_571, 17_114, 34_185)
+    assert 5 * vgg.rounded + inception.rounded == 119_758
+    verdicts = {row.claim: row for row in count_claims()}
+    assert {row.verdict for row in verdicts.values()} == {"reproduced"}
+    assert verdicts["size of V(2,2,3,3)"].note.startswith("equal")
+    assert verdicts["size of V(2,2,3,3), pruned"].note.startswith("differs by -1")
+    assert verdicts["size of I(3,2,3)"].ours == "267,043 (1,043.1 KB)"
+
+
+def test_a_wrong_count_is_not_reproduced(monkeypatch: pytest.MonkeyPatch) -> None:
+    for nonzero, size in ((81_000, 315.8), (80_839, 316.4)):
+        monkeypatch.setitem(paper.TABLE_3, (1, False), paper.PublishedModel(0.9, 0.0, 0.9, 0.0, nonzero, size))
+        verdicts = {row.claim: row.verdict for row in count_claims()}
+        assert verdicts["size of V(2,2,3,3)"] == "not reproduced"

@@ -3,8 +3,8 @@
 import numpy
 import pytest
 
-from topiarist.reproductions.scenes.figure import LEVELS, described, envelope, mixture_figure, runs, shades
-from topiarist.reproductions.scenes.mixing import Example
+from topiarist.reproductions.scenes.data import MixtureExample
+from topiarist.reproductions.scenes.figures import LEVELS, envelope, mixture_figure, runs_of, shades
 
 
 @pytest.mark.parametrize("frames", [40, 120, 214, 467])
@@ -20,8 +20,8 @@ def test_a_spectrogram_is_drawn_in_time(frames: int, share: float) -> None:
 
 
 def test_stretches_and_envelopes() -> None:
-    assert runs(numpy.array([True, False, True, True])) == [(0, 1), (2, 4)]
-    assert runs(numpy.zeros(3, dtype=bool)) == []
+    assert runs_of(numpy.array([True, False, True, True])) == [(0, 1), (2, 4)]
+    assert runs_of(numpy.zeros(3, dtype=bool)) == []
     wave = numpy.sin(numpy.linspace(0, 99, 5000)).astype(numpy.float32)
     low, high = envelope(wave)
     assert len(low) == len(high) == 600 and (low <= high).all()
@@ -30,7 +30,7 @@ def test_stretches_and_envelopes() -> None:
 
 def test_every_seam_is_drawn_twice_and_the_pieces_are_said() -> None:
     random = numpy.random.default_rng(0)
-    example = Example(
+    example = MixtureExample(
         wave=random.normal(size=4000).astype(numpy.float32),
         spectrogram=random.normal(size=(8, 30)).astype(numpy.float32),
         rate=1000,
@@ -39,5 +39,5 @@ def test_every_seam_is_drawn_twice_and_the_pieces_are_said() -> None:
         clips=4,
         groups=3,
     )
-    assert described(example) == "4 pieces of 4 clips from 3 cities or folds, of the class tram."
+    assert str(example) == "4 pieces of 4 clips from 3 cities or folds, of the class tram."
     assert mixture_figure(example).count("stroke-dasharray") == 2 * 3

@@ -1,6 +1,7 @@
 """The Surgeon reproduced: on digits and on the paper's data in the forms that are read; resumable, and all shown."""
 
 import json
+import math
 import struct
 import sys
 import warnings
@@ -16,21 +17,31 @@ import pandas
 import pytest
 import scipy.io
 import scipy.stats
+import torch
 from numpy.typing import NDArray
 from PIL import Image
+from torch import nn
 
+from topiarist import measure, train
 from topiarist.cli import main
 from topiarist.data import Data
-from topiarist.errors import SettingsError
-from topiarist.methods import Surgeon
-from topiarist.reproductions.surgeon import runs as surgeon_runs
-from topiarist.reproductions.surgeon import training as surgeon_training
-from topiarist.reproductions.surgeon.claims import UNDECIDED, claims_of
-from topiarist.reproductions.surgeon.data import Asked, DataSet, read_data_sets, row_named
-from topiarist.reproductions.surgeon.figures import at_epochs
+from topiarist.errors import DataError, SettingsError
+from topiarist.methods import Surgeon, shape
+from topiarist.models import mlp
+from topiarist.randomness import generator
+from topiarist.reproductions.surgeon.claims import UNDECIDED, judge_surgeon_claims
+from topiarist.reproductions.surgeon.comparison import (
+    Comparison,
+    TrainedNetwork,
+    comparisons_of,
+    is_at_chance,
+    mean_interval,
+    run_studies,
+)
+from topiarist.reproductions.surgeon.data import DataSet, PartSummary, read_data_sets, row_named
+from topiarist.reproductions.surgeon.page import at_epochs
 from topiarist.reproductions.surgeon.paper import CLASSES, TABLE_3
-from topiarist.reproductions.surgeon.reproduce import reproduce_surgeon
-from topiarist.reproductions.surgeon.statistics import is_at_chance, mean_interval
+from topiarist.reproductions.surgeon.reproduce import is_dead_end, reproduce_surgeon
 from topiarist.reproductions.surgeon.study import (
     FULL,
     KINDS,
@@ -38,25 +49,25 @@ from topiarist.reproductions.surgeon.study import (
     QUICK,
     RATES,
     TOPOLOGIES,
-    Run,
-    Scope,
-    changed,
-    runs_of,
+    LayerShape,
+    SurgeonScope,
+    final_labels,
+    final_study,
+    first_study,
+    fresh_network,
+    hidden_layers,
 )
-from topiarist.reproductions.surgeon.tables import (
-    AT_CHANCE,
-    Cell,
-    cells_of,
-    dead_ends,
-    decisions_table,
-    table_3,
-    typical,
-)
+from topiarist.reproductions.surgeon.tables import AT_CHANCE, decisions_table, table_3
 from topiarist.reproductions.verdicts import NOT_TESTABLE
-from topiarist.surgery import Plan
+from topiarist.storage import load
+from topiarist.study.declaration import Cell
+from topiarist.study.job import network_for, train_config
+from topiarist.study.results import Results
+from topiarist.study.samples import Samples, source_key
+from topiarist.study.treatments import BySurgeon
 
-TINY = Scope(seeds=2, topologies=("small", "medium"), epochs=6, samples=300)
-ONE = Scope(seeds=1, topologies=("small",), settings=("ours",), epochs=6, samples=200)
+TINY = SurgeonScope(seeds=2, topologies=("small", "medium"), epochs=6, samples=300)
+ONE = SurgeonScope(seeds=1, topologies=("small",), settings=("ours",), epochs=6, samples=200)
 Reproduced = tuple[Path, dict[str, Any]]
 
 
@@ -66,8 +77,19 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Reproduced:
     return out, reproduce_surgeon(out, scope=TINY)
 
 
-def records_in(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_bytes()) for path in sorted((out / "runs").glob("*.json"))]
+@pytest.fixture(scope="module")
+def networks(found: Reproduced) -> list[TrainedNetwork]:
+    """Read what the studies hold; nothing is left to run."""
+    return run_studies(TINY, read_data_sets(()), found[0] / "studies", seed=0)[0]
+
+
+def cells_of(scope: SurgeonScope, *, seed: int = 0) -> list[Cell]:
+    return first_study(scope, "digits", seed=seed).cells
+
+
+def data_of(cell: Cell) -> Data:
+    (data,) = read_data_sets(())
+    return Samples({source_key(cell.settings.data): data.source}).of(cell)
 
 
 def test_the_page_says_that_digits_stand_in(found: Reproduced) -> None:
@@ -83,10 +105,10 @@ def test_the_page_says_that_digits_stand_in(found: Reproduced) -> None:
     assert {row["paper, baseline"] for row in result["rows"]} == {None}
 
 
-def test_the_table_is_what_the_records_say(found: Reproduced) -> None:
+def test_the_table_is_what_the_studies_hold(found: Reproduced) -> None:
     out, result = found
     table = pandas.read_csv(out / "tables" / "table3.csv")
-    frame = pandas.DataFrame(records_in(out))
+    frame = pandas.read_csv(out / "tables" / "runs.csv")
     assert len(table) == len(result["rows"]) == 4 and len(frame) == 4 * 2 * len(KINDS)
     for row, listed in zip(table.to_dict("records"), result["rows"], strict=True):
         some = frame[(frame["topology"] == row["topology"]) & (frame["setting"] == row["setting"])]
@@ -114,39 +136,38 @@ def test_the_table_is_what_the_records_say(found: Reproduced) -> None:
             gain = row["surgeon, test"] - row[f"{better}, test"]
             assert row["gain, test"] == pytest.approx(100 * gain)
             assert row["relative gain, test, %"] == pytest.approx(100 * gain / row[f"{better}, test"])
-    assert len(pandas.read_csv(out / "tables" / "runs.csv")) == len(frame)
     assert len(pandas.read_csv(out / "tables" / "claims.csv")) == len(result["claims"])
 
 
-def test_plain_work_is_epochs_times_samples_times_macs(found: Reproduced) -> None:
-    for record in records_in(found[0]):
-        whole = record["epochs"] * record["train_samples"]
+def test_plain_work_is_epochs_times_samples_times_macs(networks: list[TrainedNetwork]) -> None:
+    for network in networks:
         inputs, classes = 64, 10
-        sizes = [inputs, *TOPOLOGIES[record["topology"]], classes]
+        sizes = [inputs, *TOPOLOGIES[network.topology], classes]
         start = sum(first * second for first, second in pairwise(sizes))
-        if record["kind"] in ("sgd", "adam"):
-            assert record["sample_macs"] == whole * start and record["trained_epochs"] == record["epochs"]
-            assert [epoch for epoch, _ in record["curve"]] == list(range(1, record["epochs"] + 1))
-            assert record["curve"][-1][1] == pytest.approx(record["validation_accuracy"])
-        elif record["kind"] == "surgeon":
-            assert record["trained_epochs"] >= record["epochs"]
+        if network.kind in ("sgd", "adam"):
+            assert network.sample_macs == network.epochs * 300 * start and network.trained_epochs == network.epochs
+        if network.kind == "surgeon":
+            assert network.trained_epochs >= network.epochs and network.lineage["sample_macs"] == network.sample_macs
+        else:
+            assert [epoch for epoch, _ in network.curve] == list(range(1, network.epochs + 1))
+            assert network.curve[-1][1] == pytest.approx(network.accuracy["validation"])
 
 
 def test_inputs_are_scaled_as_each_setting_has_it() -> None:
-    (source,) = (each.source for each in read_data_sets(()))
-    samples = surgeon_runs.Samples({"digits": source})
-    for run in runs_of(TINY, ["digits"], seed=0):
-        data = samples.of(run)
+    for cell in cells_of(TINY):
+        data = data_of(cell)
         x = data.train.x if hasattr(data.train, "x") else None
         assert x is not None
-        if run.setting == "published":
+        if "published" in cell.label:
             assert float(x.min()) == 0.0 and float(x.max()) == 1.0
         else:
             assert data.preprocessing is not None and data.preprocessing.scaling == "pixels"
             assert abs(float(x.mean())) < 0.01
 
 
-def test_an_evolution_of_each_data_set_topology_and_setting_is_drawn(found: Reproduced) -> None:
+def test_an_evolution_of_each_data_set_topology_and_setting_is_drawn(
+    found: Reproduced, networks: list[TrainedNetwork]
+) -> None:
     out, _ = found
     figures = {path.stem: path.read_text() for path in sorted((out / "figures").glob("*.svg"))}
     assert len(figures) == 2 * 2 * 3 + 2
@@ -156,10 +177,9 @@ def test_an_evolution_of_each_data_set_topology_and_setting_is_drawn(found: Repr
         assert "small, Surgeon" in figures[f"figure2-digits-{setting}"]
         curves = figures[f"digits-small-{setting}-accuracy"]
         assert "plain, final topology" in curves and ("plain (SGD)" in curves) != ("plain (Adam)" in curves)
-    for cell in cells_of(records_in(out), TINY, read_data_sets(())):
-        shown = typical(cell)["surgeon"]
-        decisions = shown["lineage"]["decisions"]
-        listed = decisions_table(shown["lineage"])
+    for comparison in comparisons_of(networks, TINY, read_data_sets(())):
+        lineage = comparison.typical["surgeon"].lineage
+        decisions, listed = lineage["decisions"], decisions_table(lineage)
         assert len(listed) == sum(len(each["kept"]) for each in decisions)
         assert all(each["reason"] in why for each, why in zip(decisions[:1], listed["why"], strict=False))
 
@@ -169,45 +189,50 @@ def test_accuracies_between_known_epochs_lie_on_a_line() -> None:
     assert at_epochs([]) == []
 
 
-def record(kind: str, seed: int, accuracy: float, **known: Any) -> dict[str, Any]:
-    """Give a record as a run leaves it, of 600 validation and 600 test samples of 10 equal classes."""
-    sizes = {"train_samples": 597, "validation_samples": 600, "test_samples": 600}  # all of the digits
+def network(kind: Any, seed: int, accuracy: float, **known: Any) -> TrainedNetwork:
+    """Return a network as a study leaves it."""
     node = {"fate": "best", "widths": [["hidden0", 10]]}
-    return {
-        **{"data": "d", "topology": "small", "setting": "published", "kind": kind, "seed": seed, "repeat": 0},
-        **{"test_accuracy": accuracy, "validation_accuracy": accuracy, "parameters": 110, "parameters_before": 100},
-        **{"seconds": 1.0, "sample_macs": 10.0, "trained_epochs": 290, "epochs": 100, **sizes},
-        **{"validation_majority": 0.1, "test_majority": 0.1},
+    figures: dict[str, Any] = {
+        **{"data": "digits", "topology": "small", "setting": "published", "kind": kind, "seed": seed},
+        **{"accuracy": {"test": accuracy, "validation": accuracy}, "test_log_loss": 1.0},
+        **{"parameters": 110 if kind == "surgeon" else 100},
+        **{"seconds": 1.0, "sample_macs": 10.0, "trained_epochs": 290.0, "epochs": 100, "curve": ()},
         **{"lineage": {"nodes": [node], "decisions": [{"number": 1}, {"number": 1}, {"number": 2}]}},
-        **known,
     }
+    return TrainedNetwork(**{**figures, **known})
 
 
-def cell(row: str | None, accuracies: dict[str, tuple[float, ...]], topology: Any = "small", **known: Any) -> Cell:
-    (source,) = (each.source for each in read_data_sets(()))
+def comparison(
+    row: str | None, accuracies: dict[Any, tuple[float, ...]], *, train_samples: int = 597, **known: Any
+) -> Comparison:
+    """Return a comparison on the digits, with 600 validation and 600 test samples of 10 equal classes."""
+    (digits,) = read_data_sets(())
+    parts: Any = {"train": train_samples, "validation": 600, "test": 600}
+    parts = {name: PartSummary(samples, 0.1) for name, samples in parts.items()}
+    data = DataSet(source=digits.source, row=row, parts=parts)
     seeds = [
-        {kind: record(kind, seed, values[seed], **known) for kind, values in accuracies.items()}
+        {kind: network(kind, seed, values[seed], **known) for kind, values in accuracies.items()}
         for seed in range(len(accuracies["sgd"]))
     ]
-    return Cell(DataSet(source=source, row=row), topology, "published", tuple(seeds))
+    return Comparison(data, "small", "published", tuple(seeds))
 
 
 def test_a_baseline_at_chance_is_compared_with_nothing() -> None:
-    dead = cell("CIFAR-10", {"sgd": (0.10, 0.25), "adam": (0.1, 0.1), "surgeon": (0.4, 0.4), "final": (0.1, 0.3)})
+    dead = comparison("CIFAR-10", {"sgd": (0.10, 0.25), "adam": (0.1, 0.1), "surgeon": (0.4, 0.4), "final": (0.1, 0.3)})
     (row,) = table_3([dead]).to_dict("records")
     assert row["baseline"] == "sgd" and row["at chance"] == 1 and row["at chance on final"] == 1
     assert {row[name] for name in map(str, row) if name.startswith(("gain", "relative gain"))} == {None}
-    claims = {each.claim: each for each in claims_of([dead])}
+    claims = {each.claim: each for each in judge_surgeon_claims([dead])}
     gain = claims["Relative gain of accuracy: CIFAR-10, small (Table 3)"]
     assert (gain.verdict, gain.note, gain.ours) == (NOT_TESTABLE, AT_CHANCE, "–")
-    alive = cell("CIFAR-10", {"sgd": (0.1, 0.1), "adam": (0.3, 0.31), "surgeon": (0.4, 0.4), "final": (0.4, 0.4)})
+    alive = comparison("CIFAR-10", {"sgd": (0.1, 0.1), "adam": (0.3, 0.31), "surgeon": (0.4, 0.4), "final": (0.4, 0.4)})
     (row,) = table_3([alive]).to_dict("records")
     assert row["baseline"] == "adam" and row["at chance"] == 0 and row["gain, test"] == pytest.approx(9.5)
 
 
 @pytest.mark.parametrize(("accuracy", "chance"), [(0.1, True), (0.119, True), (0.12, False), (0.05, True)])
 def test_chance_is_what_the_largest_class_may_reach(accuracy: float, chance: bool) -> None:
-    assert is_at_chance(accuracy, majority=0.1, samples=1000) == chance
+    assert is_at_chance(accuracy, PartSummary(1000, 0.1)) == chance
     draws = numpy.random.default_rng(0).binomial(1000, 0.1, 100_000) / 1000
     assert (numpy.mean(draws <= 0.119) >= 0.975) and (numpy.mean(draws <= 0.118) < 0.98)
 
@@ -215,13 +240,14 @@ def test_chance_is_what_the_largest_class_may_reach(accuracy: float, chance: boo
 def test_an_interval_of_a_mean_is_students() -> None:
     values = [1.0, 2.0, 4.0]
     expected = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
-    assert mean_interval(values) == pytest.approx((expected.low, expected.high))
-    assert mean_interval([1.0]) is None
+    found = mean_interval(values)
+    assert (found.value, found.low, found.high) == pytest.approx((7 / 3, expected.low, expected.high))
+    assert (mean_interval([1.0]).low, mean_interval([1.0]).high) == (-math.inf, math.inf)
 
 
 def test_claims_are_judged_by_the_papers_numbers() -> None:
-    better = cell("CIFAR-10", {"sgd": (0.28, 0.28, 0.29), "adam": (0.3,) * 3, "surgeon": (0.34, 0.35, 0.33)})
-    claims = {each.claim.split(" (")[0]: each for each in claims_of([better])}
+    better = comparison("CIFAR-10", {"sgd": (0.28, 0.28, 0.29), "adam": (0.3,) * 3, "surgeon": (0.34, 0.35, 0.33)})
+    claims = {each.claim.split(" (")[0]: each for each in judge_surgeon_claims([better])}
     gain = claims["Relative gain of accuracy: CIFAR-10, small"]
     assert gain.verdict == "reproduced" and gain.published == "+21.4 %" and gain.ours == "+20.0 %"
     assert "597 samples, 100 of 100 epochs, 3 runs of 15" in gain.note
@@ -234,139 +260,185 @@ def test_claims_are_judged_by_the_papers_numbers() -> None:
     redraws = claims["Redraws per decision"]
     assert (redraws.ours, redraws.published, redraws.verdict) == ("0.50", "0.56", "not reproduced")
     for known in ({"epochs": 20}, {"train_samples": 100}):
-        shorter = cell("CIFAR-10", {"sgd": (0.28, 0.28), "adam": (0.3,) * 2, "surgeon": (0.34, 0.35)}, **known)
-        numbers = [each for each in claims_of([shorter]) if "Table 3" in each.claim or "Redraws" in each.claim]
+        shorter = comparison("CIFAR-10", {"sgd": (0.28, 0.28), "adam": (0.3,) * 2, "surgeon": (0.34, 0.35)}, **known)
+        numbers = [
+            each for each in judge_surgeon_claims([shorter]) if "Table 3" in each.claim or "Redraws" in each.claim
+        ]
         assert len(numbers) == 3 and {each.verdict for each in numbers} == {NOT_TESTABLE}, "not the paper's experiment"
-    vague = cell("CIFAR-10", {"sgd": (0.28, 0.28), "adam": (0.3,) * 2, "surgeon": (0.25, 0.45)})
-    undecided = [each for each in claims_of([vague]) if each.claim.startswith(("Relative", "The Surgeon"))]
+    vague = comparison("CIFAR-10", {"sgd": (0.28, 0.28), "adam": (0.3,) * 2, "surgeon": (0.25, 0.45)})
+    undecided = [each for each in judge_surgeon_claims([vague]) if each.claim.startswith(("Relative", "The Surgeon"))]
     assert [(each.verdict, UNDECIDED in each.note) for each in undecided] == [(NOT_TESTABLE, True)] * 2
-    worse = cell("CIFAR-10", {"sgd": (0.5, 0.51, 0.5), "adam": (0.3,) * 3, "surgeon": (0.34, 0.35, 0.33)})
-    assert claims_of([better, worse])[0].verdict == "not reproduced"
-    assert {each.verdict for each in claims_of([replace(better, data=replace(better.data, row=None))])} == {
+    worse = comparison("CIFAR-10", {"sgd": (0.5, 0.51, 0.5), "adam": (0.3,) * 3, "surgeon": (0.34, 0.35, 0.33)})
+    assert judge_surgeon_claims([better, worse])[0].verdict == "not reproduced"
+    assert {each.verdict for each in judge_surgeon_claims([replace(better, data=replace(better.data, row=None))])} == {
         NOT_TESTABLE
     }
 
 
 def test_a_topology_that_is_rescued_counts() -> None:
     runs = 8
-    rescued = cell("EuroSAT", {"sgd": (0.1,) * runs, "adam": (0.1,) * runs, "surgeon": (0.5,) * runs})
-    assert claims_of([rescued])[1].verdict == "reproduced" and "8 of 8" in claims_of([rescued])[1].ours
-    stuck = cell("EuroSAT", {"sgd": (0.1,) * runs, "adam": (0.1,) * runs, "surgeon": (0.1,) * runs})
-    assert claims_of([stuck])[1].verdict == "not reproduced"
+    rescued = comparison("EuroSAT", {"sgd": (0.1,) * runs, "adam": (0.1,) * runs, "surgeon": (0.5,) * runs})
+    assert (
+        judge_surgeon_claims([rescued])[1].verdict == "reproduced"
+        and "8 of 8" in judge_surgeon_claims([rescued])[1].ours
+    )
+    stuck = comparison("EuroSAT", {"sgd": (0.1,) * runs, "adam": (0.1,) * runs, "surgeon": (0.1,) * runs})
+    assert judge_surgeon_claims([stuck])[1].verdict == "not reproduced"
 
 
 def test_a_dead_end_is_found_in_the_record() -> None:
     nodes = [{"fate": "kept", "widths": [["hidden0", 10]]}, {"fate": "best", "widths": []}]
-    ended = record("surgeon", 0, 0.3, lineage={"nodes": nodes, "decisions": []})
-    assert dead_ends([ended, record("surgeon", 1, 0.3), record("sgd", 0, 0.3)]) == [ended]
+    assert is_dead_end(network("surgeon", 0, 0.3, lineage={"nodes": nodes, "decisions": []}))
+    assert not is_dead_end(network("surgeon", 1, 0.3))
 
 
 def test_the_final_topology_is_that_of_the_surgeon_with_new_weights(found: Reproduced) -> None:
-    (source,) = (each.source for each in read_data_sets(()))
-    samples = surgeon_runs.Samples({"digits": source})
-    for run in runs_of(TINY, ["digits"], seed=0):
-        if run.kind != "final":
-            continue
-        (record,) = [
-            each
-            for each in records_in(found[0])
-            if {**each, "kind": "final"}.items() >= run.keys.items() and each["kind"] == "surgeon"
-        ]
-        data = samples.of(run)
-        model = surgeon_training.fresh_network(surgeon_training.Task(run, None, record["plan"]), data)
-        assert sum(each.numel() for each in model.parameters()) == record["parameters"]
-        assert all(bool(each.isfinite().all()) for each in model.parameters())
-        assert len(Plan.from_record(record["plan"])) == 0 or record["parameters"] > 0
+    (first,) = (found[0] / "studies").glob("digits-????????")
+    results = Results.read(first)
+    rows = [row for row in results.rows if row["label"].endswith("surgeon")]
+    assert len(rows) == 8
+    for row in rows:
+        surgeon = load(results.model_path(row))
+        with torch.random.fork_rng():
+            fresh = fresh_network(input_shape=(1, 8, 8), classes=10, layers=hidden_layers(surgeon))
+        shapes = [[list(value.shape) for value in each.parameters()] for each in (fresh, surgeon)]
+        assert shapes[0] == shapes[1]
+        assert all(bool(value.isfinite().all()) for value in fresh.parameters())
+
+
+def test_a_thin_layer_of_a_truncated_svd_has_no_bias_and_no_activation() -> None:
+    first = nn.Sequential(nn.Linear(4, 2, bias=False), nn.Linear(2, 8))
+    network = nn.Sequential(nn.Flatten(), first, nn.ReLU(), nn.Linear(8, 3))
+    layers = (LayerShape(2, False, False), LayerShape(8, True, True))
+    assert hidden_layers(network) == layers and hidden_layers(nn.Sequential(nn.Flatten(), nn.Linear(4, 3))) == ()
+    fresh = fresh_network(input_shape=(4,), classes=3, layers=[list(layer) for layer in layers])
+    assert hidden_layers(fresh) == layers
+    assert all(float(value.detach().std()) > 0 for value in fresh.parameters() if value.ndim > 1)
+
+
+def test_surgeons_of_a_seed_that_end_with_one_topology_share_its_training() -> None:
+    same, other = (LayerShape(10, True, True),), (LayerShape(20, True, True),)
+    ends: Any = {("small", "ours"): same, ("medium", "ours"): same, ("large", "ours"): other}
+    ends[("small", "published")] = same
+    labels = final_labels(ends)
+    assert list(labels.values()) == [
+        "small, ours, final",
+        "small, ours, final",
+        "large, ours, final",
+        "small, published, final",
+    ]
+    study = final_study(QUICK, "digits", ends, seed=7, split_seed=3)
+    assert [cell.label for cell in study.cells] == list(dict.fromkeys(labels.values()))
+    assert {(cell.seed, cell.settings.data.seed, cell.settings.training.epochs) for cell in study.cells} == {(7, 3, 20)}
 
 
 def test_going_on_changes_nothing_and_runs_nothing(found: Reproduced, monkeypatch: pytest.MonkeyPatch) -> None:
     out, result = found
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    monkeypatch.setattr(surgeon_runs, "run_task", lambda *_: pytest.fail("it was run again"))
+    before = {path: path.read_bytes() for path in (out / "tables").iterdir()}
+    monkeypatch.setattr("topiarist.study.engine.run_stack", lambda *_: pytest.fail("it was run again"))
     assert reproduce_surgeon(out, scope=TINY) == result
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-    fewer = reproduce_surgeon(out, scope=replace(TINY, seeds=1, topologies=("small",)))
-    assert [row["runs"] for row in fewer["rows"]] == [1, 1]
+    assert {path: path.read_bytes() for path in (out / "tables").iterdir()} == before
+    monkeypatch.undo()
+    fewer = reproduce_surgeon(out, scope=replace(TINY, seeds=1, topologies=("small",), epochs=1))
+    assert [row["runs"] for row in fewer["rows"]] == [1, 1], "another scope has studies of its own"
+    assert reproduce_surgeon(out, scope=TINY) == result
 
 
-def test_an_interrupted_run_goes_on_and_its_time_is_not_known(tmp_path: Path) -> None:
+def test_an_interrupted_run_resumes(tmp_path: Path) -> None:
     whole = reproduce_surgeon(tmp_path / "whole", scope=ONE)
     out = tmp_path / "broken"
 
-    def interrupt(done: int, total: int) -> None:
-        if list((out / "runs").glob("*surgeon*.checkpoint")):
-            raise KeyboardInterrupt
+    for limit in (2, 3):
 
-    with pytest.raises(KeyboardInterrupt):
-        reproduce_surgeon(out, scope=ONE, on_run=interrupt)
-    assert len(records_in(out)) == 2
+        def interrupt(done: int, total: int, limit: int = limit) -> None:
+            if done == limit:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            reproduce_surgeon(out, scope=ONE, on_run=interrupt)
     told: list[tuple[int, int]] = []
     result = reproduce_surgeon(out, scope=ONE, on_run=lambda done, total: told.append((done, total)))
     timed = {name for name in result["rows"][0] if name.endswith(", s") or name.startswith("time ratio")}
     (row,), (other,) = result["rows"], whole["rows"]
     assert {name: row[name] for name in row if name not in timed} == {n: other[n] for n in other if n not in timed}
-    assert row["time ratio"] is None and other["time ratio"] > 0
-    assert told[0] == (2000, 4000) and told[-1] == (4000, 4000) and told == sorted(told)
-    assert not list((out / "runs").glob("*.checkpoint"))
+    assert told == [(3, 4), (4, 4)]
 
 
 def test_a_run_that_fails_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(task: surgeon_training.Task, *_: object) -> dict[str, Any]:
-        raise SettingsError(f"as a test, of {task.run.topology}")
+    def fail(*_: object) -> None:
+        raise SettingsError("as a test")
 
-    monkeypatch.setattr(surgeon_runs, "train_by_surgeon", fail)
+    monkeypatch.setattr(BySurgeon, "shape_together", fail)
     result = reproduce_surgeon(tmp_path, scope=ONE)
     assert result["failed"] == 1 and result["rows"] == [] and "No comparison" in result["summary"]
-    assert "as a test, of small" in result["notes"][0] and "as a test" in (tmp_path / "index.html").read_text()
+    assert len(result["failed_in"]) == 1 and Path(result["failed_in"][0]).is_dir()
+    assert "as a test" in result["notes"][0] and "as a test" in (tmp_path / "index.html").read_text()
     monkeypatch.undo()
     assert reproduce_surgeon(tmp_path, scope=ONE)["failed"] == 0
 
 
+def test_changed_data_are_refused(tmp_path: Path) -> None:
+    folder = write_idx(tmp_path / "mine", "", classes=10, parts=("train", "t10k"))
+    reproduce_surgeon(tmp_path / "out", data=[str(folder)], scope=replace(ONE, epochs=1))
+    images = folder / "train-images-idx3-ubyte"
+    images.write_bytes(images.read_bytes()[:-1] + b"\x07")
+    with pytest.raises(DataError, match="the data have changed"):
+        reproduce_surgeon(tmp_path / "out", data=[str(folder)], scope=replace(ONE, epochs=1))
+
+
 def test_plain_training_is_the_surgeons_with_sgd_and_with_adam() -> None:
-    for run in runs_of(FULL, ["digits"], seed=3):
-        published = run.setting == "published"
-        usual = Surgeon(published=published)
-        assert run.method.course == usual.course.model_copy(update={"seed": run.seed})
-        assert run.method.interval == (10 if published else None)
-        change = {"optimizer": run.kind, "learning_rate": RATES[run.kind]} if run.kind in RATES else {}
-        assert run.course == run.method.course.model_copy(update=change)
-    run = runs_of(FULL, ["digits"], seed=0)[0]
-    course = run.course
+    for cell in cells_of(FULL, seed=3):
+        topology, setting, kind = cell.label.split(", ")
+        usual = Surgeon(published=setting == "published")
+        assert cell.settings.model.hidden == TOPOLOGIES[topology]  # type: ignore[index]
+        if kind == "surgeon":
+            method = cell.settings.method
+            assert isinstance(method, BySurgeon) and method.published == usual.published
+            assert method.course == usual.course and method.interval == (10 if usual.published else None)
+            assert cell.settings.training.epochs == 0, "it trains from the first weights on"
+        else:
+            change = {"optimizer": kind, "learning_rate": RATES[kind], "seed": cell.training_seed}  # type: ignore[index]
+            assert train_config(cell) == usual.course.model_copy(update=change)
+    course = Surgeon(published=True).course
     assert (course.epochs, course.batch_size, course.learning_rate, course.optimizer) == (100, 16, 0.005, "sgd")
     assert TOPOLOGIES == {"small": (10,), "medium": (10, 10, 10), "large": (300, 100, 100)}
 
 
+def test_all_that_begin_with_a_topology_have_the_same_first_weights() -> None:
+    for topology in TOPOLOGIES:
+        cells = [cell for cell in cells_of(replace(TINY, seeds=1, topologies=(topology,))) if "ours" in cell.label]
+        starts = [network_for(cell.settings, data_of(cell), cell.training_seed).state_dict() for cell in cells]
+        assert len(starts) == 3
+        assert all(torch.equal(value, other[name]) for other in starts for name, value in starts[0].items())
+
+
 def test_the_papers_seeds_are_run_three_times_each() -> None:
-    runs = runs_of(replace(ONE, paper_seeds=True), ["digits"], seed=0)
-    surgeons = [run for run in runs if run.kind == "surgeon"]
-    assert [run.seed for run in surgeons] == [seed for seed in (6, 63, 72, 77, 97) for _ in range(3)]
-    assert len({run.drawn_seed for run in surgeons}) == 15 and set(PAPER_SEEDS) < {run.drawn_seed for run in surgeons}
-    assert len({run.fingerprint("") for run in runs}) == len(runs) == 60
+    cells = cells_of(replace(ONE, paper_seeds=True))
+    seeds = [cell.seed for cell in cells if cell.label.endswith("surgeon")]
+    assert len(set(seeds)) == 15 and len(cells) == 45 and set(PAPER_SEEDS) < set(seeds)
+    assert [seed % 1000 for seed in seeds] == [seed for seed in (6, 63, 72, 77, 97) for _ in range(3)]
+    assert {cell.settings.data.seed for cell in cells} == {0}, "all on the same parts"
 
 
-def test_an_evolution_without_changes_is_plain_training() -> None:
-    (run,) = (run for run in runs_of(ONE, ["digits"], seed=0) if run.kind == "adam")
-    assert run.course == run.method.course
-
-    class Unchanged(Run):
-        @property
-        def method(self) -> Surgeon:
-            return Surgeon(training=run.course, kinds=())
-
-    (source,) = (each.source for each in read_data_sets(()))
-    data = Data.from_source(source, samples=200)
-    plain = surgeon_training.train_plainly(surgeon_training.Task(run, None), data, lambda share: None)
-    same = Unchanged(**vars(run))
-    evolved = surgeon_training.train_by_surgeon(surgeon_training.Task(same, None), data, lambda share: None)
-    for name in ("parameters", "test_accuracy", "validation_accuracy", "sample_macs", "trained_epochs"):
-        assert evolved[name] == pytest.approx(plain[name])
-    assert evolved["test_log_loss"] == pytest.approx(plain["test_log_loss"], rel=1e-4)
+def test_an_evolution_without_changes_is_plain_training(tmp_path: Path) -> None:
+    plain, _, _ = cells_of(replace(ONE, epochs=3))
+    data, seed = data_of(plain), plain.training_seed
+    (adam,) = (cell for cell in cells_of(replace(ONE, epochs=3)) if cell.label.endswith("adam"))
+    model = mlp([64, 10, 10], generator=generator(seed, "initial weights"))
+    unchanged = Surgeon(training=train_config(adam), kinds=())
+    evolved = shape(model, data, unchanged, seed=seed, latency=False)
+    train(model, data, train_config(adam))
+    trained = measure(model, data, latency=False)
+    assert evolved.after.accuracy == pytest.approx(trained.accuracy)
+    assert evolved.after.log_loss == pytest.approx(trained.log_loss, rel=1e-4)
+    assert evolved.lineage is not None
+    assert evolved.lineage["sample_macs"] == pytest.approx(3 * 200 * trained.macs)
 
 
 def test_seeds_epochs_and_samples_can_be_changed() -> None:
-    scope = changed(QUICK, seeds=3, epochs=7, samples=99)
+    scope = QUICK.changed(seeds=3, epochs=7, samples=99)
     assert (scope.seeds, scope.epochs, scope.samples) == (3, 7, 99)
-    assert changed(FULL, seeds=None, epochs=None, samples=None) == FULL
+    assert FULL.changed(seeds=None, epochs=None, samples=None) == FULL
 
 
 def test_the_papers_rows_agree_with_its_own_increases() -> None:
@@ -449,11 +521,11 @@ def test_the_papers_data_are_read_and_find_their_row(
         write_cifar(folder, classes=CLASSES[name])
     else:
         (write_svhn if name == "SVHN" else write_eurosat)(folder)
-    (found,) = read_data_sets([Asked(location=str(folder), name=name)])
+    (found,) = read_data_sets([f"{name}={folder}"])
     data = Data.from_source(found.source)
     assert found.row == name and data.input_shape == shape and len(data.classes) == CLASSES[name]
     assert len(data.test) == test
-    (unnamed,) = read_data_sets([Asked(location=str(folder))])
+    (unnamed,) = read_data_sets([str(folder)])
     assert unnamed.row is None and unnamed.name == "somewhere"
 
 
@@ -475,9 +547,7 @@ def test_rows_are_found_by_name(name: str, row: str | None) -> None:
 def test_the_papers_figures_stand_beside_ours(tmp_path: Path) -> None:
     folder = write_idx(tmp_path / "fashion-mnist", "", classes=10, parts=("train", "t10k"))
     other = write_idx(tmp_path / "emnist", "emnist-balanced-", classes=47, parts=("train", "test"))
-    result = reproduce_surgeon(
-        tmp_path / "out", data=[Asked(location=str(folder)), Asked(location=str(other))], scope=replace(ONE, epochs=1)
-    )
+    result = reproduce_surgeon(tmp_path / "out", data=[str(folder), str(other)], scope=replace(ONE, epochs=1))
     fashion, emnist = result["rows"]
     assert not result["stand_in"] and result["failed"] == 0
     assert (fashion["paper, baseline"], fashion["paper, surgeon, sd"], fashion["paper, change, %"]) == (0.85, 0.0, None)

@@ -64,6 +64,10 @@ def test_a_surgeon_in_a_study_is_resize_by_hand() -> None:
     same_figures(resized, expected.model, data)
     assert resized.model == serialise(expected.model, data=data) and not done.failures
     assert (whole.figures["retraining_epochs"], resized.figures["retraining_epochs"]) == (0, 4)
+    kept = json.loads(resized.history)
+    assert expected.lineage is not None
+    assert kept.pop("lineage") == json.loads(json.dumps(expected.lineage.to_record()))
+    assert kept == json.loads(whole.history)
 
 
 def test_a_file_declares_the_surgeon(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,9 +11,6 @@ from topiarist.cli import scenes_options as scenes
 from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
 from topiarist.cli.output import InterruptionError, console, count_bar, emit
 from topiarist.cli.study_output import ended_by_signals, study_bar
-
-if TYPE_CHECKING:
-    from topiarist.reproductions.surgeon.data import Asked
 
 app = typer.Typer(help="Run a published system as a ready-made study.", no_args_is_help=True)
 
@@ -170,7 +167,7 @@ def scenes_command(
 
 @app.command("surgeon")
 def surgeon_command(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, tables, figures and records go.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, tables, figures and networks go.")],
     data: Annotated[
         list[str] | None,
         typer.Option(
@@ -212,24 +209,24 @@ def surgeon_command(
 
     Example: topiarist reproduce surgeon --quick --out surgeon
     """
-    from dataclasses import replace
-
     from topiarist.errors import SettingsError
     from topiarist.reproductions.surgeon.reproduce import reproduce_surgeon
-    from topiarist.reproductions.surgeon.study import FULL, QUICK, SETTINGS, changed, topologies_named
+    from topiarist.reproductions.surgeon.study import FULL, QUICK, topologies_named
 
     if paper_seeds and seeds is not None:
         raise SettingsError("--seeds has no effect with --paper-seeds, which runs 5 seeds 3 times each")
-    scope = replace(
-        changed(QUICK if quick else FULL, seeds=seeds, epochs=epochs, samples=samples),
+    scope = (QUICK if quick else FULL).changed(
+        seeds=seeds,
+        epochs=epochs,
+        samples=samples,
         topologies=topologies_named(topology or ()),
-        settings=SETTINGS if setting == "both" else (setting,),
+        settings=None if setting == "both" else (setting,),
         paper_seeds=paper_seeds,
     )
     with resumable(), count_bar("networks") as on_run:
         found = reproduce_surgeon(
             out,
-            data=[parse_named(text) for text in data or ()],
+            data=data or (),
             scope=scope,
             seed=seed,
             workers=workers,
@@ -237,19 +234,6 @@ def surgeon_command(
             on_run=on_run,
         )
     emit(found, as_json=as_json, show=show_found)
-
-
-def parse_named(text: str) -> "Asked":
-    """Read NAME=DATA, or DATA alone; a file that is there is taken as it is, whatever its name."""
-    from topiarist.errors import SettingsError
-    from topiarist.reproductions.surgeon.data import Asked
-
-    name, equals, location = text.partition("=")
-    if not equals or Path(text).exists():
-        return Asked(location=text)
-    if not name or not location:
-        raise SettingsError(f"data are written as NAME=DATA, or DATA alone; found '{text}'")
-    return Asked(location=location, name=name)
 
 
 def show_found(found: Mapping[str, Any]) -> None:

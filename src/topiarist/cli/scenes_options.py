@@ -9,7 +9,7 @@ import typer
 from topiarist.cli.derived import naming
 
 if TYPE_CHECKING:
-    from topiarist.reproductions.scenes.scope import Scope
+    from topiarist.reproductions.scenes.study import ScenesScope
 
 PRUNING, MIXING, ENSEMBLE = "Pruning: s = s_f + (s_i − s_f)(1 − (t − t₀)/(nΔt))³", "Block mixing", "The ensemble"
 
@@ -118,15 +118,14 @@ PRUNING_OPTIONS = {
 SAME_NAME = ("epochs", "runs", "folds", "vgg_members", "inception_members", "inception_norms")
 
 
-def scope_of(options: Mapping[str, Any]) -> "Scope":
+def scope_of(options: Mapping[str, Any]) -> "ScenesScope":
     """Return what the options of the command ask for; a bad one is refused by its name."""
-    from topiarist.reproductions.scenes.scope import FULL, QUICK, changed
+    from topiarist.reproductions.scenes.study import FULL, QUICK
 
     prune = {name: options[option[2:].replace("-", "_")] for name, option in PRUNING_OPTIONS.items()}
     mixing = {"pieces": options["pieces"], "within": options["within"], "on": options["mix_on"]}
     with naming(PRUNING_OPTIONS):
-        return changed(
-            QUICK if options["quick"] else FULL,
+        return (QUICK if options["quick"] else FULL).changed(
             prune=prune,
             mixing=mixing,
             **{name: options[name] for name in SAME_NAME},

@@ -24,7 +24,7 @@ from topiarist.storage import serialise
 from topiarist.study.declaration import Cell
 from topiarist.study.samples import StudySamples
 from topiarist.study.settings import CellSettings
-from topiarist.study.treating import EarlyNetworks, TrainedNetwork, Treated, rewound_epoch, treat_all
+from topiarist.study.treating import EarlyNetworks, TrainedNetwork, Treated, TreatedNetwork, rewound_epoch, treat_all
 from topiarist.tracing import anatomy
 from topiarist.training import History, TrainConfig, monte_carlo, reuse, train_many, train_phases
 from topiarist.training.inference import first_sample, part_logits
@@ -169,14 +169,15 @@ def judge_all(
             if isinstance(made, Exception):
                 raise made
             _, data, history = trained[cell.training_key]
-            results.append(judge(cell, *made, data, history, stack.keep_models))
+            results.append(judge(cell, made, data, history, stack.keep_models))
         except Exception as error:  # whatever a method raises is the cell's result
             failures[cell.hash] = describe(error)
     return tuple(results), failures
 
 
-def judge(cell: Cell, treated: nn.Module, retrained: int, data: Data, history: History, keep_model: bool) -> CellResult:
-    """Measure the network of a cell."""
+def judge(cell: Cell, made: TreatedNetwork, data: Data, history: History, keep_model: bool) -> CellResult:
+    """Measure the network of a cell; the lineage of an evolution is kept beside the history of the training."""
+    treated = made.model
     figures = measure(treated, data, latency=cell.latency).to_json()
     passes = cell.settings.prediction.monte_carlo
     if passes is not None:
@@ -188,13 +189,14 @@ def judge(cell: Cell, treated: nn.Module, retrained: int, data: Data, history: H
         "train_samples": len(data.train),
         "epochs": len(history.epochs),
         "kept_epoch": history.kept_epoch,
-        "retraining_epochs": retrained,
+        "retraining_epochs": made.epochs,
         "diverged_epoch": history.diverged_epoch,
     }
+    lineage = {} if made.lineage is None else {"lineage": made.lineage.to_record()}
     return CellResult(
         hash=cell.hash,
         figures=figures,
-        history=canonical_json(asdict(history)).encode(),
+        history=canonical_json(asdict(history) | lineage).encode(),
         model=serialise(treated, data=data) if keep_model else None,
     )
 

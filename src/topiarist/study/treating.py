@@ -1,12 +1,13 @@
 """Applies the methods of a study to the trained networks of a stack: folds of one configuration together."""
 
 from collections.abc import Mapping, Sequence
-
+from dataclasses import dataclass
 from torch import nn
 
 from topiarist.data import Data
 from topiarist.methods import Rewinding
 from topiarist.methods.job import make_job
+from topiarist.methods.lineage import Lineage
 from topiarist.methods.method import NO_BUDGET, Resizing
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.resizing import resize_all
@@ -15,7 +16,18 @@ from topiarist.training import History
 
 TrainedNetwork = tuple[nn.Module, Data, History]
 EarlyNetworks = dict[tuple[str, int], nn.Module]  # by training key and epoch
-Treated = dict[str, tuple[nn.Module, int] | Exception]  # a network, and for how many epochs it was trained again
+
+
+@dataclass(frozen=True)
+class TreatedNetwork:
+    """What a method made of a network: for how many epochs it was trained again, and the lineage of an evolution."""
+
+    model: nn.Module
+    epochs: int = 0
+    lineage: Lineage | None = None
+
+
+Treated = dict[str, TreatedNetwork | Exception]
 
 
 def treat_all(cells: Sequence[Cell], trained: Mapping[str, TrainedNetwork], early: EarlyNetworks) -> Treated:
@@ -41,12 +53,12 @@ def _treat_group(cells: Sequence[Cell], trained: Mapping[str, TrainedNetwork], e
 
 def _treat(
     cells: Sequence[Cell], trained: Mapping[str, TrainedNetwork], early: EarlyNetworks
-) -> list[tuple[nn.Module, int]]:
+) -> list[TreatedNetwork]:
     """Apply the method that all these cells have."""
     declared = cells[0].settings.method
     networks = [trained[cell.training_key] for cell in cells]
     if declared.method is None:
-        return [(model, 0) for model, _, _ in networks]
+        return [TreatedNetwork(model) for model, _, _ in networks]
     resizing = Resizing(method=declared.method, budget=declared.budget or NO_BUDGET, retraining=declared.retraining)
     epoch = rewound_epoch(cells[0])
     jobs = [
@@ -61,7 +73,8 @@ def _treat(
     ]
     for job in jobs:
         resizing.check(job)
-    return [(outcome.model, _epochs_of(outcome)) for outcome in resize_all(jobs, resizing)]
+    outcomes = resize_all(jobs, resizing)
+    return [TreatedNetwork(outcome.model, _epochs_of(outcome), outcome.lineage) for outcome in outcomes]
 
 
 def _epochs_of(outcome: Outcome) -> int:

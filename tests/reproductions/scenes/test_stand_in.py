@@ -22,8 +22,8 @@ from topiarist.reproductions.scenes.stand_in import (
     NODES,
     SCENES,
     STEPS,
-    Clips,
     Sounds,
+    SyntheticClips,
     add_sounds,
     coloured,
     humming,
@@ -33,7 +33,7 @@ from topiarist.reproductions.scenes.stand_in import (
 RATE = 16_000
 
 
-def log_spectra(clips: Clips, bands: int = 40) -> NDArray[Any]:
+def log_spectra(clips: SyntheticClips, bands: int = 40) -> NDArray[Any]:
     """Give the mean logarithm of the power in bands, evenly spaced in octaves: (n_clips, n_bands)."""
     _, _, found = signal.stft(clips.waves, RATE, nperseg=1024, boundary=None, padded=False)
     power = abs(found) ** 2
@@ -44,11 +44,11 @@ def log_spectra(clips: Clips, bands: int = 40) -> NDArray[Any]:
 
 
 @pytest.fixture(scope="module")
-def clips() -> Clips:
+def clips() -> SyntheticClips:
     return scene_waves(clips=360, seconds=1.0, rate=RATE, seed=11)
 
 
-def test_a_clip_follows_from_the_seed_and_its_number_alone(clips: Clips) -> None:
+def test_a_clip_follows_from_the_seed_and_its_number_alone(clips: SyntheticClips) -> None:
     some = scene_waves(clips=[245, 3, 120], seconds=1.0, rate=RATE, seed=11)
     for few, all_clips in zip(some, clips, strict=True):
         assert (few == all_clips[[245, 3, 120]]).all()
@@ -57,7 +57,7 @@ def test_a_clip_follows_from_the_seed_and_its_number_alone(clips: Clips) -> None
     assert abs(numpy.corrcoef(other.waves[0], some.waves[1])[0, 1]) < 0.1
 
 
-def test_every_fine_class_comes_equally_often_from_every_city(clips: Clips) -> None:
+def test_every_fine_class_comes_equally_often_from_every_city(clips: SyntheticClips) -> None:
     assert Counter(zip(clips.finer.tolist(), clips.cities.tolist(), strict=True)) == {
         (name, city): 3 for name in SCENES for city in CITIES
     }
@@ -66,7 +66,7 @@ def test_every_fine_class_comes_equally_often_from_every_city(clips: Clips) -> N
     assert Counter(coarse.values()) == {"indoor": 3, "outdoor": 4, "transportation": 3}
 
 
-def test_waves_are_sound(clips: Clips) -> None:
+def test_waves_are_sound(clips: SyntheticClips) -> None:
     assert clips.waves.shape == (360, RATE) and clips.waves.dtype == numpy.float32
     assert numpy.isfinite(clips.waves).all() and abs(clips.waves).max() <= 1
     assert clips.waves.std(axis=1).min() > 0.003, "none is silent"
@@ -75,7 +75,7 @@ def test_waves_are_sound(clips: Clips) -> None:
 
 
 @pytest.mark.parametrize("seed", [11, 0])
-def test_the_coarse_classes_are_told_apart_in_new_cities_but_not_always(seed: int, clips: Clips) -> None:
+def test_the_coarse_classes_are_told_apart_in_new_cities_but_not_always(seed: int, clips: SyntheticClips) -> None:
     found = clips if seed == 11 else scene_waves(clips=360, seconds=1.0, rate=RATE, seed=seed)
     judge = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=500))
     guess = cross_val_predict(judge, log_spectra(found), found.labels, groups=found.cities, cv=GroupKFold(4))
@@ -84,7 +84,7 @@ def test_the_coarse_classes_are_told_apart_in_new_cities_but_not_always(seed: in
     assert 0.3 < (fine == found.finer).mean() < 0.8, "ten classes are harder than three"
 
 
-def test_a_city_colours_all_its_classes(clips: Clips) -> None:
+def test_a_city_colours_all_its_classes(clips: SyntheticClips) -> None:
     spectra = log_spectra(clips)
     class_means = {name: spectra[clips.finer == name].mean(axis=0) for name in SCENES}
     rest = spectra - numpy.stack([class_means[str(name)] for name in clips.finer])

@@ -11,7 +11,7 @@ from topiarist.data.readers.sound import WavesInMemory, WavesOfFiles, read_clip
 from topiarist.features.log_mel import LogMel, log_mel
 from topiarist.features.sounds import open_clips
 from topiarist.randomness import array_generator
-from topiarist.reproductions.scenes.wave_mixing import describe_mixtures, mixed_wave
+from topiarist.reproductions.scenes.data import describe_mixtures, mixed_wave
 
 RATE, LENGTH = 8000, 4000
 SOUND = LogMel(bands=8, window=256)

@@ -6,16 +6,25 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import pandas
+
 from topiarist.errors import TopiaristWarning
 from topiarist.reproductions.findings import failures_of, versions, write_findings
-from topiarist.reproductions.scenes.data import OnClip, Scenes, read_scenes
-from topiarist.reproductions.scenes.judging import judge_depths, judge_scenes
-from topiarist.reproductions.scenes.mixing import example_of, with_wave_mixtures
-from topiarist.reproductions.scenes.page import Found, figures_of, page_of, summary_of
-from topiarist.reproductions.scenes.scope import FULL, Scope
-from topiarist.reproductions.scenes.study import Plan, plan_scenes
-from topiarist.reproductions.scenes.tables import OF_PAPER, reported, table_1, table_2, table_3, table_4
-from topiarist.reproductions.scenes.verdicts import Evidence, scenes_verdicts
+from topiarist.reproductions.scenes import paper
+from topiarist.reproductions.scenes.claims import judge_scenes_claims
+from topiarist.reproductions.scenes.data import OnClip, Scenes, example_of, read_scenes, with_wave_mixtures
+from topiarist.reproductions.scenes.evaluation import ScenesFindings, evaluate_depths, evaluate_models
+from topiarist.reproductions.scenes.figures import scenes_figures
+from topiarist.reproductions.scenes.page import scenes_page, scenes_summary
+from topiarist.reproductions.scenes.study import FULL, ScenesScope, ScenesStudies, declare_studies
+from topiarist.reproductions.scenes.tables import (
+    OF_PAPER,
+    depths_table,
+    macro_table,
+    mixing_tests,
+    models_table,
+    reported,
+)
 from topiarist.reproductions.verdicts import verdict_frame
 from topiarist.study.engine import OnProgress
 from topiarist.study.results import Results
@@ -29,7 +38,7 @@ def reproduce_scenes(
     *,
     location: Path | None = None,
     target: str | None = None,
-    scope: Scope = FULL,
+    scope: ScenesScope = FULL,
     seed: int = 0,
     workers: int | None = 1,
     cluster: str | None = None,
@@ -39,13 +48,13 @@ def reproduce_scenes(
     """Reproduce the paper's tables, and add ours; the same call after an interruption resumes.
 
     `location` is a folder of recordings; without it scenes are synthesised. `scope` says how much is run. Writes
-    `index.html`, `tables/`, `figures/` and, in `studies/`, ledgers and networks; `watch` gives, for the name of a
-    study, what hears of its progress. The result has every claim of the paper with its verdict.
+    `index.html`, `tables/`, `figures/` and, in `studies/`, ledgers and networks; `watch` returns, for the name of a
+    study, what is told of its progress. The result has every claim of the paper with its verdict.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # the page says it
         scenes = read_scenes(location, scope.sounds, target=target, cache=out / CACHE, seed=seed, on_clip=on_clip)
-        plan = plan_scenes(scope, seed=seed, finer=scenes.know_finer)
+        plan = declare_studies(scope, seed=seed, finer=scenes.first.finer is not None)
         scenes = with_wave_mixtures(scenes, plan, out / CACHE / MIXTURES, on_clip=on_clip)
         results = {}
         for name, study in plan.studies.items():
@@ -57,81 +66,54 @@ def reproduce_scenes(
                     cluster=cluster,
                     on_progress=on_progress,
                 )
-        found = gather(plan, results, scenes)
-    return write_found(out, found, facts_of(plan, scenes), results)
-
-
-def gather(plan: Plan, results: Mapping[str, Results], scenes: Scenes) -> Found:
-    """Bring what was found into tables, and decide on the paper's claims."""
-    judged = judge_scenes(plan, results, scenes.sources)
-    tables = {"table3": table_3(judged), "networks": judged.rows, "reported": reported()}
-    mixing = depths = None
-    if "tables" in results:
-        tables |= {"table1": table_1(plan, results["tables"])} if plan.scope.bands else {}
-        if plan.scope.pieces:
-            tables["table2"], mixing = table_2(plan, results["tables"])
-    if "depths" in results:
-        depths = judge_depths(plan, results["depths"], scenes.sources)
-        tables |= {"table4": table_4(depths), "depths": depths}
-    evidence = Evidence(
-        scope=plan.scope,
-        judged=judged,
-        depths=depths,
-        mixing=mixing,
-        stand_in=scenes.stand_in,
-        like_the_paper=scenes.like_the_paper,
-    )
-    verdicts = scenes_verdicts(evidence)
-    return Found(
-        scope=plan.scope,
-        verdicts=verdicts,
-        example=example_of(scenes, plan),
-        tables=tables | {"claims": verdict_frame(verdicts, paper=OF_PAPER)},
-        mixing=mixing,
-        gains=judged.gains,
-        losses=epochs_of(results["vgg"], "train_loss"),
-        sparsities={
-            kind: runs for kind, runs in epochs_of(results["vgg"], "sparsity").items() if runs[0][0] is not None
-        },
-        stand_in=scenes.stand_in,
-        like_the_paper=scenes.like_the_paper,
-        notes=next(iter(scenes.sources.values())).notes,
-    )
-
-
-def epochs_of(results: Results, figure: str) -> dict[str, list[list[float | None]]]:
-    """Give a figure, epoch by epoch, for every run of each kind."""
-    found: dict[str, list[list[float | None]]] = {}
-    for row in results.rows:
-        if row["state"] == "done":
-            found.setdefault(row["label"], []).append([epoch[figure] for epoch in results.history(row)])
-    return found
-
-
-def write_found(out: Path, found: Found, facts: dict[str, str], results: Mapping[str, Results]) -> dict[str, Any]:
-    """Write what was found, and say where."""
-    figures = figures_of(found)
+        tables, findings = _gather(plan, results, scenes)
+    verdicts, example, notes = judge_scenes_claims(findings), example_of(scenes, plan), scenes.first.notes
+    figures = scenes_figures(tables["table3"], results["vgg"], example)
+    page = scenes_page(findings, tables, verdicts, figures, example, notes=notes, facts=_facts(plan, scenes))
     return {
-        **write_findings(out, found.tables, figures, page_of(found, figures, facts)),
-        "stand_in": found.stand_in,
-        "gain": {kind: vars(gain) for kind, gain in found.gains.items()},
-        "summary": summary_of(found),
-        "verdicts": [vars(verdict) for verdict in found.verdicts],
+        **write_findings(out, tables | {"claims": verdict_frame(verdicts, paper=OF_PAPER)}, figures, page),
+        "stand_in": scenes.stand_in,
+        "gain": {kind: vars(gain) for kind, gain in findings.gains.items()},
+        "summary": scenes_summary(findings, tables["table3"]),
+        "verdicts": [vars(verdict) for verdict in verdicts],
         **failures_of(results.values()),
-        "notes": list(found.notes),
+        "notes": list(notes),
     }
 
 
-def facts_of(plan: Plan, scenes: Scenes) -> dict[str, str]:
-    """Say how the figures came about, so that they can be made again."""
-    source = next(iter(scenes.sources.values()))
-    scope, training = plan.scope, plan.scope.training
+def _gather(
+    plan: ScenesStudies, results: Mapping[str, Results], scenes: Scenes
+) -> tuple[dict[str, pandas.DataFrame], ScenesFindings]:
+    """Return the tables by the names of their files, and what claims and page follow from."""
+    networks, gains = evaluate_models(plan, results, scenes.sources)
+    tables = {"table3": models_table(networks), "networks": networks, "reported": reported()}
+    if plan.table_1:
+        tables["table1"] = macro_table(plan.table_1, results["tables"], paper.TABLE_1)
+    if plan.table_2:
+        tables["table2"] = macro_table(plan.table_2, results["tables"], paper.TABLE_2)
+    if "depths" in results:
+        tables["depths"] = evaluate_depths(plan, results["depths"], scenes.sources)
+        tables["table4"] = depths_table(tables["depths"])
+    return tables, ScenesFindings(
+        scope=plan.scope,
+        networks=networks,
+        depths=tables.get("depths"),
+        gains=gains,
+        mixing=mixing_tests(plan.table_2, results["tables"]) if plan.table_2 else None,
+        stand_in=scenes.stand_in,
+        like_the_paper=scenes.like_the_paper,
+    )
+
+
+def _facts(plan: ScenesStudies, scenes: Scenes) -> dict[str, str]:
+    """Return how the figures came about, so that they can be made again."""
+    source, scope, training = scenes.first, plan.scope, plan.scope.training
     frames = " × ".join(map(str, source.features.shape[2:]))
     return {
         "Data": f"{'synthesised scenes' if scenes.stand_in else 'recordings'}, {len(source)} clips, {frames}",
         "Repeats": f"{scope.runs} run(s)" + ("" if scope.folds is None else f" on each of {scope.folds} folds"),
-        "Training": f"{training['epochs']} epochs, batch {training['batch_size']}, Adam {training['learning_rate']:g},"
-        f" weight decay {training['weight_decay']:g}",
+        "Training": f"{training.epochs} epochs, batch {training.batch_size}, Adam {training.learning_rate:g},"
+        f" weight decay {training.weight_decay:g}",
         "Test": "Wilcoxon's two-sided rank-sum test; bootstrap over clips for the gain of ensembles",
         "Pruning": f"to {max(scope.prunings.values()):.0%} by epoch {max(scope.prunings)}",
         "Mixing": f"{scope.mixing.pieces} pieces within the {scope.mixing.within} class, on the {scope.mixing.on}",

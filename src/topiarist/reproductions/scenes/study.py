@@ -1,116 +1,242 @@
-"""Pruning while training for ensembles of small networks that tell acoustic scenes apart, as four studies.
+"""Pruning while training for ensembles of small networks that tell acoustic scenes apart: how much is run, as studies.
 
 After Ooi, Peksi and Gan, Ensemble of pruned low-complexity models for acoustic scene classification (2020). Keras adds
 0.001 · Σw² to the loss, whose gradient is what torch calls a weight decay of 0.002.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any, Literal, Self
 
 from topiarist.data.block_mixing import BlockMixing
-from topiarist.reproductions.scenes.scope import DEPTHS, INCEPTION, VGG, Overrides, Scope, sound_name
+from topiarist.errors import SettingsError
+from topiarist.features.log_mel import LogMel
 from topiarist.study.study import Study
+from topiarist.training import Pruning, TrainConfig
+
+Overrides = Mapping[str, Any]  # some settings of a class of settings, or of a section of a study, by name
+VGG, INCEPTION = (2, 2, 3, 3), (2, 1, 2)
+DEPTHS = {"vgg": ((0, 0, 1, 1), VGG, (4, 4, 5, 5)), "inception": ((1, 0, 1), INCEPTION, (3, 2, 3))}
+KINDS = ("unpruned", "pruned", "unpruned, mixed", "pruned, mixed")
+SOUND = LogMel()
+MIXING = BlockMixing(pieces=10, within="coarse", on="waveform")  # the paper, section 2.2
+PUBLISHED = TrainConfig(epochs=400, batch_size=128, learning_rate=0.0001, weight_decay=0.002)  # the paper, section 4
+INITIAL_SPARSITY = 0.1  # s_i of the paper, section 4; s_f = 0.8 is the default of `Pruning`
+# For few epochs: with the moving averages of batch norm, pruned V lost 3.6 points (benchmarks/README.md).
+FASTER = TrainConfig(batch_size=16, learning_rate=0.001, weight_decay=0.002, precise_norms=True)
+
+
+def _table(settings: TrainConfig | Pruning) -> dict[str, Any]:
+    return settings.model_dump(mode="json", exclude_unset=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScenesScope:
+    """How much is run: so many ensembles of some V and some I, on one split or on every fold.
+
+    The paper prunes from a quarter of the training to three quarters. A short training prunes `early`, from a tenth of
+    it to half: what has few steps needs more of them afterwards. `prune` has settings of `Pruning` that replace these.
+    """
+
+    training: TrainConfig
+    runs: int
+    folds: int | None = None
+    early: bool = False
+    prune: Overrides = field(default_factory=dict)
+    mixing: BlockMixing = MIXING
+    vgg_members: int = 5  # of an ensemble; the paper, section 3.2
+    inception_members: int = 1
+    inception_norms: bool = False  # batch norm in the blocks of I, which the paper leaves out
+    kinds: tuple[str, ...] = KINDS
+    sound: LogMel = SOUND
+    clips: int | None = None  # of the training part, at most
+    bands: tuple[int, ...] = (32, 48, 64)
+    windows: tuple[int, ...] = (1024, 2048, 4096)
+    pieces: tuple[int, ...] = (2, 4, 5, 10)
+    depths: bool = True
+
+    def __post_init__(self) -> None:
+        if min(self.vgg_members, self.inception_members) < 0 or self.members < 2:
+            found = f"{self.vgg_members} V and {self.inception_members} I"
+            raise SettingsError(f"an ensemble has two members or more; found {found}")
+        TrainConfig(**{**_table(self.training), "pruning": self.pruning})  # refused here, not after hours
+
+    @property
+    def members(self) -> int:
+        """How many networks an ensemble has."""
+        return self.vgg_members + self.inception_members
+
+    @property
+    def trained(self) -> dict[str, int]:
+        """How many networks of each family a run trains: one at least, for the rows of single networks."""
+        return {"vgg": max(1, self.vgg_members), "inception": max(1, self.inception_members)}
+
+    @property
+    def fold_numbers(self) -> list[int | None]:
+        """The folds; None alone stands for the declared split."""
+        return [None] if self.folds is None else list(range(self.folds))
+
+    @property
+    def pruning(self) -> Pruning:
+        """How networks are pruned."""
+        when: dict[str, int] = {}
+        if self.early:
+            epochs = self.training.epochs
+            begin, every = self.prune.get("begin", epochs // 10), self.prune.get("every", 1)
+            end = epochs // 10 + epochs * 2 // 5
+            when = {"begin": begin, "every": every, "times": max(0, (end - begin) // every)}
+        return Pruning(**{"initial_sparsity": INITIAL_SPARSITY, **when, **self.prune})
+
+    @property
+    def prunings(self) -> dict[int, float]:
+        """The sparsity after each pruning, by the number of epochs done before it."""
+        return self.pruning.prunings(self.training.epochs)
+
+    @property
+    def sounds(self) -> dict[str, LogMel]:
+        """All descriptions of sound that are compared, by name; the first is that of the ensembles."""
+        compared = [self.sound_with(*both) for both in product(self.bands, self.windows)]
+        return {sound_name(sound): sound for sound in (self.sound, *compared)}
+
+    def sound_with(self, bands: int, window: int) -> LogMel:
+        """Return the description of sound with other bands and another window."""
+        return self.sound.model_copy(update={"bands": bands, "window": window})
+
+    def changed(
+        self,
+        *,
+        epochs: int | None = None,
+        prune: Overrides | None = None,
+        mixing: Overrides | None = None,
+        **fields: Any,
+    ) -> Self:
+        """Return a scope with other epochs, settings of pruning and of mixing, and other fields; what is None stays."""
+
+        def known(values: Overrides | None) -> dict[str, Any]:
+            return {name: value for name, value in (values or {}).items() if value is not None}
+
+        return replace(
+            self,
+            training=self.training.model_copy(update=known({"epochs": epochs})),
+            prune={**self.prune, **known(prune)},
+            mixing=BlockMixing(**{**self.mixing.model_dump(), **known(mixing)}),
+            **known(fields),
+        )
+
+
+FULL = ScenesScope(training=PUBLISHED, runs=10)
+QUICK = ScenesScope(
+    training=FASTER.model_copy(update={"epochs": 8}),
+    runs=2,
+    early=True,
+    sound=LogMel(seconds=2),
+    clips=160,
+    windows=(1024, 2048),
+    bands=(32, 48),
+    pieces=(2, 10),
+)
+
+
+def sound_name(sound: LogMel) -> str:
+    """Name a description of sound."""
+    return f"{sound.bands} bands, window {sound.window}"
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The studies: the V of each ensemble, its I, the single networks of Tables 1 and 2, and those of Table 4.
+class TableRow:
+    """A row of Table 1 or 2: what tells it from the others, and the name and settings of its networks in a study."""
 
-    `mixed_within` are the classes within which samples are mixed for Table 2.
+    by: Mapping[str, int | str]
+    name: str
+    settings: Overrides
+
+
+@dataclass(frozen=True)
+class ScenesStudies:
+    """The studies by name, and the rows of Tables 1 and 2 that are run.
+
+    "vgg" has the V of each ensemble and "inception" its I; "tables" has the single networks of Tables 1 and 2, and
+    "depths" those of Table 4, where they are run.
     """
 
-    scope: Scope
+    scope: ScenesScope
     seed: int
-    mixed_within: tuple[str, ...]
-    vgg: Study
-    inception: Study
-    tables: Study | None
-    depths: Study | None
-
-    @property
-    def studies(self) -> dict[str, Study]:
-        """Return the studies by name."""
-        found = {"vgg": self.vgg, "inception": self.inception, "tables": self.tables, "depths": self.depths}
-        return {name: study for name, study in found.items() if study is not None}
+    table_1: Sequence[TableRow]
+    table_2: Sequence[TableRow]
+    studies: Mapping[str, Study]
 
 
-def plan_scenes(scope: Scope, *, seed: int, finer: bool = True) -> Plan:
+def declare_studies(scope: ScenesScope, *, seed: int, finer: bool = True) -> ScenesStudies:
     """Declare all that is run; samples are mixed within fine classes only where these are known."""
-    mixed_within = ("fine", "coarse") if finer else ("coarse",)
-    vgg = study(scope, "vgg", kinds_of(scope), seeds=scope.vgg_trained * scope.runs, seed=seed)
-    inception = study(scope, "inception", kinds_of(scope), seeds=scope.inception_trained * scope.runs, seed=seed)
-    rows, depths = list(table_rows(scope, mixed_within)), list(depth_rows(scope))
-    tables = study(scope, "vgg", rows, seeds=scope.runs, seed=seed, models=False) if rows else None
-    judged = study(scope, "vgg", depths, seeds=scope.runs, seed=seed) if depths else None
-    return Plan(scope, seed, mixed_within, vgg, inception, tables, judged)
+    first, second = list(_table_1(scope)), list(_table_2(scope, ("fine", "coarse") if finer else ("coarse",)))
+    kinds, depths = list(_kinds(scope)), list(_depths(scope))
+    studies = {
+        family: _study(scope, family, kinds, runs=count * scope.runs, seed=seed)
+        for family, count in scope.trained.items()
+    }
+    rows: list[Overrides] = [{"name": row.name, **row.settings} for row in (*first, *second)]
+    if rows:
+        studies["tables"] = _study(scope, "vgg", rows, runs=scope.runs, seed=seed, models=False)
+    if depths:
+        studies["depths"] = _study(scope, "vgg", depths, runs=scope.runs, seed=seed)
+    return ScenesStudies(scope, seed, first, second, studies)
 
 
-def study(scope: Scope, family: str, variants: list[Overrides], *, seeds: int, seed: int, models: bool = True) -> Study:
-    """Declare one study of variants of a family, with so many seeds from the first on."""
+def _study(
+    scope: ScenesScope, family: str, variants: list[Overrides], *, runs: int, seed: int, models: bool = True
+) -> Study:
+    limit = {} if scope.clips is None else {"samples": scope.clips}
+    data = {"location": sound_name(scope.sound), "validation_fraction": 0.0, "test_fraction": 0.3, "seed": seed}
     return Study(
         name=f"scenes, {family}",
-        data={"location": sound_name(scope.sound), "validation_fraction": 0.0, "test_fraction": 0.3, "seed": seed}
-        | ({} if scope.clips is None else {"samples": scope.clips}),
-        model=network(scope, family, VGG if family == "vgg" else INCEPTION),
-        training=scope.training,
+        data=data | limit,
+        model=_network(scope, family, VGG if family == "vgg" else INCEPTION),
+        training=_table(scope.training),
         variants=variants,
         folds=scope.folds,
-        seeds=list(range(seed, seed + seeds)),
+        seeds=list(range(seed, seed + runs)),
         models=models,
     )
 
 
-def network(scope: Scope, family: str, blocks: tuple[int, ...]) -> Overrides:
-    """Return the settings of a network."""
+def _network(scope: ScenesScope, family: str, blocks: tuple[int, ...]) -> Overrides:
     normed = family == "inception" and scope.inception_norms
     return {"family": family, "blocks": list(blocks), **({"options": {"batch_norm": True}} if normed else {})}
 
 
-def kinds_of(scope: Scope) -> list[Overrides]:
-    """Return the settings of each kind of network: unpruned or pruned, trained on mixtures too or not."""
-    found = []
+def _kinds(scope: ScenesScope) -> Iterator[Overrides]:
+    """Yield the settings of each kind of network: unpruned or pruned, trained on mixtures too or not."""
     for name in scope.kinds:
         mixed = {"data": {"mixing": scope.mixing.model_dump()}} if name.endswith("mixed") else {}
-        pruned = {"training": {"pruning": scope.pruning}} if name.startswith("pruned") else {}
-        found.append({"name": name, **mixed, **pruned})
-    return found
+        pruned = {"training": {"pruning": _table(scope.pruning)}} if name.startswith("pruned") else {}
+        yield {"name": name, **mixed, **pruned}
 
 
-def table_rows(scope: Scope, mixed_within: tuple[str, ...]) -> Iterator[Overrides]:
-    """Yield the networks of Table 1 (bands and windows) and Table 2 (mixing, pruned).
-
-    Those of Table 1 are trained half as long as the others, as in the paper.
-    """
-    for bands in scope.bands:
-        for window in scope.windows:
-            sound = sound_name(scope.sound.model_copy(update={"bands": bands, "window": window}))
-            training = {"epochs": max(1, scope.training["epochs"] // 2)}
-            yield {"name": table_1_name(bands, window), "data": {"location": sound}, "training": training}
-    for pieces in scope.pieces:
-        for within in mixed_within:
-            mixing = BlockMixing(pieces=pieces, within=within, on=scope.mixing.on)
-            yield {
-                "name": table_2_name(pieces, within),
-                "data": {"mixing": mixing.model_dump()},
-                "training": {"pruning": scope.pruning},
-            }
+def _table_1(scope: ScenesScope) -> Iterator[TableRow]:
+    """Yield the networks of Table 1, bands and windows; they are trained half as long as the others (the paper)."""
+    half = {"epochs": max(1, scope.training.epochs // 2)}
+    for bands, window in product(scope.bands, scope.windows):
+        name = sound_name(scope.sound_with(bands, window))
+        yield TableRow(
+            {"bands": bands, "window": window}, f"table 1: {name}", {"data": {"location": name}, "training": half}
+        )
 
 
-def depth_rows(scope: Scope) -> Iterator[Overrides]:
+def _table_2(scope: ScenesScope, mixed_within: tuple[Literal["fine", "coarse"], ...]) -> Iterator[TableRow]:
+    """Yield the networks of Table 2, mixing; they are pruned."""
+    pruned = {"pruning": _table(scope.pruning)}
+    for pieces, within in product(scope.pieces, mixed_within):
+        mixing = BlockMixing(pieces=pieces, within=within, on=scope.mixing.on).model_dump()
+        name = f"table 2: {pieces} pieces, {within} class"
+        yield TableRow({"pieces": pieces, "class": within}, name, {"data": {"mixing": mixing}, "training": pruned})
+
+
+def _depths(scope: ScenesScope) -> Iterator[Overrides]:
     """Yield the networks of Table 4, unpruned ones of several depths."""
     for family, depths in DEPTHS.items() if scope.depths else ():
         for blocks in depths:
-            yield {"name": depth_name(family, blocks), "model": network(scope, family, blocks)}
-
-
-def table_1_name(bands: int, window: int) -> str:
-    """Name a network of Table 1."""
-    return f"table 1: {bands} bands, window {window}"
-
-
-def table_2_name(pieces: int, within: str) -> str:
-    """Name a network of Table 2."""
-    return f"table 2: {pieces} pieces, {within} class"
+            yield {"name": depth_name(family, blocks), "model": _network(scope, family, blocks)}
 
 
 def depth_name(family: str, blocks: tuple[int, ...]) -> str:

@@ -3,69 +3,115 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import numpy
 import pandas
 
-from topiarist.report import Section, render_page, table_of
-from topiarist.reproductions.findings import drawn_of
-from topiarist.reproductions.surgeon.claims import claims_table
-from topiarist.reproductions.surgeon.columns import (
-    accuracy_columns,
-    cost_columns,
-    gain_columns,
-    paper_columns,
-    signed,
-    size_columns,
-    time_columns,
+from topiarist.report import (
+    Section,
+    learning_curves,
+    lineage_curves,
+    lineage_tree,
+    render_page,
+    table_of,
+    topology_over_time,
 )
-from topiarist.reproductions.surgeon.figures import FIGURES, WORDS, average_stem, stem_of
-from topiarist.reproductions.surgeon.study import TOPOLOGIES
-from topiarist.reproductions.surgeon.tables import Cell, decisions_table, typical
-from topiarist.reproductions.verdicts import Verdict
+from topiarist.report.lineage import read_lineage
+from topiarist.report.lineage_figures import Place, places_of
+from topiarist.reproductions.findings import drawn_of, file_stem
+from topiarist.reproductions.surgeon.comparison import Comparison
+from topiarist.reproductions.surgeon.study import TOPOLOGIES, Setting
+from topiarist.reproductions.surgeon.tables import HEADINGS, decisions_table, shown_tables, signed
+from topiarist.reproductions.verdicts import Verdict, verdict_table
 
-Frame = pandas.DataFrame
 NAMES = {"published": "The Surgeon as published", "ours": "Our Surgeon"}
-DECISIONS = "Decisions, and why; the accuracy is what a network came to before the next one"
-PLAINLY = "SGD, Adam and final topology are plain training"
+WORDS: dict[Setting, str] = {"published": "as published", "ours": "ours"}
 FEW = 3  # comparisons that are named one by one
 
 
-@dataclass(frozen=True, kw_only=True)
-class Found:
-    """Everything that the page shows."""
+def surgeon_figures(comparisons: Sequence[Comparison]) -> dict[str, str]:
+    """Draw the average accuracies of each data set (the paper's Figure 2), and a typical evolution of each comparison.
 
-    cells: Sequence[Cell]
-    table: Frame
-    runs: Frame
-    claims: Sequence[Verdict]
-    stand_in: bool
-    notes: tuple[str, ...]
+    An evolution has up to three figures (the paper's 3 to 5): its topologies, its accuracies with those of plain
+    training, and its tree. Figures are returned by the names of their files.
+    """
+    drawn: dict[str, str] = {}
+    for each in comparisons:
+        alike = [one for one in comparisons if (one.data.name, one.setting) == (each.data.name, each.setting)]
+        curves = _average_curves(alike)
+        if any(value is not None for runs in curves.values() for run in runs for value in run):
+            of = f"{each.data.name}, {WORDS[each.setting]} (Figure 2 of the paper)"
+            title = f"Average accuracy over epochs: {of}"
+            drawn[_average_stem(each)] = learning_curves(curves, title=title, y_label="validation accuracy")
+    for each in comparisons:
+        lineage, stem = each.typical["surgeon"].lineage, _stem(each)
+        of = f"{each.data.name}, {each.topology}, {WORDS[each.setting]}"
+        drawn[f"{stem}-topology"] = topology_over_time(lineage, title=f"Topology over time: {of}")
+        if any(node["points"] for node in lineage["nodes"]):
+            title = f"Accuracy along the way: {of}"
+            drawn[f"{stem}-accuracy"] = lineage_curves(lineage, title=title, baselines=_plain_curves(each))
+        drawn[f"{stem}-lineage"] = lineage_tree(lineage, title=f"What was tried, and what was kept: {of}")
+    return drawn
 
 
-def summary_of(found: Found) -> str:
-    """Say in a few sentences what came out."""
-    if found.table.empty:
+def _stem(of: Comparison) -> str:
+    return file_stem(f"{of.data.name} {of.topology} {of.setting}")
+
+
+def _average_stem(of: Comparison) -> str:
+    return file_stem(f"figure2 {of.data.name} {of.setting}")
+
+
+def _average_curves(comparisons: Sequence[Comparison]) -> dict[str, list[list[float | None]]]:
+    """Return validation accuracies over epochs, of the baseline and the Surgeon of each topology."""
+    curves = {}
+    for each in comparisons:
+        plain = [at_epochs(run.curve) for run in each.runs(each.baseline)]
+        curves[f"{each.topology}, plain ({HEADINGS[each.baseline]})"] = plain
+        winning = [read_lineage(run.lineage).winning for run in each.runs("surgeon")]
+        lines = [[place for node in line for place in places_of(node)] for line in winning]
+        curves[f"{each.topology}, Surgeon"] = [at_epochs(line) for line in lines]
+    return curves
+
+
+def at_epochs(places: Sequence[Place]) -> list[float | None]:
+    """Return the accuracy after each whole epoch from 1 on, between known ones on a straight line; None before."""
+    known = dict(places)  # of several at one epoch, the last
+    if not known:
+        return []
+    epochs = sorted(known)
+    whole = numpy.arange(1, int(epochs[-1]) + 1)
+    values = numpy.interp(whole, epochs, [known[epoch] for epoch in epochs])
+    return [float(value) if epoch >= epochs[0] else None for epoch, value in zip(whole, values, strict=True)]
+
+
+def _plain_curves(of: Comparison) -> dict[str, Sequence[Place]]:
+    """Return the curves of plain training of the typical seed, at the first topology and at the last."""
+    kinds = of.typical
+    curves = {f"plain ({HEADINGS[of.baseline]})": kinds[of.baseline].curve}
+    if "final" in kinds:
+        curves["plain, final topology"] = kinds["final"].curve
+    return {name: curve for name, curve in curves.items() if curve}
+
+
+def surgeon_summary(table: pandas.DataFrame, claims: Sequence[Verdict], *, stand_in: bool) -> str:
+    """Return the results in a few sentences."""
+    if table.empty:
         return "No comparison could be made: no pair of runs ended well. The reasons are below."
-    data = "These figures are from scikit-learn's digits, a stand-in for the paper's data. " if found.stand_in else ""
-    said = [said_of(NAMES[str(name)], rows) for name, rows in found.table.groupby("setting", sort=False)]
-    return data + " ".join([*said, *said_of_claims(found.claims)])
-
-
-def said_of_claims(claims: Sequence[Verdict]) -> list[str]:
-    """Count the claims of the paper by their verdicts."""
+    data = "These figures are from scikit-learn's digits, a stand-in for the paper's data. " if stand_in else ""
+    said = [_said_of(NAMES[str(name)], rows) for name, rows in table.groupby("setting", sort=False)]
     counts = Counter(each.verdict for each in claims)
     listed = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
-    return [f"Claims of the paper: {listed}."] if claims else []
+    return data + " ".join([*said, *([f"Claims of the paper: {listed}."] if claims else [])])
 
 
-def said_of(name: str, rows: Frame) -> str:
-    """Say what one setting came to: each comparison where there are few, the range where there are many."""
+def _said_of(name: str, rows: pandas.DataFrame) -> str:
+    """Return the result of one setting: each comparison where there are few, the range where there are many."""
     known = rows[rows["at chance"] == 0]
-    left_out = len(rows) - len(known)
-    chance = f" Baselines at chance: {left_out} of {len(rows)}, not compared." if left_out else ""
     if known.empty:
         return f"{name}: no comparison, as every baseline is at chance."
+    left_out = len(rows) - len(known)
+    chance = f" Baselines at chance: {left_out} of {len(rows)}, not compared." if left_out else ""
     cost = known["work ratio to final"].astype(float).mean()
     took = "" if math.isnan(cost) else f", at {cost:.1f} × the work of plain training at the final topology"
     points = known["gain, test"].astype(float)
@@ -82,38 +128,55 @@ def said_of(name: str, rows: Frame) -> str:
     return f"{name} against the better of SGD and Adam, on the test part: {listed}{took}.{chance}"
 
 
-def sections_of(found: Found, figures: Mapping[str, str]) -> list[Section]:
-    """Put tables and figures in order, each with what it says."""
-    sections = [claims_section(found.claims)] if found.claims else []
-    for name in dict.fromkeys(cell.data.name for cell in found.cells):
-        cells = [cell for cell in found.cells if cell.data.name == name]
-        averages = drawn_of(figures, *dict.fromkeys(average_stem(cell) for cell in cells))
-        sections.append(comparison_of(name, found.table[found.table["data"] == name], averages))
-        sections += [
-            evolution_of(cell, drawn_of(figures, *(f"{stem_of(cell)}-{figure}" for figure in FIGURES)))
-            for cell in cells
-        ]
-    return sections
+def surgeon_page(
+    comparisons: Sequence[Comparison],
+    table: pandas.DataFrame,
+    claims: Sequence[Verdict],
+    figures: Mapping[str, str],
+    *,
+    stand_in: bool,
+    notes: Sequence[str],
+    facts: Mapping[str, str],
+) -> str:
+    """Return the page: claims, the comparisons of each data set with their evolutions, and notes."""
+    sections = []
+    if stand_in:
+        text = (
+            "No data were given. These are the handwritten digits of scikit-learn, 8 by 8 pixels: they show that all"
+            " works, and stand in no row of the paper. Point --data at the paper's sets."
+        )
+        sections.append(Section(title="A stand-in", text=text))
+    sections += [_claims_section(claims)] if claims else []
+    for name in dict.fromkeys(each.data.name for each in comparisons):
+        of_data = [each for each in comparisons if each.data.name == name]
+        averages = drawn_of(figures, *dict.fromkeys(map(_average_stem, of_data)))
+        sections.append(_data_section(name, table[table["data"] == name], averages))
+        sections += [_evolution_section(each, figures) for each in of_data]
+    if notes:
+        sections.append(Section(title="About the runs", text="\n\n".join(notes)))
+    return render_page(
+        title="The Surgeon: training with topology optimisation",
+        summary=surgeon_summary(table, claims, stand_in=stand_in),
+        sections=sections,
+        footer=facts,
+    )
 
 
-def claims_section(claims: Sequence[Verdict]) -> Section:
-    """Return the claims of the paper with their verdicts."""
+def _claims_section(claims: Sequence[Verdict]) -> Section:
     return Section(
-        title="What the paper claims, and what came out",
+        title="What the paper claims, and what was found",
         text="By the published setting: pixels in [0, 1], plain training with SGD as the baseline, accuracy on the part"
         " by which the Surgeon chooses, as in the paper. Intervals are of 95 %, over runs. A number is reproduced where"
         " it lies within an interval that is narrow enough to say something; only all samples of a data set and 100"
         " epochs can test it. What an interval leaves open is not testable either.",
-        tables=(table_of(claims_table(claims), "Claims"),),
+        tables=(verdict_table(claims, paper="paper", caption="Claims"),),
     )
 
 
-def comparison_of(name: str, rows: Frame, figures: tuple[str, ...]) -> Section:
-    """Return the section of a data set."""
-    known = bool(rows["paper, baseline"].notna().any())
+def _data_section(name: str, rows: pandas.DataFrame, figures: tuple[str, ...]) -> Section:
     beside = (
         "The paper reports the part by which it chooses."
-        if known
+        if rows["paper, baseline"].notna().any()
         else "These data are not in the paper, and are compared with no row of it: not testable on this data."
     )
     return Section(
@@ -124,50 +187,23 @@ def comparison_of(name: str, rows: Frame, figures: tuple[str, ...]) -> Section:
         " network, from new weights, with the Surgeon's optimizer. Inputs lie in [0, 1] as published, and are z-scores"
         " with ours. The Surgeon chooses by the validation part, so that its figure there flatters it; no decision"
         f" ever saw the test part. {beside}\n\nWork is samples trained on times multiply-accumulates of a forward pass,"
-        " over all networks that were trained, candidates included. Seconds of plain training include a look at the"
-        " validation part after every epoch.",
+        " over all networks that were trained, candidates included. Seconds are those of a network in its study,"
+        " measurement included; plain training evaluates the validation part after every epoch.",
         figures=figures,
-        tables=(
-            table_of(accuracy_columns(rows), f"Accuracy on the test part; {PLAINLY}"),
-            table_of(gain_columns(rows), "What the Surgeon gains on the test part"),
-            table_of(paper_columns(rows), "Table 3: accuracy on the part by which the Surgeon chooses"),
-            table_of(size_columns(rows), "Parameters of the Surgeon's networks"),
-            table_of(cost_columns(rows), "Work in 10⁹ sample·MACs, and how many times that of plain training"),
-            table_of(time_columns(rows), "Seconds of training, and how many times those of plain training"),
-        ),
+        tables=shown_tables(rows),
     )
 
 
-def evolution_of(cell: Cell, figures: tuple[str, ...]) -> Section:
-    """Return the section of one evolution."""
-    record = typical(cell)["surgeon"]
-    sizes = "-".join(map(str, TOPOLOGIES[cell.topology]))
-    decisions = decisions_table(record["lineage"])
+def _evolution_section(of: Comparison, figures: Mapping[str, str]) -> Section:
+    network = of.typical["surgeon"]
+    decisions = decisions_table(network.lineage)
+    caption = "Decisions, and why; the accuracy is that of a network at the next decision"
     return Section(
-        title=f"An evolution from {cell.topology}, {WORDS[cell.setting]}: {cell.data.name}",
-        text=f"{record['data']}, seed {record['seed']}, of median test accuracy; {sizes} hidden units at the start,"
-        f" {record['parameters_before']:,} → {record['parameters']:,} parameters, test accuracy"
-        f" {record['test_accuracy']:.3f}.{'' if len(decisions) else ' No decision was made.'}",
-        figures=figures,
-        tables=(table_of(decisions, DECISIONS),) if len(decisions) else (),
-    )
-
-
-def page_of(found: Found, figures: Mapping[str, str], facts: Mapping[str, str]) -> str:
-    """Make the page."""
-    notice = Section(
-        title="A stand-in",
-        text="No data were given. These are the handwritten digits of scikit-learn, 8 by 8 pixels: they show that all"
-        " works, and stand in no row of the paper. Point --data at the paper's sets.",
-    )
-    notes = Section(title="About the runs", text="\n\n".join(found.notes))
-    return render_page(
-        title="The Surgeon: training with topology optimisation",
-        summary=summary_of(found),
-        sections=[
-            *([notice] if found.stand_in else []),
-            *sections_of(found, figures),
-            *([notes] if found.notes else []),
-        ],
-        footer=facts,
+        title=f"An evolution from {of.topology}, {WORDS[of.setting]}: {of.data.name}",
+        text=f"{network.data}, seed {network.seed}, of median test accuracy;"
+        f" {'-'.join(map(str, TOPOLOGIES[of.topology]))} hidden units at the start,"
+        f" {of.parameters_before:,} → {network.parameters:,} parameters, test accuracy"
+        f" {network.accuracy['test']:.3f}.{'' if len(decisions) else ' No decision was made.'}",
+        figures=drawn_of(figures, *(f"{_stem(of)}-{name}" for name in ("topology", "accuracy", "lineage"))),
+        tables=(table_of(decisions, caption),) if len(decisions) else (),
     )

@@ -7,25 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from topiarist.errors import TopiaristWarning
-from topiarist.parallel import check_workers
-from topiarist.threads import usable_cores
-from topiarist.reproductions.findings import versions, write_findings
-from topiarist.reproductions.surgeon.claims import claims_of, claims_table
-from topiarist.reproductions.surgeon.data import Asked, DataSet, read_data_sets
-from topiarist.reproductions.surgeon.figures import figures_of
-from topiarist.reproductions.surgeon.page import Found, page_of, summary_of
-from topiarist.reproductions.surgeon.runs import OnRun, Ran, Samples, run_all
-from topiarist.reproductions.surgeon.study import FULL, PAPER_REPEATS, PAPER_SEEDS, Run, Scope, runs_of
-from topiarist.reproductions.surgeon.tables import cells_of, dead_ends, runs_table, table_3
-
-RUNS = "runs"
+from topiarist.reproductions.findings import failures_of, versions, write_findings
+from topiarist.reproductions.surgeon.claims import judge_surgeon_claims
+from topiarist.reproductions.surgeon.comparison import OnRun, TrainedNetwork, comparisons_of, run_studies
+from topiarist.reproductions.surgeon.data import DataSet, read_data_sets
+from topiarist.reproductions.surgeon.page import surgeon_figures, surgeon_page, surgeon_summary
+from topiarist.reproductions.surgeon.study import FULL, PAPER_REPEATS, PAPER_SEEDS, SCALINGS, SurgeonScope
+from topiarist.reproductions.surgeon.tables import runs_table, table_3
+from topiarist.reproductions.verdicts import verdict_frame
+from topiarist.study.results import Results
 
 
 def reproduce_surgeon(
     out: Path,
     *,
-    data: Sequence[Asked] = (),
-    scope: Scope = FULL,
+    data: Sequence[str] = (),
+    scope: SurgeonScope = FULL,
     seed: int = 0,
     workers: int | None = 1,
     cluster: str | None = None,
@@ -33,103 +30,85 @@ def reproduce_surgeon(
 ) -> dict[str, Any]:
     """Reproduce the paper's Table 3 and Figure 2, and add ours; the same call after an interruption resumes.
 
-    Without `data`, digits stand in for them. `scope` says how much is run; a larger one, in the same folder, uses what
-    is there. Writes `index.html`, `tables/`, `figures/` and, in `runs/`, a record of each run. `on_run` hears how much
-    is done of how much. Without a number of workers there is one a core.
+    `data` are given as NAME=DATA or DATA alone; without any, digits stand in. `scope` says how much is run. Writes
+    `index.html`, `tables/`, `figures/` and, in `studies/`, ledgers and networks. `on_run` is told how many networks are
+    done of how many. Without a number of workers there are as many as pay.
     """
-    count = usable_cores() if workers is None else workers
-    check_workers(count)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # the page says it
-        data_sets = read_data_sets(data)
-        runs = runs_of(scope, [each.name for each in data_sets], seed=seed)
-        samples = Samples({each.name: each.source for each in data_sets})
-        check_data(runs, samples)
-        ran = run_all(runs, samples, out / RUNS, workers=count, cluster=cluster, on_run=on_run)
-    found = gather(ran, scope, data_sets, stand_in=not data)
-    return write_found(out, found, facts_of(runs, scope, ran), failed=len(ran.failures))
-
-
-def check_data(runs: Sequence[Run], samples: Samples) -> None:
-    """Refuse data that no run could work with, before the first."""
-    for run in {run.data: run for run in runs}.values():
-        samples.of(run)
-
-
-def gather(ran: Ran, scope: Scope, data_sets: Sequence[DataSet], *, stand_in: bool) -> Found:
-    """Bring what was found into tables, and judge the paper's claims by it."""
-    cells = cells_of(ran.records, scope, data_sets)
-    return Found(
-        cells=cells,
-        table=table_3(cells),
-        runs=runs_table(ran.records),
-        claims=claims_of(cells),
-        stand_in=stand_in,
-        notes=(*(note for each in data_sets for note in each.notes), *dead_end_notes(ran), *failure_notes(ran)),
-    )
-
-
-def dead_end_notes(ran: Ran) -> tuple[str, ...]:
-    """Say in how many runs of the published Surgeon the only hidden layer was folded."""
-    found = dead_ends(ran.records)
-    total = sum(each["kind"] == "surgeon" and each["setting"] == "published" for each in ran.records)
-    if not found:
-        return ()
-    listed = ", ".join(f"{each['data']}, {each['topology']}, seed {each['seed']}" for each in found)
-    return (
-        f"{len(found)} of {total} runs of the published Surgeon ended without a hidden layer: the last one was folded"
-        " into the output, the network became linear, and as input and output layers never change, it could only be"
-        f" trained on ({listed}).",
-    )
-
-
-def failure_notes(ran: Ran) -> tuple[str, ...]:
-    """Say how many runs failed, and why."""
-    if not ran.failures:
-        return ()
-    total = len(ran.records) + len(ran.failures)
-    reasons = "; ".join(dict.fromkeys(ran.failures.values()))
-    return (f"{len(ran.failures)} of {total} runs failed, and the same command tries them again: {reasons}",)
-
-
-def write_found(out: Path, found: Found, facts: dict[str, str], *, failed: int) -> dict[str, Any]:
-    """Write what was found, and say where."""
-    figures, table = figures_of(found.cells), found.table
-    tables = {"claims": claims_table(found.claims), "table3": table, "runs": found.runs}
+        data_sets = read_data_sets(data, seed=seed, samples=scope.samples)
+        networks, studies = run_studies(
+            scope, data_sets, out / "studies", seed=seed, workers=workers, cluster=cluster, on_run=on_run
+        )
+    comparisons = comparisons_of(networks, scope, data_sets)
+    table, claims, figures = table_3(comparisons), judge_surgeon_claims(comparisons), surgeon_figures(comparisons)
+    notes = [*(note for each in data_sets for note in each.notes), *_dead_ends(networks), *_failures(studies)]
+    facts = _facts(scope, data_sets, networks, seed)
+    page = surgeon_page(comparisons, table, claims, figures, stand_in=not data, notes=notes, facts=facts)
+    tables = {"claims": verdict_frame(claims, paper="paper"), "table3": table, "runs": runs_table(networks, data_sets)}
     return {
-        **write_findings(out, tables, figures, page_of(found, figures, facts)),
-        "stand_in": found.stand_in,
-        "summary": summary_of(found),
-        "failed": failed,
-        "failed_in": [],
-        "notes": list(found.notes),
-        "claims": [asdict(each) for each in found.claims],
+        **write_findings(out, tables, figures, page),
+        "stand_in": not data,
+        "summary": surgeon_summary(table, claims, stand_in=not data),
+        **failures_of(studies),
+        "notes": notes,
+        "claims": [asdict(each) for each in claims],
         "rows": table.astype(object).where(table.notna(), None).to_dict("records"),
     }
 
 
-def facts_of(runs: Sequence[Run], scope: Scope, ran: Ran) -> dict[str, str]:
-    """Say how the figures came about, so that they can be made again."""
-    sizes = {
-        record["data"]: f"{record['data']}: {record['train_samples']:,} to train on, {record['validation_samples']:,}"
-        f" to choose by, {record['test_samples']:,} to test"
-        for record in ran.records
-    }
-    trainings = {}
-    for run in runs:
-        course, inputs = run.method.course, "z-scores" if run.scaling == "zscore" else "[0, 1]"
-        trainings[run.setting] = (
-            f"{run.setting}: {course.epochs} epochs, batch {course.batch_size}, {course.optimizer}"
+def _dead_ends(networks: Sequence[TrainedNetwork]) -> list[str]:
+    """Return in how many runs of the published Surgeon the only hidden layer was folded."""
+    published = [each for each in networks if (each.kind, each.setting) == ("surgeon", "published")]
+    ended = [each for each in published if is_dead_end(each)]
+    if not ended:
+        return []
+    listed = ", ".join(f"{each.data}, {each.topology}, seed {each.seed}" for each in ended)
+    return [
+        f"{len(ended)} of {len(published)} runs of the published Surgeon ended without a hidden layer: the last one was"
+        " folded into the output, the network became linear, and as input and output layers never change, it could only"
+        f" be trained on ({listed})."
+    ]
+
+
+def is_dead_end(network: TrainedNetwork) -> bool:
+    """Return whether an evolution began with hidden layers and ended without any."""
+    nodes = network.lineage["nodes"]
+    return bool(nodes[0]["widths"]) and any(node["fate"] == "best" and not node["widths"] for node in nodes)
+
+
+def _failures(studies: Sequence[Results]) -> list[str]:
+    rows = [row for study in studies for row in study.rows]
+    reasons = [row["reason"] for row in rows if row["state"] == "failed"]
+    listed = "; ".join(dict.fromkeys(reasons))
+    said = f"{len(reasons)} of {len(rows)} runs failed, and the same command tries them again: {listed}"
+    return [said] if reasons else []
+
+
+def _facts(
+    scope: SurgeonScope, data_sets: Sequence[DataSet], networks: Sequence[TrainedNetwork], seed: int
+) -> dict[str, str]:
+    """Return how the figures came about, so that they can be made again."""
+    sizes = [
+        f"{each.name}: {each.parts['train'].samples:,} to train on, {each.parts['validation'].samples:,} to choose by,"
+        f" {each.parts['test'].samples:,} to test"
+        for each in data_sets
+    ]
+    trainings = []
+    for setting in scope.settings:
+        course, inputs = scope.method(setting).course, "z-scores" if SCALINGS[setting] == "pixels" else "[0, 1]"
+        trainings.append(
+            f"{setting}: {course.epochs} epochs, batch {course.batch_size}, {course.optimizer}"
             f" {course.learning_rate:g}, {course.schedule.name} rate, inputs {inputs}"
         )
-    seeds = f"{scope.seeds} seed(s), from {min(run.seed for run in runs)}"
+    seeds = f"{scope.seeds} seed(s), from {seed}"
     if scope.paper_seeds:
         seeds = f"the paper's seeds {', '.join(map(str, PAPER_SEEDS))}, {PAPER_REPEATS} runs of each"
     return {
-        "Data": "; ".join(sizes.values()),
+        "Data": "; ".join(sizes),
         "Repeats": seeds,
-        "Training": "; ".join(trainings.values()),
-        "Runs": str(len(runs)),
+        "Training": "; ".join(trainings),
+        "Runs": str(len(networks)),
         "Paper": "Schiessler, Aydin, Linka and Cyron, Neural network surgery: Combining training with topology"
         " optimization, 2021",
         "Versions": versions(),

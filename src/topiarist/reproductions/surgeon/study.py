@@ -3,36 +3,42 @@
 After Schiessler, Aydin, Linka and Cyron, Neural network surgery: Combining training with topology optimization (2021).
 The paper chooses by the part that it reports. Here a validation part is held back from training, by which the Surgeon
 chooses, and the test part is never seen; the figures of both are given. Beside each Surgeon stand plain training with
-SGD and with Adam, and plain training, from new weights, of the topology that the Surgeon ended with.
+SGD and with Adam, all three from the same first weights, and plain training, from new weights, of the topology that the
+Surgeon ended with: studies of their own, declared from the networks that the first one kept.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from typing import Any, Literal, NamedTuple, Self
+
+import torch
+from torch import nn
 
 from topiarist.data.source import Scaling
 from topiarist.errors import SettingsError
-from topiarist.files import sha256
 from topiarist.methods import Surgeon
-from topiarist.randomness import child_seed
-from topiarist.study.declaration import canonical
-from topiarist.training import TrainConfig
+from topiarist.models.activations import initialise
+from topiarist.study.study import Study
 
 Topology = Literal["small", "medium", "large"]
 Setting = Literal["published", "ours"]
 Kind = Literal["sgd", "adam", "surgeon", "final"]
+StudyTable = dict[str, Any]
 TOPOLOGIES: dict[Topology, tuple[int, ...]] = {"small": (10,), "medium": (10, 10, 10), "large": (300, 100, 100)}
 SETTINGS: tuple[Setting, ...] = ("published", "ours")
 PLAIN: tuple[Kind, ...] = ("sgd", "adam")
-KINDS: tuple[Kind, ...] = (*PLAIN, "surgeon", "final")  # "final": plain training of the Surgeon's last topology
+FIRST: tuple[Kind, ...] = (*PLAIN, "surgeon")
+KINDS: tuple[Kind, ...] = (*FIRST, "final")  # "final": plain training of the Surgeon's last topology
 RATES: dict[Kind, float] = {"sgd": 0.005, "adam": 0.001}  # the paper's appendix; what Adam's authors recommend
 SCALINGS: dict[Setting, Scaling] = {"published": "minmax", "ours": "pixels"}  # section 4.1: pixels in [0, 1]
 PAPER_DECISIONS = 10  # in a training: one every 10 of 100 epochs
 PAPER_SEEDS, PAPER_REPEATS = (6, 63, 72, 77, 97), 3  # the appendix; section 4.2
+REPEAT_STEP = 1000  # the runs of seed 6 have the seeds 6, 1006 and 2006
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scope:
+class SurgeonScope:
     """How much is run; epochs are those of each setting, and samples all, unless given.
 
     With `paper_seeds`, seeds and runs per seed are those of the paper, and `seeds` has no effect.
@@ -45,25 +51,28 @@ class Scope:
     samples: int | None = None  # of the training part, at most
     paper_seeds: bool = False
 
-    def seeds_from(self, seed: int) -> list[tuple[int, int]]:
-        """Return the seed of each run with the number of the run of that seed, from 0."""
+    def changed(self, **fields: Any) -> Self:
+        """Return a scope with other fields; what is None stays."""
+        return replace(self, **{name: value for name, value in fields.items() if value is not None})
+
+    def seeds_from(self, seed: int) -> list[int]:
+        """Return the seed of each run."""
         if self.paper_seeds:
-            return [(each, repeat) for each in PAPER_SEEDS for repeat in range(PAPER_REPEATS)]
-        return [(seed + number, 0) for number in range(self.seeds)]
+            return [each + REPEAT_STEP * repeat for each in PAPER_SEEDS for repeat in range(PAPER_REPEATS)]
+        return list(range(seed, seed + self.seeds))
+
+    def method(self, setting: Setting) -> Surgeon:
+        """Return the Surgeon of a setting; that of the paper decides ten times, however long the training."""
+        published = setting == "published"
+        course = Surgeon(published=published).course
+        if self.epochs is not None:
+            course = course.model_copy(update={"epochs": self.epochs})
+        interval = max(1, round(course.epochs / PAPER_DECISIONS)) if published else None
+        return Surgeon(published=published, training=course, interval=interval)
 
 
-FULL = Scope(seeds=5)
-QUICK = Scope(seeds=2, epochs=20, samples=1000)
-
-
-def changed(scope: Scope, *, seeds: int | None, epochs: int | None, samples: int | None) -> Scope:
-    """Return a scope with other numbers of seeds, epochs and samples; what is None stays."""
-    return replace(
-        scope,
-        seeds=scope.seeds if seeds is None else seeds,
-        epochs=scope.epochs if epochs is None else epochs,
-        samples=scope.samples if samples is None else samples,
-    )
+FULL = SurgeonScope(seeds=5)
+QUICK = SurgeonScope(seeds=2, epochs=20, samples=1000)
 
 
 def topologies_named(names: Sequence[str]) -> tuple[Topology, ...]:
@@ -74,76 +83,95 @@ def topologies_named(names: Sequence[str]) -> tuple[Topology, ...]:
     return tuple(name for name in TOPOLOGIES if name in (names or TOPOLOGIES))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """One network trained, plainly or by the Surgeon; `split_seed` draws the parts of the data."""
-
-    data: str
-    topology: Topology
-    setting: Setting
-    kind: Kind
-    seed: int
-    repeat: int = 0
-    split_seed: int
-    epochs: int | None
-    samples: int | None
-
-    @property
-    def drawn_seed(self) -> int:
-        """Return the seed of weights and batches: that of the run, or one derived from it for a further run of it."""
-        return self.seed if self.repeat == 0 else child_seed(self.seed, "run", self.repeat)
-
-    @property
-    def scaling(self) -> Scaling:
-        """Return how inputs are scaled: to [0, 1] as published, to z-scores with ours."""
-        return SCALINGS[self.setting]
-
-    @property
-    def method(self) -> Surgeon:
-        """Return the Surgeon; decisions follow the number of epochs."""
-        published = self.setting == "published"
-        usual = Surgeon(published=published)
-        epochs = usual.course.epochs if self.epochs is None else self.epochs
-        training = usual.course.model_copy(update={"epochs": epochs, "seed": self.drawn_seed})
-        interval = max(1, round(epochs / PAPER_DECISIONS)) if published else None
-        return Surgeon(published=published, training=training, interval=interval)
-
-    @property
-    def course(self) -> TrainConfig:
-        """Return the training: the Surgeon's own, which plain training has with SGD or Adam in its place."""
-        course = self.method.course
-        if self.kind not in PLAIN:
-            return course
-        return course.model_copy(update={"optimizer": self.kind, "learning_rate": RATES[self.kind]})
-
-    @property
-    def keys(self) -> dict[str, Any]:
-        """Return what tells it from other runs of one reproduction."""
-        return {name: getattr(self, name) for name in ("data", "topology", "setting", "kind", "seed", "repeat")}
-
-    def fingerprint(self, samples: str) -> str:
-        """Name all that its result depends on, given the name of the samples."""
-        known = [asdict(self), self.scaling, self.course.model_dump(mode="json"), self.method.model_dump(mode="json")]
-        return sha256(canonical([*known, samples]).encode())
-
-
-def runs_of(scope: Scope, data: Iterable[str], *, seed: int) -> list[Run]:
-    """Return all that is run: plain training, the Surgeon, and then the topology that it ended with."""
-    return [
-        Run(
-            data=name,
-            topology=topology,
-            setting=setting,
-            kind=kind,
-            seed=number,
-            repeat=repeat,
-            split_seed=seed,
-            epochs=scope.epochs,
-            samples=scope.samples,
-        )
-        for name in data
-        for topology in scope.topologies
-        for setting in scope.settings
-        for number, repeat in scope.seeds_from(seed)
-        for kind in KINDS
+def first_study(scope: SurgeonScope, data: str, *, seed: int) -> Study:
+    """Declare plain training with SGD and Adam and the Surgeon, from every topology in every setting."""
+    variants = [
+        _variant(scope, topology, setting, kind, {"hidden": list(TOPOLOGIES[topology])})
+        for topology, setting, kind in product(scope.topologies, scope.settings, FIRST)
     ]
+    return _study(scope, data, variants, scope.seeds_from(seed), split_seed=seed)
+
+
+def label_of(topology: Topology, setting: Setting, kind: Kind) -> str:
+    """Name a configuration of the studies."""
+    return f"{topology}, {setting}, {kind}"
+
+
+def _variant(scope: SurgeonScope, topology: Topology, setting: Setting, kind: Kind, model: StudyTable) -> StudyTable:
+    """Return the settings of a configuration; the Surgeon gets an untrained network, and trains it itself."""
+    surgeon = scope.method(setting).model_dump(mode="json", exclude_unset=True)
+    plain = {"optimizer": kind, "learning_rate": RATES[kind]} if kind in PLAIN else {}
+    training = {"epochs": 0} if kind == "surgeon" else {**surgeon["training"], **plain}
+    method = {"method": {"name": "surgeon", **surgeon}} if kind == "surgeon" else {}
+    data = {"scaling": SCALINGS[setting]}
+    return {"name": label_of(topology, setting, kind), "data": data, "model": model, "training": training, **method}
+
+
+def _study(scope: SurgeonScope, data: str, variants: list[StudyTable], seeds: list[int], *, split_seed: int) -> Study:
+    limit = {} if scope.samples is None else {"samples": scope.samples}
+    return Study(
+        name=f"surgeon, {data}",
+        data={"location": data, "seed": split_seed, **limit},
+        variants=variants,
+        seeds=seeds,
+        stack=1,  # every network alone, so that its seconds are its own
+    )
+
+
+class LayerShape(NamedTuple):
+    """A hidden layer: its units, whether it has a bias, and whether a ReLU follows; a truncated SVD leaves neither."""
+
+    units: int
+    bias: bool
+    activated: bool
+
+
+Start = tuple[Topology, Setting]
+Ends = Mapping[Start, tuple[LayerShape, ...]]  # the hidden layers that the Surgeon of each start ended with
+
+
+def hidden_layers(network: nn.Module) -> tuple[LayerShape, ...]:
+    """Return the hidden layers of a network as the Surgeon left it."""
+    parts = [part for part in network.modules() if isinstance(part, nn.Linear | nn.ReLU)]
+    return tuple(
+        LayerShape(part.out_features, part.bias is not None, isinstance(after, nn.ReLU))
+        for part, after in pairwise(parts)
+        if isinstance(part, nn.Linear)
+    )
+
+
+def fresh_network(*, input_shape: Sequence[int], classes: int, layers: Sequence[Sequence[Any]]) -> nn.Module:
+    """Build a network of `LayerShape`s, with weights from torch's global generator, which a study seeds.
+
+    They are those of `mlp`: He's where a ReLU follows, otherwise Glorot's; biases begin at 0.
+    """
+    modules: list[nn.Module] = [nn.Flatten()]
+    width = torch.Size(input_shape).numel()
+    for units, bias, activated in (*(LayerShape(*layer) for layer in layers), LayerShape(classes, True, False)):
+        linear = nn.Linear(width, units, bias=bias)
+        initialise(linear.weight, "he" if activated else "glorot", generator=torch.default_generator)
+        if bias:
+            nn.init.zeros_(linear.bias)
+        modules += [linear, nn.ReLU()] if activated else [linear]
+        width = units
+    return nn.Sequential(*modules)
+
+
+def final_study(scope: SurgeonScope, data: str, ends: Ends, *, seed: int, split_seed: int) -> Study:
+    """Declare plain training of the topologies that the Surgeons of a seed ended with.
+
+    There is one study per seed: a study runs every configuration with every seed, and these differ from seed to seed.
+    """
+    code = f"{__name__}:{fresh_network.__name__}"
+    variants = [
+        _variant(scope, *start, "final", {"code": code, "options": {"layers": list(layers)}})
+        for start, layers in ends.items()
+        if final_labels(ends)[start] == label_of(*start, "final")
+    ]
+    return _study(scope, data, variants, [seed], split_seed=split_seed)
+
+
+def final_labels(ends: Ends) -> dict[Start, str]:
+    """Name the configuration that trains each final topology: Surgeons that ended with the same one share it."""
+    names: dict[tuple[Setting, tuple[LayerShape, ...]], str] = {}
+    return {start: names.setdefault((start[1], layers), label_of(*start, "final")) for start, layers in ends.items()}

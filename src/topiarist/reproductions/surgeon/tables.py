@@ -1,227 +1,204 @@
-"""The tables of the Surgeon, with the paper's numbers beside ours, and the decisions of an evolution."""
+"""Table 3 of the Surgeon with the paper's numbers beside ours, how a page shows it, and the tables of single runs."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import product
 from typing import Any
 
 import pandas
 
-from topiarist.reproductions.surgeon.data import DataSet
-from topiarist.reproductions.surgeon.paper import TABLE_3, Figure
-from topiarist.reproductions.surgeon.statistics import is_at_chance, mean_interval
-from topiarist.reproductions.surgeon.study import KINDS, PLAIN, Kind, Scope, Setting, Topology
-from topiarist.reproductions.surgeon.training import Record
+from topiarist.report import Table
+from topiarist.reproductions.shown import ResultRow, ShownRow, in_parts, with_sd
+from topiarist.reproductions.surgeon.comparison import Comparison, TrainedNetwork, mean_interval
+from topiarist.reproductions.surgeon.data import DataSet, PartName
+from topiarist.reproductions.surgeon.paper import RUNS, TABLE_3
+from topiarist.reproductions.surgeon.study import KINDS, Kind
 
 Frame = pandas.DataFrame
-Part = str
+Figures = dict[str, float | None]
 AT_CHANCE = "baseline at chance: no comparison"
+HEADINGS: dict[Kind, str] = {"sgd": "SGD", "adam": "Adam", "surgeon": "Surgeon", "final": "final topology"}
+JUDGED: tuple[PartName, ...] = ("test", "validation")
 
 
-@dataclass(frozen=True)
-class Cell:
-    """The runs of one data set, topology and setting: for each seed, by kind; all but "final" are always there."""
-
-    data: DataSet
-    topology: Topology
-    setting: Setting
-    seeds: tuple[Mapping[str, Record], ...]
-
-    @property
-    def baseline(self) -> Kind:
-        """Return the optimizer of plain training that has the better mean accuracy on the validation part."""
-        return max(PLAIN, key=lambda kind: sum(self.values(kind, "validation_accuracy")))
-
-    @property
-    def with_final(self) -> tuple[Mapping[str, Record], ...]:
-        """Return the seeds in which the topology that the Surgeon ended with was trained plainly."""
-        return tuple(each for each in self.seeds if "final" in each)
-
-    @property
-    def changes(self) -> list[float]:
-        """Return by how many per cent the Surgeon changed the number of parameters, seed by seed."""
-        runs = [each["surgeon"] for each in self.seeds]
-        return [100 * (each["parameters"] / each["parameters_before"] - 1) for each in runs]
-
-    def values(self, kind: Kind, name: str) -> list[float]:
-        """Return one figure of each seed that has a run of this kind."""
-        return [each[kind][name] for each in self.seeds if kind in each]
-
-    def at_chance(self, kind: Kind, part: Part = "test") -> list[bool]:
-        """Return for each seed whether a run ended where answering one class would."""
-        return [
-            is_at_chance(
-                each[kind][f"{part}_accuracy"],
-                majority=each[kind][f"{part}_majority"],
-                samples=each[kind][f"{part}_samples"],
-            )
-            for each in self.seeds
-            if kind in each
-        ]
-
-    def differences(self, first: Kind, second: Kind, part: Part) -> list[float]:
-        """Return by how much the first kind is more accurate than the second, seed by seed."""
-        name = f"{part}_accuracy"
-        return [each[first][name] - each[second][name] for each in self.seeds if {first, second} <= set(each)]
-
-
-def cells_of(records: Sequence[Record], scope: Scope, data_sets: Sequence[DataSet]) -> list[Cell]:
-    """Group runs; a cell has at least one seed in which plain training and the Surgeon ended well."""
-    found: dict[tuple[Any, ...], dict[tuple[int, int], dict[str, Record]]] = {}
-    for each in records:
-        seeds = found.setdefault((each["data"], each["topology"], each["setting"]), {})
-        seeds.setdefault((each["seed"], each["repeat"]), {})[each["kind"]] = each
-    cells = []
-    for data, topology, setting in product(data_sets, scope.topologies, scope.settings):
-        known = found.get((data.name, topology, setting), {})
-        whole = tuple(kinds for _, kinds in sorted(known.items()) if set(KINDS) - {"final"} <= set(kinds))
-        if whole:
-            cells.append(Cell(data, topology, setting, whole))
-    return cells
-
-
-def table_3(cells: Sequence[Cell]) -> Frame:
+def table_3(comparisons: Sequence[Comparison]) -> Frame:
     """Compare the Surgeon with plain training of the same seeds, for each data set, topology and setting."""
-    return Frame([row_of(cell) for cell in cells])
+    return Frame(
+        {
+            "data": each.data.name,
+            "topology": each.topology,
+            "setting": each.setting,
+            "runs": len(each.seeds),
+            "baseline": each.baseline,
+            **_accuracies(each),
+            **_gains(each, "", each.baseline),
+            **_gains(each, " on final", "final"),
+            "parameters before": each.parameters_before,
+            **_mean_and_sd("parameters after", [run.parameters for run in each.runs("surgeon")]),
+            **_mean_and_sd("change, %", each.changes),
+            **_costs(each),
+            **_published(each),
+        }
+        for each in comparisons
+    )
 
 
-def row_of(cell: Cell) -> dict[str, Any]:
-    """Return the row of a cell."""
-    return {
-        "data": cell.data.name,
-        "topology": cell.topology,
-        "setting": cell.setting,
-        "runs": len(cell.seeds),
-        "baseline": cell.baseline,
-        **accuracies_of(cell),
-        **gains_of(cell),
-        **sizes_of(cell),
-        **costs_of(cell),
-        **paper_row(cell.data.row, cell.topology),
-    }
+def _accuracies(of: Comparison) -> Figures:
+    found: Figures = {}
+    for part, kind in product(JUDGED, KINDS):
+        found |= _mean_and_sd(f"{kind}, {part}", [run.accuracy[part] for run in of.runs(kind)])
+    return found | {f"{kind}, at chance": sum(of.at_chance(kind)) for kind in KINDS}
 
 
-def accuracies_of(cell: Cell) -> dict[str, Any]:
-    """Return accuracies on the test part, and on the part that the Surgeon chooses by."""
-    found: dict[str, Any] = {}
-    for part, kind in product(("test", "validation"), KINDS):
-        found |= mean_and_sd(f"{kind}, {part}", cell.values(kind, f"{part}_accuracy"))
-    return found | {f"{kind}, at chance": sum(cell.at_chance(kind)) for kind in KINDS}
+def _gains(of: Comparison, name: str, beside: Kind) -> Figures:
+    """Return what the Surgeon gains on plain training, in points with an interval and relative; nothing on chance."""
+    dead = sum(of.at_chance(beside))
+    found: Figures = {}
+    for part in JUDGED:
+        gains, plain = of.gains("surgeon", beside, part), [run.accuracy[part] for run in of.runs(beside)]
+        ends = (f"gain{name}, {part}", f"gain{name}, {part}, low", f"gain{name}, {part}, high")
+        points = [math.nan] * 3
+        if gains and not dead:
+            interval = mean_interval(gains)
+            points = [100 * value for value in (interval.value, interval.low, interval.high)]
+        found |= {end: value if math.isfinite(value) else None for end, value in zip(ends, points, strict=True)}
+        level = sum(plain) / len(plain) if plain else 0.0
+        found[f"relative gain{name}, {part}, %"] = points[0] / level if level and not math.isnan(points[0]) else None
+    return {**found, f"at chance{name}": dead}
 
 
-def gains_of(cell: Cell) -> dict[str, Any]:
-    """Return what the Surgeon gains on the baseline and on its own last topology; nothing on one at chance."""
-    found: dict[str, Any] = {}
-    for name, kind in (("", cell.baseline), (" on final", "final")):
-        dead = sum(cell.at_chance(kind))
-        for part in ("test", "validation"):
-            known = [] if dead else cell.differences("surgeon", kind, part)
-            low, high = mean_interval(known) or (None, None)
-            mean = sum(known) / len(known) if known else None
-            points = {"": mean, ", low": low, ", high": high}
-            found |= {f"gain{name}, {part}{end}": None if v is None else 100 * v for end, v in points.items()}
-            plain = cell.values(kind, f"{part}_accuracy")
-            relative = None if mean is None or not sum(plain) else 100 * mean / (sum(plain) / len(plain))
-            found |= {f"relative gain{name}, {part}, %": relative}
-        found |= {f"at chance{name}": dead}
-    return found
-
-
-def sizes_of(cell: Cell) -> dict[str, Any]:
-    """Return parameters before and after, and the change in per cent."""
-    runs = [each["surgeon"] for each in cell.seeds]
-    return {
-        "parameters before": runs[0]["parameters_before"],
-        **mean_and_sd("parameters after", [each["parameters"] for each in runs]),
-        **mean_and_sd("change, %", cell.changes),
-    }
-
-
-def costs_of(cell: Cell) -> dict[str, Any]:
-    """Return seconds and work of each kind, and how many times those of plain training the Surgeon takes.
-
-    Work is samples times multiply-accumulates of a forward pass, over all networks that were trained. Seconds of
-    interrupted runs are not known, and are left out.
-    """
-    found: dict[str, Any] = {}
+def _costs(of: Comparison) -> Figures:
+    """Return seconds and work of each kind, and how many times those of plain training the Surgeon takes."""
+    found: Figures = {}
     for kind in KINDS:
-        seconds = [value for value in cell.values(kind, "seconds") if value is not None]
-        work = cell.values(kind, "sample_macs")
-        found[f"{kind}, s"] = sum(seconds) / len(seconds) if seconds else None
-        found[f"{kind}, sample MACs"] = sum(work) / len(work) if work else None
-    for name, kind, seeds in (("", cell.baseline, cell.seeds), (" to final", "final", cell.with_final)):
-        for ratio, figure in (("time ratio", "seconds"), ("work ratio", "sample_macs")):
-            pairs = [(each["surgeon"][figure], each[kind][figure]) for each in seeds]
-            known = [pair for pair in pairs if None not in pair]
-            plain = sum(pair[1] for pair in known)
-            found[f"{ratio}{name}"] = sum(pair[0] for pair in known) / plain if plain else None
+        found[f"{kind}, s"] = pandas.Series([run.seconds for run in of.runs(kind)], dtype=float).mean()
+        found[f"{kind}, sample MACs"] = pandas.Series([run.sample_macs for run in of.runs(kind)], dtype=float).mean()
+    for name, kind in (("", of.baseline), (" to final", "final")):
+        pairs = of.pairs("surgeon", kind)
+        seconds, work = sum(plain.seconds for _, plain in pairs), sum(plain.sample_macs for _, plain in pairs)
+        found[f"time ratio{name}"] = sum(run.seconds for run, _ in pairs) / seconds if seconds else None
+        found[f"work ratio{name}"] = sum(run.sample_macs for run, _ in pairs) / work if work else None
     return found
 
 
-def mean_and_sd(name: str, values: Sequence[float]) -> dict[str, float]:
-    """Return mean and spread of values under a name."""
+def _mean_and_sd(name: str, values: Sequence[float]) -> Figures:
     found = pandas.Series(values, dtype=float)
     return {name: found.mean(), f"{name}, sd": found.std()}
 
 
-def paper_row(row: str | None, topology: Topology) -> dict[str, float | None]:
-    """Return what the paper reports; nothing for data that are not its own."""
-    known = None if row is None else TABLE_3[row, topology]
-    figures: dict[str, Figure | None] = {
-        "paper, baseline": None if known is None else known.baseline,
-        "paper, surgeon": None if known is None else known.surgeon,
-        "paper, change, %": None if known is None else known.change,
-    }
-    found = {
-        name: value
-        for column, figure in figures.items()
-        for name, value in zip((column, f"{column}, sd"), figure or (None, None), strict=True)
-    }
+def _published(of: Comparison) -> Figures:
+    known = None if of.data.row is None else TABLE_3[of.data.row, of.topology]
+    found: Figures = {}
+    for column, name in (("baseline", "baseline"), ("surgeon", "surgeon"), ("change, %", "change")):
+        mean, sd = (None if known is None else getattr(known, name)) or (None, None)
+        found |= {f"paper, {column}": mean, f"paper, {column}, sd": sd}
     return {**found, "paper, relative gain, %": None if known is None else known.gain}
 
 
-def runs_table(records: Sequence[Record]) -> Frame:
-    """Return one row per run, without its lineage, its plan and its curve."""
-    plain = [{name: value for name, value in each.items() if not isinstance(value, list | dict)} for each in records]
-    return Frame(plain)
+def shown_tables(table: Frame) -> tuple[Table, ...]:
+    """Return Table 3 of one data set in parts that fit a page."""
+    first_of_topology = ~table["topology"].duplicated()
+    known = table.assign(paper=table["paper, baseline"].notna() & first_of_topology)
+    return in_parts(known.to_dict("records"), _shown)
 
 
-def typical(cell: Cell) -> Mapping[str, Record]:
-    """Return the runs of the seed in which the Surgeon has its median test accuracy, the lower of two."""
-    ranked = sorted(cell.seeds, key=lambda kinds: kinds["surgeon"]["test_accuracy"])
-    return ranked[(len(ranked) - 1) // 2]
+def _shown(row: ResultRow) -> dict[str, list[ShownRow]]:
+    """Return what each part shows of a comparison; the paper's row stands below the first of its topology."""
+    first = {name: row[name] for name in ("topology", "setting", "runs")}
+    kind, baseline = row["baseline"], HEADINGS[row["baseline"]]
+    gains = {
+        "baseline": baseline,
+        "gain on it, points": _with_interval(row, ""),
+        "gain on final topology, points": _with_interval(row, " on final"),
+    }
+    ours = {
+        "runs": str(row["runs"]),
+        "baseline": f"{_with_sd(row, f'{kind}, validation', 3)} ({baseline})",
+        "Surgeon": _with_sd(row, "surgeon, validation", 3),
+        "relative gain, %": AT_CHANCE if row["at chance"] else signed(row["relative gain, validation, %"], 1),
+        "parameters, %": _with_sd(row, "change, %", 1, sign="+"),
+    }
+    published = {
+        "topology": row["topology"],
+        "setting": "paper",
+        "runs": str(RUNS),
+        "baseline": _with_sd(row, "paper, baseline", 2),
+        "Surgeon": _with_sd(row, "paper, surgeon", 2),
+        "relative gain, %": signed(row["paper, relative gain, %"], 2),
+        "parameters, %": _with_sd(row, "paper, change, %", 1, sign="+"),
+    }
+    sizes = {
+        "before": row["parameters before"],
+        "after": _with_sd(row, "parameters after", 0),
+        "change, %": _with_sd(row, "change, %", 1, sign="+"),
+    }
+    accuracies = {HEADINGS[kind]: _accuracy(row, kind) for kind in KINDS}
+    work = {HEADINGS[kind]: row[f"{kind}, sample MACs"] / 1e9 for kind in KINDS} | _ratios(row, "work ratio")
+    seconds = {HEADINGS[kind]: row[f"{kind}, s"] for kind in KINDS} | _ratios(row, "time ratio")
+    return {
+        "Accuracy on the test part; SGD, Adam and final topology are plain training": [first | accuracies],
+        "What the Surgeon gains on the test part": [first | gains],
+        "Table 3: accuracy on the part by which the Surgeon chooses": [first | ours, *([published] * row["paper"])],
+        "Parameters of the Surgeon's networks": [first | sizes],
+        "Work in 10⁹ sample·MACs, and how many times that of plain training": [first | work],
+        "Seconds, and how many times those of plain training": [first | seconds],
+    }
+
+
+def _accuracy(row: ResultRow, kind: Kind) -> str | None:
+    """Return a mean, or that a run ended at chance."""
+    dead = row[f"{kind}, at chance"]
+    return f"at chance in {dead} of {row['runs']}" if dead else _with_sd(row, f"{kind}, test", 3)
+
+
+def _ratios(row: ResultRow, name: str) -> dict[str, object]:
+    found = {"Surgeon / baseline": row[name], "Surgeon / final": row[f"{name} to final"]}
+    return {heading: None if pandas.isna(value) else f"{value:.2f} ×" for heading, value in found.items()}
+
+
+def signed(value: float | None, places: int) -> str | None:
+    """Return a number with its sign and a true minus, None where it is not known."""
+    return None if value is None or math.isnan(value) else f"{value:+.{places}f}".replace("-", "−")
+
+
+def _with_interval(row: ResultRow, name: str) -> str | None:
+    """Return a gain with its interval, or that what it would be a gain on is at chance."""
+    mean, low, high = (signed(row[f"gain{name}, test{end}"], 1) for end in ("", ", low", ", high"))
+    dead = row[f"at chance{name}"]
+    if dead:
+        return f"{AT_CHANCE} ({dead} of {row['runs']} runs)"
+    return mean if low is None else f"{mean} [{low}, {high}]"
+
+
+def _with_sd(row: ResultRow, name: str, places: int, *, sign: str = "") -> str | None:
+    return with_sd(row, name, places, ending=", sd", sign=sign)
+
+
+def runs_table(networks: Sequence[TrainedNetwork], data_sets: Sequence[DataSet]) -> Frame:
+    """Return one row per network, without its curve and its lineage."""
+    parts = {data.name: data.parts for data in data_sets}
+    rows = []
+    for each in networks:
+        figures = {name: value for name, value in asdict(each).items() if name not in ("accuracy", "curve", "lineage")}
+        figures |= {f"{part}_accuracy": value for part, value in each.accuracy.items()}
+        figures |= {f"{name}_samples": part.samples for name, part in parts[each.data].items()}
+        rows.append(figures | {f"{name}_majority": parts[each.data][name].majority for name in JUDGED})
+    return Frame(rows)
 
 
 def decisions_table(lineage: Mapping[str, Any]) -> Frame:
-    """List the decisions of an evolution: how many networks were tried, and of each that went on what became of it."""
+    """List the decisions of an evolution: how many networks were tried, and of each that was kept what became of it."""
     nodes = {node["number"]: node for node in lineage["nodes"]}
     return Frame(
-        [
-            {
-                "epoch": round(each["epoch"], 2),
-                "tried": len(each["candidates"]),
-                "went on": node["edit"],
-                "parameters": node["parameters"],
-                "accuracy": node["accuracy"],
-                "why": why(each["reason"], node["reason"]),
-            }
-            for each in lineage["decisions"]
-            for node in (nodes[number] for number in each["kept"])
-        ]
+        {
+            "epoch": round(each["epoch"], 2),
+            "tried": len(each["candidates"]),
+            "kept": node["edit"],
+            "parameters": node["parameters"],
+            "accuracy": node["accuracy"],
+            "why": each["reason"] if node["reason"] in each["reason"] else f"{node['reason']}; {each['reason']}",
+        }
+        for each in lineage["decisions"]
+        for node in (nodes[number] for number in each["kept"])
     )
-
-
-def why(decided: str, proposed: str) -> str:
-    """Say why a network went on: why it was proposed, and what decided, unless that says both."""
-    return decided if not proposed or proposed in decided else f"{proposed}; {decided}"
-
-
-def dead_ends(records: Iterable[Record]) -> list[Record]:
-    """Return the runs of the published Surgeon that ended with a network without a hidden layer."""
-    found = []
-    for each in records:
-        if each["kind"] == "surgeon" and each["setting"] == "published":
-            best = next((node for node in each["lineage"]["nodes"] if node["fate"] == "best"), None)
-            if best is not None and each["lineage"]["nodes"][0]["widths"] and not best["widths"]:
-                found.append(each)
-    return found
