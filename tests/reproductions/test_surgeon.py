@@ -23,6 +23,7 @@ from topiarist.cli import main
 from topiarist.data import Data
 from topiarist.errors import SettingsError
 from topiarist.methods import Surgeon
+from topiarist.reproductions.claims import NOT_TESTABLE
 from topiarist.reproductions.surgeon import runs as surgeon_runs
 from topiarist.reproductions.surgeon import training as surgeon_training
 from topiarist.reproductions.surgeon.claims import UNDECIDED, claims_of
@@ -52,7 +53,6 @@ from topiarist.reproductions.surgeon.tables import (
     table_3,
     typical,
 )
-from topiarist.reproductions.verdicts import NOT_TESTABLE
 from topiarist.surgery import Plan
 
 TINY = Scope(seeds=2, topologies=("small", "medium"), epochs=6, samples=300)

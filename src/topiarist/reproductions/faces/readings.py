@@ -1,82 +1,65 @@
 """The readings of the paper of the faces side by side: length of training × scaling, and which one matches best."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import pandas
 
-from topiarist.reproductions.faces.claims import Verdict, counted
-from topiarist.reproductions.faces.study import READINGS, Reading
-from topiarist.reproductions.faces.verdicts import variant_verdicts
+from topiarist.reproductions.claims import NOT_REPRODUCED, REPRODUCED, verdict_counts
+from topiarist.reproductions.faces.claims import FacesClaim, FacesJudge, variant_claims
+from topiarist.reproductions.faces.study import READINGS, FacesReading
 
-Frame = pandas.DataFrame
+_TICKS = {REPRODUCED: " ✓", NOT_REPRODUCED: " ✗"}
 
 
 @dataclass(frozen=True)
-class Match:
-    """The verdicts on the four variants in one reading."""
+class ReadingMatch:
+    """The claims on the four variants in one reading."""
 
-    reading: Reading
-    verdicts: tuple[Verdict, ...]
+    reading: FacesReading
+    claims: tuple[FacesClaim, ...]
 
     @property
     def reproduced(self) -> int:
         """How many claims came out."""
-        return counted(self.verdicts)["reproduced"]
+        return verdict_counts(self.claims)[REPRODUCED]
 
     @property
     def distance(self) -> float:
-        """The mean distance from the paper's numbers, in tolerances with caps: what decides between equal counts."""
-        return sum(distance(verdict) for verdict in self.verdicts) / len(self.verdicts)
+        """The mean distance from the paper's numbers: what decides between equal counts."""
+        return fmean(claim.distance for claim in self.claims)
 
 
-def distance(verdict: Verdict) -> float:
-    """Return how far our mean is from the paper's range, in units of tolerance + cap."""
-    claim, mean = verdict.claim, verdict.ours.mean
-    return max(claim.low - mean, mean - claim.high, 0.0) / (claim.tolerance + claim.cap)
-
-
-def matches(cells: Frame, *, test_to_train: float, testable: bool) -> list[Match]:
+def match_readings(cells: pandas.DataFrame, judge: FacesJudge) -> list[ReadingMatch]:
     """Judge every reading by the claims on the four variants."""
-    found = []
-    for reading in READINGS:
-        some = cells[(cells["length"] == reading.length) & (cells["scaling"] == reading.scaling)]
-        found.append(Match(reading, tuple(variant_verdicts(some, test_to_train, testable))))
-    return found
+    by_reading = {
+        reading: (cells["length"] == reading.length) & (cells["scaling"] == reading.scaling) for reading in READINGS
+    }
+    return [ReadingMatch(reading, tuple(variant_claims(cells[some], judge))) for reading, some in by_reading.items()]
 
 
-def best_of(found: list[Match]) -> Match:
+def best_match(matches: Sequence[ReadingMatch]) -> ReadingMatch:
     """Return the reading with most claims reproduced; of equals, the nearest."""
-    return max(found, key=lambda match: (match.reproduced, -match.distance))
+    return max(matches, key=lambda match: (match.reproduced, -match.distance))
 
 
-def side_by_side(found: list[Match], *, testable: bool) -> Frame:
-    """Return a row per claim and a column per reading; a tick where it is reproduced on the paper's data."""
+def side_by_side(matches: Sequence[ReadingMatch], *, testable: bool) -> pandas.DataFrame:
+    """Return one row per claim and one column per reading; a tick where it is reproduced on the paper's data."""
+    first = matches[0].claims
+    columns = {"claim": [claim.claim for claim in first]}
+    columns |= {"paper": [claim.published for claim in first]} if testable else {}
+    for match in matches:
+        columns[match.reading.name] = [claim.ours + _TICKS.get(claim.verdict, "") for claim in match.claims]
+    return pandas.DataFrame(columns).replace(r"^-", "−", regex=True)
+
+
+def nearest_readings(matches: Sequence[ReadingMatch]) -> pandas.DataFrame:
+    """Return for each claim the reading that is nearest, and those that reproduce it."""
     rows = []
-    for verdicts in zip(*(match.verdicts for match in found), strict=True):
-        claim = verdicts[0].claim
-        row = {"claim": claim.name}
-        if testable:
-            row["paper"] = claim.number.replace("-", "−")
-        for match, verdict in zip(found, verdicts, strict=True):
-            tick = {"reproduced": " ✓", "not reproduced": " ✗"}.get(verdict.answer, "")
-            row[match.reading.name] = f"{verdict.ours.mean:.1f}{tick}".replace("-", "−")
-        rows.append(row)
-    return pandas.DataFrame(rows)
-
-
-def best_per_claim(found: list[Match]) -> Frame:
-    """Return for each claim the readings that reproduce it, and the nearest of all."""
-    rows = []
-    for verdicts in zip(*(match.verdicts for match in found), strict=True):
-        claim = verdicts[0].claim
-        named = dict(zip((match.reading.name for match in found), verdicts, strict=True))
-        ticked = [name for name, verdict in named.items() if verdict.answer == "reproduced"]
-        nearest = min(named, key=lambda name: distance(named[name]))
-        rows.append(
-            {
-                "claim": claim.name,
-                "nearest": nearest,
-                "reproduced by": "; ".join(ticked) or "none",
-            }
-        )
+    for claims in zip(*(match.claims for match in matches), strict=True):
+        named = dict(zip((match.reading.name for match in matches), claims, strict=True))
+        ticked = [name for name, claim in named.items() if claim.verdict == REPRODUCED]
+        nearest = min(named, key=lambda name: named[name].distance)
+        rows.append({"claim": claims[0].claim, "nearest": nearest, "reproduced by": "; ".join(ticked) or "none"})
     return pandas.DataFrame(rows)

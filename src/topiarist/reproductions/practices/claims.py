@@ -4,15 +4,16 @@ After Huang, Training Deep Neural Networks (2024), in our words. The paper names
 figures, so that there is nothing to compare ours with but the direction of a difference.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
-from topiarist.reproductions.practices.findings import ALPHA, NO_VERDICT, Finding, in_words
-from topiarist.reproductions.practices.study import DEEP
+import pandas
+
+from topiarist.reproductions.claims import NOT_SUPPORTED, NOT_TESTABLE, SUPPORTED, Claim, ClaimVerdict
+from topiarist.reproductions.practices.findings import ALPHA, NO_VERDICT, difference_in_words
+from topiarist.reproductions.practices.study import Practice, PracticeAdvice
 
 PAPER_DATA = {"fashionmnist": "Fashion-MNIST", "cifar10": "CIFAR-10"}
-Verdict = Literal["supported", "not supported", "not testable"]
 RULE = (
     "Supported: at least one of the alternatives named (each of them, where the paper ranks them) is better than the"
     f" baseline, or worse where the paper says so, with p ≤ {ALPHA:g} after Holm's correction, and none is the"
@@ -22,117 +23,65 @@ RULE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Claim:
-    """What the paper says of some alternatives of a practice, against its first: that they are better, or worse.
-
-    Where it ranks them, `each` of them must be so; where it leaves the choice, one is enough.
-    """
+class PracticeClaim(Claim):
+    """A piece of advice judged by one metric, with the differences that decide: figures and verdict per alternative."""
 
     practice: str
     recommends: str
-    alternatives: tuple[str, ...]
-    says: Literal["better", "worse"] = "better"
-    each: bool = False
+    says: str
+    metric: str
+    differences: list[dict[Hashable, object]]
 
 
-def claims() -> list[Claim]:
-    """Return the paper's recommendations in its order."""
-    found = [
-        Claim(
-            practice="Learning-rate schedules",
-            recommends="Change the learning rate by a schedule: power, exponential or performance.",
-            alternatives=("power", "exponential", "performance"),
-        )
-    ]
-    for depth in (2, DEEP):
-        name = f"Activations with {depth} hidden layers"
-        first = "SELU, then ELU, then leaky ReLU come before ReLU, unless run time has priority."
-        found.append(
-            Claim(practice=name, recommends=first, alternatives=("selu", "elu", "leaky_relu"), each=True),
-        )
-        for last in ("tanh", "sigmoid"):
-            said = f"{last.capitalize()} comes after ReLU."
-            found.append(Claim(practice=name, recommends=said, alternatives=(last,), says="worse"))
-    return [
-        *found,
-        Claim(
-            practice="Batch normalisation",
-            recommends="Batch norm, before or after the activation, against vanishing gradients.",
-            alternatives=("before the activation", "after the activation"),
-        ),
-        Claim(
-            practice="Gradient clipping",
-            recommends="Clip gradients by value or by norm against exploding gradients, and try both.",
-            alternatives=("by value, 1", "by norm over all, 1", "by norm of each tensor, 1"),
-        ),
-        Claim(
-            practice="Early stopping",
-            recommends="Stop when a validation metric, loss or accuracy, no longer improves.",
-            alternatives=("patience 5", "patience 20", "patience 20, by accuracy"),
-        ),
-        Claim(
-            practice="Dropout",
-            recommends="Drop 10 to 50 % of the units of the last one to three hidden layers.",
-            alternatives=("0.1", "0.2", "0.3", "0.5"),
-        ),
-        Claim(
-            practice="Monte-Carlo dropout",
-            recommends="Average many predictions with dropout switched on (named as further reading).",
-            alternatives=("mean of 10", "mean of 100"),
-        ),
-        Claim(
-            practice="Transfer",
-            recommends="Reuse the lower layers of a trained network: frozen first, then unfrozen at a lower rate.",
-            alternatives=("base frozen, new head", "new head, then all"),
-        ),
-    ]
+def judge_practices(practices: Sequence[Practice], findings: pandas.DataFrame) -> list[PracticeClaim]:
+    """Judge every piece of advice by each metric of its practice; of one that was not run there are no findings."""
+    claims = []
+    for practice in practices:
+        for advice in practice.advice:
+            for metric in practice.metrics if practice.alternatives else ("accuracy",):
+                named = (findings["practice"] == practice.name) & findings["alternative"].isin(advice.alternatives)
+                claims.append(
+                    judge_advice(practice.name, advice, metric, findings[named & (findings["metric"] == metric)])
+                )
+    return claims
 
 
-def judged_claims(findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    """Return one record for each claim and metric: what the paper recommends, what was measured, the verdict."""
-    by_name = {finding.practice.name: finding for finding in findings}
-    judged = []
-    for claim in claims():
-        finding = by_name.get(claim.practice)
-        for metric in ("accuracy",) if finding is None else finding.practice.metrics:
-            rows = [] if finding is None else finding.by(metric)
-            judged.append(judge(claim, metric, [row for row in rows if row["alternative"] in claim.alternatives]))
-    return judged
+def judge_advice(practice: str, advice: PracticeAdvice, metric: str, rows: pandas.DataFrame) -> PracticeClaim:
+    """Judge one piece of advice by one metric, from the findings on its alternatives."""
+    tested = rows[rows["difference"].notna()]
+    told = [f"{row['alternative']}: {difference_in_words(row, interval=True)}" for _, row in tested.iterrows()]
+    unit = "points of accuracy" if metric == "accuracy" else "log loss, less is better"
+    which = "each " if advice.each else "at least one " if len(advice.alternatives) > 1 else ""
+    figures = rows[["alternative", "difference", "low", "high", "p", "verdict"]].astype(object)
+    return PracticeClaim(
+        claim=f"{practice}: {advice.recommends}",
+        published=f"{', '.join(advice.alternatives)}: {which}{advice.says}",
+        ours=f"{'; '.join(told)} ({unit})" if told else "not run: the data have too few classes, or no run ended",
+        interval=None,
+        verdict=_verdict(advice, rows["verdict"].tolist()),
+        practice=practice,
+        recommends=advice.recommends,
+        says=advice.says,
+        metric=metric,
+        differences=figures.where(figures.notna(), None).to_dict("records"),
+    )
 
 
-def judge(claim: Claim, metric: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the record of a claim by one metric."""
-    names = ("alternative", "difference", "low", "high", "p", "verdict")
-    told = [f"{row['alternative']}: {in_words(row, interval=True)}" for row in rows if row["difference"] is not None]
-    return {
-        "practice": claim.practice,
-        "recommends": claim.recommends,
-        "says": claim.says,
-        "metric": metric,
-        "measured": "; ".join(told) or "not run: the data have too few classes, or no run ended",
-        "differences": [{name: row[name] for name in names} for row in rows],
-        "verdict": verdict_of(claim, rows),
-    }
-
-
-def verdict_of(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> Verdict:
-    """Return the verdict by the rule that the page states."""
-    wanted, other = ("helped", "hurt") if claim.says == "better" else ("hurt", "helped")
-    verdicts = [row["verdict"] for row in rows]
+def _verdict(advice: PracticeAdvice, verdicts: Sequence[str]) -> ClaimVerdict:
+    wanted, other = ("helped", "hurt") if advice.says == "better" else ("hurt", "helped")
     if all(verdict in NO_VERDICT for verdict in verdicts):  # also where there is none
-        return "not testable"
-    shown = all(verdict == wanted for verdict in verdicts) if claim.each else wanted in verdicts
-    return "supported" if shown and other not in verdicts else "not supported"
+        return NOT_TESTABLE
+    shown = all(verdict == wanted for verdict in verdicts) if advice.each else wanted in verdicts
+    return SUPPORTED if shown and other not in verdicts else NOT_SUPPORTED
 
 
 def paper_data(name: str) -> str | None:
     """Return which of the data that the paper names these are, by their name; None where they are others."""
-    letters = "".join(letter for letter in name.lower() if letter.isalnum())
-    return PAPER_DATA.get(letters)
+    return PAPER_DATA.get("".join(letter for letter in name.lower() if letter.isalnum()))
 
 
 def data_note(name: str) -> str:
-    """Say whether the data are those that the paper names."""
+    """Return a sentence on whether the data are those that the paper names."""
     known = paper_data(name)
     if known is not None:
         return f"These figures are from {known}, which the paper names; it gives no figures of its own."

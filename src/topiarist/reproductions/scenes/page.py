@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import pandas
 
 from topiarist.report import Section, Table, learning_curves, pareto_figure, render_page
+from topiarist.reproductions.claims import Claim as Verdict
+from topiarist.reproductions.claims import claims_table as verdict_table
 from topiarist.reproductions.findings import drawn_of
 from topiarist.reproductions.scenes.figure import described, mixture_figure
 from topiarist.reproductions.scenes.judging import FEW_BITS, PRICE_POINTS
@@ -15,7 +17,6 @@ from topiarist.reproductions.scenes.scope import Scope
 from topiarist.reproductions.scenes.shown import depths_shown, figures_shown, models_shown, reported_shown
 from topiarist.reproductions.scenes.tables import OF_PAPER, front_points
 from topiarist.reproductions.scenes.verdicts import counts_of
-from topiarist.reproductions.verdicts import Verdict, verdict_table
 from topiarist.statistics import Finding, Interval
 
 Frame = pandas.DataFrame

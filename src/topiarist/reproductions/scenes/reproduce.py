@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from topiarist.errors import TopiaristWarning
+from topiarist.reproductions.claims import claims_frame as verdict_frame
 from topiarist.reproductions.findings import failures_of, versions, write_findings
 from topiarist.reproductions.scenes.data import OnClip, Scenes, read_scenes
 from topiarist.reproductions.scenes.judging import judge_depths, judge_scenes
@@ -16,7 +17,6 @@ from topiarist.reproductions.scenes.scope import FULL, Scope
 from topiarist.reproductions.scenes.study import Plan, plan_scenes
 from topiarist.reproductions.scenes.tables import OF_PAPER, reported, table_1, table_2, table_3, table_4
 from topiarist.reproductions.scenes.verdicts import Evidence, scenes_verdicts
-from topiarist.reproductions.verdicts import verdict_frame
 from topiarist.study.engine import OnProgress
 from topiarist.study.results import Results
 

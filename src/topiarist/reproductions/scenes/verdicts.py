@@ -12,6 +12,18 @@ from dataclasses import dataclass
 
 import pandas
 
+from topiarist.reproductions.claims import (
+    NOT_REPRODUCED,
+    NOT_TESTABLE,
+    REPRODUCED,
+    decide_direction,
+    decide_margin,
+    difference,
+    in_points,
+    reach_of_mean,
+)
+from topiarist.reproductions.claims import Claim as Verdict
+from topiarist.reproductions.claims import ClaimVerdict as Decided
 from topiarist.reproductions.scenes import paper
 from topiarist.reproductions.scenes.counts import (
     kernels_in,
@@ -24,18 +36,6 @@ from topiarist.reproductions.scenes.judging import Judged
 from topiarist.reproductions.scenes.scope import DEPTHS, FULL, INCEPTION, VGG, Scope
 from topiarist.reproductions.scenes.study import depth_name
 from topiarist.reproductions.scenes.tables import MODELS, select
-from topiarist.reproductions.verdicts import (
-    NOT_REPRODUCED,
-    NOT_TESTABLE,
-    REPRODUCED,
-    Decided,
-    Verdict,
-    decide_direction,
-    decide_margin,
-    difference,
-    in_points,
-    reach_of_mean,
-)
 from topiarist.statistics import Finding
 
 LOSS_MARGIN = 0.01  # the paper, section 5: pruning costs "about 0.5–1 %"

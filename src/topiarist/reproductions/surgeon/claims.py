@@ -12,10 +12,12 @@ from typing import Any
 
 import pandas
 
+from topiarist.reproductions.claims import NOT_TESTABLE
+from topiarist.reproductions.claims import Claim as Verdict
+from topiarist.reproductions.claims import ClaimVerdict as Decided
 from topiarist.reproductions.surgeon.paper import EPOCHS, REDRAWS, REDUCTION, TABLE_3, TRAINED_EPOCHS
 from topiarist.reproductions.surgeon.statistics import Interval, mean_interval, share_interval
 from topiarist.reproductions.surgeon.tables import AT_CHANCE, Cell
-from topiarist.reproductions.verdicts import NOT_TESTABLE, Decided, Verdict
 
 RESCUED = ("SVHN", "CIFAR-10", "EuroSAT")  # section 4.2: there the small baseline does not learn
 OTHER_DATA = "not the paper's data"

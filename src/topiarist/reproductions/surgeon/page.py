@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pandas
 
 from topiarist.report import Section, render_page, table_of
+from topiarist.reproductions.claims import Claim as Verdict
 from topiarist.reproductions.findings import drawn_of
 from topiarist.reproductions.surgeon.claims import claims_table
 from topiarist.reproductions.surgeon.columns import (
@@ -22,7 +23,6 @@ from topiarist.reproductions.surgeon.columns import (
 from topiarist.reproductions.surgeon.figures import FIGURES, WORDS, average_stem, stem_of
 from topiarist.reproductions.surgeon.study import TOPOLOGIES
 from topiarist.reproductions.surgeon.tables import Cell, decisions_table, typical
-from topiarist.reproductions.verdicts import Verdict
 
 Frame = pandas.DataFrame
 NAMES = {"published": "The Surgeon as published", "ours": "Our Surgeon"}

@@ -1,22 +1,27 @@
-"""Verdicts: what an interval proves and what it leaves open; the claims of the scenes paper that hang on no data."""
+"""Claims: what an interval proves and what it leaves open; the claims of the scenes paper that hang on no data."""
 
 import numpy
 import pytest
 from scipy.stats import t, ttest_ind
 
+from topiarist.reproductions.claims import (
+    Chance,
+    Claim,
+    claims_frame,
+    claims_table,
+    decide_direction,
+    decide_margin,
+    difference,
+    mean_interval,
+    reach_of_mean,
+    verdict_counts,
+)
 from topiarist.reproductions.scenes import paper
 from topiarist.reproductions.scenes.counts import numbers_of, pruned_numbers_of, rounded_numbers_of
 from topiarist.reproductions.scenes.scope import INCEPTION, VGG
 from topiarist.reproductions.scenes.verdicts import count_verdicts
-from topiarist.reproductions.verdicts import (
-    Verdict,
-    decide_direction,
-    decide_margin,
-    difference,
-    reach_of_mean,
-    verdict_table,
-)
 from topiarist.statistics import Interval
+from topiarist.statistics.noninferiority import paired_bound
 
 OPEN = "not testable on this data"
 
@@ -82,7 +87,40 @@ def test_the_reach_of_a_mean_is_that_of_its_t_interval() -> None:
     assert reach_of_mean(0.1, 1) is None
 
 
-def test_claims_are_a_table() -> None:
-    table = verdict_table([Verdict("a", "1", "2", None, "not reproduced", "why")], paper="paper (its own)")
-    assert table.columns[:3] == ("claim", "paper (its own)", "ours")
-    assert table.rows == (("a", "1", "2", None, "not reproduced", "why"),)
+def test_the_interval_of_a_mean_is_students_or_the_corrected_resampled_one() -> None:
+    values = numpy.random.default_rng(1).normal(20, 4, size=50)
+    found = mean_interval(values.tolist())
+    low, high = t.interval(0.95, 49, loc=values.mean(), scale=values.std(ddof=1) / 50**0.5)
+    assert found is not None and (found.value, found.low, found.high) == pytest.approx((values.mean(), low, high))
+    folds = mean_interval(values.tolist(), test_to_train=1 / 9)
+    assert folds is not None and folds.low == pytest.approx(paired_bound(values, numpy.zeros(50), 0.025, 1 / 9))
+    assert mean_interval([3.0]) is None
+
+
+def test_claims_are_a_table_without_columns_that_none_fills() -> None:
+    claims = [Claim("a", "-1", "-2", None, "not reproduced", "why"), Claim("b", "1-2", "V-2", "", "reproduced")]
+    table = claims_table(claims, paper="paper (its own)")
+    assert table.columns == ("claim", "paper (its own)", "ours", "verdict", "note")
+    assert table.rows == (("a", "−1", "−2", "not reproduced", "why"), ("b", "1-2", "V-2", "reproduced", None))
+    assert table.highlight == {1}
+    (row,) = claims_frame([Claim("a", "1", "2", "-3 to 4", "supported")], paper="paper").to_dict("records")
+    assert row == {"claim": "a", "paper": "1", "ours": "2", "95 % interval": "−3 to 4", "verdict": "supported"}
+
+
+def test_claims_are_counted_and_plain_values() -> None:
+    claim = Claim("a", "1", "2", None, "not reproduced")
+    counts = verdict_counts([claim, claim])
+    assert counts["not reproduced"] == 2 and counts["reproduced"] == 0
+    assert claim.to_json() == {
+        "claim": "a",
+        "published": "1",
+        "ours": "2",
+        "interval": None,
+        "verdict": "not reproduced",
+        "note": "",
+    }
+
+
+def test_chance_is_the_upper_end_of_the_binomial_interval() -> None:
+    assert Chance(share=0.1, samples=1000).highest == pytest.approx(0.119)
+    assert Chance(share=0.5, samples=10).highest == 0.8
