@@ -166,7 +166,7 @@ def test_on_the_papers_data_every_claim_has_a_verdict_and_figures_have_the_paper
     assert json.loads((place / "verdicts.json").read_text())["verdicts"] == found["verdicts"]
     answers = {verdict["verdict"] for verdict in found["verdicts"]}
     assert answers <= {"reproduced", "not reproduced"} and answers
-    parts = {verdict["part"] for verdict in found["verdicts"]}
+    parts = {verdict["target"]["part"] for verdict in found["verdicts"]}
     assert parts == {"Table 1", "SVM", "Figure 2", "Table 3", "45°", "λ = 0", "λ = 50", "Equation 6"}
     assert found["matches_best"] in found["readings"] and len(found["readings"]) == 6
     assert f"{found['matches_best']} matches best" in found["summary"]

@@ -1,6 +1,5 @@
 """The rule of the faces' claims: what it lets pass, what it refuses, and what steps and epochs make of pruning."""
 
-import math
 from pathlib import Path
 
 import numpy
@@ -62,15 +61,25 @@ def test_a_wide_interval_counts_no_more_than_the_cap(mean: float, half: float, h
 
 
 def test_a_range_holds_anything_in_it() -> None:
-    target = published("", "", "units", 20, 30)
+    target = published("", "", "units", (20, 30))
     held = [mean for mean in (18.4, 18.5, 25.0, 31.5, 31.6) if target.holds(around(mean))]
     assert held == [18.5, 25.0, 31.5]
     assert target.holds(around(17.1, 9.0)) and not target.holds(around(16.9, 9.0))
     assert "20 to 30 units" in target.number
-    open_end = PublishedRange(part="", text="", low=60, high=math.inf, unit="%", tolerance=0, cap=0)
+    open_end = PublishedRange(part="", text="", low=60, high=None, unit="%", tolerance=0, cap=0)
     assert open_end.holds(around(99)) and not open_end.holds(around(59))
     assert OTHER_DATA.judge(open_end, [1.0]).verdict == "not testable on this data"
-    assert JUDGE.judge(open_end, [99.0]).to_json()["paper_high"] is None
+    told = JUDGE.judge(published("Table 3", "15°", "units", 20), [19.0]).to_json()
+    assert (told["claim"], told["published"], told["ours"], told["interval"]) == (
+        "Table 3: 15°",
+        "20 units",
+        "19.0",
+        None,
+    )
+    assert told["target"] == {
+        **{"part": "Table 3", "text": "15°", "low": 20, "high": 20, "unit": "units", "tolerance": 1, "cap": 1}
+    }
+    assert told["found"] == {"value": 19.0, "low": 19.0, "high": 19.0} and told["networks"] == 1
 
 
 def variants(*, gain: float = 0.0, at_45: float = 25.0, at_15: float = 1.0) -> pandas.DataFrame:

@@ -6,7 +6,6 @@ min(half the interval, cap) + tolerance from the paper's number or range. The ca
 interval from proving everything.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
@@ -33,44 +32,43 @@ RULE = (
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRange:
-    """What the paper says: a range [low, high] (a number has both ends the same), and how near ours has to be."""
+    """What the paper says: a range (a number has both ends the same, None is an open end), and how near ours has to be.
+
+    `part` is where it says so.
+    """
 
     part: str
     text: str
     low: float
-    high: float
+    high: float | None
     unit: str
     tolerance: float
     cap: float
-
-    @property
-    def name(self) -> str:
-        """Where the paper says it, and what it says."""
-        return self.text if self.part in self.text else f"{self.part}: {self.text}"
 
     @property
     def number(self) -> str:
         """The paper's number or range in words."""
         if self.low == self.high:
             return f"{self.low:{'+' if self.unit == 'points' else ''}g} {self.unit}"
-        if math.isinf(self.high):
-            return f"{self.low:g} {self.unit} or more"
-        return f"{self.low:g} to {self.high:g} {self.unit}"
+        return f"{self.low:g} " + (f"{self.unit} or more" if self.high is None else f"to {self.high:g} {self.unit}")
+
+    def beyond(self, value: float) -> float:
+        """Return how far a value lies outside the range."""
+        return max(self.low - value, 0.0 if self.high is None else value - self.high, 0.0)
 
     def holds(self, found: Interval) -> bool:
         """Return whether what was found is near enough, by the rule."""
-        margin = min((found.high - found.low) / 2, self.cap) + self.tolerance + ROUNDING
-        return self.low - margin <= found.value <= self.high + margin
+        return self.beyond(found.value) <= min((found.high - found.low) / 2, self.cap) + self.tolerance + ROUNDING
 
 
-def published(part: str, text: str, unit: str, low: float, high: float | None = None) -> PublishedRange:
-    """Return a number or a range of the paper; its unit decides how near ours has to be.
+def published(part: str, text: str, unit: str, number: float | tuple[float, float | None]) -> PublishedRange:
+    """Return a number or a range of the paper; the unit decides how near ours has to be.
 
     For numbers of units, nearness follows the paper's number, not the start, which may be far above.
     """
-    end = low if high is None else high
-    tolerance, cap = NEAR[unit] if unit in NEAR else (max(1.0, 0.05 * end),) * 2
-    return PublishedRange(part=part, text=text, low=low, high=end, unit=unit, tolerance=tolerance, cap=cap)
+    low, high = number if isinstance(number, tuple) else (number, number)
+    tolerance, cap = NEAR[unit] if high is None or unit in NEAR else (max(1.0, 0.05 * high),) * 2
+    return PublishedRange(part=part, text=text, low=low, high=high, unit=unit, tolerance=tolerance, cap=cap)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,24 +82,7 @@ class FacesClaim(Claim):
     @property
     def distance(self) -> float:
         """How far our mean is from the paper's range, in units of tolerance + cap."""
-        beyond = max(self.target.low - self.found.value, self.found.value - self.target.high, 0.0)
-        return beyond / (self.target.tolerance + self.target.cap)
-
-    def to_json(self) -> dict[str, object]:
-        """Return plain values; an open end of a range is null."""
-        texts = {name: getattr(self, name) for name in ("claim", "published", "ours", "interval", "verdict", "note")}
-        ends = (self.target.low, self.target.high)
-        paper_low, paper_high = (end if math.isfinite(end) else None for end in ends)
-        return {
-            **texts,
-            **{name: getattr(self.target, name) for name in ("part", "text", "unit", "tolerance", "cap")},
-            "paper_low": paper_low,
-            "paper_high": paper_high,
-            "mean": self.found.value,
-            "low": self.found.low,
-            "high": self.found.high,
-            "networks": self.networks,
-        }
+        return self.target.beyond(self.found.value) / (self.target.tolerance + self.target.cap)
 
 
 @dataclass(frozen=True)
@@ -124,7 +105,7 @@ class FacesJudge:
         """Judge a claim by a mean over so many networks."""
         verdict: ClaimVerdict = REPRODUCED if target.holds(found) else NOT_REPRODUCED
         return FacesClaim(
-            claim=target.name,
+            claim=target.text if target.part in target.text else f"{target.part}: {target.text}",
             published=target.number,
             ours=f"{found.value:.1f}",
             interval=f"{found.low:.1f} to {found.high:.1f}" if found.high > found.low else None,
@@ -183,7 +164,7 @@ def angle_claims(cells: Frame, judge: FacesJudge) -> list[FacesClaim]:
     left = by_angle[paper.HOLDS_UNTIL_DEGREES]["units left"]
     return [
         judge.judge(
-            published("Figure 2", text, "points", -1.0, math.inf), gains[worst], f"the largest loss is at {worst}°"
+            published("Figure 2", text, "points", (-1.0, None)), gains[worst], f"the largest loss is at {worst}°"
         ),
         judge.judge(removed, (100 - left).tolist()),
     ]
@@ -205,7 +186,7 @@ def _variant_numbers(cells: Frame) -> Iterator[tuple[PublishedRange, list[float]
             yield target, left["15°", size].tolist()
     low, high = paper.LEFT_AT_45_DEGREES
     for size in sizes:
-        yield published("45°", f"45° from {size} units", "units", min(low, size), high), left["45°", size].tolist()
+        yield published("45°", f"45° from {size} units", "units", (min(low, size), high)), left["45°", size].tolist()
     yield _gain(cells, "45°", paper.GAINED_AT_45_DEGREES)
     yield _gain(cells, "λ = 0", paper.GAINED_WITHOUT_PENALTY)
     if 100 in sizes:
@@ -213,7 +194,8 @@ def _variant_numbers(cells: Frame) -> Iterator[tuple[PublishedRange, list[float]
         best = published("λ = 0", "the best network, from 100 units", "%", paper.BEST_ACCURACY)
         yield best, by_variant["λ = 0", 100]["accuracy"].tolist()
     for size in sizes:
-        target = published("λ = 50", f"more than 60 % of {size} units", "% removed", paper.REMOVED_AT_PENALTY_50, 100.0)
+        share = (paper.REMOVED_AT_PENALTY_50, 100.0)
+        target = published("λ = 50", f"more than 60 % of {size} units", "% removed", share)
         yield target, (100 * (1 - left["λ = 50", size] / size)).tolist()
     yield _gain(cells, "λ = 50", paper.GAINED_AT_PENALTY_50)
 

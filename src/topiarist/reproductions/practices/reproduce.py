@@ -39,6 +39,11 @@ def reproduce_practices(
         data = load_data(location, target=target, seed=seed)
     plan = plan_practices(data, location=location, target=target, samples=samples, quick=quick, seed=seed)
     results = plan.study.run(out / "study", workers=workers, cluster=cluster, on_progress=on_progress)
+    return _write(out, plan, results, data)
+
+
+def _write(out: Path, plan: PracticesPlan, results: Results, data: Data) -> dict[str, Any]:
+    """Judge and write what was found; return it with the places of the files."""
     findings = findings_of(plan, results)
     table, note = findings.table, data_note(data.name)
     judged = judge_practices(plan.practices, table)

@@ -100,18 +100,26 @@ def describe_faces(
     kept = numpy.flatnonzero(found | (missing == "whole"))
     if not len(kept):
         raise DataError(f"no face found in any of the {len(names)} images of {place}: nothing is left to describe")
+    ordered, originals = _originals_first(descriptors, kept)
     fate = "the whole image is used" if missing == "whole" else "left out"
     absent = f"no face found in {(~found).sum()} of {len(found)} images: {fate}"
-    own = numpy.arange(len(kept))
-    originals = numpy.concatenate([own, numpy.repeat(own, copies)])
-    rows = descriptors if len(kept) == len(names) else descriptors[kept]  # no copy of what may be large
     return FaceSet(
-        descriptors=numpy.concatenate([rows[:, 0], rows[:, 1:].reshape(-1, WIDTH)]) if copies else rows[:, 0],
+        descriptors=ordered,
         labels=labels[kept[originals]],
         names=tuple(names[number] for number in kept[originals]),
         originals=originals,
         notes=notes if found.all() else (*notes, absent),
     )
+
+
+def _originals_first(
+    descriptors: NDArray[numpy.float32], kept: NDArray[numpy.intp]
+) -> tuple[NDArray[numpy.float32], NDArray[numpy.intp]]:
+    """Put the rows (n_images, 1 + copies, n_columns) of the images kept in order; return them, and their originals."""
+    rows = descriptors if len(kept) == len(descriptors) else descriptors[kept]  # no copy of what may be large
+    own, copies = numpy.arange(len(kept)), rows.shape[1] - 1
+    ordered = numpy.concatenate([rows[:, 0], rows[:, 1:].reshape(-1, WIDTH)]) if copies else rows[:, 0]
+    return ordered, numpy.concatenate([own, numpy.repeat(own, copies)])
 
 
 def _face_and_copies(
