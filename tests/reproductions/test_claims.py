@@ -100,8 +100,8 @@ def test_the_interval_of_a_mean_is_students_or_the_corrected_resampled_one() -> 
 def test_claims_are_a_table_without_columns_that_none_fills() -> None:
     claims = [Claim("a", "-1", "-2", None, "not reproduced", "why"), Claim("b", "1-2", "V-2", "", "reproduced")]
     table = claims_table(claims, paper="paper (its own)")
-    assert table.columns == ("claim", "paper (its own)", "ours", "verdict", "note")
-    assert table.rows == (("a", "−1", "−2", "not reproduced", "why"), ("b", "1-2", "V-2", "reproduced", None))
+    assert table.columns == ("claim", "verdict", "paper (its own)", "ours", "note")
+    assert table.rows == (("a", "not reproduced", "−1", "−2", "why"), ("b", "reproduced", "1-2", "V-2", None))
     assert table.highlight == {1}
     (row,) = claims_frame([Claim("a", "1", "2", "-3 to 4", "supported")], paper="paper").to_dict("records")
     assert row == {"claim": "a", "paper": "1", "ours": "2", "95 % interval": "−3 to 4", "verdict": "supported"}

@@ -21,8 +21,8 @@ from topiarist.reproductions.faces.claims import (
     variant_claims,
 )
 from topiarist.reproductions.faces.expressions import face_stand_in
-from topiarist.reproductions.faces.readings import best_match, match_readings
 from topiarist.reproductions.faces.study import READINGS
+from topiarist.reproductions.faces.tables import best_match, match_readings
 from topiarist.statistics import Interval
 from topiarist.statistics.noninferiority import paired_bound
 from topiarist.study.study import Study
@@ -178,6 +178,19 @@ def test_the_reading_with_most_claims_matches_best() -> None:
         found = match_readings(cells(best), JUDGE)
         assert best_match(found).reading == READINGS[best]
         assert best_match(found).reproduced == len(found[0].claims)
+
+
+def test_what_could_not_be_trained_is_not_judged_in_any_reading() -> None:
+    whole = variants()
+    without = whole[(whole["variant"] != "λ = 50") | (whole["units"] != 20)]
+    judged = answers(variant_claims(without, JUDGE))
+    assert set(answers(variant_claims(whole, JUDGE))) - set(judged) == {"λ = 50: more than 60 % of 20 units"}
+    cells = [
+        some.assign(length=reading.length, scaling=reading.scaling)
+        for some, reading in zip([without, *[whole] * 5], READINGS, strict=True)
+    ]
+    matches = match_readings(pandas.concat(cells), JUDGE)
+    assert {len(match.claims) for match in matches} == {len(judged)}
 
 
 def test_300_epochs_learn_the_samples_by_heart_and_pruning_forgets_them_where_300_steps_do_not(tmp_path: Path) -> None:

@@ -15,8 +15,15 @@ from scipy import stats
 
 from topiarist import Data, load_data
 from topiarist.reproductions.practices import reproduce as recipe
-from topiarist.reproductions.practices.claims import data_note, judge_advice, paper_data
-from topiarist.reproductions.practices.findings import findings_of, least_p, reach_notes, verdict_on
+from topiarist.reproductions.practices.findings import (
+    data_note,
+    findings_of,
+    judge_advice,
+    least_p,
+    paper_data,
+    reach_notes,
+    verdict_on,
+)
 from topiarist.reproductions.practices.study import PracticeAdvice, PracticesPlan, plan_practices
 from topiarist.study.comparison import compare
 from topiarist.study.results import Results
@@ -168,7 +175,7 @@ def test_claims_are_decided_by_the_rule(verdicts: list[str], better: str, worse:
 
 def test_a_claim_says_what_was_measured() -> None:
     claim = judge_advice("practice", ADVICE, "accuracy", rows("helped"))
-    assert claim.claim == "practice: Do one of these." and claim.published == "a0, a1: at least one better"
+    assert claim.claim == "practice: Do one of these." and claim.published == "at least one better: a0; a1"
     assert claim.ours == "a0: +10.00 [+5.00, +15.00] (points of accuracy)"
     assert claim.to_json()["differences"] == [
         {"alternative": "a0", "difference": 0.1, "low": 0.05, "high": 0.15, "p": 0.01, "verdict": "helped"}

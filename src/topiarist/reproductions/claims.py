@@ -50,12 +50,12 @@ def verdict_counts(claims: Sequence[Claim]) -> Counter[ClaimVerdict]:
 def claims_frame(claims: Sequence[Claim], *, paper: str) -> pandas.DataFrame:
     """Return one row per claim; `paper` heads the published values. Without intervals or notes there is no such column.
 
-    Numbers get a true minus sign.
+    The verdict comes second, so that a phone shows it. Numbers get a true minus sign.
     """
-    columns = ["claim", paper, "ours", "95 % interval", "verdict", "note"]
-    rows = [(each.claim, each.published, each.ours, each.interval or None, each.verdict, each.note) for each in claims]
+    columns = ["claim", "verdict", paper, "ours", "95 % interval", "note"]
+    rows = [(each.claim, each.verdict, each.published, each.ours, each.interval, each.note) for each in claims]
     frame = pandas.DataFrame(rows, columns=columns).replace({"": None})
-    frame[columns[1:4]] = frame[columns[1:4]].replace(r"(?<!\w)-(?=[\d.])", "−", regex=True)
+    frame[columns[2:5]] = frame[columns[2:5]].replace(r"(?<!\w)-(?=[\d.])", "−", regex=True)
     return frame.drop(columns=[name for name in ("95 % interval", "note") if frame[name].isna().all()])
 
 

@@ -14,6 +14,7 @@ import pandas
 
 from topiarist.reproductions.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED, Claim, ClaimVerdict, mean_interval
 from topiarist.reproductions.faces import paper
+from topiarist.reproductions.faces.methods import VARIANTS
 from topiarist.statistics import Interval
 
 Frame = pandas.DataFrame
@@ -154,7 +155,7 @@ def angle_claims(cells: Frame, judge: FacesJudge) -> list[FacesClaim]:
     if 0 not in by_angle or paper.HOLDS_UNTIL_DEGREES not in by_angle:
         return []
     gains = {
-        angle: (rows["accuracy"] - by_angle[0]["accuracy"]).tolist()
+        angle: (rows["accuracy"] - by_angle[0]["accuracy"]).dropna().tolist()
         for angle, rows in by_angle.items()
         if 0 < angle <= paper.HOLDS_UNTIL_DEGREES
     }
@@ -171,40 +172,40 @@ def angle_claims(cells: Frame, judge: FacesJudge) -> list[FacesClaim]:
 
 
 def variant_claims(cells: Frame, judge: FacesJudge) -> list[FacesClaim]:
-    """Judge the four variants over starting sizes; these claims can be made of every reading."""
-    return [judge.judge(target, values) for target, values in _variant_numbers(cells)]
+    """Judge the four variants over starting sizes, those that could be trained; all readings can be judged by these."""
+    return [judge.judge(target, values) for target, values in _variant_numbers(cells) if values]
 
 
 def _variant_numbers(cells: Frame) -> Iterator[tuple[PublishedRange, list[float]]]:
     """Yield what the paper says of the variants, and what each network gives."""
-    sizes = [int(size) for size in dict.fromkeys(cells["units"])]
-    by_variant = {(str(name), size): rows for (name, size), rows in cells.groupby(["variant", "units"])}
-    left = {key: rows["units left"] for key, rows in by_variant.items()}
+    sizes = [int(size) for size in cells["units"].unique()]
+    by_network = cells.pivot_table("accuracy", NETWORK, "variant").reindex(columns=list(VARIANTS))
+
+    def values(variant: str, size: int, column: str = "units left") -> list[float]:
+        return cells.loc[(cells["variant"] == variant) & (cells["units"] == size), column].tolist()
+
+    def gain(variant: str, number: float) -> tuple[PublishedRange, list[float]]:
+        target = published(variant, "accuracy against unpruned, mean over all starts", "points", number)
+        return target, (by_network[variant] - by_network["unpruned"]).dropna().tolist()
+
     for size in sizes:
         if size in paper.TABLE_3:
             target = published("Table 3", f"15° from {size} units", "units", paper.TABLE_3[size])
-            yield target, left["15°", size].tolist()
+            yield target, values("15°", size)
     low, high = paper.LEFT_AT_45_DEGREES
     for size in sizes:
-        yield published("45°", f"45° from {size} units", "units", (min(low, size), high)), left["45°", size].tolist()
-    yield _gain(cells, "45°", paper.GAINED_AT_45_DEGREES)
-    yield _gain(cells, "λ = 0", paper.GAINED_WITHOUT_PENALTY)
+        yield published("45°", f"45° from {size} units", "units", (min(low, size), high)), values("45°", size)
+    yield gain("45°", paper.GAINED_AT_45_DEGREES)
+    yield gain("λ = 0", paper.GAINED_WITHOUT_PENALTY)
     if 100 in sizes:
-        yield published("λ = 0", "from 100 units", "units", paper.LEFT_WITHOUT_PENALTY), left["λ = 0", 100].tolist()
+        yield published("λ = 0", "from 100 units", "units", paper.LEFT_WITHOUT_PENALTY), values("λ = 0", 100)
         best = published("λ = 0", "the best network, from 100 units", "%", paper.BEST_ACCURACY)
-        yield best, by_variant["λ = 0", 100]["accuracy"].tolist()
+        yield best, values("λ = 0", 100, "accuracy")
+    share = (paper.REMOVED_AT_PENALTY_50, 100.0)
     for size in sizes:
-        share = (paper.REMOVED_AT_PENALTY_50, 100.0)
         target = published("λ = 50", f"more than 60 % of {size} units", "% removed", share)
-        yield target, (100 * (1 - left["λ = 50", size] / size)).tolist()
-    yield _gain(cells, "λ = 50", paper.GAINED_AT_PENALTY_50)
-
-
-def _gain(cells: Frame, variant: str, number: float) -> tuple[PublishedRange, list[float]]:
-    """Return what a variant gains over no pruning, in the mean over all starts."""
-    means = cells.groupby(["variant", *NETWORK])["accuracy"].mean()
-    target = published(variant, "accuracy against unpruned, mean over all starts", "points", number)
-    return target, (means[variant] - means["unpruned"]).tolist()
+        yield target, [100 * (1 - left / size) for left in values("λ = 50", size)]
+    yield gain("λ = 50", paper.GAINED_AT_PENALTY_50)
 
 
 def _absolute(share: float) -> PublishedRange:

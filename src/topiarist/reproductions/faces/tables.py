@@ -3,24 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from statistics import fmean
 
 import pandas
 from sklearn.svm import SVC
 
 from topiarist.data import Data, Part
 from topiarist.randomness import child_seed
-from topiarist.reproductions.claims import claims_frame
+from topiarist.reproductions.claims import NOT_REPRODUCED, REPRODUCED, claims_frame, verdict_counts
 from topiarist.reproductions.faces import paper
-from topiarist.reproductions.faces.claims import FacesClaim, FacesJudge, absolute_table, all_claims
+from topiarist.reproductions.faces.claims import FacesClaim, FacesJudge, absolute_table, all_claims, variant_claims
 from topiarist.reproductions.faces.data import FaceSamples
-from topiarist.reproductions.faces.readings import (
-    ReadingMatch,
-    best_match,
-    match_readings,
-    nearest_readings,
-    side_by_side,
-)
-from topiarist.reproductions.faces.study import SCALING_NAMES, FacesPlan
+from topiarist.reproductions.faces.study import READINGS, SCALING_NAMES, FacesPlan, FacesReading
 from topiarist.study.results import Results
 
 Frame = pandas.DataFrame
@@ -31,6 +25,25 @@ PARTS = (
     *("pair orders", "search readings", "ours", "searches"),
 )
 CURVES = {"training": "train", "held out": "validation"}
+_TICKS = {REPRODUCED: " ✓", NOT_REPRODUCED: " ✗"}
+
+
+@dataclass(frozen=True)
+class ReadingMatch:
+    """The claims on the four variants in one reading."""
+
+    reading: FacesReading
+    claims: tuple[FacesClaim, ...]
+
+    @property
+    def reproduced(self) -> int:
+        """How many claims came out."""
+        return verdict_counts(self.claims)[REPRODUCED]
+
+    @property
+    def distance(self) -> float:
+        """The mean distance from the paper's numbers: what decides between equal counts."""
+        return fmean(claim.distance for claim in self.claims)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,9 +139,9 @@ def _compared_with_unpruned(plan: FacesPlan, results: Results, part: str) -> Fra
     keys, means = _keys_of(plan, part), _means_of(_cells_of(plan, results, part), "configuration")
     by_size = keys.groupby("units", sort=False)["configuration"]
     tests = pandas.concat([results.compare(labels.iloc[0], among=labels.tolist()) for _, labels in by_size])
-    tests = tests[["configuration", "difference", "low", "high", "holm_p"]].rename(columns={"holm_p": "p"})
+    tests = tests.reindex(columns=["configuration", "difference", "low", "high", "holm_p"])
     tests[["difference", "low", "high"]] *= 100
-    table = keys.merge(means, how="left").merge(tests, how="left")
+    table = keys.merge(means, how="left").merge(tests.rename(columns={"holm_p": "p"}), how="left")
     return table[["units", "variant", "units left", "accuracy", "sd", "difference", "low", "high", "p"]]
 
 
@@ -162,3 +175,44 @@ def _long_epochs(plan: FacesPlan, results: Results, figure: str) -> Epochs:
     ((_, label),) = plan.rows("long training")
     histories = [results.history(row) for row in results.rows if row["label"] == label and row["state"] == "done"]
     return {name: [[epoch[f"{part}_{figure}"] for epoch in run] for run in histories] for name, part in CURVES.items()}
+
+
+def match_readings(cells: Frame, judge: FacesJudge) -> list[ReadingMatch]:
+    """Judge every reading by the claims on the four variants, those that all readings can be judged by."""
+    by_reading = {
+        reading: variant_claims(
+            cells[(cells["length"] == reading.length) & (cells["scaling"] == reading.scaling)], judge
+        )
+        for reading in READINGS
+    }
+    common = set.intersection(*({claim.claim for claim in claims} for claims in by_reading.values()))
+    return [
+        ReadingMatch(reading, tuple(claim for claim in claims if claim.claim in common))
+        for reading, claims in by_reading.items()
+    ]
+
+
+def best_match(matches: Sequence[ReadingMatch]) -> ReadingMatch:
+    """Return the reading with most claims reproduced; of equals, the nearest."""
+    return max(matches, key=lambda match: (match.reproduced, -match.distance))
+
+
+def side_by_side(matches: Sequence[ReadingMatch], *, testable: bool) -> Frame:
+    """Return one row per claim and one column per reading; a tick where it is reproduced on the paper's data."""
+    first = matches[0].claims
+    columns = {"claim": [claim.claim for claim in first]}
+    columns |= {"paper": [claim.published for claim in first]} if testable else {}
+    for match in matches:
+        columns[match.reading.name] = [claim.ours + _TICKS.get(claim.verdict, "") for claim in match.claims]
+    return pandas.DataFrame(columns).replace(r"^-", "−", regex=True)
+
+
+def nearest_readings(matches: Sequence[ReadingMatch]) -> Frame:
+    """Return for each claim the reading that is nearest, and those that reproduce it."""
+    rows = []
+    for claims in zip(*(match.claims for match in matches), strict=True):
+        named = dict(zip((match.reading.name for match in matches), claims, strict=True))
+        ticked = [name for name, claim in named.items() if claim.verdict == REPRODUCED]
+        nearest = min(named, key=lambda name: named[name].distance)
+        rows.append({"claim": claims[0].claim, "nearest": nearest, "reproduced by": "; ".join(ticked) or "none"})
+    return pandas.DataFrame(rows)

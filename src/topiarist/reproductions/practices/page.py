@@ -8,11 +8,12 @@ import pandas
 
 from topiarist.report import Section, Table, differences, learning_curves, render_page, table_of
 from topiarist.reproductions.claims import NOT_SUPPORTED, NOT_TESTABLE, SUPPORTED, claims_table
-from topiarist.reproductions.practices.claims import RULE, PracticeClaim
 from topiarist.reproductions.practices.findings import (
     NO_VERDICT,
+    RULE,
     UNSHOWN,
     WORDS,
+    PracticeClaim,
     PracticesFindings,
     difference_in_words,
 )
@@ -125,7 +126,8 @@ def curves_of(plan: PracticesPlan, practice: Practice, results: Results) -> str:
     for row in results.rows:
         if row["state"] == "done" and row["label"] in names:
             curves[names[row["label"]]].append([epoch["validation_loss"] for epoch in results.history(row)])
-    return learning_curves(curves, title=practice.name, y_label="validation loss", y_scale="log")
+    trained = {name: runs for name, runs in curves.items() if runs}
+    return learning_curves(trained, title=practice.name, y_label="validation loss", y_scale="log")
 
 
 def _forest_of(practice: Practice, metric: str, rows: pandas.DataFrame) -> str:

@@ -9,8 +9,7 @@ from topiarist.data import Data, load_data
 from topiarist.errors import TopiaristWarning
 from topiarist.report import format_table
 from topiarist.reproductions.findings import failures_of, figure_files, file_stem, versions, write_files
-from topiarist.reproductions.practices.claims import data_note, judge_practices, paper_data
-from topiarist.reproductions.practices.findings import findings_of
+from topiarist.reproductions.practices.findings import data_note, findings_of, judge_practices, paper_data
 from topiarist.reproductions.practices.page import curves_of, page_of, summary_of
 from topiarist.reproductions.practices.study import PracticesPlan, plan_practices
 from topiarist.study.engine import OnProgress
@@ -46,7 +45,7 @@ def _write(out: Path, plan: PracticesPlan, results: Results, data: Data) -> dict
     """Judge and write what was found; return it with the places of the files."""
     findings = findings_of(plan, results)
     table, note = findings.table, data_note(data.name)
-    judged = judge_practices(plan.practices, table)
+    judged = judge_practices(plan.practices, findings)
     claims = [claim.to_json() for claim in judged]
     curves = {each.name: curves_of(plan, each, results) for each in plan.practices if each.alternatives}
     page = page_of(plan.practices, findings, judged, curves, note, _facts(plan, data, results))
