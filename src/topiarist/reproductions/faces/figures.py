@@ -48,7 +48,10 @@ def _size_figures(found: FacesFindings) -> dict[str, str]:
     }
     return {
         name: sweep_curves(
-            _curves(rows, "learning rate" if rows is cells else "variant", "units", y),
+            {
+                str(name): _curve(some, "units", y)
+                for name, some in rows.groupby("learning rate" if rows is cells else "variant", sort=False)
+            },
             title=title,
             x_label="hidden units" if rows is cells else "units before pruning",
             y_label=y,
@@ -67,29 +70,21 @@ def _at(published: Mapping[int, float], sizes: Iterable[float]) -> dict[float, f
 
 def _angle_figures(found: FacesFindings) -> dict[str, str]:
     """Draw accuracy and size over the threshold angle."""
-    accuracies = {"accuracy": "test", "training accuracy": "training"}
-    curves = (
-        found.cells["angles"].rename(columns=accuracies).melt(["angle"], [*accuracies.values(), LEFT], "curve", "y")
-    )
-    sizes = {15.0: paper.TABLE_3[100], 45.0: 100 - paper.REMOVED_AT_45_DEGREES}
-    drawn = {
-        "accuracy": (
-            "accuracy, %",
-            curves[curves["curve"] != LEFT],
-            "test, paper (Table 1)",
-            {0.0: paper.TABLE_1[0.01][100]},
-        ),
-        "size": (LEFT, curves[curves["curve"] == LEFT], "paper", sizes),
-    }
+    angles, names = found.cells["angles"], {"test": "accuracy", "training": "training accuracy"}
+    accuracies = {name: _curve(angles, "angle", column) for name, column in names.items()}
+    left = {LEFT: _curve(angles, "angle", LEFT)}
+    unpruned = {"test, paper (Table 1)": {0.0: paper.TABLE_1[0.01][100]}}
+    sizes = {"paper": {15.0: paper.TABLE_3[100], 45.0: 100 - paper.REMOVED_AT_45_DEGREES}}
+    drawn = {"accuracy": ("accuracy, %", accuracies, unpruned), "size": (LEFT, left, sizes)}
     return {
         f"fig2-{what}-by-angle": sweep_curves(
-            _curves(rows, "curve", "angle", "y"),
+            curves,
             title=f"Distinctiveness pruning of 100 units: {what}",
             x_label="threshold angle, degrees",
             y_label=y_label,
-            points={name: points} if found.testable else {},
+            points=points if found.testable else {},
         )
-        for what, (y_label, rows, name, points) in drawn.items()
+        for what, (y_label, curves, points) in drawn.items()
     }
 
 
@@ -111,11 +106,6 @@ def _penalty_figures(found: FacesFindings) -> dict[str, str]:
                 points={"100 units, paper": points} if points and found.testable else {},
             )
     return drawn
-
-
-def _curves(cells: Frame, name: str, x: str, y: str) -> dict[str, dict[float, list[float]]]:
-    """Return one curve for each value of a column."""
-    return {str(value): _curve(rows, x, y) for value, rows in cells.groupby(name, sort=False)}
 
 
 def _curve(cells: Frame, x: str, y: str) -> dict[float, list[float]]:

@@ -135,14 +135,14 @@ def _paper_sections(found: FacesFindings, figures: Figures) -> list[Section]:
 
 
 def _by_size(table: Frame) -> Frame:
-    """Return Table 1 as the paper prints it: a row per learning rate, ours and the paper's, a column per size."""
-    shown = table.rename(columns={"accuracy": "ours"}).assign(
-        **{"learning rate": table["learning rate"].map("{:g}".format)}
-    )
-    names = [name for name in ("ours", "paper") if name in shown]
-    long = shown.melt(["learning rate", "units"], names, var_name="", value_name="figure")
-    wide = long.pivot_table("figure", ["learning rate", ""], "units", sort=False, dropna=False)
-    return wide.reset_index()
+    """Return Table 1 as the paper prints it: one row per learning rate, ours and the paper's, one column per size."""
+    rows = []
+    for rate, some in table.groupby("learning rate", sort=False):
+        for name, column in (("ours", "accuracy"), ("paper", "paper")):
+            if column in some:
+                figures = zip(some["units"].astype(str), some[column], strict=True)
+                rows.append({"learning rate": f"{rate:g}", "": name, **dict(figures)})
+    return pandas.DataFrame(rows)
 
 
 def _absolute_text(found: FacesFindings) -> str:
