@@ -17,10 +17,10 @@ from topiarist import Data, load_data
 from topiarist.reproductions.practices import reproduce as recipe
 from topiarist.reproductions.practices.findings import (
     data_note,
-    findings_of,
     judge_advice,
     least_p,
     paper_data,
+    practices_findings,
     reach_notes,
     verdict_on,
 )
@@ -236,7 +236,7 @@ def test_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     by_hand = results.done[results.done["configuration"] == "Dropout: 0.3"]["accuracy"]
     row = table[(table["practice"] == "Dropout") & (table["alternative"].astype(str) == "0.3")].iloc[0]
     assert row["accuracy"] == pytest.approx(by_hand.mean()) and row["sd"] == pytest.approx(by_hand.std())
-    findings = findings_of(plans[0], results)
+    findings = practices_findings(plans[0], results)
     for practice in run:
         assert {findings.on(practice, metric)["verdict"].iloc[0] for metric in practice.metrics} == {"baseline"}
     assert json.loads((tmp_path / "claims.json").read_text()) == found["claims"]

@@ -15,7 +15,7 @@ EQUATIONS = {"relative": 5, "absolute": 6}  # of the paper
 TEST, LEFT = "test accuracy, %", "units left"
 
 
-def figures_of(found: FacesFindings) -> dict[str, str]:
+def faces_figures(found: FacesFindings) -> dict[str, str]:
     """Draw every figure, by the name of its file."""
     title = "Long training, 20 units"
     return {

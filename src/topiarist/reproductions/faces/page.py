@@ -20,12 +20,12 @@ Frame = pandas.DataFrame
 Figures = Mapping[str, str]
 
 
-def page_of(found: FacesFindings, figures: Figures, facts: Mapping[str, str]) -> str:
+def faces_page(found: FacesFindings, figures: Figures, facts: Mapping[str, str]) -> str:
     """Return the whole page."""
     caption = f"Networks trained for {DEFAULT.name}."
     return render_page(
         title="Faces: distinctiveness and genetic pruning",
-        summary=summary_of(found),
+        summary=faces_summary(found),
         sections=[
             *_notices(found),
             Section(
@@ -41,7 +41,7 @@ def page_of(found: FacesFindings, figures: Figures, facts: Mapping[str, str]) ->
     )
 
 
-def summary_of(found: FacesFindings) -> str:
+def faces_summary(found: FacesFindings) -> str:
     """Return in a few sentences what came out."""
     ours = found.tables["ours"]
     size = int(ours["units"].max())

@@ -10,8 +10,8 @@ from topiarist.errors import TopiaristWarning
 from topiarist.reproductions.faces.claims import RULE
 from topiarist.reproductions.faces.data import FaceImageOptions, read_faces
 from topiarist.reproductions.faces.features.describing import OnImage
-from topiarist.reproductions.faces.figures import figures_of
-from topiarist.reproductions.faces.page import page_of, summary_of
+from topiarist.reproductions.faces.figures import faces_figures
+from topiarist.reproductions.faces.page import faces_page, faces_summary
 from topiarist.reproductions.faces.study import DEFAULT, FULL, QUICK, FacesPlan, plan_faces
 from topiarist.reproductions.faces.tables import FacesFindings, faces_findings
 from topiarist.reproductions.findings import failures_of, versions, write_files, write_findings
@@ -47,15 +47,15 @@ def reproduce_faces(
         plan = plan_faces(source.name, samples=len(source), projection=projection, scope=scope, seed=seed)
         results = plan.study.run(out / "study", data=data, workers=workers, cluster=cluster, on_progress=on_progress)
         found = faces_findings(plan, results, faces)
-    figures, judged = figures_of(found), _verdicts_json(found)
-    places = write_findings(out, found.tables, figures, page_of(found, figures, _facts(plan, found)))
+    figures, judged = faces_figures(found), _verdicts_json(found)
+    places = write_findings(out, found.tables, figures, faces_page(found, figures, _facts(plan, found)))
     write_files(out, {VERDICTS: json.dumps(judged, indent=2, ensure_ascii=False).encode()})
     return {
         **places,
         "stand_in": faces.stand_in,
         **judged,
         "verdicts_file": str(out / VERDICTS),
-        "summary": summary_of(found),
+        "summary": faces_summary(found),
         **failures_of([results]),
         "notes": list(source.notes),
     }

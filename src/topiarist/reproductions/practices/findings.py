@@ -48,7 +48,7 @@ class PracticesFindings:
         return self.table[(self.table["practice"] == practice.name) & (self.table["metric"] == metric)]
 
 
-def findings_of(plan: PracticesPlan, results: Results) -> PracticesFindings:
+def practices_findings(plan: PracticesPlan, results: Results) -> PracticesFindings:
     """Compare the alternatives of each practice with its first, by each of its metrics."""
     accuracy, loss = (results.summary(metric).set_index("configuration") for metric in WORDS)
     means = accuracy[["mean", "sd"]].assign(log_loss=loss["mean"]).rename(columns={"mean": "accuracy"})

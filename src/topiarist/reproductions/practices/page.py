@@ -23,7 +23,7 @@ from topiarist.study.results import SMALLER_IS_BETTER, Results
 _SHORT = {"accuracy": "accuracy", "log_loss": "log loss"}
 
 
-def page_of(
+def practices_page(
     practices: Sequence[Practice],
     findings: PracticesFindings,
     claims: Sequence[PracticeClaim],
@@ -38,7 +38,7 @@ def page_of(
     )
     return render_page(
         title="Good practices of training, compared",
-        summary=summary_of(claims, note),
+        summary=practices_summary(claims, note),
         sections=[
             Section(
                 title="What the paper recommends, and what we found",
@@ -52,7 +52,7 @@ def page_of(
     )
 
 
-def summary_of(claims: Sequence[PracticeClaim], note: str) -> str:
+def practices_summary(claims: Sequence[PracticeClaim], note: str) -> str:
     """Return in a few sentences which of the paper's recommendations the figures support, and on which data."""
     sentences = []
     for verdict in (SUPPORTED, NOT_SUPPORTED, NOT_TESTABLE):
@@ -119,7 +119,7 @@ def _table_of(tables: Mapping[str, pandas.DataFrame]) -> Table:
     return replace(table_of(table, caption), highlight=frozenset(helped.to_numpy().nonzero()[0].tolist()))
 
 
-def curves_of(plan: PracticesPlan, practice: Practice, results: Results) -> str:
+def practice_curves(plan: PracticesPlan, practice: Practice, results: Results) -> str:
     """Draw how the validation loss falls with each alternative of a practice."""
     names = {plan.labels[practice.name, name]: name for name in practice.alternatives}
     curves: dict[str, list[list[float | None]]] = {name: [] for name in practice.alternatives}

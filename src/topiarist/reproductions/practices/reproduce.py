@@ -9,8 +9,8 @@ from topiarist.data import Data, load_data
 from topiarist.errors import TopiaristWarning
 from topiarist.report import format_table
 from topiarist.reproductions.findings import failures_of, figure_files, file_stem, versions, write_files
-from topiarist.reproductions.practices.findings import data_note, findings_of, judge_practices, paper_data
-from topiarist.reproductions.practices.page import curves_of, page_of, summary_of
+from topiarist.reproductions.practices.findings import data_note, judge_practices, paper_data, practices_findings
+from topiarist.reproductions.practices.page import practice_curves, practices_page, practices_summary
 from topiarist.reproductions.practices.study import PracticesPlan, plan_practices
 from topiarist.study.engine import OnProgress
 from topiarist.study.results import Results
@@ -43,12 +43,12 @@ def reproduce_practices(
 
 def _write(out: Path, plan: PracticesPlan, results: Results, data: Data) -> dict[str, Any]:
     """Judge and write what was found; return it with the places of the files."""
-    findings = findings_of(plan, results)
+    findings = practices_findings(plan, results)
     table, note = findings.table, data_note(data.name)
     judged = judge_practices(plan.practices, findings)
     claims = [claim.to_json() for claim in judged]
-    curves = {each.name: curves_of(plan, each, results) for each in plan.practices if each.alternatives}
-    page = page_of(plan.practices, findings, judged, curves, note, _facts(plan, data, results))
+    curves = {each.name: practice_curves(plan, each, results) for each in plan.practices if each.alternatives}
+    page = practices_page(plan.practices, findings, judged, curves, note, _facts(plan, data, results))
     files = {
         **figure_files({file_stem(name): svg for name, svg in curves.items()}),
         "table.csv": format_table(table, "csv"),
@@ -60,7 +60,7 @@ def _write(out: Path, plan: PracticesPlan, results: Results, data: Data) -> dict
         "page": str(out / "index.html"),
         "table": str(out / "table.csv"),
         "figures": str(out / "figures"),
-        "summary": summary_of(judged, note),
+        "summary": practices_summary(judged, note),
         "paper_data": paper_data(data.name),
         "claims": claims,
         **failures_of([results]),
