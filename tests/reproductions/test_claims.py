@@ -56,6 +56,8 @@ def test_a_difference_has_the_interval_of_welch() -> None:
     assert (found.low, found.high) == pytest.approx((oracle.low, oracle.high))
     assert difference([1.0], other) is None
     assert difference([2.0, 2.0], [1.0, 1.0]) == Interval(1.0, 1.0, 1.0)
+    steady = difference([2.0, 2.0, 2.0], other)
+    assert steady is not None and steady.low < steady.value < steady.high
 
 
 def test_the_reach_of_a_mean_is_that_of_its_t_interval() -> None:

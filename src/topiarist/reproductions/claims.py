@@ -8,10 +8,11 @@ from typing import Literal
 
 import numpy
 import pandas
-from scipy.stats import binom, t, ttest_ind
+from scipy.stats import binom, t
 
 from topiarist.report import Table, table_of
 from topiarist.statistics import Interval
+from topiarist.statistics.noninferiority import welch_bound
 
 ClaimVerdict = Literal["reproduced", "not reproduced", "supported", "not supported", "not testable on this data"]
 REPRODUCED: ClaimVerdict = "reproduced"
@@ -19,7 +20,7 @@ NOT_REPRODUCED: ClaimVerdict = "not reproduced"
 SUPPORTED: ClaimVerdict = "supported"  # for a paper that recommends something and prints no figures
 NOT_SUPPORTED: ClaimVerdict = "not supported"
 NOT_TESTABLE: ClaimVerdict = "not testable on this data"
-CONFIDENCE = 0.95
+TAIL = 0.025  # on either side of a 95 % interval
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Chance:
 
         With 10 equal classes and 1,000 samples, up to 0.119 is chance.
         """
-        return float(binom.ppf((1 + CONFIDENCE) / 2, self.samples, self.share)) / self.samples
+        return float(binom.ppf(1 - TAIL, self.samples, self.share)) / self.samples
 
 
 def mean_interval(values: Sequence[float], *, test_to_train: float = 0.0) -> Interval | None:
@@ -92,13 +93,13 @@ def mean_interval(values: Sequence[float], *, test_to_train: float = 0.0) -> Int
     if len(array) < 2:
         return None
     error = math.sqrt((1 / len(array) + test_to_train) * float(array.var(ddof=1)))
-    mean, reach = float(array.mean()), float(t.ppf((1 + CONFIDENCE) / 2, len(array) - 1)) * error
+    mean, reach = float(array.mean()), float(t.ppf(1 - TAIL, len(array) - 1)) * error
     return Interval(mean, mean - reach, mean + reach)
 
 
 def reach_of_mean(deviation: float, count: int) -> float | None:
     """Return how far the t interval of a mean reaches to either side; None for one run."""
-    return float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * deviation / math.sqrt(count) if count > 1 else None
+    return float(t.ppf(1 - TAIL, count - 1)) * deviation / math.sqrt(count) if count > 1 else None
 
 
 def difference(one: Sequence[float], other: Sequence[float]) -> Interval | None:
@@ -106,11 +107,8 @@ def difference(one: Sequence[float], other: Sequence[float]) -> Interval | None:
     if min(len(one), len(other)) < 2:
         return None
     first, second = numpy.asarray(one, dtype=numpy.float64), numpy.asarray(other, dtype=numpy.float64)
-    gap = float(first.mean() - second.mean())
-    if not first.var() and not second.var():
-        return Interval(gap, gap, gap)
-    found = ttest_ind(first, second, equal_var=False).confidence_interval(CONFIDENCE)
-    return Interval(gap, float(found.low), float(found.high))
+    low, high = welch_bound(first, second, TAIL), -welch_bound(second, first, TAIL)
+    return Interval(float(first.mean() - second.mean()), low, high)
 
 
 def decide_direction(found: Interval, published: float) -> tuple[ClaimVerdict, str]:
