@@ -79,6 +79,7 @@ def test_a_range_holds_anything_in_it() -> None:
     assert told["target"] == {
         **{"part": "Table 3", "text": "15°", "low": 20, "high": 20, "unit": "units", "tolerance": 1, "cap": 1}
     }
+    assert JUDGE.judge(published("", "", "points", 2), [-0.01]).ours == "0.0"
     assert told["found"] == {"value": 19.0, "low": 19.0, "high": 19.0} and told["networks"] == 1
 
 

@@ -108,7 +108,7 @@ class FacesJudge:
         return FacesClaim(
             claim=target.text if target.part in target.text else f"{target.part}: {target.text}",
             published=target.number,
-            ours=f"{found.value:.1f}",
+            ours=f"{round(found.value, 1) + 0.0:.1f}",  # 0.0, never −0.0
             interval=f"{found.low:.1f} to {found.high:.1f}" if found.high > found.low else None,
             verdict=verdict if self.testable else NOT_TESTABLE,
             note=note,
