@@ -16,14 +16,14 @@ from topiarist.errors import DataError
 from topiarist.randomness import array_generator
 from topiarist.reproductions.faces import paper
 from topiarist.reproductions.faces import reproduce as recipe
-from topiarist.reproductions.faces.data import Faces, Pictures, read_faces
+from topiarist.reproductions.faces.data import FaceImageOptions, FaceSamples, read_faces
+from topiarist.reproductions.faces.expressions import EXPRESSIONS, face_stand_in
 from topiarist.reproductions.faces.methods import Rewound
-from topiarist.reproductions.faces.spreadsheet import EXPRESSIONS
-from topiarist.reproductions.faces.stand_in import face_stand_in
-from topiarist.reproductions.faces.study import FULL, QUICK, Plan, Scope, plan_faces
+from topiarist.reproductions.faces.study import FULL, QUICK, FacesPlan, FacesScope, plan_faces
+from topiarist.reproductions.faces.tables import PARTS
 from topiarist.study.results import Results
 
-TINY = Scope(
+TINY = FacesScope(
     repeats=1,
     folds=2,
     sizes=(20, 100),
@@ -39,15 +39,15 @@ TINY = Scope(
 )
 
 
-def plan(scope: Scope) -> Plan:
+def plan(scope: FacesScope) -> FacesPlan:
     return plan_faces("anything", samples=674, projection=None, scope=scope, seed=0)
 
 
 @pytest.mark.parametrize("scope", [FULL, QUICK])
-def test_every_table_and_figure_of_the_paper_is_declared_and_nothing_is_run_twice(scope: Scope) -> None:
+def test_every_table_and_figure_of_the_paper_is_declared_and_nothing_is_run_twice(scope: FacesScope) -> None:
     found = plan(scope)
     parts = {part for part, _ in found.labels}
-    assert parts == {*recipe.PARTS, "long training"}
+    assert parts == {*PARTS, "long training"}
     labels = [configuration.label for configuration in found.study.configurations]
     assert set(found.labels.values()) == set(labels)
     assert len(labels) < len(found.labels)
@@ -67,7 +67,7 @@ def test_the_full_scope_is_that_of_the_paper() -> None:
 def test_all_parts_train_for_300_steps_on_z_scores_and_the_readings_for_all_others_too() -> None:
     found = plan(FULL)
     settings = {made.label: made.settings for made in found.study.configurations}
-    for part in recipe.PARTS:
+    for part in PARTS:
         if part != "readings":
             assert {settings[label].training.steps for _, label in found.rows(part)} == {300}
             assert {settings[label].data.scaling for _, label in found.rows(part)} == {"zscore"}
@@ -108,14 +108,14 @@ def spreadsheet(path: Path, *, dropped: int = 0, seed: int = 1) -> Path:
     return path
 
 
-def read(path: Path | None, out: Path) -> Faces:
-    return read_faces(path, out, target=None, pictures=Pictures(), seed=0)
+def read(path: Path | None, out: Path) -> FaceSamples:
+    return read_faces(path, out, target=None, images=FaceImageOptions(), seed=0)
 
 
 def test_only_the_spreadsheet_with_the_papers_classes_counts_as_the_papers_data(tmp_path: Path) -> None:
     assert read(spreadsheet(tmp_path / "all.xlsx"), tmp_path).papers_data
     fewer = read(spreadsheet(tmp_path / "fewer.xlsx", dropped=1), tmp_path)
-    assert not fewer.papers_data and "673 samples" in fewer.record["why"]
+    assert not fewer.papers_data and "673 samples" in fewer.why
     stand_in = read(None, tmp_path)
     assert stand_in.class_sizes == paper.CLASS_SIZES and stand_in.stand_in and not stand_in.papers_data
 
@@ -166,7 +166,7 @@ def test_on_the_papers_data_every_claim_has_a_verdict_and_figures_have_the_paper
     assert json.loads((place / "verdicts.json").read_text())["verdicts"] == found["verdicts"]
     answers = {verdict["verdict"] for verdict in found["verdicts"]}
     assert answers <= {"reproduced", "not reproduced"} and answers
-    parts = {verdict["part"] for verdict in found["verdicts"]}
+    parts = {verdict["target"]["part"] for verdict in found["verdicts"]}
     assert parts == {"Table 1", "SVM", "Figure 2", "Table 3", "45°", "λ = 0", "λ = 50", "Equation 6"}
     assert found["matches_best"] in found["readings"] and len(found["readings"]) == 6
     assert f"{found['matches_best']} matches best" in found["summary"]
@@ -223,7 +223,7 @@ def pictures(folder: Path, count: int = 4) -> Path:
 def test_a_folder_is_described_and_kept_for_training(tmp_path: Path) -> None:
     folder = pictures(tmp_path / "faces", 10)
     options = {"target": None, "seed": 0}
-    found = read_faces(folder, tmp_path / "out", pictures=Pictures(copies=2), **options)  # type: ignore[arg-type]
+    found = read_faces(folder, tmp_path / "out", images=FaceImageOptions(copies=2), **options)  # type: ignore[arg-type]
     assert found.projection == ((4096, 5), (5456, 5)) and not found.stand_in and not found.papers_data
     assert len(found.source) == 3 * 20
     assert any("no face found in 20 of 20" in note for note in found.source.notes)
@@ -239,12 +239,12 @@ def test_what_is_no_faces_is_one_clear_line(tmp_path: Path) -> None:
     (broken / "sad" / "0.png").write_bytes(b"no picture")
     (tmp_path / "table.csv").write_text("a,b\n1,2\n")
     with pytest.raises(DataError, match="no file or folder"):
-        read_faces(tmp_path / "nothing", tmp_path, target=None, pictures=Pictures(), seed=0)
+        read_faces(tmp_path / "nothing", tmp_path, target=None, images=FaceImageOptions(), seed=0)
     with pytest.raises(DataError, match=r"table\.csv"):
-        read_faces(tmp_path / "table.csv", tmp_path, target=None, pictures=Pictures(), seed=0)
+        read_faces(tmp_path / "table.csv", tmp_path, target=None, images=FaceImageOptions(), seed=0)
     with pytest.raises(DataError, match="empty"):
-        read_faces(tmp_path / "empty", tmp_path, target=None, pictures=Pictures(), seed=0)
+        read_faces(tmp_path / "empty", tmp_path, target=None, images=FaceImageOptions(), seed=0)
     with pytest.raises(DataError, match=r"0\.png"):
-        read_faces(broken, tmp_path, target=None, pictures=Pictures(), seed=0)
+        read_faces(broken, tmp_path, target=None, images=FaceImageOptions(), seed=0)
     with pytest.raises(DataError):
-        read_faces(pictures(tmp_path / "none"), tmp_path, target=None, pictures=Pictures(missing="skip"), seed=0)
+        read_faces(pictures(tmp_path / "none"), tmp_path, target=None, images=FaceImageOptions(missing="skip"), seed=0)

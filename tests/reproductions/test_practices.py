@@ -1,6 +1,7 @@
 """The recipe of the practices: what it declares, and a run of it on iris from end to end."""
 
 import json
+import math
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,15 +15,24 @@ from scipy import stats
 
 from topiarist import Data, load_data
 from topiarist.reproductions.practices import reproduce as recipe
-from topiarist.reproductions.practices.claims import claims, data_note, judge, paper_data
-from topiarist.reproductions.practices.findings import compared, findings_of, least_p, reach_notes
-from topiarist.reproductions.practices.study import Chance, Plan, plan_practices
+from topiarist.reproductions.practices.findings import (
+    data_note,
+    judge_advice,
+    least_p,
+    paper_data,
+    practices_findings,
+    reach_notes,
+    verdict_on,
+)
+from topiarist.reproductions.practices.study import PracticeAdvice, PracticesPlan, plan_practices
 from topiarist.study.comparison import compare
 from topiarist.study.results import Results
 from topiarist.study.study import Study
 
+OPEN = "not testable on this data"
 
-def plan(data: Data, **options: object) -> Plan:
+
+def plan(data: Data, **options: object) -> PracticesPlan:
     settings = {"location": data.name, "target": None, "samples": None, "quick": True, "seed": 0, **options}
     return plan_practices(data, **settings)  # type: ignore[arg-type]
 
@@ -53,7 +63,9 @@ def test_folds_where_there_is_no_test_part_and_seeds_where_there_is() -> None:
 
 
 def test_two_classes_are_too_few_for_transfer() -> None:
-    assert "Transfer" not in [practice.name for practice in plan(load_data("breast-cancer")).practices]
+    found = plan(load_data("breast-cancer"))
+    assert [practice.name for practice in found.practices if not practice.alternatives] == ["Transfer"]
+    assert "Transfer" not in {practice for practice, _ in found.labels}
 
 
 @pytest.mark.parametrize(
@@ -67,11 +79,10 @@ def test_two_classes_are_too_few_for_transfer() -> None:
     ],
 )
 def test_verdicts(metric: str, difference: float, p: float, verdict: str) -> None:
-    test = {"difference": difference, "low": 0, "high": 0, "holm_p": p}
-    assert compared(test, metric, at_chance=False, least=0.0)["verdict"] == verdict
-    assert compared(test, metric, at_chance=True, least=0.0)["verdict"] == "both at chance"
-    assert compared(test, metric, at_chance=False, least=0.051)["verdict"] == "too few runs"
-    assert compared(None, metric, at_chance=False, least=0.0)["verdict"] == "not measured"
+    assert verdict_on(difference, p, False, metric=metric, least=0.0) == verdict
+    assert verdict_on(difference, p, True, metric=metric, least=0.0) == "both at chance"
+    assert verdict_on(difference, p, False, metric=metric, least=0.051) == "too few runs"
+    assert verdict_on(math.nan, math.nan, False, metric=metric, least=0.0) == "not measured"
 
 
 def test_transfer_is_between_every_second_class() -> None:
@@ -97,7 +108,7 @@ def test_early_stopping_is_judged_by_both_metrics() -> None:
     ],
 )
 def test_the_least_p_after_holm(test: str, runs: int, comparisons: int, least: float) -> None:
-    tests = [{"test": test, "n": runs}] * comparisons
+    tests = pandas.DataFrame([{"test": test, "n": runs}] * comparisons)
     assert least_p(tests) == pytest.approx(least)
     assert bool(reach_notes(tests, least_p(tests), "accuracy")) == (least > 0.05)
 
@@ -106,7 +117,7 @@ def test_the_least_p_is_what_the_test_itself_gives() -> None:
     apart = {"a": pandas.Series(range(5)), **{f"b{n}": pandas.Series(range(10 * n, 10 * n + 5)) for n in range(1, 8)}}
     scores = {name: series.astype(float) for name, series in apart.items()}
     frame = compare(scores, "a", test="rank-sum", test_to_train=None)
-    assert frame["holm_p"].min() == pytest.approx(least_p(frame.to_dict("records")))  # type: ignore[arg-type]
+    assert frame["holm_p"].min() == pytest.approx(least_p(frame))
 
 
 def test_every_practice_can_reach_significance() -> None:
@@ -116,8 +127,8 @@ def test_every_practice_can_reach_significance() -> None:
     own = Data.from_source(type(digits.source)(**{**vars(digits.source), "parts": parts}))
     found = plan(own)
     for practice in found.practices:
-        tests = [{"test": "Wilcoxon rank-sum", "n": len(found.study.seeds)}] * (len(practice.alternatives) - 1)
-        assert least_p(tests) < 0.05
+        test = {"test": "Wilcoxon rank-sum", "n": len(found.study.seeds)}
+        assert least_p(pandas.DataFrame([test] * (len(practice.alternatives) - 1))) < 0.05
 
 
 def test_chance_is_the_largest_class_and_a_binomial_interval() -> None:
@@ -128,12 +139,20 @@ def test_chance_is_the_largest_class_and_a_binomial_interval() -> None:
     assert counts.cdf(1797 * highest) >= 0.975 > counts.cdf(1797 * highest - 1)
     odd = found["Transfer"]  # every second class has samples of its own
     assert odd.samples < 1797 and odd.share == pytest.approx(183 / odd.samples)
-    assert Chance(share=0.5, samples=10).highest == 0.8
 
 
-def rows(*verdicts: str) -> list[dict[str, object]]:
+ADVICE = PracticeAdvice("Do one of these.", ("a0", "a1"))
+
+
+def rows(*verdicts: str) -> pandas.DataFrame:
     figures = {"metric": "accuracy", "difference": 0.1, "low": 0.05, "high": 0.15, "p": 0.01}
-    return [{"alternative": f"a{n}", "verdict": verdict, **figures} for n, verdict in enumerate(verdicts)]
+    listed = [{"alternative": f"a{n}", "verdict": verdict, **figures} for n, verdict in enumerate(verdicts)]
+    return pandas.DataFrame(listed, columns=["alternative", "verdict", *figures])
+
+
+def judged(*verdicts: str, **changes: object) -> str:
+    advice = replace(ADVICE, **changes)  # type: ignore[arg-type]
+    return judge_advice("practice", advice, "accuracy", rows(*verdicts)).verdict
 
 
 @pytest.mark.parametrize(
@@ -143,32 +162,31 @@ def rows(*verdicts: str) -> list[dict[str, object]]:
         (["helped", "hurt"], "not supported", "not supported"),
         (["hurt", "both at chance"], "not supported", "supported"),
         (["no difference shown"], "not supported", "not supported"),
-        (["both at chance", "too few runs"], "not testable", "not testable"),
-        ([], "not testable", "not testable"),
+        (["both at chance", "too few runs"], OPEN, OPEN),
+        ([], OPEN, OPEN),
     ],
 )
 def test_claims_are_decided_by_the_rule(verdicts: list[str], better: str, worse: str) -> None:
-    claim = claims()[0]
-    assert judge(claim, "accuracy", rows(*verdicts))["verdict"] == better
-    assert judge(replace(claim, says="worse"), "accuracy", rows(*verdicts))["verdict"] == worse
-    each = judge(replace(claim, each=True), "accuracy", rows(*verdicts))["verdict"]
-    assert each == (better if better != "supported" else "not supported")
-    assert judge(replace(claim, each=True), "accuracy", rows("helped", "helped"))["verdict"] == "supported"
+    assert judged(*verdicts) == better
+    assert judged(*verdicts, says="worse") == worse
+    assert judged(*verdicts, each=True) == (better if better != "supported" else "not supported")
+    assert judged("helped", "helped", each=True) == "supported"
 
 
 def test_a_claim_says_what_was_measured() -> None:
-    told = judge(claims()[0], "accuracy", rows("helped"))
-    assert told["measured"] == "a0: +10.00 [+5.00, +15.00]"
-    assert told["differences"] == [
+    claim = judge_advice("practice", ADVICE, "accuracy", rows("helped"))
+    assert claim.claim == "practice: Do one of these." and claim.published == "at least one better: a0; a1"
+    assert claim.ours == "a0: +10.00 [+5.00, +15.00] (points of accuracy)"
+    assert claim.to_json()["differences"] == [
         {"alternative": "a0", "difference": 0.1, "low": 0.05, "high": 0.15, "p": 0.01, "verdict": "helped"}
     ]
 
 
-def test_claims_are_of_alternatives_that_are_run() -> None:
-    known = {practice.name: set(practice.alternatives) for practice in plan(load_data("digits")).practices}
-    assert {claim.practice for claim in claims()} == set(known)
-    for claim in claims():
-        assert set(claim.alternatives) <= known[claim.practice]
+def test_advice_is_on_alternatives_that_are_run() -> None:
+    for practice in plan(load_data("digits")).practices:
+        assert practice.advice
+        baseline, *others = practice.alternatives
+        assert all(set(advice.alternatives) <= set(others) for advice in practice.advice), baseline
 
 
 def test_the_papers_data_are_known_by_name() -> None:
@@ -190,11 +208,11 @@ class Page(HTMLParser):
         self.texts.append(data.strip())
 
 
-def shorten(monkeypatch: pytest.MonkeyPatch, **changes: object) -> list[Plan]:
+def shorten(monkeypatch: pytest.MonkeyPatch, **changes: object) -> list[PracticesPlan]:
     """Keep the declaration but for epochs and runs: the same cells, in a moment; give the plans that are made."""
-    plans: list[Plan] = []
+    plans: list[PracticesPlan] = []
 
-    def shortened(*arguments: object, **options: object) -> Plan:
+    def shortened(*arguments: object, **options: object) -> PracticesPlan:
         found = plan_practices(*arguments, **options)  # type: ignore[arg-type]
         variants = [
             {**variant, "training": {**variant.get("training", {}), "epochs": 2}} for variant in found.study.variants
@@ -213,31 +231,31 @@ def test_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert json.loads(json.dumps(found)) == found and found["failed"] == 0
     table = pandas.read_csv(found["table"])
     results = Results.read(tmp_path / "study")
-    assert set(table["practice"]) == {practice.name for practice in plans[0].practices}
+    run = [practice for practice in plans[0].practices if practice.alternatives]
+    assert set(table["practice"]) == {practice.name for practice in run}
     by_hand = results.done[results.done["configuration"] == "Dropout: 0.3"]["accuracy"]
     row = table[(table["practice"] == "Dropout") & (table["alternative"].astype(str) == "0.3")].iloc[0]
     assert row["accuracy"] == pytest.approx(by_hand.mean()) and row["sd"] == pytest.approx(by_hand.std())
-    findings = findings_of(plans[0], results)
-    for finding in findings:
-        metrics = finding.practice.metrics
-        assert [finding.by(metric)[0]["verdict"] for metric in metrics] == ["baseline"] * len(metrics)
+    findings = practices_findings(plans[0], results)
+    for practice in run:
+        assert {findings.on(practice, metric)["verdict"].iloc[0] for metric in practice.metrics} == {"baseline"}
     assert json.loads((tmp_path / "claims.json").read_text()) == found["claims"]
-    assert {claim["verdict"] for claim in found["claims"]} <= {"supported", "not supported", "not testable"}
+    assert {claim["verdict"] for claim in found["claims"]} <= {"supported", "not supported", OPEN}
     assert [claim["metric"] for claim in found["claims"] if claim["practice"] == "Early stopping"] == [
         "log_loss",
         "accuracy",
     ]
     transfer = next(claim for claim in found["claims"] if claim["practice"] == "Transfer")
-    assert transfer["verdict"] == "not testable" and transfer["measured"].startswith("not run")
+    assert transfer["verdict"] == OPEN and transfer["ours"].startswith("not run")
     assert found["paper_data"] is None and "iris" in found["summary"]
     figures = sorted((tmp_path / "figures").glob("*.svg"))
-    assert len(figures) == len(findings)
+    assert len(figures) == len(run)
     for figure in figures:
         ElementTree.parse(figure)
     page = (tmp_path / "index.html").read_text()
-    assert page.index("what the paper recommends") < page.index("What helped, and by how much</h2>")
+    assert page.index("What the paper recommends") < page.index("What helped, and by how much</h2>")
     assert "://" not in page.replace("http://www.w3.org", "") and len(page) < 2_000_000
-    assert {practice.name for practice in plans[0].practices} <= set(Page(page).texts)
+    assert {practice.name for practice in run} <= set(Page(page).texts)
 
 
 def test_few_runs_and_labels_without_sense_get_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +270,7 @@ def test_few_runs_and_labels_without_sense_get_no_verdict(tmp_path: Path, monkey
     assert {row["verdict"] for row in rows} <= {"both at chance", "too few runs"}
     assert sum(row["verdict"] == "both at chance" for row in rows) > len(rows) / 2
     assert all(row["least_p"] > 0.05 and row["p"] >= row["least_p"] for row in rows)
-    assert {claim["verdict"] for claim in found["claims"]} == {"not testable"}
+    assert {claim["verdict"] for claim in found["claims"]} == {OPEN}
     page = (tmp_path / "out" / "index.html").read_text()
     assert "2 runs of each cannot show a difference" in page and "No better than chance: " in page
     assert "no difference shown" not in page and "was shown to help" not in page

@@ -93,11 +93,11 @@ def faces_command(
     Example: topiarist reproduce faces --quick --out faces
     """
     from topiarist.errors import SettingsError
-    from topiarist.reproductions.faces.data import Pictures
+    from topiarist.reproductions.faces.data import FaceImageOptions
     from topiarist.reproductions.faces.reproduce import reproduce_faces
 
-    pictures = Pictures(align=align, missing=missing, copies=augment)
-    if (pictures != Pictures() or target is not None) and (data is None or data.is_file()):
+    images = FaceImageOptions(align=align, missing=missing, copies=augment)
+    if (images != FaceImageOptions() or target is not None) and (data is None or data.is_file()):
         raise SettingsError(
             "--align, --augment, --missing and --target belong to a folder of pictures: name it with --data"
         )
@@ -106,7 +106,7 @@ def faces_command(
             out,
             location=data,
             target=target,
-            pictures=pictures,
+            images=images,
             quick=quick,
             seed=seed,
             workers=workers,

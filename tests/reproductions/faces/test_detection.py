@@ -9,20 +9,20 @@ from topiarist.errors import DataError, MissingExtraError
 from topiarist.reproductions.faces.features.detection import (
     EYE_FACE_SIZE,
     Cascades,
-    Picture,
-    Place,
+    FaceBox,
+    GreyImage,
     angle_of_eyes,
     cut_face,
     eye_angle,
     find_face,
     load_cascades,
-    whole_picture,
+    whole_image,
 )
 
 pytest.importorskip("cv2")
 data = pytest.importorskip("skimage.data")
 
-FACE = Place(centre=(225.0, 115.0), width=100.0, height=100.0)
+FACE = FaceBox(centre=(225.0, 115.0), width=100.0, height=100.0)
 
 
 @pytest.fixture(scope="module")
@@ -31,13 +31,13 @@ def cascades() -> Cascades:
 
 
 @pytest.fixture(scope="module")
-def portrait() -> Picture:
+def portrait() -> GreyImage:
     colours = data.astronaut().astype(float) @ [0.299, 0.587, 0.114]
-    grey: Picture = numpy.rint(colours).astype(numpy.uint8)
+    grey: GreyImage = numpy.rint(colours).astype(numpy.uint8)
     return grey
 
 
-def turned(picture: Picture, degrees: float) -> Picture:
+def turned(picture: GreyImage, degrees: float) -> GreyImage:
     """Turn a picture clockwise about its face."""
     cosine, sine = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     backwards = numpy.array([[cosine, -sine], [sine, cosine]])
@@ -45,11 +45,11 @@ def turned(picture: Picture, degrees: float) -> Picture:
     moved = ndimage.affine_transform(
         picture.astype(float), backwards, offset=middle - backwards @ middle, order=1, mode="nearest"
     )
-    rounded: Picture = numpy.rint(moved).astype(numpy.uint8)
+    rounded: GreyImage = numpy.rint(moved).astype(numpy.uint8)
     return rounded
 
 
-def overlap(one: Place, other: Place) -> float:
+def overlap(one: FaceBox, other: FaceBox) -> float:
     """Intersection over union of two upright places."""
     across = (one.width + other.width) / 2 - abs(one.centre[0] - other.centre[0])
     down = (one.height + other.height) / 2 - abs(one.centre[1] - other.centre[1])
@@ -58,10 +58,10 @@ def overlap(one: Place, other: Place) -> float:
 
 
 @pytest.mark.parametrize("repeat", [1, 2])
-def test_the_face_is_found_at_any_resolution(portrait: Picture, cascades: Cascades, repeat: int) -> None:
+def test_the_face_is_found_at_any_resolution(portrait: GreyImage, cascades: Cascades, repeat: int) -> None:
     face = find_face(portrait.repeat(repeat, axis=0).repeat(repeat, axis=1), cascades)
     assert face is not None
-    found = Place(
+    found = FaceBox(
         centre=(face.centre[0] / repeat, face.centre[1] / repeat),
         width=face.width / repeat,
         height=face.height / repeat,
@@ -70,24 +70,24 @@ def test_the_face_is_found_at_any_resolution(portrait: Picture, cascades: Cascad
     assert face.angle_degrees == 0
 
 
-def test_a_face_that_fills_the_picture_is_found(portrait: Picture, cascades: Cascades) -> None:
+def test_a_face_that_fills_the_picture_is_found(portrait: GreyImage, cascades: Cascades) -> None:
     face = find_face(portrait[60:170, 170:280], cascades)
     assert face is not None
-    assert overlap(face, Place(centre=(55, 55), width=100, height=100)) > 0.6
+    assert overlap(face, FaceBox(centre=(55, 55), width=100, height=100)) > 0.6
 
 
-def test_the_largest_face_wins(portrait: Picture, cascades: Cascades) -> None:
+def test_the_largest_face_wins(portrait: GreyImage, cascades: Cascades) -> None:
     large = portrait[:256, 96:352]
     both = numpy.hstack([large[::2, ::2].repeat(1, axis=0), numpy.full((128, 128), 90, dtype=numpy.uint8)])
     picture = numpy.vstack([both, large])
     face = find_face(picture, cascades)
     assert face is not None
-    assert overlap(face, Place(centre=(129, 243), width=100, height=100)) > 0.6
+    assert overlap(face, FaceBox(centre=(129, 243), width=100, height=100)) > 0.6
     assert face == find_face(picture, cascades)
 
 
 @pytest.mark.parametrize("degrees", [-15, 0, 15])
-def test_alignment_levels_the_eyes(portrait: Picture, cascades: Cascades, degrees: float) -> None:
+def test_alignment_levels_the_eyes(portrait: GreyImage, cascades: Cascades, degrees: float) -> None:
     picture = turned(portrait, degrees)
     straight = find_face(portrait, cascades, align=True)
     face = find_face(picture, cascades, align=True)
@@ -95,7 +95,7 @@ def test_alignment_levels_the_eyes(portrait: Picture, cascades: Cascades, degree
     assert face is not None
     assert face.angle_degrees - straight.angle_degrees == pytest.approx(degrees, abs=4)
     levelled = cut_face(picture, face, size=EYE_FACE_SIZE)
-    left = eye_angle(levelled, whole_picture(levelled), cascades)
+    left = eye_angle(levelled, whole_image(levelled), cascades)
     assert abs(left) < 4
 
 
@@ -127,14 +127,14 @@ def test_only_plausible_eyes_turn_a_face(eyes: list[tuple[float, float]], counts
 
 def test_cutting_at_full_size_copies_the_pixels() -> None:
     picture = numpy.random.default_rng(0).integers(0, 256, size=(30, 40), dtype=numpy.uint8)
-    place = Place(centre=(15, 12), width=8, height=8)
+    place = FaceBox(centre=(15, 12), width=8, height=8)
     numpy.testing.assert_array_equal(cut_face(picture, place, size=8), picture[8:16, 11:19])
     numpy.testing.assert_array_equal(cut_face(picture, place, size=8, margin=2), picture[6:18, 9:21])
 
 
 def test_cutting_averages_down() -> None:
     picture = numpy.random.default_rng(0).integers(0, 256, size=(16, 24), dtype=numpy.uint8)
-    cut = cut_face(picture, whole_picture(picture), size=8)
+    cut = cut_face(picture, whole_image(picture), size=8)
     assert cut.shape == (8, 8)
     means = picture.reshape(8, 2, 8, 3).mean(axis=(1, 3))
     assert numpy.abs(cut - means).max() <= 0.5
@@ -142,19 +142,19 @@ def test_cutting_averages_down() -> None:
 
 def test_cutting_a_quarter_turn() -> None:
     picture = numpy.random.default_rng(0).integers(0, 256, size=(30, 30), dtype=numpy.uint8)
-    place = Place(centre=(15, 15), width=10, height=10, angle_degrees=90)
+    place = FaceBox(centre=(15, 15), width=10, height=10, angle_degrees=90)
     numpy.testing.assert_array_equal(cut_face(picture, place, size=10), numpy.rot90(picture[10:20, 10:20]))
 
 
 def test_beyond_the_border_the_picture_is_replicated() -> None:
     picture = numpy.arange(16, dtype=numpy.uint8).reshape(4, 4)
-    cut = cut_face(picture, whole_picture(picture), size=4, margin=2)
+    cut = cut_face(picture, whole_image(picture), size=4, margin=2)
     numpy.testing.assert_array_equal(cut, numpy.pad(picture, 2, mode="edge"))
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 3, 3)])
 def test_what_is_no_grey_picture_is_refused(cascades: Cascades, shape: tuple[int, ...]) -> None:
-    with pytest.raises(DataError, match="a grey picture must be an array"):
+    with pytest.raises(DataError, match="a grey image must be an array"):
         find_face(numpy.zeros(shape, dtype=numpy.uint8), cascades)
 
 
@@ -162,7 +162,7 @@ def test_what_is_no_grey_picture_is_refused(cascades: Cascades, shape: tuple[int
 def test_a_cut_needs_a_size(size: int, margin: int) -> None:
     picture = numpy.zeros((4, 4), dtype=numpy.uint8)
     with pytest.raises(DataError, match=f"found {size} and {margin}"):
-        cut_face(picture, whole_picture(picture), size=size, margin=margin)
+        cut_face(picture, whole_image(picture), size=size, margin=margin)
 
 
 def test_without_opencv_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

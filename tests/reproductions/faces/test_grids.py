@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from topiarist.errors import DataError
-from topiarist.reproductions.faces.features.grids import cell_histograms, cell_numbers, check_images, with_sum_one
+from topiarist.reproductions.faces.features.descriptors import cell_histograms, cell_numbers, check_images
 
 
 def test_cells_are_numbered_row_by_row() -> None:
@@ -31,17 +31,13 @@ def test_histograms_count_every_pixel_once_and_by_its_weight() -> None:
     assert weighed[1, 0, 3] == pytest.approx(top_left.sum())
 
 
-def test_what_is_all_zero_stays_so() -> None:
-    assert with_sum_one(numpy.array([[1.0, 3.0], [0.0, 0.0]])).tolist() == [[0.25, 0.75], [0, 0]]
-
-
 @pytest.mark.parametrize(
     ("images", "complaint"),
     [
         (numpy.zeros((4, 4), dtype=numpy.uint8), r"found uint8 of shape \(4, 4\)"),
         (numpy.zeros((1, 4, 4)), r"found float64 of shape \(1, 4, 4\)"),
         (numpy.zeros((0, 4, 4), dtype=numpy.uint8), "no images"),
-        (numpy.zeros((1, 4, 9), dtype=numpy.uint8), "at least 5 × 5 pixels, found 4 × 9"),
+        (numpy.zeros((1, 4, 9), dtype=numpy.uint8), "at least 5 × 5 pixels; found 4 × 9"),
     ],
 )
 def test_what_is_no_stack_of_grey_images_is_refused(images: NDArray[Any], complaint: str) -> None:

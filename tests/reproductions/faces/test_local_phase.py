@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from topiarist.errors import DataError
-from topiarist.reproductions.faces.features.grids import Images
-from topiarist.reproductions.faces.features.local_phase import (
+from topiarist.reproductions.faces.features.descriptors import (
+    GreyImages,
     Taper,
     decorrelation,
     local_phase_codes,
@@ -19,14 +19,14 @@ from topiarist.reproductions.faces.features.local_phase import (
 )
 
 
-def random_images(*shape: int, seed: int = 0) -> Images:
+def random_images(*shape: int, seed: int = 0) -> GreyImages:
     return numpy.random.default_rng(seed).integers(0, 256, size=shape, dtype=numpy.uint8)
 
 
-def smooth_images(n_images: int, size: int, *, seed: int) -> Images:
+def smooth_images(n_images: int, size: int, *, seed: int) -> GreyImages:
     noise = numpy.random.default_rng(seed).normal(size=(n_images, size, size))
     smooth = ndimage.gaussian_filter(noise, sigma=(0, 2, 2), mode="wrap")
-    images: Images = numpy.rint(128 + 50 * smooth / smooth.std()).clip(0, 255).astype(numpy.uint8)
+    images: GreyImages = numpy.rint(128 + 50 * smooth / smooth.std()).clip(0, 255).astype(numpy.uint8)
     return images
 
 
@@ -44,7 +44,7 @@ def literal_wave(window: int, taper: Taper, frequency: float, place: int) -> com
     return values[place] - literal_taper(window, taper, place) * mean
 
 
-def literal_coefficients(image: Images, row: int, column: int, *, window: int, taper: Taper) -> list[float]:
+def literal_coefficients(image: GreyImages, row: int, column: int, *, window: int, taper: Taper) -> list[float]:
     a = 1 / window
     half = window // 2
     found = []
@@ -58,7 +58,7 @@ def literal_coefficients(image: Images, row: int, column: int, *, window: int, t
 
 
 def literal_codes(
-    image: Images, *, window: int, taper: Taper, rotation: NDArray[numpy.float64] | None
+    image: GreyImages, *, window: int, taper: Taper, rotation: NDArray[numpy.float64] | None
 ) -> NDArray[numpy.int64]:
     half = window // 2
     height, width = image.shape
@@ -139,7 +139,7 @@ def test_brightness_and_contrast_do_not_count() -> None:
     numpy.testing.assert_array_equal(local_phase_codes(images), local_phase_codes(images * 3 + 20))
 
 
-def gradient_signs(images: Images) -> NDArray[numpy.float64]:
+def gradient_signs(images: GreyImages) -> NDArray[numpy.float64]:
     """A plain descriptor to compare with: histograms of eight gradient directions in the same blocks."""
     down, across = numpy.gradient(images.astype(numpy.float64), axis=(1, 2))
     bins = ((numpy.arctan2(down, across) / (2 * math.pi) * 8).astype(int)) % 8
@@ -168,7 +168,7 @@ def test_a_symmetric_blur_changes_less_than_another_picture_does() -> None:
 
 @pytest.mark.parametrize("window", [0, 1, 4, -3])
 def test_a_window_needs_a_middle(window: int) -> None:
-    with pytest.raises(DataError, match=f"odd number of pixels, 3 or more, found {window}"):
+    with pytest.raises(DataError, match=f"odd number of pixels, 3 or more; found {window}"):
         local_phase_codes(random_images(1, 9, 9), window=window)
 
 
@@ -179,7 +179,7 @@ def test_a_correlation_lies_between_0_and_1(correlation: float) -> None:
 
 
 def test_images_smaller_than_the_window_and_empty_grids_are_refused() -> None:
-    with pytest.raises(DataError, match="at least 7 × 7 pixels, found 5 × 9"):
+    with pytest.raises(DataError, match="at least 7 × 7 pixels; found 5 × 9"):
         local_phase_histograms(random_images(1, 5, 9))
-    with pytest.raises(DataError, match="at least 1 block a side, found 0"):
+    with pytest.raises(DataError, match="at least 1 block per side; found 0"):
         local_phase_histograms(random_images(1, 9, 9), grid=0)

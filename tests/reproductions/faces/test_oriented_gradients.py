@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from topiarist.errors import DataError
-from topiarist.reproductions.faces.features.edges import find_edges
-from topiarist.reproductions.faces.features.grids import Images
-from topiarist.reproductions.faces.features.oriented_gradients import oriented_gradients
+from topiarist.reproductions.faces.features.descriptors import GreyImages, find_edges, oriented_gradients
 
 SIZES = [(16, 16), (32, 32), (19, 27), (5, 5), (1, 7), (40, 3)]
 
 
-def random_images(*shape: int, seed: int = 0) -> Images:
+def random_images(*shape: int, seed: int = 0) -> GreyImages:
     return numpy.random.default_rng(seed).integers(0, 256, size=shape, dtype=numpy.uint8)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from topiarist.data import Data, Source
 from topiarist.errors import DataError
-from topiarist.reproductions.faces.spreadsheet import EXPRESSIONS, read_expressions
+from topiarist.reproductions.faces.expressions import EXPRESSIONS, read_expressions
 
 Rows = list[list[Any]]
 TITLES = ("first 5 components of LPQ features", "first 5 components of PHOG features")

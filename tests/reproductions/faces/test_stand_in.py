@@ -7,8 +7,7 @@ import pytest
 from topiarist import TrainConfig, measure, models, train_many
 from topiarist.data import Data, Scaling
 from topiarist.randomness import generator
-from topiarist.reproductions.faces.spreadsheet import EXPRESSIONS
-from topiarist.reproductions.faces.stand_in import face_stand_in
+from topiarist.reproductions.faces.expressions import EXPRESSIONS, face_stand_in
 
 
 def test_shape_classes_and_columns() -> None:

@@ -1,10 +1,9 @@
 """The samples of the faces: a spreadsheet of descriptors, a folder of images, or a stand-in."""
 
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy
 
@@ -12,37 +11,33 @@ from topiarist.data import Source
 from topiarist.errors import DataError
 from topiarist.files import write_atomically
 from topiarist.reproductions.faces import paper
-from topiarist.reproductions.faces.features.augmentation import Augmentation
-from topiarist.reproductions.faces.features.describing import FaceSet, describe_faces
-from topiarist.reproductions.faces.spreadsheet import read_expressions
-from topiarist.reproductions.faces.stand_in import face_stand_in
+from topiarist.reproductions.faces.expressions import COMPONENTS, face_stand_in, read_expressions
+from topiarist.reproductions.faces.features.augmentation import FaceAugmentation
+from topiarist.reproductions.faces.features.describing import BLOCKS, Missing, OnImage, describe_faces
 
-COMPONENTS = 5
 FEATURES = "features.npz"
-Form = Literal["stand-in", "spreadsheet", "folder of images"]
-OnImage = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pictures:
-    """What is done with pictures before they are described."""
+class FaceImageOptions:
+    """What is done with images before they are described."""
 
     align: bool = False
-    missing: Literal["whole", "skip"] = "whole"
+    missing: Missing = "whole"
     copies: int = 0
 
 
 @dataclass(frozen=True)
-class Faces:
+class FaceSamples:
     """Samples, the projection that they need, and the form in which they came."""
 
     source: Source
     projection: tuple[tuple[int, int], ...] | None
-    form: Form
+    form: Literal["stand-in", "spreadsheet", "folder of images"]
 
     @property
     def stand_in(self) -> bool:
-        """Whether the samples are made up."""
+        """Whether the samples are synthetic."""
         return self.form == "stand-in"
 
     @property
@@ -57,17 +52,20 @@ class Faces:
         return self.form == "spreadsheet" and self.class_sizes == paper.CLASS_SIZES
 
     @property
-    def record(self) -> dict[str, Any]:
-        """What the samples are, and what follows from it for the paper's numbers."""
-        wanted = f"the spreadsheet of descriptors with {sum(paper.CLASS_SIZES.values())} usable samples in 7 classes"
-        found = f"{self.form} with {len(self.source)} samples in {len(self.class_sizes)} classes"
+    def why(self) -> str:
+        """What the paper's data are, and what these are: from that follows whether its numbers can be compared."""
+        return (
+            "the paper's data are the spreadsheet of descriptors with"
+            f" {sum(paper.CLASS_SIZES.values())} usable samples in 7 classes, 75 of disgust, 99 of fear, 100 of each"
+            f" other; found: {self.form} with {len(self.source)} samples in {len(self.class_sizes)} classes"
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return what the samples are, as plain values."""
         return {
             "name": self.source.name,
-            "form": self.form,
             "samples": len(self.source),
-            "class_sizes": self.class_sizes,
-            "papers_data": self.papers_data,
-            "why": f"the paper's data are {wanted}, 75 of disgust, 99 of fear, 100 of each other; found: {found}",
+            **{name: getattr(self, name) for name in ("form", "class_sizes", "papers_data", "why")},
         }
 
 
@@ -76,51 +74,38 @@ def read_faces(
     out: Path,
     *,
     target: str | None,
-    pictures: Pictures,
+    images: FaceImageOptions,
     seed: int,
     on_image: OnImage | None = None,
-) -> Faces:
-    """Read what the user points at; descriptors of pictures are kept in the folder `out`."""
+) -> FaceSamples:
+    """Read what the user points at; descriptors of images are kept in the folder `out`, to train on them again."""
     if location is None:
-        return Faces(face_stand_in(), None, form="stand-in")
+        return FaceSamples(face_stand_in(), None, "stand-in")
     if not location.exists():
         raise DataError(f"there is no file or folder {location}")
-    if location.is_dir():
-        return described(location, out / FEATURES, target=target, pictures=pictures, seed=seed, on_image=on_image)
-    if location.suffix.lower() != ".xlsx":
-        raise DataError(f"the faces are a folder of pictures or an .xlsx file of descriptors; found {location.name}")
-    return Faces(read_expressions(location), None, form="spreadsheet")
-
-
-def described(
-    folder: Path, kept: Path, *, target: str | None, pictures: Pictures, seed: int, on_image: OnImage | None
-) -> Faces:
-    """Describe the pictures of a folder, and keep the descriptors for whoever wants to train on them."""
+    if not location.is_dir():
+        if location.suffix.lower() != ".xlsx":
+            raise DataError(f"the faces are a folder of images or an .xlsx file of descriptors; found {location.name}")
+        return FaceSamples(read_expressions(location), None, "spreadsheet")
     found = describe_faces(
-        folder,
-        align=pictures.align,
-        missing=pictures.missing,
-        augmentation=Augmentation(copies=pictures.copies) if pictures.copies else None,
+        location,
+        align=images.align,
+        missing=images.missing,
+        augmentation=FaceAugmentation(copies=images.copies) if images.copies else None,
         target=target,
         seed=seed,
         on_image=on_image,
     )
     content = io.BytesIO()
     numpy.savez(content, x=found.descriptors, y=found.labels.astype(str), original=found.originals)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(kept, content.getvalue())
-    return Faces(
-        source_of(folder, found), tuple((width, COMPONENTS) for _, width in found.blocks), form="folder of images"
-    )
-
-
-def source_of(folder: Path, found: FaceSet) -> Source:
-    """Give descriptors as samples."""
-    return Source(
-        name=folder.resolve().name,
+    out.mkdir(parents=True, exist_ok=True)
+    write_atomically(out / FEATURES, content.getvalue())
+    source = Source(
+        name=location.resolve().name,
         features=found.descriptors,
         labels=found.labels,
         originals=found.originals,
         scaling="unit",
         notes=found.notes,
     )
+    return FaceSamples(source, tuple((width, COMPONENTS) for _, width in BLOCKS), "folder of images")

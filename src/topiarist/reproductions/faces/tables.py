@@ -1,138 +1,218 @@
 """What the study of the faces found, as tidy tables: one for each table and figure of the paper, and for ours."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from statistics import fmean
 
 import pandas
 from sklearn.svm import SVC
 
 from topiarist.data import Data, Part
 from topiarist.randomness import child_seed
+from topiarist.reproductions.claims import NOT_REPRODUCED, REPRODUCED, claims_frame, verdict_counts
 from topiarist.reproductions.faces import paper
-from topiarist.reproductions.faces.claims import Verdict
-from topiarist.reproductions.faces.study import SCALINGS, Plan
+from topiarist.reproductions.faces.claims import FacesClaim, FacesJudge, absolute_table, all_claims, variant_claims
+from topiarist.reproductions.faces.data import FaceSamples
+from topiarist.reproductions.faces.study import READINGS, SCALING_NAMES, FacesPlan, FacesReading
 from topiarist.study.results import Results
 
 Frame = pandas.DataFrame
-FIGURES = {"accuracy": "accuracy", "train_accuracy": "training accuracy", "units": "units left"}
+Epochs = Mapping[str, Sequence[Sequence[float | None]]]
+OF_PAPER = "the paper, on its data"
+PARTS = (
+    *("table 1", "angles", "penalties", "variants", "readings"),
+    *("pair orders", "search readings", "ours", "searches"),
+)
+CURVES = {"training": "train", "held out": "validation"}
+_TICKS = {REPRODUCED: " ✓", NOT_REPRODUCED: " ✗"}
 
 
-def cells_of(plan: Plan, results: Results, part: str) -> Frame:
+@dataclass(frozen=True)
+class ReadingMatch:
+    """The claims on the four variants in one reading."""
+
+    reading: FacesReading
+    claims: tuple[FacesClaim, ...]
+
+    @property
+    def reproduced(self) -> int:
+        """How many claims came out."""
+        return verdict_counts(self.claims)[REPRODUCED]
+
+    @property
+    def distance(self) -> float:
+        """The mean distance from the paper's numbers: what decides between equal counts."""
+        return fmean(claim.distance for claim in self.claims)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FacesFindings:
+    """Everything that the page shows: the cells of each part, tables, the long training by epochs, claims, readings."""
+
+    faces: FaceSamples
+    tables: Mapping[str, Frame]
+    cells: Mapping[str, Frame]
+    losses: Epochs
+    accuracies: Epochs
+    claims: tuple[FacesClaim, ...]
+    matches: tuple[ReadingMatch, ...]
+
+    @property
+    def testable(self) -> bool:
+        """Whether the samples are the paper's, so that its numbers can be compared."""
+        return self.faces.papers_data
+
+    @property
+    def best(self) -> ReadingMatch | None:
+        """The reading that matches the paper best; None on other data."""
+        return best_match(self.matches) if self.testable else None
+
+
+def faces_findings(plan: FacesPlan, results: Results, faces: FaceSamples) -> FacesFindings:
+    """Bring what was found into tables, and judge it."""
+    cells = {part: _cells_of(plan, results, part) for part in PARTS}
+    testable = faces.papers_data
+    judge = FacesJudge(results.test_to_train or 0.0, testable)
+    machine = _svm_cells(plan, faces)
+    claims, matches = all_claims(cells, machine, judge), match_readings(cells["readings"], judge)
+    tables = {
+        "verdicts": claims_frame(claims, paper=OF_PAPER),
+        "table1": _table_1(cells["table 1"], testable=testable),
+        "svm": _svm_table(machine, testable=testable),
+        "angles": _means_of(cells["angles"], "angle"),
+        "penalties": _means_of(cells["penalties"], "fitness", "units", "penalty"),
+        "equation6": absolute_table(cells["penalties"], judge),
+        "variants": _compared_with_unpruned(plan, results, "variants"),
+        "side-by-side": side_by_side(matches, testable=testable),
+        "readings": _means_of(cells["readings"], "length", "scaling", "units", "variant"),
+        "pair-orders": _means_of(cells["pair orders"], "order", "units", "variant"),
+        "search-readings": _means_of(cells["search readings"], "reading", "units", "search"),
+        "ours": _compared_with_unpruned(plan, results, "ours"),
+        "searches": _means_of(cells["searches"], "variant", "units"),
+    }
+    return FacesFindings(
+        faces=faces,
+        tables=tables | ({"nearest": nearest_readings(matches)} if testable else {}),
+        cells=cells,
+        losses=_long_epochs(plan, results, "loss"),
+        accuracies=_long_epochs(plan, results, "accuracy"),
+        claims=tuple(claims),
+        matches=tuple(matches),
+    )
+
+
+def _keys_of(plan: FacesPlan, part: str) -> Frame:
+    return pandas.DataFrame([{**keys, "configuration": label} for keys, label in plan.rows(part)])
+
+
+def _cells_of(plan: FacesPlan, results: Results, part: str) -> Frame:
     """Return one row per network of each configuration of a part: keys, accuracies in per cent, and units left."""
-    done = dict(list(results.done.groupby("configuration")))
-    rows = []
-    for keys, label in plan.rows(part):
-        for cell in done[label].to_dict("records") if label in done else ():
-            figures = {name: cell[figure] for figure, name in FIGURES.items()}
-            figures |= {name: 100 * figures[name] for name in ("accuracy", "training accuracy")}
-            rows.append({**keys, "configuration": label, "seed": cell["seed"], "fold": cell["fold"], **figures})
-    return pandas.DataFrame(rows)
+    done = results.done[["configuration", "seed", "fold", "accuracy", "train_accuracy", "units"]]
+    done = done.rename(columns={"train_accuracy": "training accuracy", "units": "units left"})
+    done[["accuracy", "training accuracy"]] *= 100
+    return _keys_of(plan, part).merge(done, on="configuration")
 
 
-def means_of(cells: Frame, by: list[str]) -> Frame:
+def _means_of(cells: Frame, *by: str) -> Frame:
     """Return means over repeats and folds, and the standard deviation of the test accuracy."""
-    grouped = cells.groupby(by, sort=False)
+    grouped = cells.groupby(list(by), sort=False)
     means = grouped[["accuracy", "training accuracy", "units left"]].mean()
     means.insert(1, "sd", grouped["accuracy"].std())
     return means.reset_index()
 
 
-def table_1(cells: Frame, *, testable: bool) -> Frame:
+def _table_1(cells: Frame, *, testable: bool) -> Frame:
     """Return accuracies by learning rate and size, beside the paper's where the data are the paper's."""
-    means = means_of(cells, ["learning rate", "units"])
-    columns = ["learning rate", "units", "accuracy", "sd", "training accuracy"]
+    means = _means_of(cells, "learning rate", "units").drop(columns="units left")
     if testable:
         places = zip(means["learning rate"], means["units"], strict=True)
-        means["paper"] = [paper.TABLE_1[rate].get(size) for rate, size in places]
-        columns.insert(4, "paper")
-    return means[columns]
+        means.insert(4, "paper", [paper.TABLE_1[rate].get(size) for rate, size in places])
+    return means
 
 
-def verdict_table(verdicts: list[Verdict]) -> Frame:
-    """Return the verdicts as a page shows them."""
-    return pandas.DataFrame(
-        {
-            "claim": verdict.claim.name,
-            "verdict": verdict.answer,
-            "the paper, on its data": signed(verdict.claim.number),
-            "ours": signed(f"{verdict.ours.mean:.1f}"),
-            "95 % interval": signed(f"{verdict.ours.low:.1f} to {verdict.ours.high:.1f}") if verdict.ours.half else "–",
-            "note": verdict.note or "–",
-        }
-        for verdict in verdicts
-    )
+def _compared_with_unpruned(plan: FacesPlan, results: Results, part: str) -> Frame:
+    """Test every variant of a part against the unpruned network of the same size; p corrected by Holm within a size.
+
+    The first variant of each size is the unpruned one. What could not be trained is a row without figures.
+    """
+    keys, means = _keys_of(plan, part), _means_of(_cells_of(plan, results, part), "configuration")
+    by_size = keys.groupby("units", sort=False)["configuration"]
+    tests = pandas.concat([results.compare(labels.iloc[0], among=labels.tolist()) for _, labels in by_size])
+    tests = tests.reindex(columns=["configuration", "difference", "low", "high", "holm_p"])
+    tests[["difference", "low", "high"]] *= 100
+    table = keys.merge(means, how="left").merge(tests.rename(columns={"holm_p": "p"}), how="left")
+    return table[["units", "variant", "units left", "accuracy", "sd", "difference", "low", "high", "p"]]
 
 
-def signed(number: str) -> str:
-    """Return a number in words with a true minus sign."""
-    return number.replace("-", "−")
-
-
-def compared_with_unpruned(plan: Plan, results: Results, part: str) -> Frame:
-    """Test every variant of a part against the unpruned network of the same size; p corrected by Holm within a size."""
-    by_size: dict[int, dict[str, str]] = {}
-    for keys, label in plan.rows(part):
-        by_size.setdefault(keys["units"], {})[keys["variant"]] = label
-    means = means_of(cells_of(plan, results, part), ["units", "variant"])
-    figures = {(row["units"], row["variant"]): row for row in means.to_dict("records")}
-    rows = []
-    for size, labels in by_size.items():
-        tested = results.compare(labels["unpruned"], among=list(labels.values())).to_dict("records")
-        tests: Mapping[str, Any] = {test["configuration"]: test for test in tested}
-        for variant, label in labels.items():
-            test = tests.get(label, {})
-            found = figures.get((size, variant), {})
-            rows.append(
-                {
-                    "units": size,
-                    "variant": variant,
-                    "units left": found.get("units left"),
-                    "accuracy": found.get("accuracy"),
-                    "sd": found.get("sd"),
-                    "difference": percent(test.get("difference")),
-                    "low": percent(test.get("low")),
-                    "high": percent(test.get("high")),
-                    "p": test.get("holm_p"),
-                }
-            )
-    return pandas.DataFrame(rows)
-
-
-def percent(value: float | None) -> float | None:
-    """Return a fraction in per cent."""
-    return None if value is None else 100 * value
-
-
-def svm_cells(data: Data, *, projection: Any, folds: int, repeats: int, seed: int) -> Frame:
+def _svm_cells(plan: FacesPlan, faces: FaceSamples) -> Frame:
     """Judge a support vector machine on the same samples, for each scaling, in two folds and in as many as ours."""
-    rows = []
-    for scaling in SCALINGS:
-        scaled = Data.from_source(whole(data), scaling=scaling, projection=projection, seed=seed)
-        for count in sorted({2, folds}):
-            for repeat in range(repeats):
-                dealt = scaled.folds(count, seed=child_seed(seed, "folds", repeat) % 2**32)
-                rows += [{"scaling": scaling, "folds": count, "accuracy": svm_accuracy(fold)} for fold in dealt]
+    seed, scope, rows = plan.study.seeds[0], plan.scope, []
+    for scaling in SCALING_NAMES:
+        scaled = Data.from_source(faces.source, scaling=scaling, projection=faces.projection, seed=seed)
+        for count, repeat in product(sorted({2, scope.folds}), range(scope.repeats)):
+            dealt = scaled.folds(count, seed=child_seed(seed, "folds", repeat) % 2**32)
+            rows += [{"scaling": scaling, "folds": count, "accuracy": _svm_accuracy(fold)} for fold in dealt]
     return pandas.DataFrame(rows)
 
 
-def svm_table(cells: Frame, *, testable: bool) -> Frame:
-    """Return the means of the support vector machine, beside the paper's where the data are the paper's."""
-    grouped = cells.groupby(["scaling", "folds"], sort=False)["accuracy"]
-    table = pandas.DataFrame({"accuracy": grouped.mean(), "sd": grouped.std()}).reset_index()
-    if testable:
-        table["paper"] = [paper.SVM_ACCURACY if count == 2 else None for count in table["folds"]]
-    return table
-
-
-def whole(data: Data) -> Any:
-    """Return the samples before any split."""
-    assert data.source is not None
-    return data.source
-
-
-def svm_accuracy(fold: Data) -> float:
-    """Train scikit-learn's machine with its own defaults on a fold; return its test accuracy in per cent."""
+def _svm_accuracy(fold: Data) -> float:
+    """Return the test accuracy, in per cent, of scikit-learn's machine with its own defaults."""
     assert isinstance(fold.train, Part)
     assert isinstance(fold.test, Part)
     machine = SVC().fit(fold.train.x.numpy(), fold.train.y.numpy())
     return 100 * float(machine.score(fold.test.x.numpy(), fold.test.y.numpy()))
+
+
+def _svm_table(cells: Frame, *, testable: bool) -> Frame:
+    """Return the means of the support vector machine, beside the paper's where the data are the paper's."""
+    table = cells.groupby(["scaling", "folds"], sort=False)["accuracy"].agg(accuracy="mean", sd="std").reset_index()
+    return table.assign(paper=table["folds"].map({2: paper.SVM_ACCURACY})) if testable else table
+
+
+def _long_epochs(plan: FacesPlan, results: Results, figure: str) -> Epochs:
+    """Return a figure of the long training, epoch by epoch, one run per network."""
+    ((_, label),) = plan.rows("long training")
+    histories = [results.history(row) for row in results.rows if row["label"] == label and row["state"] == "done"]
+    return {name: [[epoch[f"{part}_{figure}"] for epoch in run] for run in histories] for name, part in CURVES.items()}
+
+
+def match_readings(cells: Frame, judge: FacesJudge) -> list[ReadingMatch]:
+    """Judge every reading by the claims on the four variants, those that all readings can be judged by."""
+    by_reading = {
+        reading: variant_claims(
+            cells[(cells["length"] == reading.length) & (cells["scaling"] == reading.scaling)], judge
+        )
+        for reading in READINGS
+    }
+    common = set.intersection(*({claim.claim for claim in claims} for claims in by_reading.values()))
+    return [
+        ReadingMatch(reading, tuple(claim for claim in claims if claim.claim in common))
+        for reading, claims in by_reading.items()
+    ]
+
+
+def best_match(matches: Sequence[ReadingMatch]) -> ReadingMatch:
+    """Return the reading with most claims reproduced; of equals, the nearest."""
+    return max(matches, key=lambda match: (match.reproduced, -match.distance))
+
+
+def side_by_side(matches: Sequence[ReadingMatch], *, testable: bool) -> Frame:
+    """Return one row per claim and one column per reading; a tick where it is reproduced on the paper's data."""
+    first = matches[0].claims
+    columns = {"claim": [claim.claim for claim in first]}
+    columns |= {"paper": [claim.published for claim in first]} if testable else {}
+    for match in matches:
+        columns[match.reading.name] = [claim.ours + _TICKS.get(claim.verdict, "") for claim in match.claims]
+    return pandas.DataFrame(columns).replace(r"^-", "−", regex=True)
+
+
+def nearest_readings(matches: Sequence[ReadingMatch]) -> Frame:
+    """Return for each claim the reading that is nearest, and those that reproduce it."""
+    rows = []
+    for claims in zip(*(match.claims for match in matches), strict=True):
+        named = dict(zip((match.reading.name for match in matches), claims, strict=True))
+        ticked = [name for name, claim in named.items() if claim.verdict == REPRODUCED]
+        nearest = min(named, key=lambda name: named[name].distance)
+        rows.append({"claim": claims[0].claim, "nearest": nearest, "reproduced by": "; ".join(ticked) or "none"})
+    return pandas.DataFrame(rows)

@@ -1,150 +1,138 @@
 """The page of the practices: the paper's claims first, then each practice with its figures, tests and verdicts."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from topiarist.report import Difference, Section, Table, differences, learning_curves, render_page
-from topiarist.reproductions.practices.claims import RULE
-from topiarist.reproductions.practices.findings import NO_VERDICT, UNSHOWN, WORDS, Finding, in_words, table_of
+import pandas
+
+from topiarist.report import Section, Table, differences, learning_curves, render_page, table_of
+from topiarist.reproductions.claims import NOT_SUPPORTED, NOT_TESTABLE, SUPPORTED, claims_table
+from topiarist.reproductions.practices.findings import (
+    NO_VERDICT,
+    RULE,
+    UNSHOWN,
+    WORDS,
+    PracticeClaim,
+    PracticesFindings,
+    difference_in_words,
+)
+from topiarist.reproductions.practices.study import Practice, PracticesPlan
 from topiarist.study.results import SMALLER_IS_BETTER, Results
 
-SHORT = {"accuracy": "accuracy", "log_loss": "log loss"}
+_SHORT = {"accuracy": "accuracy", "log_loss": "log loss"}
 
 
-def curves_of(finding: Finding, results: Results) -> str:
-    """Draw how the validation loss falls."""
-    cells: dict[str, list[dict[str, Any]]] = {}
-    for row in results.rows:
-        if row["state"] == "done":
-            cells.setdefault(row["label"], []).append(row)
-    curves = {
-        row["alternative"]: [
-            [epoch["validation_loss"] for epoch in results.history(cell)] for cell in cells.get(row["label"], [])
-        ]
-        for row in finding.rows
-    }
-    return learning_curves(curves, title=finding.practice.name, y_label="validation loss", y_scale="log")
-
-
-def forest_of(finding: Finding, metric: str) -> str:
-    """Draw the differences from the baseline."""
-    rows = [
-        Difference(
-            name=row["alternative"],
-            difference=row["difference"],
-            low=row["low"],
-            high=row["high"],
-            significant=row["verdict"] in ("helped", "hurt"),
-        )
-        for row in finding.by(metric)
-        if row["difference"] is not None
-    ]
-    better = "less" if metric in SMALLER_IS_BETTER else "more"
-    return differences(rows, title=f"{finding.practice.name}: {WORDS[metric]}", unit=f"{better} is better")
-
-
-def section_of(finding: Finding, curves: str) -> Section:
-    """Return the section of one practice."""
-    metrics = finding.practice.metrics
-    answers = [f"By {WORDS[metric]}: {answer(finding, metric)}" for metric in metrics]
-    text = "\n\n".join([finding.practice.question, *answers, *finding.notes])
-    figures = (curves, *(forest_of(finding, metric) for metric in metrics))
-    return Section(title=finding.practice.name, text=text, figures=figures, tables=(table_in(finding),))
-
-
-def table_in(finding: Finding) -> Table:
-    """Return the alternatives of a practice with their figures, and difference, p and verdict by each metric."""
-    metrics = finding.practice.metrics
-    columns = ["alternative", "accuracy", "SD", "log loss"]
-    for metric in metrics:
-        of = f", {SHORT[metric]}" if len(metrics) > 1 else ""
-        columns += [f"difference in {SHORT[metric]}", f"p (Holm){of}", f"verdict{of}"]
-    rows = []
-    for each in zip(*(finding.by(metric) for metric in metrics), strict=True):
-        tested = [row[name] for row in each for name in ("difference", "p", "verdict")]
-        rows.append((*(each[0][name] for name in ("alternative", "accuracy", "sd", "log_loss")), *tested))
-    helped = frozenset(number for number, row in enumerate(rows) if "helped" in row[4:])
-    said = " and by ".join(WORDS[metric] for metric in metrics)
-    caption = f"Compared with the first row, by {said}."
-    return Table(columns=tuple(columns), rows=tuple(rows), caption=caption, highlight=helped)
-
-
-def answer(finding: Finding, metric: str) -> str:
-    """Answer the practice's question in a sentence or two."""
-    rows, best = finding.by(metric), finding.best(metric)
-    tested = [row for row in rows if row["verdict"] != "baseline"]
-    hurt = [row["alternative"] for row in tested if row["verdict"] == "hurt"]
-    if all(row["verdict"] in NO_VERDICT for row in tested):
-        return "no verdict can be given."
-    first = "no alternative was shown to help."
-    if best is not None:
-        first = f"{best['alternative']} helped most, {in_words(best)}."
-    return f"{first} {', '.join(hurt)} hurt." if hurt else first
-
-
-def summary_of(claims: Sequence[Mapping[str, Any]], note: str) -> str:
-    """Say in a few sentences which of the paper's recommendations the figures support, and on which data."""
-    said = []
-    for verdict in ("supported", "not supported", "not testable"):
-        named = [claim_name(claim, claims) for claim in claims if claim["verdict"] == verdict]
-        said += [f"{verdict.capitalize()}: {'; '.join(named)}."] if named else []
-    return "\n\n".join([note, " ".join(said)])
-
-
-def claim_name(claim: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> str:
-    """Name a claim, with what tells it apart from others of its practice."""
-    others = [other for other in claims if other["practice"] == claim["practice"] and other is not claim]
-    extra = [SHORT[claim["metric"]]] if any(other["metric"] != claim["metric"] for other in others) else []
-    names = ", ".join(row["alternative"] for row in claim["differences"])
-    extra += [f"{names} {claim['says']}"] if any(other["recommends"] != claim["recommends"] for other in others) else []
-    return f"{claim['practice']} ({', '.join(extra)})" if extra else str(claim["practice"])
-
-
-def claim_section(claims: Sequence[Mapping[str, Any]]) -> Section:
-    """Return the table of the paper's claims, and the rule by which it is decided."""
-    columns = ("practice", "what the paper recommends", "what we measured", "verdict")
-    rows = tuple(
-        (claim["practice"], claim["recommends"], f"{claim['measured']} ({measure_of(claim)})", claim["verdict"])
-        for claim in claims
-    )
-    supported = frozenset(number for number, claim in enumerate(claims) if claim["verdict"] == "supported")
-    caption = (
-        "Differences from the first alternative of each practice, with the 95 % interval of each alone: only p, and so"
-        " the verdict, is corrected for several comparisons."
-    )
-    table = Table(columns=columns, rows=rows, caption=caption, highlight=supported)
-    return Section(title="What the paper recommends, and what we found", text=RULE, tables=(table,))
-
-
-def measure_of(claim: Mapping[str, Any]) -> str:
-    """Say in what the differences of a claim are."""
-    return "points of accuracy" if claim["metric"] == "accuracy" else "log loss, less is better"
-
-
-def page_of(
-    findings: Sequence[Finding],
-    claims: Sequence[Mapping[str, Any]],
+def practices_page(
+    practices: Sequence[Practice],
+    findings: PracticesFindings,
+    claims: Sequence[PracticeClaim],
     curves: Mapping[str, str],
     note: str,
     facts: Mapping[str, str],
 ) -> str:
     """Return the whole page."""
-    overview = table_of(findings).replace({"metric": WORDS})
-    overview = overview[["practice", "alternative", "metric", "difference", "p", "verdict"]]
-    shown = overview[overview["verdict"].isin(["helped", "hurt"])]
-    left = {verdict: int((overview["verdict"] == verdict).sum()) for verdict in (UNSHOWN, *NO_VERDICT)}
-    rest = ", ".join(f"{count} × {verdict}" for verdict, count in left.items() if count)
-    table = Table(
-        columns=tuple(shown.columns),
-        rows=tuple(tuple(row) for row in shown.itertuples(index=False)),
-        caption="Every difference from the baseline that was shown, p corrected by Holm within practice and metric."
-        + (f" Of the others: {rest}." if rest else ""),
+    caption = (
+        "Differences from the first alternative of each practice, with the 95 % interval of each alone: only p, and so"
+        " the verdict, is corrected for several comparisons."
     )
-    second = Section(title="What helped, and by how much", tables=(table,))
-    each = (section_of(finding, curves[finding.practice.name]) for finding in findings)
     return render_page(
         title="Good practices of training, compared",
-        summary=summary_of(claims, note),
-        sections=[claim_section(claims), second, *each],
+        summary=practices_summary(claims, note),
+        sections=[
+            Section(
+                title="What the paper recommends, and what we found",
+                text=RULE,
+                tables=(claims_table(claims, paper="the paper", caption=caption),),
+            ),
+            _overview(findings),
+            *(_section_of(each, findings, curves[each.name]) for each in practices if each.alternatives),
+        ],
         footer=facts,
     )
+
+
+def practices_summary(claims: Sequence[PracticeClaim], note: str) -> str:
+    """Return in a few sentences which of the paper's recommendations the figures support, and on which data."""
+    sentences = []
+    for verdict in (SUPPORTED, NOT_SUPPORTED, NOT_TESTABLE):
+        named = [_short_name(claim, claims) for claim in claims if claim.verdict == verdict]
+        sentences += [f"{verdict.capitalize()}: {'; '.join(named)}."] if named else []
+    return "\n\n".join([note, " ".join(sentences)])
+
+
+def _short_name(claim: PracticeClaim, claims: Sequence[PracticeClaim]) -> str:
+    """Return the practice of a claim, with what distinguishes the claim from others of its practice."""
+    others = [other for other in claims if other.practice == claim.practice]
+    extra = [_SHORT[claim.metric]] if any(other.metric != claim.metric for other in others) else []
+    extra += [claim.published] if any(other.claim != claim.claim for other in others) else []
+    return f"{claim.practice} ({', '.join(extra)})" if extra else claim.practice
+
+
+def _overview(findings: PracticesFindings) -> Section:
+    rows = findings.table.replace({"metric": WORDS})
+    left = {verdict: int((rows["verdict"] == verdict).sum()) for verdict in (UNSHOWN, *NO_VERDICT)}
+    rest = ", ".join(f"{count} × {verdict}" for verdict, count in left.items() if count)
+    caption = "Every difference from the baseline that was shown, p corrected by Holm within practice and metric."
+    shown = rows.loc[
+        rows["verdict"].isin(["helped", "hurt"]), ["practice", "alternative", "metric", "difference", "p", "verdict"]
+    ]
+    table = table_of(shown, caption + (f" Of the others: {rest}." if rest else ""))
+    return Section(title="What helped, and by how much", tables=(table,))
+
+
+def _section_of(practice: Practice, findings: PracticesFindings, curves: str) -> Section:
+    tables = {metric: findings.on(practice, metric) for metric in practice.metrics}
+    answers = [f"By {WORDS[metric]}: {_answer(rows)}" for metric, rows in tables.items()]
+    return Section(
+        title=practice.name,
+        text="\n\n".join([practice.question, *answers, *findings.notes[practice.name]]),
+        figures=(curves, *(_forest_of(practice, metric, rows) for metric, rows in tables.items())),
+        tables=(_table_of(tables),),
+    )
+
+
+def _answer(rows: pandas.DataFrame) -> str:
+    """Return the answer to a practice's question, in a sentence or two."""
+    verdicts = rows["verdict"]
+    if verdicts.isin([*NO_VERDICT, "baseline"]).all():
+        return "no verdict can be given."
+    helped, hurt = rows[verdicts == "helped"], rows.loc[verdicts == "hurt", "alternative"]
+    first = "no alternative was shown to help."
+    if len(helped):
+        best = helped.iloc[helped["difference"].abs().argmax()]
+        first = f"{best['alternative']} helped most, {difference_in_words(best)}."
+    return f"{first} {', '.join(hurt)} hurt." if len(hurt) else first
+
+
+def _table_of(tables: Mapping[str, pandas.DataFrame]) -> Table:
+    """Return the alternatives of a practice with their figures, and difference, p and verdict by each metric."""
+    first = next(iter(tables.values()))
+    table = first[["alternative", "accuracy", "sd", "log_loss"]].rename(columns={"sd": "SD", "log_loss": "log loss"})
+    helped = pandas.Series(data=False, index=table.index)
+    for metric, rows in tables.items():
+        of = f", {_SHORT[metric]}" if len(tables) > 1 else ""
+        table[f"difference in {_SHORT[metric]}"] = rows["difference"]
+        table[f"p (Holm){of}"], table[f"verdict{of}"] = rows["p"], rows["verdict"]
+        helped |= rows["verdict"] == "helped"
+    caption = f"Compared with the first row, by {' and by '.join(WORDS[metric] for metric in tables)}."
+    return replace(table_of(table, caption), highlight=frozenset(helped.to_numpy().nonzero()[0].tolist()))
+
+
+def practice_curves(plan: PracticesPlan, practice: Practice, results: Results) -> str:
+    """Draw how the validation loss falls with each alternative of a practice."""
+    names = {plan.labels[practice.name, name]: name for name in practice.alternatives}
+    curves: dict[str, list[list[float | None]]] = {name: [] for name in practice.alternatives}
+    for row in results.rows:
+        if row["state"] == "done" and row["label"] in names:
+            curves[names[row["label"]]].append([epoch["validation_loss"] for epoch in results.history(row)])
+    trained = {name: runs for name, runs in curves.items() if runs}
+    return learning_curves(trained, title=practice.name, y_label="validation loss", y_scale="log")
+
+
+def _forest_of(practice: Practice, metric: str, rows: pandas.DataFrame) -> str:
+    """Draw the differences from the baseline."""
+    shown = rows.dropna(subset="difference").rename(columns={"alternative": "name"})
+    drawn: Any = shown.assign(significant=shown["verdict"].isin(["helped", "hurt"])).to_dict("records")
+    better = "less" if metric in SMALLER_IS_BETTER else "more"
+    return differences(drawn, title=f"{practice.name}: {WORDS[metric]}", unit=f"{better} is better")

@@ -7,13 +7,11 @@ from typing import Any
 
 from topiarist.data import Data, load_data
 from topiarist.errors import TopiaristWarning
-from topiarist.files import write_atomically
 from topiarist.report import format_table
-from topiarist.reproductions.findings import failures_of, file_stem, versions
-from topiarist.reproductions.practices.claims import data_note, judged_claims, paper_data
-from topiarist.reproductions.practices.findings import findings_of, table_of
-from topiarist.reproductions.practices.page import curves_of, page_of, summary_of
-from topiarist.reproductions.practices.study import Plan, plan_practices
+from topiarist.reproductions.findings import failures_of, figure_files, file_stem, versions, write_files
+from topiarist.reproductions.practices.findings import data_note, judge_practices, paper_data, practices_findings
+from topiarist.reproductions.practices.page import practice_curves, practices_page, practices_summary
+from topiarist.reproductions.practices.study import PracticesPlan, plan_practices
 from topiarist.study.engine import OnProgress
 from topiarist.study.results import Results
 
@@ -30,7 +28,7 @@ def reproduce_practices(
     cluster: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Compare every practice with its alternatives; the same call after an interruption goes on.
+    """Compare every practice with its alternatives; the same call after an interruption resumes.
 
     Writes `index.html`, `table.csv`, `claims.json`, `figures/` and, in `study/`, the ledger. `samples` limits the
     training samples.
@@ -40,28 +38,29 @@ def reproduce_practices(
         data = load_data(location, target=target, seed=seed)
     plan = plan_practices(data, location=location, target=target, samples=samples, quick=quick, seed=seed)
     results = plan.study.run(out / "study", workers=workers, cluster=cluster, on_progress=on_progress)
-    return write_findings(out, plan, results, data)
+    return _write(out, plan, results, data)
 
 
-def write_findings(out: Path, plan: Plan, results: Results, data: Data) -> dict[str, Any]:
-    """Write what was found, and return where, with the findings and the claims."""
-    findings = findings_of(plan, results)
-    claims, note = judged_claims(findings), data_note(data.name)
-    curves = {finding.practice.name: curves_of(finding, results) for finding in findings}
-    table = table_of(findings)
-    figures = out / "figures"
-    figures.mkdir(exist_ok=True)
-    for name, svg in curves.items():
-        write_atomically(figures / f"{file_stem(name)}.svg", svg.encode())
-    write_atomically(out / "table.csv", format_table(table, "csv"))
-    write_atomically(out / "claims.json", json.dumps(claims, indent=1, ensure_ascii=False).encode())
-    page = page_of(findings, claims, curves, note, facts_of(plan, data, results))
-    write_atomically(out / "index.html", page.encode())
+def _write(out: Path, plan: PracticesPlan, results: Results, data: Data) -> dict[str, Any]:
+    """Judge and write what was found; return it with the places of the files."""
+    findings = practices_findings(plan, results)
+    table, note = findings.table, data_note(data.name)
+    judged = judge_practices(plan.practices, findings)
+    claims = [claim.to_json() for claim in judged]
+    curves = {each.name: practice_curves(plan, each, results) for each in plan.practices if each.alternatives}
+    page = practices_page(plan.practices, findings, judged, curves, note, _facts(plan, data, results))
+    files = {
+        **figure_files({file_stem(name): svg for name, svg in curves.items()}),
+        "table.csv": format_table(table, "csv"),
+        "claims.json": json.dumps(claims, indent=1, ensure_ascii=False).encode(),
+        "index.html": page.encode(),
+    }
+    write_files(out, files)
     return {
         "page": str(out / "index.html"),
         "table": str(out / "table.csv"),
-        "figures": str(figures),
-        "summary": summary_of(claims, note),
+        "figures": str(out / "figures"),
+        "summary": practices_summary(judged, note),
         "paper_data": paper_data(data.name),
         "claims": claims,
         **failures_of([results]),
@@ -69,13 +68,12 @@ def write_findings(out: Path, plan: Plan, results: Results, data: Data) -> dict[
     }
 
 
-def facts_of(plan: Plan, data: Data, results: Results) -> dict[str, str]:
-    """Say how the figures came about, so that they can be made again."""
+def _facts(plan: PracticesPlan, data: Data, results: Results) -> dict[str, str]:
+    """Return how the figures came about, so that they can be made again."""
     study = plan.study
-    repeats = (
-        f"{study.folds} folds" if study.folds is not None else f"{len(study.seeds)} seeds, on the test part of the data"
-    )
-    test = "corrected resampled t" if study.folds is not None else "Wilcoxon rank-sum"
+    repeats, test = f"{study.folds} folds", "corrected resampled t"
+    if study.folds is None:
+        repeats, test = f"{len(study.seeds)} seeds, on the test part of the data", "Wilcoxon rank-sum"
     return {
         "Data": f"{data.name}, {int(results.done['train_samples'].max())} training samples at most",
         "Repeats": repeats,

@@ -9,6 +9,7 @@ from typing import Any
 import pandas
 
 from topiarist.errors import TopiaristWarning
+from topiarist.reproductions.claims import claims_frame as verdict_frame
 from topiarist.reproductions.findings import failures_of, versions, write_findings
 from topiarist.reproductions.scenes import paper
 from topiarist.reproductions.scenes.claims import judge_scenes_claims

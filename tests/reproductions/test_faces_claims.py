@@ -1,6 +1,5 @@
-"""The rule of the faces' verdicts: what it lets pass, what it refuses, and what steps and epochs make of pruning."""
+"""The rule of the faces' claims: what it lets pass, what it refuses, and what steps and epochs make of pruning."""
 
-import math
 from pathlib import Path
 
 import numpy
@@ -10,30 +9,40 @@ import pytest
 from topiarist.data import Data
 from topiarist.randomness import array_generator
 from topiarist.reproductions.faces import paper
-from topiarist.reproductions.faces.claims import Claim, Estimate, Verdict, accuracy_claim, estimate, judge, size_claim
-from topiarist.reproductions.faces.readings import best_of, matches
-from topiarist.reproductions.faces.stand_in import face_stand_in
-from topiarist.reproductions.faces.study import READINGS
-from topiarist.reproductions.faces.verdicts import (
+from topiarist.reproductions.faces.claims import (
+    FacesClaim,
+    FacesJudge,
+    PublishedRange,
+    absolute_claims,
     absolute_table,
-    absolute_verdicts,
-    angle_verdicts,
-    table_1_verdicts,
-    variant_verdicts,
+    angle_claims,
+    published,
+    table_1_claims,
+    variant_claims,
 )
+from topiarist.reproductions.faces.expressions import face_stand_in
+from topiarist.reproductions.faces.study import READINGS
+from topiarist.reproductions.faces.tables import best_match, match_readings
+from topiarist.statistics import Interval
 from topiarist.statistics.noninferiority import paired_bound
 from topiarist.study.study import Study
 
 RATIO = 1 / 9
+JUDGE = FacesJudge(RATIO, testable=True)
+OTHER_DATA = FacesJudge(RATIO, testable=False)
 NETWORKS = [{"seed": seed, "fold": fold} for seed in range(5) for fold in range(10)]
 
 
 def test_the_interval_is_that_of_the_corrected_resampled_t() -> None:
     values = array_generator(0, "values").normal(20, 4, size=50)
-    found = estimate(values.tolist(), RATIO)
-    assert found.low == pytest.approx(paired_bound(values, numpy.zeros(50), 0.025, RATIO))
-    assert found.mean == pytest.approx(values.mean()) and found.n == 50
-    assert estimate([3.0], RATIO) == Estimate(3.0, 0.0, 1)
+    claim = JUDGE.judge(published("", "", "%", 22.0), values.tolist())
+    assert claim.found.low == pytest.approx(paired_bound(values, numpy.zeros(50), 0.025, RATIO))
+    assert claim.found.value == pytest.approx(values.mean()) and claim.networks == 50
+    assert JUDGE.interval([3.0]) == Interval(3.0, 3.0, 3.0)
+
+
+def around(mean: float, half: float = 0.0) -> Interval:
+    return Interval(mean, mean - half, mean + half)
 
 
 @pytest.mark.parametrize(
@@ -48,19 +57,30 @@ def test_the_interval_is_that_of_the_corrected_resampled_t() -> None:
     ],
 )
 def test_a_wide_interval_counts_no_more_than_the_cap(mean: float, half: float, held: bool) -> None:
-    assert accuracy_claim("", "", 22.0).holds(Estimate(mean, half, 50)) is held
+    assert published("", "", "%", 22.0).holds(around(mean, half)) is held
 
 
 def test_a_range_holds_anything_in_it() -> None:
-    claim = size_claim("", "", 20, 30)
-    held = [mean for mean in (18.4, 18.5, 25.0, 31.5, 31.6) if claim.holds(Estimate(mean, 0.0, 5))]
+    target = published("", "", "units", (20, 30))
+    held = [mean for mean in (18.4, 18.5, 25.0, 31.5, 31.6) if target.holds(around(mean))]
     assert held == [18.5, 25.0, 31.5]
-    assert claim.holds(Estimate(17.1, 9.0, 5)) and not claim.holds(Estimate(16.9, 9.0, 5))
-    assert "20 to 30 units" in claim.number
-    open_end = Claim(part="", text="", low=60, high=math.inf, unit="%", tolerance=0, cap=0)
-    assert open_end.holds(Estimate(99, 0, 5)) and not open_end.holds(Estimate(59, 0, 5))
-    assert judge(open_end, Estimate(1, 0, 5), testable=False).answer == "not testable on this data"
-    assert judge(open_end, Estimate(99, 0, 5), testable=True).to_json()["paper_high"] is None
+    assert target.holds(around(17.1, 9.0)) and not target.holds(around(16.9, 9.0))
+    assert "20 to 30 units" in target.number
+    open_end = PublishedRange(part="", text="", low=60, high=None, unit="%", tolerance=0, cap=0)
+    assert open_end.holds(around(99)) and not open_end.holds(around(59))
+    assert OTHER_DATA.judge(open_end, [1.0]).verdict == "not testable on this data"
+    told = JUDGE.judge(published("Table 3", "15°", "units", 20), [19.0]).to_json()
+    assert (told["claim"], told["published"], told["ours"], told["interval"]) == (
+        "Table 3: 15°",
+        "20 units",
+        "19.0",
+        None,
+    )
+    assert told["target"] == {
+        **{"part": "Table 3", "text": "15°", "low": 20, "high": 20, "unit": "units", "tolerance": 1, "cap": 1}
+    }
+    assert JUDGE.judge(published("", "", "points", 2), [-0.01]).ours == "0.0"
+    assert told["found"] == {"value": 19.0, "low": 19.0, "high": 19.0} and told["networks"] == 1
 
 
 def variants(*, gain: float = 0.0, at_45: float = 25.0, at_15: float = 1.0) -> pandas.DataFrame:
@@ -81,24 +101,24 @@ def variants(*, gain: float = 0.0, at_45: float = 25.0, at_15: float = 1.0) -> p
     return pandas.DataFrame(rows)
 
 
-def answers(verdicts: list[Verdict]) -> dict[str, str]:
-    return {f"{verdict.claim.part}: {verdict.claim.text}": verdict.answer for verdict in verdicts}
+def answers(claims: list[FacesClaim]) -> dict[str, str]:
+    return {f"{claim.target.part}: {claim.target.text}": claim.verdict for claim in claims}
 
 
 def test_the_papers_own_numbers_are_reproduced() -> None:
-    assert set(answers(variant_verdicts(variants(), RATIO, True)).values()) == {"reproduced"}
+    assert set(answers(variant_claims(variants(), JUDGE)).values()) == {"reproduced"}
 
 
 def test_other_numbers_are_refused_each_by_its_own_claim() -> None:
-    worse = answers(variant_verdicts(variants(gain=-3.0), RATIO, True))
+    worse = answers(variant_claims(variants(gain=-3.0), JUDGE))
     refused = {name for name, answer in worse.items() if answer == "not reproduced"}
     gains = {f"{part}: accuracy against unpruned, mean over all starts" for part in ("45°", "λ = 0", "λ = 50")}
     assert refused == gains | {"λ = 0: the best network, from 100 units"}
-    larger = answers(variant_verdicts(variants(at_45=47.0), RATIO, True))
+    larger = answers(variant_claims(variants(at_45=47.0), JUDGE))
     assert larger["45°: 45° from 100 units"] == "not reproduced" and larger["45°: 45° from 20 units"] == "reproduced"
-    fewer = answers(variant_verdicts(variants(at_15=0.3), RATIO, True))
+    fewer = answers(variant_claims(variants(at_15=0.3), JUDGE))
     assert all(fewer[f"Table 3: 15° from {size} units"] == "not reproduced" for size in paper.TABLE_3)
-    assert set(answers(variant_verdicts(variants(), RATIO, False)).values()) == {"not testable on this data"}
+    assert set(answers(variant_claims(variants(), OTHER_DATA)).values()) == {"not testable on this data"}
 
 
 def test_table_1_is_judged_cell_by_cell_and_as_a_whole() -> None:
@@ -109,7 +129,7 @@ def test_table_1_is_judged_cell_by_cell_and_as_a_whole() -> None:
             for size, value in row.items()
         )
 
-    near, far = (answers(table_1_verdicts(cells(off), RATIO, True)) for off in (0.4, 4.0))
+    near, far = (answers(table_1_claims(cells(off), JUDGE)) for off in (0.4, 4.0))
     assert len(near) == 22 and set(near.values()) == {"reproduced"} and set(far.values()) == {"not reproduced"}
 
 
@@ -120,9 +140,9 @@ def test_accuracy_must_hold_at_every_angle_up_to_45_degrees() -> None:
         rows = [{"angle": angle, "accuracy": 21 - lost[angle], "units left": left[angle]} for angle in lost]
         return pandas.DataFrame({**row, **network} for row in rows for network in NETWORKS)
 
-    assert {verdict.answer for verdict in angle_verdicts(cells(0.0), RATIO, True)} == {"reproduced"}
-    holds, removed = angle_verdicts(cells(4.0), RATIO, True)
-    assert holds.answer == "not reproduced" and "30°" in holds.note and removed.answer == "reproduced"
+    assert {claim.verdict for claim in angle_claims(cells(0.0), JUDGE)} == {"reproduced"}
+    holds, removed = angle_claims(cells(4.0), JUDGE)
+    assert holds.verdict == "not reproduced" and "30°" in holds.note and removed.verdict == "reproduced"
 
 
 def absolute(shares: dict[float, float]) -> pandas.DataFrame:
@@ -135,12 +155,12 @@ def absolute(shares: dict[float, float]) -> pandas.DataFrame:
 
 
 def test_equation_6_is_judged_where_it_is_furthest() -> None:
-    (steady,) = absolute_verdicts(absolute({0.001: 53.0, 1: 55.0, 100: 57.0}), RATIO, True)
-    assert steady.answer == "reproduced"
+    (steady,) = absolute_claims(absolute({0.001: 53.0, 1: 55.0, 100: 57.0}), JUDGE)
+    assert steady.verdict == "reproduced"
     moving = absolute({0.001: 45.0, 1: 55.0, 100: 98.0})
-    (verdict,) = absolute_verdicts(moving, RATIO, True)
-    assert verdict.answer == "not reproduced" and "λ = 100" in verdict.note and verdict.ours.mean == pytest.approx(98)
-    table = absolute_table(moving, RATIO)
+    (claim,) = absolute_claims(moving, JUDGE)
+    assert claim.verdict == "not reproduced" and "λ = 100" in claim.note and claim.found.value == pytest.approx(98)
+    table = absolute_table(moving, JUDGE)
     assert table["55 % removed"].tolist() == [False, True, False]
     assert table["55 % left"].tolist() == [True, False, False]
 
@@ -156,9 +176,22 @@ def test_the_reading_with_most_claims_matches_best() -> None:
         )
 
     for best in (0, 4):
-        found = matches(cells(best), test_to_train=RATIO, testable=True)
-        assert best_of(found).reading == READINGS[best]
-        assert best_of(found).reproduced == len(found[0].verdicts)
+        found = match_readings(cells(best), JUDGE)
+        assert best_match(found).reading == READINGS[best]
+        assert best_match(found).reproduced == len(found[0].claims)
+
+
+def test_what_could_not_be_trained_is_not_judged_in_any_reading() -> None:
+    whole = variants()
+    without = whole[(whole["variant"] != "λ = 50") | (whole["units"] != 20)]
+    judged = answers(variant_claims(without, JUDGE))
+    assert set(answers(variant_claims(whole, JUDGE))) - set(judged) == {"λ = 50: more than 60 % of 20 units"}
+    cells = [
+        some.assign(length=reading.length, scaling=reading.scaling)
+        for some, reading in zip([without, *[whole] * 5], READINGS, strict=True)
+    ]
+    matches = match_readings(pandas.concat(cells), JUDGE)
+    assert {len(match.claims) for match in matches} == {len(judged)}
 
 
 def test_300_epochs_learn_the_samples_by_heart_and_pruning_forgets_them_where_300_steps_do_not(tmp_path: Path) -> None:
