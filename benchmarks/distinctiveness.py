@@ -16,7 +16,8 @@ import torch_pruning
 from torch import nn
 
 from benchmarks.refit import Trained, torch_pruning_by, train_networks
-from topiarist import Budget, Data, load_data, methods, shape
+from topiarist import Budget, Data, load_data, methods
+from topiarist.methods.resize import resize as shape
 
 BUDGETS = (6570, 3411, 2067, 928)
 ALLOWED = {"at once": (0.3, 0.5, 0.8, 4.0), "after 5 epochs": (0.1, 0.3, 0.5, 2.0)}

@@ -15,9 +15,10 @@ from statistics import mean, stdev
 import torch
 from torch import nn
 
-from topiarist import TrainConfig, load_data, measure, models, shape, train
+from topiarist import TrainConfig, load_data, measure, models, train
 from topiarist.data import Data, Part
 from topiarist.methods import Surgeon
+from topiarist.methods.resize import resize as shape
 from topiarist.randomness import generator
 
 OURS = Surgeon().course

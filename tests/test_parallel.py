@@ -17,8 +17,8 @@ import torch
 from tests.study.tasks import Luggage, act, count, lines
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.parallel import Pool, TaskResult, dask_cluster, describe, open_pool
-from topiarist.threads import usable_cores
 from topiarist.parallel.dask_cluster import check_versions
+from topiarist.threads import usable_cores
 
 Task = tuple[str, int]
 

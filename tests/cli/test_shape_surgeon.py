@@ -12,19 +12,20 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from topiarist.cli.shape_surgeon import PAPER, make_surgeon
+from topiarist.methods.surgeon.journal import Journal
+from topiarist.methods.surgeon.paper_settings import PaperSettings
 
 from tests.cli.conftest import invoke, invoke_installed
+from tests.cli.test_bad_input import OPTIONS
 from tests.cli.test_shape import as_json, contents
 from tests.cli.test_train import interrupted
 from topiarist import Budget, load, load_data, measure
-from tests.cli.test_bad_input import OPTIONS
-from topiarist.cli.shape_surgeon import PAPER, make_surgeon
-from topiarist.report.writing import write_lineage
 from topiarist.data import Part
-from topiarist.methods import Surgeon, shape
-from topiarist.methods.surgeon.journal import Journal
-from topiarist.methods.surgeon.paper_settings import PaperSettings
+from topiarist.methods import Surgeon
+from topiarist.methods.resize import resize as shape
 from topiarist.methods.surgeon.proposals import KINDS
+from topiarist.report.writing import write_lineage
 from topiarist.storage import serialise
 from topiarist.surgery import recommend
 

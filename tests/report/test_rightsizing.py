@@ -9,17 +9,17 @@ from functools import cache
 from typing import Any
 
 import pytest
+from topiarist.report.rightsizing_front import spots_of
+from topiarist.report.rightsizing_quotes import quote
 
 from tests.report import rightsizing_record as records
 from tests.report.rightsizing_reader import Page, Quoted, read_page
+from topiarist.data.labels import look_up
 from topiarist.errors import DataError
 from topiarist.report import rightsizing_page
 from topiarist.report.forest import Difference, lower_bounds
 from topiarist.report.rightsizing import PARTS
-from topiarist.report.rightsizing_front import spots_of
 from topiarist.report.rightsizing.quotes import FORMS
-from topiarist.data.labels import look_up
-from topiarist.report.rightsizing_quotes import quote
 
 Record = dict[str, Any]
 CASES: dict[str, Callable[[], Record]] = {

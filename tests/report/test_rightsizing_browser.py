@@ -14,8 +14,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from tests.report import rightsizing_record as records
-from topiarist.report import rightsizing_page
 from topiarist.data.labels import look_up
+from topiarist.report import rightsizing_page
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 SWITCHES = (

@@ -20,15 +20,18 @@ import scipy.stats
 import torch
 from numpy.typing import NDArray
 from PIL import Image
+from topiarist.study.treatments import BySurgeon
 from torch import nn
 
 from topiarist import measure, train
 from topiarist.cli import main
 from topiarist.data import Data
 from topiarist.errors import DataError, SettingsError
-from topiarist.methods import Surgeon, shape
+from topiarist.methods import Surgeon
+from topiarist.methods.resize import resize as shape
 from topiarist.models import mlp
 from topiarist.randomness import generator
+from topiarist.reproductions.claims import NOT_TESTABLE
 from topiarist.reproductions.surgeon.claims import UNDECIDED, judge_surgeon_claims
 from topiarist.reproductions.surgeon.comparison import (
     Comparison,
@@ -58,13 +61,11 @@ from topiarist.reproductions.surgeon.study import (
     hidden_layers,
 )
 from topiarist.reproductions.surgeon.tables import AT_CHANCE, decisions_table, table_3
-from topiarist.reproductions.verdicts import NOT_TESTABLE
 from topiarist.storage import load
 from topiarist.study.declaration import Cell
 from topiarist.study.job import network_for, train_config
 from topiarist.study.results import Results
-from topiarist.study.samples import Samples, source_key
-from topiarist.study.treatments import BySurgeon
+from topiarist.study.samples import StudySamples, source_key
 
 TINY = SurgeonScope(seeds=2, topologies=("small", "medium"), epochs=6, samples=300)
 ONE = SurgeonScope(seeds=1, topologies=("small",), settings=("ours",), epochs=6, samples=200)
@@ -89,7 +90,7 @@ def cells_of(scope: SurgeonScope, *, seed: int = 0) -> list[Cell]:
 
 def data_of(cell: Cell) -> Data:
     (data,) = read_data_sets(())
-    return Samples({source_key(cell.settings.data): data.source}).of(cell)
+    return StudySamples({source_key(cell.settings.data): data.source}).of(cell)
 
 
 def test_the_page_says_that_digits_stand_in(found: Reproduced) -> None:

@@ -15,11 +15,11 @@ from tests.report.rightsizing_reader import read_page
 from tests.rightsizing.tasks import blobs, shrunk
 from topiarist import load
 from topiarist.data import Data, Part
+from topiarist.data.labels import look_up
 from topiarist.models import mlp
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
 from topiarist.report.rightsizing.quotes import FORMS
-from topiarist.data.labels import look_up
 from topiarist.report.writing import write_report
 from topiarist.rightsizing import EFFORTS, Rightsizing, RightsizingRecord
 from topiarist.rightsizing.delivery import deliver

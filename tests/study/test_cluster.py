@@ -13,7 +13,7 @@ from tests.study.studies import check_whole, outcome, rows
 from tests.study.tasks import lines
 from topiarist.errors import SettingsError
 from topiarist.parallel import dask_cluster
-from topiarist.study.ledger import Progress
+from topiarist.study.ledger import StudyProgress
 from topiarist.study.study import Study
 
 
@@ -42,10 +42,10 @@ def test_a_cluster_gives_what_one_worker_gives_and_a_worker_that_is_killed_costs
         assert {row["state"] for row in rows(tmp_path / "none")} == {"waiting"}
 
         workers = {str(worker.pid): worker for worker in (cluster.add_worker(), cluster.add_worker())}
-        seen: list[Progress] = []
+        seen: list[StudyProgress] = []
         killed: list[subprocess.Popen[bytes]] = []
 
-        def kill_the_worker_that_trains(progress: Progress) -> None:
+        def kill_the_worker_that_trains(progress: StudyProgress) -> None:
             seen.append(progress)
             begun = lines(log)
             if begun and len(killed) == 0:

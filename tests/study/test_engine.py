@@ -16,10 +16,10 @@ from tests.study.studies import SMALL, begun, check_whole, outcome, rows, states
 from tests.study.tasks import lines
 from topiarist.data import Data
 from topiarist.errors import DataError, SettingsError, TopiaristError, TopiaristWarning
-from topiarist.study.job import Stack, StackResult, run_stack
-from topiarist.study.ledger import Progress
+from topiarist.study.job import CellStack, StackResult, run_stack
+from topiarist.study.ledger import StudyProgress
 from topiarist.study.lock import is_running, only_driver
-from topiarist.reproductions.surgeon.runs import Samples
+from topiarist.study.samples import StudySamples
 from topiarist.study.study import Study
 
 
@@ -33,10 +33,10 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, 
     return outcome(out)
 
 
-def interrupting(after: int) -> Callable[[Progress], None]:
+def interrupting(after: int) -> Callable[[StudyProgress], None]:
     """Press Ctrl-C when so many cells are done."""
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: StudyProgress) -> None:
         if progress.done >= after:
             raise KeyboardInterrupt
 
@@ -49,7 +49,7 @@ def test_a_study_gives_the_same_each_time_it_is_run(tmp_path: Path, reference: d
 
 
 def test_progress_is_reported_from_the_first_cell_to_the_last(tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[StudyProgress] = []
     results = Study(**{**SMALL, "stack": 2}).run(tmp_path / "new" / "deep", on_progress=seen.append)
     assert [progress.done for progress in seen] == [0, 4, 8, 12, 16]
     assert [progress.share for progress in seen] == sorted(progress.share for progress in seen)
@@ -99,7 +99,7 @@ def test_stacks_do_not_depend_on_what_is_left(tmp_path: Path, monkeypatch: pytes
     """The sums of a stack depend on its members: a cell that is tried again is tried with the same ones."""
     taken: list[list[str]] = []
 
-    def watched(stack: Stack, samples: Samples) -> StackResult:
+    def watched(stack: CellStack, samples: StudySamples) -> StackResult:
         taken.append([cell.hash for cell in stack.cells])
         return run_stack(stack, samples)
 
@@ -247,7 +247,7 @@ REASONS = {
 
 
 def test_what_fails_is_recorded_with_its_reason_and_the_others_finish(tmp_path: Path) -> None:
-    seen: list[Progress] = []
+    seen: list[StudyProgress] = []
     results = Study(**FAILING).run(tmp_path, on_progress=seen.append)
     check_whole(tmp_path)
     for row in results.rows:
@@ -362,7 +362,7 @@ def test_one_stack_that_is_left_does_not_run_in_the_driver(tmp_path: Path, monke
     """It may be the one that kills its process."""
     asked: list[dict[str, Any]] = []
 
-    def pool(shared: Samples, **words: Any) -> None:
+    def pool(shared: StudySamples, **words: Any) -> None:
         asked.append(words)
         raise TopiaristError("no pool today")
 

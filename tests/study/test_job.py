@@ -19,9 +19,8 @@ from topiarist.models.building import build_by_code
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.storage import serialise
 from topiarist.study.declaration import Cell, Declaration
-from topiarist.study.job import CellResult, Stack, StackResult, run_stack
-from topiarist.reproductions.surgeon.runs import Samples
-from topiarist.study.samples import read_sources
+from topiarist.study.job import CellResult, CellStack, StackResult, run_stack
+from topiarist.study.samples import StudySamples, read_sources
 from topiarist.study.stacks import stacks_of
 from topiarist.study.study import Study
 from topiarist.training import History, Phase, TrainConfig
@@ -33,7 +32,7 @@ CLOSE = 1e-5
 def run(**declared: Any) -> tuple[list[Cell], list[CellResult], list[StackResult]]:
     """Run a study's stacks one after the other; give the cells with their results."""
     study = Declaration(**{"data": "iris", "training": {"epochs": 3}, **declared})
-    samples = Samples(read_sources(study.cells, Path()))
+    samples = StudySamples(read_sources(study.cells, Path()))
     done = [run_stack(stack, samples) for stack in stacks_of(study, samples)]
     found = {result.hash: result for stack in done for result in stack.results}
     return study.cells, [found[cell.hash] for cell in study.cells], done
@@ -277,11 +276,11 @@ def test_a_result_says_where_when_and_with_what_it_was_made() -> None:
 
 def test_networks_are_kept_unless_one_says_otherwise() -> None:
     study = Declaration(data="iris", training={"epochs": 1}, models=False, latency=True)
-    samples = Samples(read_sources(study.cells, Path()))
+    samples = StudySamples(read_sources(study.cells, Path()))
     (stack,) = stacks_of(study, samples)
     (result,) = run_stack(stack, samples).results
     assert result.model is None and result.figures["latency_ms"] > 0
-    (other,) = run_stack(Stack(number=0, cells=stack.cells, cost=1, keep_models=True), samples).results
+    (other,) = run_stack(CellStack(number=0, cells=stack.cells, cost=1, keep_models=True), samples).results
     assert other.model is not None
 
 
@@ -295,7 +294,7 @@ def test_a_training_that_diverges_is_a_figure_and_no_warning() -> None:
 
 def test_what_travels_to_a_worker_is_the_raw_samples_alone() -> None:
     study = Declaration(data="iris", folds=2)
-    samples = Samples(read_sources(study.cells, Path()))
+    samples = StudySamples(read_sources(study.cells, Path()))
     before = samples.__getstate__()
     fold = samples.of(study.cells[0])
     assert samples.of(study.cells[0]) is fold, "kept"
@@ -305,7 +304,7 @@ def test_what_travels_to_a_worker_is_the_raw_samples_alone() -> None:
 def test_each_seed_may_deal_folds_of_its_own() -> None:
     study = Declaration(data="iris", folds=3, seeds=2, new_folds_per_seed=True)
     fixed = Declaration(data="iris", folds=3, seeds=2)
-    samples = Samples(read_sources(study.cells, Path()))
+    samples = StudySamples(read_sources(study.cells, Path()))
     anew = [rows_tested(samples, cell) for cell in study.cells]
     assert len(set(anew)) == 6  # 2 seeds x 3 folds
     for first in (0, 3):  # of each seed, the folds are parts of the whole
@@ -315,7 +314,7 @@ def test_each_seed_may_deal_folds_of_its_own() -> None:
     assert {cell.hash for cell in study.cells}.isdisjoint(cell.hash for cell in fixed.cells)
 
 
-def rows_tested(samples: Samples, cell: Cell) -> tuple[tuple[float, ...], ...]:
+def rows_tested(samples: StudySamples, cell: Cell) -> tuple[tuple[float, ...], ...]:
     part = samples.of(cell).test
     assert isinstance(part, Part)
     return tuple(map(tuple, part.x.tolist()))

@@ -15,10 +15,9 @@ from topiarist.cli.study_output import status_of
 from topiarist.errors import TopiaristError
 from topiarist.study import schema
 from topiarist.study.declaration import Declaration
-from topiarist.study.job import CellResult, Stack, StackResult
-from topiarist.study.ledger import Ledger
+from topiarist.study.job import CellResult, CellStack, StackResult
+from topiarist.study.ledger import STEPS, Ledger
 from topiarist.study.results import Results
-from topiarist.study.ledger import STEPS
 from topiarist.study.study import Study
 
 
@@ -31,20 +30,20 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def stack() -> Stack:
+def stack() -> CellStack:
     cells = Declaration(data="iris", seeds=3).cells
-    return Stack(number=0, cells=tuple(cells), cost=6.0, keep_models=True)
+    return CellStack(number=0, cells=tuple(cells), cost=6.0, keep_models=True)
 
 
 @pytest.fixture
-def ledger(tmp_path: Path, stack: Stack) -> Iterator[Ledger]:
+def ledger(tmp_path: Path, stack: CellStack) -> Iterator[Ledger]:
     with Ledger.to_write(tmp_path) as opened:
         numbers = {cell.hash: number for number, cell in enumerate(stack.cells)}
         opened.declare([stack], numbers, declaration={"data": {"location": "iris"}})
         yield opened
 
 
-def results_of(stack: Stack, text: str = "first") -> StackResult:
+def results_of(stack: CellStack, text: str = "first") -> StackResult:
     results = tuple(
         CellResult(
             hash=cell.hash,
@@ -83,7 +82,7 @@ def test_the_ledger_is_in_wal_mode_and_every_commit_reaches_the_disk(ledger: Led
     assert ledger.connection.execute("PRAGMA user_version").fetchone()[0] == len(STEPS)
 
 
-def test_what_is_recorded_is_read_back(ledger: Ledger, stack: Stack) -> None:
+def test_what_is_recorded_is_read_back(ledger: Ledger, stack: CellStack) -> None:
     assert set(ledger.states().values()) == {"waiting"}
     ledger.record(results_of(stack))
     assert set(ledger.states().values()) == {"done"}
@@ -95,7 +94,7 @@ def test_what_is_recorded_is_read_back(ledger: Ledger, stack: Stack) -> None:
     check_whole(ledger.folder)
 
 
-def test_what_is_recorded_never_changes(ledger: Ledger, stack: Stack) -> None:
+def test_what_is_recorded_never_changes(ledger: Ledger, stack: CellStack) -> None:
     ledger.record(results_of(stack))
     before = ledger.rows()
     ledger.record(results_of(stack, "second"))
@@ -103,7 +102,7 @@ def test_what_is_recorded_never_changes(ledger: Ledger, stack: Stack) -> None:
     assert ledger.rows() == before
 
 
-def test_what_failed_can_be_recorded_later(ledger: Ledger, stack: Stack) -> None:
+def test_what_failed_can_be_recorded_later(ledger: Ledger, stack: CellStack) -> None:
     ledger.fail(stack, "the reason")
     assert {(row["state"], row["reason"], row["result"]) for row in ledger.rows()} == {("failed", "the reason", None)}
     check_whole(ledger.folder)
@@ -112,7 +111,7 @@ def test_what_failed_can_be_recorded_later(ledger: Ledger, stack: Stack) -> None
 
 
 def test_the_results_of_a_stack_are_recorded_all_or_none(
-    ledger: Ledger, stack: Stack, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, stack: CellStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keep, kept = Ledger._keep, 0
 
@@ -130,14 +129,14 @@ def test_the_results_of_a_stack_are_recorded_all_or_none(
     check_whole(ledger.folder)
 
 
-def test_declaring_twice_is_refused_and_changes_nothing(ledger: Ledger, stack: Stack) -> None:
+def test_declaring_twice_is_refused_and_changes_nothing(ledger: Ledger, stack: CellStack) -> None:
     before = ledger.rows()
     with pytest.raises(sqlite3.IntegrityError):
         ledger.declare([stack], {cell.hash: 9 for cell in stack.cells}, declaration={})
     assert ledger.rows() == before and ledger.facts() == {"declaration": {"data": {"location": "iris"}}}
 
 
-def test_a_reader_sees_what_is_committed_while_a_driver_writes(ledger: Ledger, stack: Stack) -> None:
+def test_a_reader_sees_what_is_committed_while_a_driver_writes(ledger: Ledger, stack: CellStack) -> None:
     with ledger.connection:
         ledger.connection.execute("BEGIN IMMEDIATE")
         ledger.connection.execute("UPDATE cells SET state = 'failed', reason = 'x'")

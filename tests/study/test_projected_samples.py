@@ -8,8 +8,7 @@ import pytest
 from topiarist.data import Source
 from topiarist.errors import SettingsError
 from topiarist.study.declaration import Declaration
-from topiarist.reproductions.surgeon.runs import Samples
-from topiarist.study.samples import fingerprint, source_key
+from topiarist.study.samples import StudySamples, fingerprint, source_key
 
 BLOCKS = [[30, 3], [20, 2]]
 
@@ -34,7 +33,7 @@ def test_the_hash_names_a_projection_only_where_there_is_one() -> None:
 
 def test_each_fold_has_axes_of_its_own() -> None:
     study = declared(projection=BLOCKS)
-    samples = Samples({source_key(study.cells[0].settings.data): wide()})
+    samples = StudySamples({source_key(study.cells[0].settings.data): wide()})
     folds = [samples.of(cell) for cell in study.cells]
     assert [fold.input_shape for fold in folds] == [(5,)] * 3
     assert len({fold.preprocessing for fold in folds}) == 3

@@ -9,7 +9,7 @@ import pytest
 
 from topiarist.errors import SettingsError
 from topiarist.study.declaration import Cell, Declaration
-from topiarist.study.job import CellResult, Stack, StackResult
+from topiarist.study.job import CellResult, CellStack, StackResult
 from topiarist.study.ledger import Ledger
 from topiarist.study.results import Results
 
@@ -40,7 +40,7 @@ def written(
     study = Declaration(
         **{"data": "iris", "grid": {"model.hidden": [[2], [4], [8]]}, "folds": 3, "seeds": 2, **declared}
     )
-    stack = Stack(number=0, cells=tuple(study.cells), cost=1.0, keep_models=False)
+    stack = CellStack(number=0, cells=tuple(study.cells), cost=1.0, keep_models=False)
     found = {cell.hash: made(cell) for cell in study.cells}
     results = tuple(
         CellResult(hash=key, figures=dict(values), history=b'{"epochs":[{"number":1}]}', model=None)

@@ -12,26 +12,25 @@ from tests.study.networks import by_code
 from topiarist.errors import TopiaristError
 from topiarist.study import stacks as stacks_module
 from topiarist.study.declaration import Cell, Declaration
-from topiarist.study.job import Stack
-from topiarist.reproductions.surgeon.runs import Samples
-from topiarist.study.samples import read_sources
+from topiarist.study.job import CellStack
+from topiarist.study.samples import StudySamples, read_sources
 from topiarist.study.stacks import pieces, stacks_of
 
 
-def made(**declared: Any) -> tuple[Declaration, list[Stack]]:
+def made(**declared: Any) -> tuple[Declaration, list[CellStack]]:
     study = Declaration(**{"data": "iris", "training": {"epochs": 2}, **declared})
     return study, stacks_of(study, samples_of(study))
 
 
-def samples_of(study: Declaration) -> Samples:
-    return Samples(read_sources(study.cells, Path()))
+def samples_of(study: Declaration) -> StudySamples:
+    return StudySamples(read_sources(study.cells, Path()))
 
 
-def trainings(stack: Stack) -> int:
+def trainings(stack: CellStack) -> int:
     return len({cell.training_key for cell in stack.cells})
 
 
-def check_partition(study: Declaration, stacks: list[Stack]) -> None:
+def check_partition(study: Declaration, stacks: list[CellStack]) -> None:
     hashes = [cell.hash for stack in stacks for cell in stack.cells]
     assert sorted(hashes) == sorted(cell.hash for cell in study.cells)
     home = {cell.training_key: stack.number for stack in stacks for cell in stack.cells}

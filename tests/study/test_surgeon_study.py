@@ -14,7 +14,7 @@ from topiarist.errors import TopiaristError
 from topiarist.methods import Surgeon, published, resize
 from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.storage import serialise
-from topiarist.study.ledger import Progress
+from topiarist.study.ledger import StudyProgress
 from topiarist.study.study import Study
 from topiarist.study.treatment import Treatment, treatment
 
@@ -107,7 +107,7 @@ def test_it_goes_on_and_workers_change_nothing(tmp_path: Path) -> None:
     assert set(cells["state"]) == {"done"} and len(cells) == 6
     expected = outcome(tmp_path / "whole")
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: StudyProgress) -> None:
         if progress.done:
             raise KeyboardInterrupt
 

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from topiarist.data import Data, Part
 from topiarist.errors import SettingsError
-from topiarist.methods import Distinctiveness, Rewinding, shape
+from topiarist.methods import Distinctiveness, Rewinding
+from topiarist.methods.resize import resize as shape
 from topiarist.models import card_of, mlp
 from topiarist.training import Phase, Pruning, TrainConfig, train, train_many, train_phases
 from topiarist.training.checkpoint import Checkpoint

@@ -18,11 +18,11 @@ from topiarist.methods.distinctiveness import Distinctiveness, channel_multiple
 from topiarist.methods.job import Job, Limits, Request
 from topiarist.methods.method import Method, Proposal, Resizing, Traits
 from topiarist.surgery import FactoriseLayer, Plan, apply
+from topiarist.surgery.advice.spectra import smallest_rank, weight_spectrum
 from topiarist.surgery.choice.allotment import LimitError
 from topiarist.surgery.choice.costs import Measure
 from topiarist.surgery.depth.factorising import can_factorise
 from topiarist.surgery.layers import weight_of
-from topiarist.surgery.advice.spectra import smallest_rank, weight_spectrum
 from topiarist.training import TrainConfig
 
 DEFAULT_KEEP = 0.95

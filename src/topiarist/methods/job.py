@@ -15,11 +15,11 @@ from topiarist.measurement import Measurement, measure
 from topiarist.measurement.footprint import footprint
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.randomness import generator
-from topiarist.training.engines.batching import Batches
 from topiarist.surgery.calibration import Calibration, count_inputs
 from topiarist.surgery.choice.costs import Costs, Measure
 from topiarist.surgery.reexpressions import free_space
 from topiarist.tracing import Anatomy, Inputs, anatomy
+from topiarist.training.engines.batching import Batches
 from topiarist.training.inference import BATCH_SIZE, first_sample, part_batches, part_logits
 from topiarist.training.metrics import accuracy
 

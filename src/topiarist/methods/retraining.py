@@ -13,8 +13,8 @@ from topiarist.methods.job import Job
 from topiarist.models import attach, card_of
 from topiarist.randomness import child_seed
 from topiarist.settings import Settings
-from topiarist.surgery.applying import copied_with_plan, rebuild
 from topiarist.surgery import Plan, plan_of
+from topiarist.surgery.applying import copied_with_plan, rebuild
 from topiarist.surgery.edits.plan import attach_plan
 from topiarist.training import Distillation, History, TrainConfig, train_many
 from topiarist.training.config import OptimizerName

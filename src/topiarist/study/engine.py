@@ -11,7 +11,6 @@ from topiarist.data import Data, Source
 from topiarist.errors import DataError, SettingsError, TopiaristWarning
 from topiarist.files import cannot_write
 from topiarist.parallel import check_workers, open_pool
-from topiarist.threads import usable_cores
 from topiarist.study.declaration import Declaration
 from topiarist.study.job import PACKAGES, CellStack, run_stack
 from topiarist.study.ledger import Ledger, StudyProgress
@@ -19,6 +18,7 @@ from topiarist.study.lock import only_driver, this_driver
 from topiarist.study.results import Results
 from topiarist.study.samples import StudySamples, fingerprint, read_sources, source_key
 from topiarist.study.stacks import stacks_of
+from topiarist.threads import usable_cores
 
 WORTH_A_CLUSTER_SECONDS = 10
 

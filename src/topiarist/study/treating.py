@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
 from torch import nn
 
 from topiarist.data import Data
@@ -51,9 +52,7 @@ def _treat_group(cells: Sequence[Cell], trained: Mapping[str, TrainedNetwork], e
         return {name: result for cell in cells for name, result in _treat_group([cell], trained, early).items()}
 
 
-def _treat(
-    cells: Sequence[Cell], trained: Mapping[str, TrainedNetwork], early: EarlyNetworks
-) -> list[TreatedNetwork]:
+def _treat(cells: Sequence[Cell], trained: Mapping[str, TrainedNetwork], early: EarlyNetworks) -> list[TreatedNetwork]:
     """Apply the method that all these cells have."""
     declared = cells[0].settings.method
     networks = [trained[cell.training_key] for cell in cells]

@@ -17,9 +17,7 @@ from topiarist.data import AnyPart, Data
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import child_seed
-from topiarist.surgery import Plan, apply
-from topiarist.surgery import GrowSpace, RemoveUnits
-from topiarist.surgery import recommend
+from topiarist.surgery import GrowSpace, Plan, RemoveUnits, apply, recommend
 from topiarist.training.centring import Centring, centring_for, some_samples
 from topiarist.training.config import TrainConfig
 from topiarist.training.fitting import train_many

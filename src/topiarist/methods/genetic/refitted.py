@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from topiarist.methods.genetic.readout import Bits, Floats, Integers, one_thread, pieces
-from topiarist.surgery.refit.moments import Moments
 from topiarist.surgery.choice.selection import damped
+from topiarist.surgery.refit.moments import Moments
 
 MOST_VALUES = 2**24
 

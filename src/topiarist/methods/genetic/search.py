@@ -18,11 +18,10 @@ from topiarist.methods.job import Limits, Request
 from topiarist.methods.method import Method
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import generator
-from topiarist.surgery import Plan, RemoveUnits, apply, layers
+from topiarist.surgery import Edit, Plan, RemoveUnits, apply, layers
+from topiarist.surgery.calibration import watch
 from topiarist.surgery.choice.allotment import LimitError
 from topiarist.surgery.choice.costs import Costs
-from topiarist.surgery import Edit
-from topiarist.surgery.calibration import watch
 from topiarist.tracing import Anatomy, Space
 from topiarist.training.inference import part_logits
 from topiarist.training.metrics import accuracy

@@ -17,8 +17,7 @@ from topiarist.randomness import child_seed
 from topiarist.storage.quantising import rounded
 from topiarist.surgery import compact
 from topiarist.surgery.applying import copied_with_plan
-from topiarist.surgery.choice.weights import unit_weights
-from topiarist.surgery.choice.weights import removed_counts
+from topiarist.surgery.choice.weights import removed_counts, unit_weights
 from topiarist.training import History
 from topiarist.training.engines.pruner import Pruner
 from topiarist.training.pruning import Pruning

@@ -10,11 +10,19 @@ from torch import nn
 
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.evolution import EditCandidate, Evolution
-from topiarist.surgery import layers
-from topiarist.surgery.choice.costs import Costs
-from topiarist.surgery import DeepenNetwork, Edit, FactoriseLayer, FoldLayer, ProjectSpace, WidenSpace
-from topiarist.surgery import Scores, paper_scores
+from topiarist.surgery import (
+    DeepenNetwork,
+    Edit,
+    FactoriseLayer,
+    FoldLayer,
+    ProjectSpace,
+    Scores,
+    WidenSpace,
+    layers,
+    paper_scores,
+)
 from topiarist.surgery.advice.spectra import ABSOLUTE_FLOOR, RELATIVE_FLOOR
+from topiarist.surgery.choice.costs import Costs
 from topiarist.tracing import Space
 
 KINDS = ("widen", "deepen", "project", "fold", "factorise")

@@ -18,8 +18,8 @@ from topiarist.errors import ModelError
 from topiarist.files import write_atomically
 from topiarist.methods.lineage import Lineage
 from topiarist.methods.surgeon.branches import Branch
-from topiarist.surgery.applying import rebuild
 from topiarist.surgery import Plan, plan_of
+from topiarist.surgery.applying import rebuild
 from topiarist.surgery.edits.plan import attach_plan
 
 KEY = "surgeon"

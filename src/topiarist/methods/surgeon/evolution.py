@@ -16,8 +16,8 @@ from topiarist.methods.surgeon.checkpoint import CheckpointState, SurgeonCheckpo
 from topiarist.models.evaluation import count_parameters
 from topiarist.parallel import Pool
 from topiarist.randomness import child_seed
-from topiarist.surgery.applying import copied_with_plan
 from topiarist.surgery import Edit
+from topiarist.surgery.applying import copied_with_plan
 from topiarist.tracing import Anatomy, anatomy
 from topiarist.training.stretches import steps_per_epoch
 

@@ -22,7 +22,6 @@ from topiarist.methods.surgeon.scoring import clearly_worse, priced_score
 from topiarist.methods.surgeon.widths import PRICE as WIDTH_PRICE
 from topiarist.methods.surgeon.widths import WidthRace
 from topiarist.surgery import recommend
-from topiarist.surgery.advice.trials import LabelledSamples
 from topiarist.tracing import anatomy
 
 Phase = Literal["early", "late"]

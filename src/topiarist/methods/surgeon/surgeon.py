@@ -30,7 +30,6 @@ from topiarist.models.evaluation import numbers_of, placed
 from topiarist.parallel import open_pool
 from topiarist.randomness import generator
 from topiarist.surgery import plan_of
-from topiarist.surgery.advice.trials import LabelledSamples
 from topiarist.training import TrainConfig
 from topiarist.training.checkpoint import fingerprint
 from topiarist.training.inference import settle_norms

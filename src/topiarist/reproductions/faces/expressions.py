@@ -14,9 +14,9 @@ from typing import Any
 import numpy
 import pandas
 
+from topiarist.data.columns import listed
+from topiarist.data.readers.tables import read_excel
 from topiarist.data.source import Source
-from topiarist.data.tidying import listed
-from topiarist.data.workbook import read_excel
 from topiarist.errors import DataError
 from topiarist.randomness import array_generator
 from topiarist.reproductions.faces import paper

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas
 
-from topiarist.report import Difference, differences, learning_curves, sweep_curves
+from topiarist.report import differences, learning_curves, sweep_curves
 from topiarist.reproductions.faces import paper
 from topiarist.reproductions.faces.tables import FacesFindings
 

@@ -15,7 +15,7 @@ import pandas
 from topiarist.report.cells import signed
 from topiarist.reproductions.claims import NOT_SUPPORTED, NOT_TESTABLE, SUPPORTED, Claim, ClaimVerdict
 from topiarist.reproductions.practices.study import Practice, PracticeAdvice, PracticesPlan
-from topiarist.statistics import smallest_p_rank_sum, smallest_p_signed_rank
+from topiarist.statistics.ranks import smallest_p_rank_sum, smallest_p_signed_rank
 from topiarist.study.results import SMALLER_IS_BETTER, Results
 
 ALPHA = 0.05  # of the tests, after Holm's correction

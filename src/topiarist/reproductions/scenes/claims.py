@@ -17,27 +17,27 @@ from typing import NamedTuple
 
 import pandas
 
-from topiarist.measurement.size import BYTES_PER_KB
+from topiarist.measurement.footprint import BYTES_PER_KB
+from topiarist.models.evaluation import kernels_of
 from topiarist.models.families import family_network
-from topiarist.models.kernels import kernels_of
-from topiarist.reproductions.scenes import paper
-from topiarist.reproductions.scenes.evaluation import ScenesFindings
-from topiarist.reproductions.scenes.study import DEPTHS, FULL, INCEPTION, VGG, depth_name
-from topiarist.reproductions.scenes.tables import MODELS, select
-from topiarist.reproductions.verdicts import (
+from topiarist.reproductions.claims import (
     NOT_REPRODUCED,
     NOT_TESTABLE,
     REPRODUCED,
-    Decided,
-    Verdict,
+    Claim,
+    ClaimVerdict,
     decide_direction,
     decide_margin,
     difference,
     in_points,
     reach_of_mean,
 )
+from topiarist.reproductions.scenes import paper
+from topiarist.reproductions.scenes.evaluation import ScenesFindings
+from topiarist.reproductions.scenes.study import DEPTHS, FULL, INCEPTION, VGG, depth_name
+from topiarist.reproductions.scenes.tables import MODELS, select
 from topiarist.statistics import Interval
-from topiarist.surgery.weight_choice import removed_counts
+from topiarist.surgery.choice.weights import removed_counts
 
 PAPER_SHAPE, PAPER_CLASSES = (1, 48, 467), 3
 SPARSITY = 0.8  # s_f of the paper, section 4
@@ -54,7 +54,7 @@ MODELS_COUNTED = {
 MADE_UP = "synthesised scenes say nothing about recordings"
 
 
-def judge_scenes_claims(findings: ScenesFindings) -> list[Verdict]:
+def judge_scenes_claims(findings: ScenesFindings) -> list[Claim]:
     """Return all claims with their verdicts, in the order of the paper's weight."""
     return [
         *count_claims(),
@@ -90,7 +90,7 @@ def count_numbers(family: str, blocks: tuple[int, ...]) -> NumberCounts:
     )
 
 
-def count_claims() -> Iterator[Verdict]:
+def count_claims() -> Iterator[Claim]:
     """Compare numbers and KB of the networks on the paper's input with the paper's."""
     exact = "counted with batch norm's moving averages"
     both = tuple(zip(count_numbers("vgg", VGG), count_numbers("inception", INCEPTION), strict=True))
@@ -105,7 +105,7 @@ def count_claims() -> Iterator[Verdict]:
         published, ratio = f"{known.nonzero / sparse.nonzero:.2f} ×", ours.whole / ours.pruned
         decided = REPRODUCED if ratio >= FIVE_FOLD else NOT_REPRODUCED
         claim, why = f"pruning makes {name} five times as small", "on the paper's input; rounds to five"
-        yield Verdict(claim, published, f"{ratio:.2f} ×", None, decided, why)
+        yield Claim(claim, published, f"{ratio:.2f} ×", None, decided, why)
     for family, blocks in ((family, blocks) for family, depths in DEPTHS.items() for blocks in depths):
         if blocks not in (VGG, INCEPTION):
             name, whole = depth_name(family, blocks), count_numbers(family, blocks).whole
@@ -113,13 +113,13 @@ def count_claims() -> Iterator[Verdict]:
             yield _count_claim(f"size of {name}", paper.TABLE_4[name], whole, slack=1, why=why)
 
 
-def _count_claim(claim: str, known: paper.PublishedModel, ours: int, *, slack: int, why: str) -> Verdict:
+def _count_claim(claim: str, known: paper.PublishedModel, ours: int, *, slack: int, why: str) -> Claim:
     """Compare two counts, which may differ by so many, and their KB at 4 bytes a number, which are rounded."""
     gap, size = ours - known.nonzero, ours * 4 / BYTES_PER_KB
     close = abs(gap) <= slack and abs(size - known.kilobytes) <= KB_ROUNDING
     note = f"{'equal' if not gap else f'differs by {gap:+d}'}: {why}"
     published, found = f"{known.nonzero:,} ({known.kilobytes:,.1f} KB)", f"{ours:,} ({size:,.1f} KB)"
-    return Verdict(claim, published, found, None, REPRODUCED if close else NOT_REPRODUCED, note)
+    return Claim(claim, published, found, None, REPRODUCED if close else NOT_REPRODUCED, note)
 
 
 def _other_training(findings: ScenesFindings) -> str:
@@ -131,7 +131,7 @@ def _other_training(findings: ScenesFindings) -> str:
     return "" if same else "trained or pruned with other settings than the paper's"
 
 
-def _pruning_claims(findings: ScenesFindings) -> Iterator[Verdict]:
+def _pruning_claims(findings: ScenesFindings) -> Iterator[Claim]:
     """Test that pruning costs a point at most, and that it makes I better, where all is trained as in the paper."""
     for (network, mixed), (name, number) in MODELS.items():
         whole, pruned = (select(findings.networks, network, mixed, cut)["macro"].tolist() for cut in (False, True))
@@ -148,16 +148,16 @@ def _pruning_claims(findings: ScenesFindings) -> Iterator[Verdict]:
 
 def _difference_claim(
     claim: str, known: float, gap: Interval | None, *, margin: float | None = None, why_not: str = "", note: str = ""
-) -> Verdict:
+) -> Claim:
     """Decide whether a difference has the published sign, or where there is a margin, whether it keeps to that."""
     decided, why = NOT_TESTABLE, why_not or "one run says nothing of others"
     if gap is not None and not why_not:
         decided, why = decide_direction(gap, known) if margin is None else decide_margin(gap, margin)
     published = f"{100 * known:+.2f} points"
-    return Verdict(claim, published, *in_points(gap), decided, "; ".join(filter(None, [why, note])))
+    return Claim(claim, published, *in_points(gap), decided, "; ".join(filter(None, [why, note])))
 
 
-def _ensemble_claims(findings: ScenesFindings) -> Iterator[Verdict]:
+def _ensemble_claims(findings: ScenesFindings) -> Iterator[Claim]:
     """Test that an ensemble is better than its mean member, clip by clip."""
     members = 5 * paper.TABLE_3[1, True].macro + paper.TABLE_3[2, True].macro
     if "pruned" in findings.gains:
@@ -166,20 +166,20 @@ def _ensemble_claims(findings: ScenesFindings) -> Iterator[Verdict]:
         yield _difference_claim(claim, known, findings.gains["pruned"], note=note)
 
 
-def _mixing_claims(findings: ScenesFindings) -> Iterator[Verdict]:
+def _mixing_claims(findings: ScenesFindings) -> Iterator[Claim]:
     """Test that neither the number of pieces nor the class of mixing matters."""
     factors = {"pieces": "number of pieces", "class": "class mixed within"}
     for (name, factor), found in zip(factors.items(), findings.mixing or (), strict=False):
-        decided: Decided = REPRODUCED if found.p >= SIGNIFICANT else NOT_REPRODUCED
+        decided: ClaimVerdict = REPRODUCED if found.p >= SIGNIFICANT else NOT_REPRODUCED
         note, runs = "Friedman's test with two factors", findings.scope.runs
         if findings.stand_in or runs < FEWEST_RUNS:
             decided = NOT_TESTABLE
             note = MADE_UP if findings.stand_in else f"{runs} run(s): no difference found says nothing"
         published, ours = f"p = {paper.TABLE_2_P[name]:.4f}", f"p = {found.p:.4f}"
-        yield Verdict(f"the {factor} makes no difference", published, ours, None, decided, note)
+        yield Claim(f"the {factor} makes no difference", published, ours, None, decided, note)
 
 
-def _depth_claims(findings: ScenesFindings) -> Iterator[Verdict]:
+def _depth_claims(findings: ScenesFindings) -> Iterator[Claim]:
     """Test that the paper's best depths are better than the other depths of their family."""
     if findings.depths is None or findings.depths.empty:
         return
@@ -195,7 +195,7 @@ def _depth_claims(findings: ScenesFindings) -> Iterator[Verdict]:
             yield _difference_claim(f"{best} is better than {name}", published, gap, why_not=why_not)
 
 
-def _accuracy_claims(findings: ScenesFindings) -> Iterator[Verdict]:
+def _accuracy_claims(findings: ScenesFindings) -> Iterator[Claim]:
     """Compare macro accuracies, where the clips and the setting are those of the paper."""
     scope = findings.scope
     whole = scope.sound == FULL.sound and scope.clips is None and scope.folds is None and not scope.inception_norms
@@ -208,26 +208,24 @@ def _accuracy_claims(findings: ScenesFindings) -> Iterator[Verdict]:
                 yield _accuracy_claim(claim, paper.TABLE_3[number, pruned], some, testable=testable)
 
 
-def _accuracy_claim(
-    claim: str, known: paper.PublishedModel, some: "pandas.Series[float]", *, testable: bool
-) -> Verdict:
+def _accuracy_claim(claim: str, known: paper.PublishedModel, some: "pandas.Series[float]", *, testable: bool) -> Claim:
     """Compare one accuracy: reproduced where the two means differ by no more than both spreads explain."""
     mean, error = float(some.mean()), reach_of_mean(float(some.std()), len(some))
     interval = None if error is None else f"{max(0.0, mean - error):.4f} to {min(1.0, mean + error):.4f}"
-    decided: Decided = NOT_TESTABLE
+    decided: ClaimVerdict = NOT_TESTABLE
     note = "other recordings, or another setting, than the paper's: accuracies are not comparable"
     published_error = reach_of_mean(known.macro_sd, paper.RUNS)
     if testable and error is not None and published_error is not None:
         reach = math.hypot(error, published_error)
         decided = REPRODUCED if abs(mean - known.macro) <= reach else NOT_REPRODUCED
         note = f"the means may differ by {reach:.4f}; the clips have the form of the paper's recordings"
-    return Verdict(claim, f"{known.macro:.4f} ± {known.macro_sd:.4f}", f"{mean:.4f}", interval, decided, note)
+    return Claim(claim, f"{known.macro:.4f} ± {known.macro_sd:.4f}", f"{mean:.4f}", interval, decided, note)
 
 
-def _reported_claims() -> Iterator[Verdict]:
+def _reported_claims() -> Iterator[Claim]:
     """List what only the challenge's organisers can measure."""
     for row in paper.REPORTED:
         loss = "" if row.log_loss is None else f", log loss {row.log_loss:.3f}"
         claim = f"macro accuracy of {row.system} on the challenge's {row.recordings}"
         note = "the paper's own figure; nothing is run for it here"
-        yield Verdict(claim, f"{row.macro:.3f}{loss}", "–", None, NOT_TESTABLE, note)
+        yield Claim(claim, f"{row.macro:.3f}{loss}", "–", None, NOT_TESTABLE, note)

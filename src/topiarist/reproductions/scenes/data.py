@@ -13,14 +13,21 @@ from pathlib import Path
 import numpy
 
 from topiarist.data import Source
-from topiarist.data.block_mixing import BlockMixing, Drawn, draw_for, parts_to_mix
-from topiarist.data.mixture_files import mixture_key, open_mixtures, write_mixtures
+from topiarist.data.block_mixing import (
+    BlockMixing,
+    Drawn,
+    draw_for,
+    mixture_key,
+    open_mixtures,
+    parts_to_mix,
+    write_mixtures,
+)
+from topiarist.data.readers.sound import Waves, WavesInMemory, WavesOfFiles
 from topiarist.data.source import Rows
 from topiarist.features.log_mel import FLOOR, LogMel, log_mel
-from topiarist.features.sound_files import open_clips
 from topiarist.features.sound_labels import find_sounds
-from topiarist.features.sounds import describe_sounds
-from topiarist.features.waves import Wave, Waves, WavesInMemory, WavesOfFiles
+from topiarist.features.sounds import describe_sounds, open_clips
+from topiarist.features.waves import Wave
 from topiarist.reproductions.scenes.stand_in import CITIES, SCENES, scene_waves
 from topiarist.reproductions.scenes.study import ScenesStudies, sound_name
 from topiarist.study.declaration import Cell

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from topiarist.data import Part, Source
-from topiarist.measurement.size import BYTES_PER_KB
+from topiarist.measurement.footprint import BYTES_PER_KB
 from topiarist.models import Ensemble
 from topiarist.reproductions.scenes.study import ScenesScope, ScenesStudies
 from topiarist.statistics import Finding, Interval, bootstrap_macro_gain
 from topiarist.storage import Packing, load, serialise
 from topiarist.storage.quantising import rounded
 from topiarist.study.results import Results
-from topiarist.study.samples import Samples, source_key
+from topiarist.study.samples import StudySamples, source_key
 from topiarist.study.study import Study
 from topiarist.training.inference import part_logits
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
@@ -89,7 +89,7 @@ class _TestParts:
     def __init__(self, study: Study, sources: Mapping[str, Source]) -> None:
         self.cells = study.cells
         used = [cell.settings.data for cell in self.cells]
-        self.samples = Samples({source_key(data): sources[data.location] for data in used})
+        self.samples = StudySamples({source_key(data): sources[data.location] for data in used})
 
     def of(self, label: str, fold: int | None) -> Part:
         test = self.samples.of(next(cell for cell in self.cells if cell.label == label and cell.fold == fold)).test

@@ -1,18 +1,17 @@
 """The page of the scenes: claims, the paper's tables with its numbers beside ours, the Pareto front, what ours add."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pandas
 
 from topiarist.report import Section, render_page
+from topiarist.reproductions.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED, Claim, claims_table
 from topiarist.reproductions.findings import drawn_of
 from topiarist.reproductions.scenes.data import MixtureExample
 from topiarist.reproductions.scenes.evaluation import FEW_BITS, ScenesFindings
 from topiarist.reproductions.scenes.paper import BUDGET_KB, TABLE_2_P
 from topiarist.reproductions.scenes.study import ScenesScope
 from topiarist.reproductions.scenes.tables import OF_PAPER, PRICE_POINTS, shown
-from topiarist.reproductions.verdicts import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED, Verdict, verdict_table
 
 Tables = Mapping[str, pandas.DataFrame]
 
@@ -41,7 +40,7 @@ def scenes_summary(findings: ScenesFindings, table_3: pandas.DataFrame) -> str:
 def scenes_page(
     findings: ScenesFindings,
     tables: Tables,
-    verdicts: Sequence[Verdict],
+    claims: Sequence[Claim],
     figures: Mapping[str, str],
     example: MixtureExample | None,
     *,
@@ -59,7 +58,7 @@ def scenes_page(
         )
         sections.append(Section(title="A stand-in", text=text))
     sections += [
-        _claims_section(verdicts, whose),
+        _claims_section(claims, whose),
         _models_section(tables, whose),
         Section(
             title="Accuracy against size",
@@ -95,16 +94,16 @@ def scenes_page(
     return render_page(title="Scenes: ensembles of pruned networks", summary=summary, sections=sections, footer=facts)
 
 
-def _claims_section(verdicts: Sequence[Verdict], whose: str) -> Section:
-    count = Counter(row.verdict for row in verdicts)
+def _claims_section(claims: Sequence[Claim], whose: str) -> Section:
+    count = verdict_counts(claims)
     counts = ", ".join(f"{count[kind]} {kind}" for kind in (REPRODUCED, NOT_REPRODUCED, NOT_TESTABLE))
     return Section(
         title="The paper's claims",
-        text=f"{len(verdicts)} claims: {counts}. {whose} Counts of parameters do not depend on"
+        text=f"{len(claims)} claims: {counts}. {whose} Counts of parameters do not depend on"
         " recordings and are tested anywhere; so is the direction of what an ensemble gains. What pruning costs is"
         " tested where networks are trained and pruned as in the paper, mixing and depth on recordings, accuracies"
         " only on clips of the form of the paper's in its own setting.",
-        tables=(verdict_table(verdicts, paper=OF_PAPER, caption="Claims and verdicts"),),
+        tables=(claims_table(claims, paper=OF_PAPER, caption="Claims and verdicts"),),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas
 
 from topiarist.errors import TopiaristWarning
-from topiarist.reproductions.claims import claims_frame as verdict_frame
+from topiarist.reproductions.claims import claims_frame
 from topiarist.reproductions.findings import failures_of, versions, write_findings
 from topiarist.reproductions.scenes import paper
 from topiarist.reproductions.scenes.claims import judge_scenes_claims
@@ -26,7 +26,6 @@ from topiarist.reproductions.scenes.tables import (
     models_table,
     reported,
 )
-from topiarist.reproductions.verdicts import verdict_frame
 from topiarist.study.engine import OnProgress
 from topiarist.study.results import Results
 
@@ -68,15 +67,15 @@ def reproduce_scenes(
                     on_progress=on_progress,
                 )
         tables, findings = _gather(plan, results, scenes)
-    verdicts, example, notes = judge_scenes_claims(findings), example_of(scenes, plan), scenes.first.notes
+    claims, example, notes = judge_scenes_claims(findings), example_of(scenes, plan), scenes.first.notes
     figures = scenes_figures(tables["table3"], results["vgg"], example)
-    page = scenes_page(findings, tables, verdicts, figures, example, notes=notes, facts=_facts(plan, scenes))
+    page = scenes_page(findings, tables, claims, figures, example, notes=notes, facts=_facts(plan, scenes))
     return {
-        **write_findings(out, tables | {"claims": verdict_frame(verdicts, paper=OF_PAPER)}, figures, page),
+        **write_findings(out, tables | {"claims": claims_frame(claims, paper=OF_PAPER)}, figures, page),
         "stand_in": scenes.stand_in,
         "gain": {kind: vars(gain) for kind, gain in findings.gains.items()},
         "summary": scenes_summary(findings, tables["table3"]),
-        "verdicts": [vars(verdict) for verdict in verdicts],
+        "verdicts": [claim.to_json() for claim in claims],
         **failures_of(results.values()),
         "notes": list(notes),
     }

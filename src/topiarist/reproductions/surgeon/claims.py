@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 
 from scipy import stats
 
+from topiarist.reproductions.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED, Claim
 from topiarist.reproductions.surgeon.comparison import CONFIDENCE, Comparison, mean_interval
 from topiarist.reproductions.surgeon.paper import EPOCHS, REDRAWS, REDUCTION, RUNS, TABLE_3, TRAINED_EPOCHS
 from topiarist.reproductions.surgeon.tables import AT_CHANCE
-from topiarist.reproductions.verdicts import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED, Verdict
 from topiarist.statistics import Interval
 
 RESCUED = ("SVHN", "CIFAR-10", "EuroSAT")  # section 4.2: there the small baseline does not learn
@@ -26,7 +26,7 @@ HYPHEN = re.compile(r"(?<!\w)-(?=\d)")  # before a number, not inside a name suc
 NARROW = 5.0  # per cent: half of an interval that can test a number near 0, as those of the large topologies are
 
 
-def judge_surgeon_claims(comparisons: Sequence[Comparison]) -> list[Verdict]:
+def judge_surgeon_claims(comparisons: Sequence[Comparison]) -> list[Claim]:
     """Judge every claim by the networks of the published setting; none without any."""
     published = [each for each in comparisons if each.setting == "published"]
     papers = [each for each in published if each.data.row is not None]
@@ -52,12 +52,12 @@ def _judge(
     fails: bool = False,
     why_not: str = "",
     notes: Sequence[str] = (),
-) -> Verdict:
+) -> Claim:
     """Return the verdict on a claim that was found to hold, to fail, or neither; `why_not` is why it is not tested."""
     why_not = why_not or ("" if holds or fails else UNDECIDED)
     decided = NOT_TESTABLE if why_not else (NOT_REPRODUCED if fails else REPRODUCED)
     shown = [None if text is None else HYPHEN.sub("−", text) for text in (published, ours, interval)]
-    return Verdict(claim, str(shown[0]), str(shown[1]), shown[2], decided, "; ".join(filter(None, [why_not, *notes])))
+    return Claim(claim, str(shown[0]), str(shown[1]), shown[2], decided, "; ".join(filter(None, [why_not, *notes])))
 
 
 def _written(interval: Interval, form: str = "+.1f") -> str | None:
@@ -74,7 +74,7 @@ def _judge_number(
     notes: Sequence[str] = (),
     form: str = "+.1f",
     unit: str = " %",
-) -> Verdict:
+) -> Claim:
     """Compare a number with the interval of ours, half of which must not be wider than `narrow` to confirm it."""
     text = f"{published:{form}}{unit}"
     if not values:
@@ -85,7 +85,7 @@ def _judge_number(
     return _judge(claim, text, ours, _written(found, form), holds=holds, fails=not inside, why_not=why_not, notes=notes)
 
 
-def _reaches_the_baseline(comparisons: Sequence[Comparison], why_not: str) -> Verdict:
+def _reaches_the_baseline(comparisons: Sequence[Comparison], why_not: str) -> Claim:
     """Judge that the Surgeon is nowhere worse than plain training."""
     claim = "The Surgeon reaches or outperforms plain training everywhere (section 4.2)"
     published = f"{len(TABLE_3)} of {len(TABLE_3)}"
@@ -102,7 +102,7 @@ def _reaches_the_baseline(comparisons: Sequence[Comparison], why_not: str) -> Ve
     return _judge(claim, published, ours, _written(worst), holds=holds, fails=fails, why_not=why_not, notes=notes)
 
 
-def _rescues(comparisons: Sequence[Comparison], why_not: str) -> Verdict:
+def _rescues(comparisons: Sequence[Comparison], why_not: str) -> Claim:
     """Judge that Surgeons learn where plain training of the same seed stays at chance."""
     learnt = []
     for each in comparisons:
@@ -119,7 +119,7 @@ def _rescues(comparisons: Sequence[Comparison], why_not: str) -> Verdict:
     return _judge(claim, published, ours, interval, holds=low > 50, fails=high < 50, why_not=why_not, notes=notes)
 
 
-def _rows(papers: Sequence[Comparison]) -> Iterator[Verdict]:
+def _rows(papers: Sequence[Comparison]) -> Iterator[Claim]:
     """Judge the rows of Table 3, the relative gain and the change of parameters."""
     for each in papers:
         row, name = TABLE_3[str(each.data.row), each.topology], f"{each.data.row}, {each.topology}"
@@ -145,7 +145,7 @@ def _rows(papers: Sequence[Comparison]) -> Iterator[Verdict]:
             yield _judge(claim, f"{REDUCTION:+.0f} %", ours, holds=holds, fails=not holds, why_not=why_not, notes=said)
 
 
-def _averages(comparisons: Sequence[Comparison], why_not: str) -> Iterator[Verdict]:
+def _averages(comparisons: Sequence[Comparison], why_not: str) -> Iterator[Claim]:
     """Judge what an evolution takes in all, and how often candidates are drawn again."""
     if not why_not and not all(map(_as_in_the_paper, comparisons)):
         why_not = OTHER_LENGTH
@@ -160,7 +160,7 @@ def _averages(comparisons: Sequence[Comparison], why_not: str) -> Iterator[Verdi
     yield _judge_number(claim, REDRAWS, redraws, narrow=REDRAWS / 2, why_not=why_not, form=".2f", unit="")
 
 
-def _untested_rows() -> Iterator[Verdict]:
+def _untested_rows() -> Iterator[Claim]:
     """Return the ranges of Table 3, no row of which can be compared."""
     gains = [row.gain for row in TABLE_3.values() if row.gain is not None]
     changes = [row.change[0] for row in TABLE_3.values() if row.change is not None]

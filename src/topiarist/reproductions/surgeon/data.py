@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 
 from topiarist.data import AnyPart, Data, Part, Source, find_source
-from topiarist.data.catalogue import CATALOGUE
+from topiarist.data.readers.catalogue import CATALOGUE
 from topiarist.errors import SettingsError
 from topiarist.reproductions.findings import file_stem
 from topiarist.reproductions.surgeon.paper import CLASSES

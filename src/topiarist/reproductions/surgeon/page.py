@@ -16,13 +16,13 @@ from topiarist.report import (
     table_of,
     topology_over_time,
 )
-from topiarist.report.lineage import read_lineage
-from topiarist.report.lineage_figures import Place, places_of
+from topiarist.report.lineage import Place, read_lineage
+from topiarist.report.lineage_figures import places_of
+from topiarist.reproductions.claims import Claim, claims_table
 from topiarist.reproductions.findings import drawn_of, file_stem
 from topiarist.reproductions.surgeon.comparison import Comparison
 from topiarist.reproductions.surgeon.study import TOPOLOGIES, Setting
 from topiarist.reproductions.surgeon.tables import HEADINGS, decisions_table, shown_tables, signed
-from topiarist.reproductions.verdicts import Verdict, verdict_table
 
 NAMES = {"published": "The Surgeon as published", "ours": "Our Surgeon"}
 WORDS: dict[Setting, str] = {"published": "as published", "ours": "ours"}
@@ -94,7 +94,7 @@ def _plain_curves(of: Comparison) -> dict[str, Sequence[Place]]:
     return {name: curve for name, curve in curves.items() if curve}
 
 
-def surgeon_summary(table: pandas.DataFrame, claims: Sequence[Verdict], *, stand_in: bool) -> str:
+def surgeon_summary(table: pandas.DataFrame, claims: Sequence[Claim], *, stand_in: bool) -> str:
     """Return the results in a few sentences."""
     if table.empty:
         return "No comparison could be made: no pair of runs ended well. The reasons are below."
@@ -131,7 +131,7 @@ def _said_of(name: str, rows: pandas.DataFrame) -> str:
 def surgeon_page(
     comparisons: Sequence[Comparison],
     table: pandas.DataFrame,
-    claims: Sequence[Verdict],
+    claims: Sequence[Claim],
     figures: Mapping[str, str],
     *,
     stand_in: bool,
@@ -162,14 +162,14 @@ def surgeon_page(
     )
 
 
-def _claims_section(claims: Sequence[Verdict]) -> Section:
+def _claims_section(claims: Sequence[Claim]) -> Section:
     return Section(
         title="What the paper claims, and what was found",
         text="By the published setting: pixels in [0, 1], plain training with SGD as the baseline, accuracy on the part"
         " by which the Surgeon chooses, as in the paper. Intervals are of 95 %, over runs. A number is reproduced where"
         " it lies within an interval that is narrow enough to say something; only all samples of a data set and 100"
         " epochs can test it. What an interval leaves open is not testable either.",
-        tables=(verdict_table(claims, paper="paper", caption="Claims"),),
+        tables=(claims_table(claims, paper="paper", caption="Claims"),),
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from topiarist.errors import TopiaristWarning
+from topiarist.reproductions.claims import claims_frame
 from topiarist.reproductions.findings import failures_of, versions, write_findings
 from topiarist.reproductions.surgeon.claims import judge_surgeon_claims
 from topiarist.reproductions.surgeon.comparison import OnRun, TrainedNetwork, comparisons_of, run_studies
@@ -14,7 +15,6 @@ from topiarist.reproductions.surgeon.data import DataSet, read_data_sets
 from topiarist.reproductions.surgeon.page import surgeon_figures, surgeon_page, surgeon_summary
 from topiarist.reproductions.surgeon.study import FULL, PAPER_REPEATS, PAPER_SEEDS, SCALINGS, SurgeonScope
 from topiarist.reproductions.surgeon.tables import runs_table, table_3
-from topiarist.reproductions.verdicts import verdict_frame
 from topiarist.study.results import Results
 
 
@@ -45,7 +45,7 @@ def reproduce_surgeon(
     notes = [*(note for each in data_sets for note in each.notes), *_dead_ends(networks), *_failures(studies)]
     facts = _facts(scope, data_sets, networks, seed)
     page = surgeon_page(comparisons, table, claims, figures, stand_in=not data, notes=notes, facts=facts)
-    tables = {"claims": verdict_frame(claims, paper="paper"), "table3": table, "runs": runs_table(networks, data_sets)}
+    tables = {"claims": claims_frame(claims, paper="paper"), "table3": table, "runs": runs_table(networks, data_sets)}
     return {
         **write_findings(out, tables, figures, page),
         "stand_in": not data,

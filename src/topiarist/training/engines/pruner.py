@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from topiarist.errors import SettingsError
 from topiarist.models import card_of
 from topiarist.models.evaluation import kernels_of, under
+from topiarist.surgery.choice.weights import UnitWeights, choose_by_layer, choose_overall, choose_pattern, unit_weights
 from topiarist.surgery.masks import Masks
-from topiarist.surgery.choice.weights import UnitWeights, unit_weights
-from topiarist.surgery.choice.weights import choose_by_layer, choose_overall, choose_pattern
 from topiarist.training.engines.steps import State, flattened
 from topiarist.training.pruning import Pruning
 

@@ -15,14 +15,22 @@ import numpy
 from numpy.typing import NDArray
 from PIL import ImageOps
 
-from topiarist.data.annotated import LABEL_COLUMNS, TABLES, file_column, first_of, located
-from topiarist.data.delimited import read_delimited
-from topiarist.data.folder import find_in_classes, ignored, media_in
-from topiarist.data.images import DAMAGE, DEEP_MODES, IMAGE_ENDINGS, eight_bits, opened
-from topiarist.data.label_values import as_labels
+from topiarist.data.columns import listed
+from topiarist.data.labels import as_labels
 from topiarist.data.limits import check_size
-from topiarist.data.table import split_labels
-from topiarist.data.tidying import listed
+from topiarist.data.readers.folders import (
+    IMAGE_ENDINGS,
+    LABEL_COLUMNS,
+    TABLES,
+    file_column,
+    find_in_classes,
+    first_of,
+    ignored,
+    located,
+    media_in,
+)
+from topiarist.data.readers.images import DAMAGE, DEEP_MODES, eight_bits, opened
+from topiarist.data.readers.tables import read_delimited, split_labels
 from topiarist.errors import DataError
 from topiarist.randomness import array_generator
 from topiarist.reproductions.faces.features.augmentation import FaceAugmentation, augment
