@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import typer
 from pydantic.fields import FieldInfo
@@ -22,6 +22,7 @@ from topiarist.errors import SettingsError
 from topiarist.settings import Settings
 
 Parse = Callable[[Any], Any]
+S = TypeVar("S", bound=Settings)
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,10 @@ class DerivedOption:
 
 
 @dataclass(frozen=True)
-class DerivedOptions:
+class DerivedOptions(Generic[S]):
     """The options of one kind of settings."""
 
-    kind: type[Settings]
+    kind: type[S]
     options: tuple[DerivedOption, ...]
 
     def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +56,7 @@ class DerivedOptions:
                 inner[each.path[-1]] = each.parse(value)
         return found
 
-    def make(self, given: Mapping[str, Any], **others: Any) -> Any:
+    def make(self, given: Mapping[str, Any], **others: Any) -> S:
         """Return the settings; raise SettingsError that names the option at fault."""
         with self.naming():
             return self.kind(**self.values(given), **others)
@@ -89,7 +90,7 @@ def naming(options: Mapping[str, str]) -> Iterator[None]:
 
 
 def derive(
-    kind: type[Settings],
+    kind: type[S],
     panel: str,
     *,
     only: tuple[str, ...] | None = None,
@@ -97,7 +98,7 @@ def derive(
     spelled: Mapping[str, str] | None = None,
     read: Mapping[str, tuple[str, Parse]] | None = None,
     prefix: str = "",
-) -> DerivedOptions:
+) -> DerivedOptions[S]:
     """Return the options of settings, in a panel of the help.
 
     `spelled` gives options other names, "--lr --learning-rate"; `read` says how a value is written (its metavar) and
@@ -193,7 +194,7 @@ def _shown_default(field: FieldInfo) -> str | bool:
     return ",".join(map(str, value)) or False if isinstance(value, tuple) else str(value)
 
 
-def with_options(*derived: DerivedOptions) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_options(*derived: DerivedOptions[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of settings beside its own; it takes them as `**options`."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from topiarist.cli.derived import DerivedOptions, derive
+from topiarist.cli.derived import derive
 from topiarist.errors import SettingsError
 from topiarist.measurement.budget import Budget, parse_kb, parse_ms
 
@@ -40,7 +40,7 @@ InputShape = Annotated[
     str | None, typer.Option("--input-shape", metavar="1x8x8", help="See flat samples as images of this shape.")
 ]
 
-BUDGET: DerivedOptions = derive(
+BUDGET = derive(
     Budget,
     "Budget",
     spelled={

@@ -98,7 +98,7 @@ class MethodCommand:
     """The command of one method: its own options, a budget, and training of its own or after each cut."""
 
     method: type[Method]
-    options: DerivedOptions
+    options: DerivedOptions[Method]
 
     def run(self, model: Path, data: str, values: Mapping[str, Any]) -> None:
         """Resize a network, save it, and show what it cost."""

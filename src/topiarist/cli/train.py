@@ -225,11 +225,8 @@ def parse_projection(text: str | None) -> tuple[tuple[int, int], ...] | None:
 def fresh_network(settings: ModelSettings, data: "Data", seed: int) -> "nn.Module":
     """Build a network for the data."""
     from topiarist.models.building import build_network
-    from topiarist.randomness import generator
 
-    return build_network(
-        settings, input_shape=data.input_shape, classes=len(data.classes), generator=generator(seed, "initial weights")
-    )
+    return build_network(settings, input_shape=data.input_shape, classes=len(data.classes), seed=seed)
 
 
 def with_new_head(base: "nn.Module", data: "Data", *, drop: int, add: Sequence[Any], seed: int) -> "nn.Module":

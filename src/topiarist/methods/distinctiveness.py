@@ -18,8 +18,9 @@ from torch.nn.modules.conv import _ConvNd
 
 from topiarist.methods.job import Job, Limits, Request
 from topiarist.methods.method import Method, Proposal, Resizing, Traits
-from topiarist.surgery import Edit, Merge, MergeUnits, RemoveUnits, choose_units
+from topiarist.surgery import Edit, Merge, MergeUnits, RemoveUnits
 from topiarist.surgery.choice.allotment import Losses, lost_shares
+from topiarist.surgery.choice.choosing import cut_to_widths
 from topiarist.surgery.choice.costs import Costs
 from topiarist.surgery.choice.evidence import Activity, activity_of
 from topiarist.surgery.width.reexpressions import put_back
@@ -103,13 +104,17 @@ class Distinctiveness(Method):
     def _choose(self, request: Request, found: Anatomy, keep: Mapping[str, int], reason: str) -> Proposal:
         """Choose the units that make up best for the others, for given widths."""
         job = request.job
-        units = choose_units(
-            request.model, job.example_input, keep=keep, calibration=job.calibration, multiple_of=self.multiple_of
+        cut = cut_to_widths(
+            request.model,
+            job.example_input,
+            keep=keep,
+            calibration=job.calibration,
+            multiple_of=self.multiple_of,
+            anatomy=request.anatomy,
         )
-        widths = ", ".join(
-            f"'{name}' {space.size} → {space.size - len(units.get(name, ()))}" for name, space in found.spaces.items()
-        )
-        return Proposal(removal_of(units, refit=True), (f"{reason}: {widths}",))
+        left = {name: space.size - len(cut.units.get(name, ())) for name, space in found.spaces.items()}
+        widths = ", ".join(f"'{name}' {space.size} → {left[name]}" for name, space in found.spaces.items())
+        return Proposal(removal_of(cut.units, refit=True), (f"{reason}: {widths}",), cut.model)
 
     def _span(self, request: Request, found: Anatomy) -> Proposal:
         """Keep units that span the others."""

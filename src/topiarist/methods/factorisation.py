@@ -74,7 +74,7 @@ class Factorisation(Method):
         job = request.job
         halfway = replace(request, limits={measure: 2 * limit for measure, limit in request.limits.items()})
         units = Distinctiveness(multiple_of=channel_multiple(job, halfway.limits)).propose(halfway)
-        narrow = apply(Plan(units.edits), request.model, job.example_input, calibration=job.calibration)
+        narrow = units.model or request.model
         ranks = self.model_copy(update={"remove_first": False}).propose(replace(request, model=narrow, memory={}))
         thin = apply(Plan(ranks.edits), narrow, job.example_input)
         return Proposal((*units.edits, *ranks.edits), (*units.reasons, *ranks.reasons), thin)
@@ -138,14 +138,14 @@ def factorable_layers(request: Request, names: Sequence[str] | None) -> Factorab
     found, costs = request.anatomy, request.costs
     known = {}
     for name in found.calls if names is None else names:
-        if name not in found.calls or name not in costs.layers or not can_factorise(request.model, name):
+        if name not in found.calls or name not in costs.positions or not can_factorise(request.model, name):
             if names is not None:
                 raise ModelError(f"'{name}' is not a layer that could become two thinner ones")
             continue
         weight = weight_of(request.model.get_submodule(name))
         rows, columns = weight.flatten(1).shape
         values = weight_spectrum(weight).singular_values
-        known[name] = FactorableLayer(rows, columns, costs.layers[name].positions, values)
+        known[name] = FactorableLayer(rows, columns, costs.positions[name], values)
     if not known:
         raise ModelError("the network has no layer that could become two thinner ones")
     return FactorableLayers(known, {"parameters": costs.parameters({}), "macs": costs.macs({})})

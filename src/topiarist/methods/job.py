@@ -15,11 +15,9 @@ from topiarist.measurement import Measurement, measure
 from topiarist.measurement.footprint import footprint
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.randomness import generator
-from topiarist.surgery.calibration import Calibration, count_inputs
+from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
 from topiarist.surgery.choice.costs import Costs, Measure
-from topiarist.surgery.reexpressions import free_space
-from topiarist.tracing import Anatomy, Inputs, anatomy
-from topiarist.training.engines.batching import Batches
+from topiarist.tracing import Anatomy, Ignored, Inputs, anatomy
 from topiarist.training.inference import BATCH_SIZE, first_sample, part_batches, part_logits
 from topiarist.training.metrics import accuracy
 
@@ -35,7 +33,8 @@ class Job:
 
     `example_input` is what the network is traced with, `sample` one sample of it. `calibration` are inputs without
     labels; `score(model)`, larger is better, never looks at the test part. `data` is None where the user gave their own
-    score and calibration instead. `memory` keeps what a method need not find out twice about the whole network.
+    score and calibration instead. `ignored` layers keep their units. `memory` keeps what a method need not find out
+    twice about the whole network.
     """
 
     whole: nn.Module
@@ -45,6 +44,7 @@ class Job:
     score: Score | None = None
     data: Data | None = None
     early: nn.Module | None = None
+    ignored: Ignored = ()
     seed: int = 0
     times_latency: bool = False
     judged_on_training: bool = False
@@ -136,7 +136,10 @@ class Request:
     @property
     def anatomy(self) -> Anatomy:
         """The network's anatomy, found once."""
-        return self.remember("anatomy", lambda: anatomy(self.model, self.job.example_input, partial=True))
+        return self.remember("anatomy", lambda: self._traced())
+
+    def _traced(self) -> Anatomy:
+        return anatomy(self.model, self.job.example_input, partial=True, ignored=self.job.ignored)
 
     @property
     def costs(self) -> Costs:
@@ -144,15 +147,15 @@ class Request:
         return self.remember("costs", lambda: Costs(self.model, self.anatomy))
 
     @property
-    def batches(self) -> Batches:
+    def batches(self) -> CalibrationBatches:
         """The calibration data in batches."""
-        inputs = count_inputs(self.job.example_input)
-        return self.remember("batches", lambda: Batches(self.job.calibration, self.model, inputs))
+        job = self.job
+        return self.remember("batches", lambda: batches_for(job.calibration, self.model, job.example_input))
 
     def cuttable(self, names: Sequence[str] | None) -> Anatomy:
         """Return the anatomy with only the spaces that may be cut: those named, or all free ones."""
         found = self.anatomy
-        spaces = found.free if names is None else {name: free_space(found, name) for name in names}
+        spaces = found.free if names is None else {space.name: space for space in map(found.free_space, names)}
         if not spaces:
             raise ModelError("the network has no units that could be removed: every space is fixed")
         return replace(found, spaces=spaces)
@@ -166,6 +169,7 @@ def make_job(
     score: Score | None = None,
     calibration: Calibration | None = None,
     early: nn.Module | None = None,
+    ignored: Ignored = (),
     seed: int = 0,
     times_latency: bool = False,
     all_samples: bool = False,
@@ -193,6 +197,7 @@ def make_job(
         score=score if score is not None or scored_part is None else _accuracy_on(scored_part),
         data=data,
         early=early,
+        ignored=ignored,
         seed=seed,
         times_latency=times_latency,
         judged_on_training=score is None and data is not None and scored_part is data.train,
@@ -208,7 +213,7 @@ def _examples(
     if data is not None:
         sample = placed(first_sample(data.train), numbers_of(model))
         return sample, torch.cat([sample] * 2)
-    args, kwargs = next(iter(Batches(calibration, model, 1)))
+    args, kwargs = next(iter(batches_for(calibration, model, None)))
     batch: Inputs = kwargs or (args[0] if len(args) == 1 else args)
     return _head(batch, 1), _head(batch, 2)
 

@@ -15,7 +15,7 @@ from topiarist.methods.registry import find_method
 from topiarist.methods.resizing import resize_all
 from topiarist.methods.retraining import FineTuning, Rewinding
 from topiarist.surgery.calibration import Calibration
-from topiarist.tracing import Inputs
+from topiarist.tracing import Ignored, Inputs
 
 
 def resize(
@@ -30,6 +30,7 @@ def resize(
     score: Score | None = None,
     calibration: Calibration | None = None,
     example_input: Inputs | None = None,
+    ignored: Ignored = (),
     seed: int = 0,
     latency: bool = True,
     checkpoint: Path | str | None = None,
@@ -60,6 +61,8 @@ def resize(
         Inputs that show what units do. By default those of the training part.
     example_input : tensor, sequence or mapping, optional
         What the network is called with; by default the first samples of data or calibration.
+    ignored : str, type or several of them
+        Layers, or types of layers, that keep all of their units.
     seed : int
     latency : bool
         Whether to time the networks before and after.
@@ -102,6 +105,7 @@ def resize(
         score=score,
         calibration=calibration,
         early=early,
+        ignored=ignored,
         seed=seed,
         times_latency=latency,
         all_samples=chosen.traits.all_samples,

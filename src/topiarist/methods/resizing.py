@@ -83,7 +83,9 @@ def _cut(proposal: Proposal, request: Request) -> nn.Module:
     if proposal.model is not None:
         return proposal.model
     job = request.job
-    return apply(Plan(proposal.edits), request.model, job.example_input, calibration=job.calibration)
+    return apply(
+        Plan(proposal.edits), request.model, job.example_input, calibration=job.calibration, anatomy=request.anatomy
+    )
 
 
 def _finish(outcome: Outcome, resizing: Resizing) -> None:

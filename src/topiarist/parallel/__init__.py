@@ -3,7 +3,6 @@
 Dask is loaded when a cluster is asked for, and not before.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

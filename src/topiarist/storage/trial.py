@@ -134,7 +134,8 @@ def _as_table(values: NDArray[Any], columns: tuple[Column, ...]) -> pandas.DataF
 def input_shape(model: nn.Module, card: Card) -> tuple[int, ...]:
     """Return the shape of a sample as far as the card tells."""
     known = facts(model)
-    shape = card.input_shape or known["input shape"] or (known["number of inputs"],)
-    if shape == (None,):
+    if shape := card.input_shape or known.input_shape:
+        return shape
+    if known.number_of_inputs is None:
         raise ModelError("the network does not say what it reads: give data or samples to export it with")
-    return tuple(shape)
+    return (known.number_of_inputs,)

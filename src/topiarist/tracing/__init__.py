@@ -1,8 +1,8 @@
 """A network seen as unit spaces."""
 
 from topiarist.tracing.anatomy import Anatomy
-from topiarist.tracing.finding import anatomy, ensure_anatomy
+from topiarist.tracing.finding import Ignored, anatomy, ensure_anatomy
 from topiarist.tracing.graph import Inputs
 from topiarist.tracing.spaces import Place, Space
 
-__all__ = ["Anatomy", "Inputs", "Place", "Space", "anatomy", "ensure_anatomy"]
+__all__ = ["Anatomy", "Ignored", "Inputs", "Place", "Space", "anatomy", "ensure_anatomy"]

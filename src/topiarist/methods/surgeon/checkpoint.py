@@ -18,6 +18,7 @@ from topiarist.errors import ModelError
 from topiarist.files import write_atomically
 from topiarist.methods.lineage import Lineage
 from topiarist.methods.surgeon.branches import Branch
+from topiarist.models.evaluation import under
 from topiarist.surgery import Plan, plan_of
 from topiarist.surgery.applying import rebuild
 from topiarist.surgery.edits.plan import attach_plan

@@ -18,7 +18,8 @@ from topiarist.parallel import Pool
 from topiarist.randomness import child_seed
 from topiarist.surgery import Edit
 from topiarist.surgery.applying import copied_with_plan
-from topiarist.tracing import Anatomy, anatomy
+from topiarist.tracing import Anatomy
+from topiarist.tracing.finding import trace_again
 from topiarist.training.stretches import steps_per_epoch
 
 
@@ -74,7 +75,7 @@ class Evolution:
     def anatomy_of(self, branch: Branch) -> Anatomy | None:
         """Trace the network of a branch; None where that is not possible."""
         try:
-            return anatomy(branch.model, self.job.example_input, partial=True)
+            return trace_again(branch.model, self.job.example_input, self.job.anatomy)
         except ModelError:
             return None
 

@@ -59,7 +59,7 @@ class Proposals:
 
     def dead(self) -> dict[str, tuple[int, ...]]:
         """Return the dead units of the spaces that have some and could have better ones."""
-        learning = [name for name in self.advice.spaces if learns(self.advice.model, self.advice.found, name)]
+        learning = [name for name in self.advice.spaces if learns(self.advice.model, self.advice.anatomy, name)]
         return {name: units for name in learning if (units := self.advice.health(name).dead)}
 
     def renewed(self) -> Iterator[EditCandidate]:

@@ -22,7 +22,8 @@ from topiarist.methods.surgeon.scoring import clearly_worse, priced_score
 from topiarist.methods.surgeon.widths import PRICE as WIDTH_PRICE
 from topiarist.methods.surgeon.widths import WidthRace
 from topiarist.surgery import recommend
-from topiarist.tracing import anatomy
+from topiarist.surgery.advice.trials import LabelledSamples
+from topiarist.tracing.finding import trace_again
 
 Phase = Literal["early", "late"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -52,7 +53,7 @@ class RacingStrategy:
     """
 
     evolution: Evolution
-    samples: Samples
+    samples: LabelledSamples
     price: float
     kinds: Sequence[Kind]
     fits: Callable[[nn.Module], bool]
@@ -229,9 +230,9 @@ class RacingStrategy:
         """Return what is worth trying; raise ModelError for a network that cannot be traced."""
         evolution = self.evolution
         example = evolution.job.example_input
-        found = anatomy(branch.model, example, partial=True)
+        found = trace_again(branch.model, example, evolution.job.anatomy)
         calibration, labels = self.samples.calibration, self.samples.labels
-        advice = recommend(branch.model, example, calibration=calibration, labels=labels, found=found)
+        advice = recommend(branch.model, example, calibration=calibration, labels=labels, anatomy=found)
         tolerance, stuck = TOLERATED * self.price, self.quiet.get(phase, 0) > 0
         proposals = Proposals(evolution, branch, advice, number, tolerance, stuck, self.grown)
         return [candidate for kind in self.due(phase) for candidate in proposals.of(kind)]

@@ -30,6 +30,7 @@ from topiarist.models.evaluation import numbers_of, placed
 from topiarist.parallel import open_pool
 from topiarist.randomness import generator
 from topiarist.surgery import plan_of
+from topiarist.surgery.advice.trials import LabelledSamples
 from topiarist.training import TrainConfig
 from topiarist.training.checkpoint import fingerprint
 from topiarist.training.inference import settle_norms
@@ -200,11 +201,11 @@ class Surgeon(SurgeonMethod):
         return Resizing.within(cls(training=own), limits)
 
 
-def looked_at(model: nn.Module, data: Data, seed: int) -> Samples:
+def looked_at(model: nn.Module, data: Data, seed: int) -> LabelledSamples:
     """Return labelled training samples, by which edits are judged before they are tried."""
     assert isinstance(data.train, Part)
     some = data.train.draw(LOOKED_AT, generator(seed, "looked at"))
-    return Samples(placed(some.x, numbers_of(model)), some.y)
+    return LabelledSamples(placed(some.x, numbers_of(model)), some.y)
 
 
 def _fits(job: Job, budget: Budget) -> Callable[[nn.Module], bool]:
