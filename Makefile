@@ -1,21 +1,32 @@
 # Two commands for a fresh machine: `make demo` and `make test`. Both prepare .venv by themselves.
+# While you work: `make check`, the fast part of `make test`.
 PYTHON ?= python3
+TORCH ?= 2.13.0  # the other end of the range that is supported: make test TORCH=2.9.1
 BIN := .venv/bin
+PIP := $(BIN)/pip install --quiet --disable-pip-version-check
+CORE := .venv/.core
 READY := .venv/.ready
 
-.PHONY: setup demo test lint types contracts unit docs bench bench-rightsize bench-surgeon bench-scenes stress clean
+.PHONY: setup demo check test lint types contracts fast unit docs bench bench-rightsize bench-surgeon bench-scenes stress clean
+
+# What the demo needs. torch comes first and by exact version: a plain `torch` may pull gigabytes of accelerator packages.
+$(CORE): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(PIP) torch==$(TORCH)
+	$(PIP) -e .
+	touch $(CORE)
+
+# What the tests, the docs and the benchmarks need besides.
+$(READY): $(CORE)
+	$(PIP) -e '.[sound,faces,tables,onnx,docs,dev]'
+	touch $(READY)
 
 setup: $(READY)
 
-# torch comes first and by exact version: a plain `torch` may pull gigabytes of accelerator packages.
-$(READY): pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[sound,faces,tables,onnx,docs,dev]'
-	touch $(READY)
-
-demo: setup
+demo: $(CORE)
 	$(BIN)/topiarist rightsize digits --effort quick --out demo
+
+check: lint types contracts fast
 
 test: lint types contracts unit
 
@@ -28,6 +39,9 @@ types: setup
 
 contracts: setup
 	$(BIN)/lint-imports --no-cache
+
+fast: setup
+	$(BIN)/pytest -n auto -m "not slow"
 
 unit: setup
 	$(BIN)/pytest -n auto
