@@ -138,7 +138,8 @@ def factorable_layers(request: Request, names: Sequence[str] | None) -> Factorab
     found, costs = request.anatomy, request.costs
     known = {}
     for name in found.calls if names is None else names:
-        if name not in found.calls or name not in costs.positions or not can_factorise(request.model, name):
+        possible = name in found.calls and name in costs.positions and can_factorise(request.model, name)
+        if not possible or name in found.ignored:
             if names is not None:
                 raise ModelError(f"'{name}' is not a layer that could become two thinner ones")
             continue

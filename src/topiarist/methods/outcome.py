@@ -73,6 +73,20 @@ class Outcome:
         except ModelError:
             return {}
 
+    def __str__(self) -> str:
+        """Return what changed, in one line."""
+        before, after = self.before, self.after
+        parts = [
+            f"parameters {before.parameters:,} → {after.parameters:,}",
+            f"multiply-accumulates {before.macs:,} → {after.macs:,}",
+            f"file {before.file_kb:,.1f} → {after.file_kb:,.1f} KB",
+        ]
+        if before.latency_ms is not None and after.latency_ms is not None:
+            parts.append(f"latency {before.latency_ms:.3g} → {after.latency_ms:.3g} ms")
+        if after.samples:
+            parts.append(f"accuracy {before.accuracy:.1%} → {after.accuracy:.1%} of {after.samples:,} test samples")
+        return ", ".join(parts)
+
     def to_json(self) -> dict[str, Any]:
         """Return plain lists and numbers: everything but the network."""
         return {

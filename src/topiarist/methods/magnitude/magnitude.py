@@ -71,7 +71,10 @@ class Magnitude(PruningMethod):
 
     name: ClassVar[str] = "magnitude"
     traits: ClassVar[Traits] = Traits(
-        summary="Prune weights or units while training; the file is packed.", relative_cost=3.5, marker="diamond"
+        summary="Prune weights or units while training; the file is packed.",
+        spares_layers=False,
+        relative_cost=3.5,
+        marker="diamond",
     )
 
     @property

@@ -21,7 +21,10 @@ class PublishedMagnitude(PruningMethod):
 
     name: ClassVar[str] = "published-magnitude"
     traits: ClassVar[Traits] = Traits(
-        summary="Prune weights while training for 400 epochs, as published.", in_rightsizing=False, all_samples=True
+        summary="Prune weights while training for 400 epochs, as published.",
+        in_rightsizing=False,
+        all_samples=True,
+        spares_layers=False,
     )
 
     @model_validator(mode="before")
