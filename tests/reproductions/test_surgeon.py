@@ -1,7 +1,6 @@
 """The Surgeon reproduced: on digits and on the paper's data in the forms that are read; resumable, and all shown."""
 
 import json
-import math
 import struct
 import sys
 import warnings
@@ -16,19 +15,18 @@ import numpy
 import pandas
 import pytest
 import scipy.io
-import scipy.stats
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from topiarist.study.treatments import BySurgeon
 from torch import nn
 
 from topiarist import measure, train
 from topiarist.cli import main
 from topiarist.data import Data
 from topiarist.errors import DataError, SettingsError
-from topiarist.methods import Surgeon
-from topiarist.methods.resize import resize as shape
+from topiarist.methods import Surgeon, resize
+from topiarist.methods.lineage import Decision, Fate, Lineage, Node
+from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.models import mlp
 from topiarist.randomness import generator
 from topiarist.reproductions.claims import NOT_TESTABLE
@@ -37,8 +35,6 @@ from topiarist.reproductions.surgeon.comparison import (
     Comparison,
     TrainedNetwork,
     comparisons_of,
-    is_at_chance,
-    mean_interval,
     run_studies,
 )
 from topiarist.reproductions.surgeon.data import DataSet, PartSummary, read_data_sets, row_named
@@ -48,6 +44,7 @@ from topiarist.reproductions.surgeon.reproduce import is_dead_end, reproduce_sur
 from topiarist.reproductions.surgeon.study import (
     FULL,
     KINDS,
+    METHODS,
     PAPER_SEEDS,
     QUICK,
     RATES,
@@ -148,7 +145,7 @@ def test_plain_work_is_epochs_times_samples_times_macs(networks: list[TrainedNet
         if network.kind in ("sgd", "adam"):
             assert network.sample_macs == network.epochs * 300 * start and network.trained_epochs == network.epochs
         if network.kind == "surgeon":
-            assert network.trained_epochs >= network.epochs and network.lineage["sample_macs"] == network.sample_macs
+            assert network.trained_epochs >= network.epochs and network.evolution.sample_macs == network.sample_macs
         else:
             assert [epoch for epoch, _ in network.curve] == list(range(1, network.epochs + 1))
             assert network.curve[-1][1] == pytest.approx(network.accuracy["validation"])
@@ -179,10 +176,10 @@ def test_an_evolution_of_each_data_set_topology_and_setting_is_drawn(
         curves = figures[f"digits-small-{setting}-accuracy"]
         assert "plain, final topology" in curves and ("plain (SGD)" in curves) != ("plain (Adam)" in curves)
     for comparison in comparisons_of(networks, TINY, read_data_sets(())):
-        lineage = comparison.typical["surgeon"].lineage
-        decisions, listed = lineage["decisions"], decisions_table(lineage)
-        assert len(listed) == sum(len(each["kept"]) for each in decisions)
-        assert all(each["reason"] in why for each, why in zip(decisions[:1], listed["why"], strict=False))
+        lineage = comparison.typical["surgeon"].evolution
+        decisions, listed = lineage.decisions, decisions_table(lineage)
+        assert len(listed) == sum(len(each.kept) for each in decisions)
+        assert all(each.reason in why for each, why in zip(decisions[:1], listed["why"], strict=False))
 
 
 def test_accuracies_between_known_epochs_lie_on_a_line() -> None:
@@ -190,15 +187,27 @@ def test_accuracies_between_known_epochs_lie_on_a_line() -> None:
     assert at_epochs([]) == []
 
 
+def lineage_of(*ends: tuple[Fate, tuple[tuple[str, int], ...]], decisions: tuple[int, ...] = ()) -> Lineage:
+    """Return a lineage of networks with these fates and widths, and decisions with these numbers."""
+    nodes = [
+        Node(
+            **{"number": number, "parent": number - 1 if number else None, "kind": "widen", "edit": "", "decision": 0},
+            **{"begins": 0.0, "ends": 100.0, "parameters": 100, "widths": widths, "fate": fate},
+        )
+        for number, (fate, widths) in enumerate(ends)
+    ]
+    made = [Decision(number=number, epoch=10.0, draw=0, candidates=(), kept=(), reason="") for number in decisions]
+    return Lineage(epochs=100, nodes=nodes, decisions=made)
+
+
 def network(kind: Any, seed: int, accuracy: float, **known: Any) -> TrainedNetwork:
     """Return a network as a study leaves it."""
-    node = {"fate": "best", "widths": [["hidden0", 10]]}
     figures: dict[str, Any] = {
         **{"data": "digits", "topology": "small", "setting": "published", "kind": kind, "seed": seed},
         **{"accuracy": {"test": accuracy, "validation": accuracy}, "test_log_loss": 1.0},
         **{"parameters": 110 if kind == "surgeon" else 100},
         **{"seconds": 1.0, "sample_macs": 10.0, "trained_epochs": 290.0, "epochs": 100, "curve": ()},
-        **{"lineage": {"nodes": [node], "decisions": [{"number": 1}, {"number": 1}, {"number": 2}]}},
+        **{"lineage": lineage_of(("best", (("hidden0", 10),)), decisions=(1, 1, 2))},
     }
     return TrainedNetwork(**{**figures, **known})
 
@@ -233,17 +242,19 @@ def test_a_baseline_at_chance_is_compared_with_nothing() -> None:
 
 @pytest.mark.parametrize(("accuracy", "chance"), [(0.1, True), (0.119, True), (0.12, False), (0.05, True)])
 def test_chance_is_what_the_largest_class_may_reach(accuracy: float, chance: bool) -> None:
-    assert is_at_chance(accuracy, PartSummary(1000, 0.1)) == chance
+    assert PartSummary(1000, 0.1).is_at_chance(accuracy) == chance
     draws = numpy.random.default_rng(0).binomial(1000, 0.1, 100_000) / 1000
     assert (numpy.mean(draws <= 0.119) >= 0.975) and (numpy.mean(draws <= 0.118) < 0.98)
 
 
-def test_an_interval_of_a_mean_is_students() -> None:
-    values = [1.0, 2.0, 4.0]
-    expected = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
-    found = mean_interval(values)
-    assert (found.value, found.low, found.high) == pytest.approx((7 / 3, expected.low, expected.high))
-    assert (mean_interval([1.0]).low, mean_interval([1.0]).high) == (-math.inf, math.inf)
+def test_one_run_has_no_interval_and_proves_nothing() -> None:
+    alone = comparison("CIFAR-10", {"sgd": (0.28,), "adam": (0.3,), "surgeon": (0.34,), "final": (0.3,)})
+    (row,) = table_3([alone]).to_dict("records")
+    assert row["gain, test"] == pytest.approx(4.0) and row["gain, test, low"] is row["gain, test, high"] is None
+    claims = [
+        each for each in judge_surgeon_claims([alone]) if each.claim.startswith(("Relative", "Change", "The Sur"))
+    ]
+    assert {(each.verdict, each.interval, UNDECIDED in each.note) for each in claims} == {(NOT_TESTABLE, None, True)}
 
 
 def test_claims_are_judged_by_the_papers_numbers() -> None:
@@ -288,8 +299,8 @@ def test_a_topology_that_is_rescued_counts() -> None:
 
 
 def test_a_dead_end_is_found_in_the_record() -> None:
-    nodes = [{"fate": "kept", "widths": [["hidden0", 10]]}, {"fate": "best", "widths": []}]
-    assert is_dead_end(network("surgeon", 0, 0.3, lineage={"nodes": nodes, "decisions": []}))
+    lineage = lineage_of(("kept", (("hidden0", 10),)), ("best", ()))
+    assert is_dead_end(network("surgeon", 0, 0.3, lineage=lineage))
     assert not is_dead_end(network("surgeon", 1, 0.3))
 
 
@@ -369,7 +380,7 @@ def test_a_run_that_fails_costs_only_itself(tmp_path: Path, monkeypatch: pytest.
     def fail(*_: object) -> None:
         raise SettingsError("as a test")
 
-    monkeypatch.setattr(BySurgeon, "shape_together", fail)
+    monkeypatch.setattr(Surgeon, "run", fail)
     result = reproduce_surgeon(tmp_path, scope=ONE)
     assert result["failed"] == 1 and result["rows"] == [] and "No comparison" in result["summary"]
     assert len(result["failed_in"]) == 1 and Path(result["failed_in"][0]).is_dir()
@@ -390,18 +401,19 @@ def test_changed_data_are_refused(tmp_path: Path) -> None:
 def test_plain_training_is_the_surgeons_with_sgd_and_with_adam() -> None:
     for cell in cells_of(FULL, seed=3):
         topology, setting, kind = cell.label.split(", ")
-        usual = Surgeon(published=setting == "published")
+        usual = METHODS[setting]()  # type: ignore[index]
         assert cell.settings.model.hidden == TOPOLOGIES[topology]  # type: ignore[index]
         if kind == "surgeon":
-            method = cell.settings.method
-            assert isinstance(method, BySurgeon) and method.published == usual.published
-            assert method.course == usual.course and method.interval == (10 if usual.published else None)
+            method = cell.settings.method.method
+            assert isinstance(method, SurgeonMethod) and type(method) is type(usual)
+            assert method.usual_training == usual.usual_training
+            assert method.interval == (10 if setting == "published" else None)
             assert cell.settings.training.epochs == 0, "it trains from the first weights on"
         else:
             change = {"optimizer": kind, "learning_rate": RATES[kind], "seed": cell.training_seed}  # type: ignore[index]
-            assert train_config(cell) == usual.course.model_copy(update=change)
-    course = Surgeon(published=True).course
-    assert (course.epochs, course.batch_size, course.learning_rate, course.optimizer) == (100, 16, 0.005, "sgd")
+            assert train_config(cell) == usual.usual_training.model_copy(update=change)
+    paper = METHODS["published"]().usual_training
+    assert (paper.epochs, paper.batch_size, paper.learning_rate, paper.optimizer) == (100, 16, 0.005, "sgd")
     assert TOPOLOGIES == {"small": (10,), "medium": (10, 10, 10), "large": (300, 100, 100)}
 
 
@@ -427,13 +439,13 @@ def test_an_evolution_without_changes_is_plain_training(tmp_path: Path) -> None:
     (adam,) = (cell for cell in cells_of(replace(ONE, epochs=3)) if cell.label.endswith("adam"))
     model = mlp([64, 10, 10], generator=generator(seed, "initial weights"))
     unchanged = Surgeon(training=train_config(adam), kinds=())
-    evolved = shape(model, data, unchanged, seed=seed, latency=False)
+    evolved = resize(model, data, unchanged, seed=seed, latency=False)
     train(model, data, train_config(adam))
     trained = measure(model, data, latency=False)
     assert evolved.after.accuracy == pytest.approx(trained.accuracy)
     assert evolved.after.log_loss == pytest.approx(trained.log_loss, rel=1e-4)
     assert evolved.lineage is not None
-    assert evolved.lineage["sample_macs"] == pytest.approx(3 * 200 * trained.macs)
+    assert evolved.lineage.sample_macs == pytest.approx(3 * 200 * trained.macs)
 
 
 def test_seeds_epochs_and_samples_can_be_changed() -> None:

@@ -1,6 +1,6 @@
 """The figures of the scenes: accuracy against size, sparsity and loss while training, and Figure 1 of the paper.
 
-Figure 1 is a mixture of pieces as a wave form and as a log-mel spectrogram, the seams marked.
+Figure 1 is a mixture of pieces as a waveform and as a log-mel spectrogram, the seams marked.
 """
 
 from itertools import pairwise
@@ -21,7 +21,7 @@ from topiarist.study.results import Results
 
 COLUMNS = 120  # of the spectrogram: a page holds shapes, no pixels, and each cell is one
 LEVELS = 8  # of loudness, each one shade
-STEPS = 600  # of the wave form: the lowest and the highest value of each
+STEPS = 600  # of the waveform: the lowest and the highest value of each
 HEIGHT_INCHES = 5.2
 Wave = NDArray[numpy.float32]
 

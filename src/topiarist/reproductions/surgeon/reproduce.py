@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +51,7 @@ def reproduce_surgeon(
         "summary": surgeon_summary(table, claims, stand_in=not data),
         **failures_of(studies),
         "notes": notes,
-        "claims": [asdict(each) for each in claims],
+        "claims": [claim.to_json() for claim in claims],
         "rows": table.astype(object).where(table.notna(), None).to_dict("records"),
     }
 
@@ -73,8 +72,8 @@ def _dead_ends(networks: Sequence[TrainedNetwork]) -> list[str]:
 
 def is_dead_end(network: TrainedNetwork) -> bool:
     """Return whether an evolution began with hidden layers and ended without any."""
-    nodes = network.lineage["nodes"]
-    return bool(nodes[0]["widths"]) and any(node["fate"] == "best" and not node["widths"] for node in nodes)
+    nodes = network.evolution.nodes
+    return bool(nodes[0].widths) and any(node.fate == "best" and not node.widths for node in nodes)
 
 
 def _failures(studies: Sequence[Results]) -> list[str]:
@@ -96,10 +95,10 @@ def _facts(
     ]
     trainings = []
     for setting in scope.settings:
-        course, inputs = scope.method(setting).course, "z-scores" if SCALINGS[setting] == "pixels" else "[0, 1]"
+        usual, inputs = scope.method(setting).usual_training, "z-scores" if SCALINGS[setting] == "pixels" else "[0, 1]"
         trainings.append(
-            f"{setting}: {course.epochs} epochs, batch {course.batch_size}, {course.optimizer}"
-            f" {course.learning_rate:g}, {course.schedule.name} rate, inputs {inputs}"
+            f"{setting}: {usual.epochs} epochs, batch {usual.batch_size}, {usual.optimizer}"
+            f" {usual.learning_rate:g}, {usual.schedule.name} rate, inputs {inputs}"
         )
     seeds = f"{scope.seeds} seed(s), from {seed}"
     if scope.paper_seeds:

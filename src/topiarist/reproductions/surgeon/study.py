@@ -17,7 +17,8 @@ from torch import nn
 
 from topiarist.data.source import Scaling
 from topiarist.errors import SettingsError
-from topiarist.methods import Surgeon
+from topiarist.methods import Surgeon, published
+from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.models.activations import initialise
 from topiarist.study.study import Study
 
@@ -26,7 +27,8 @@ Setting = Literal["published", "ours"]
 Kind = Literal["sgd", "adam", "surgeon", "final"]
 StudyTable = dict[str, Any]
 TOPOLOGIES: dict[Topology, tuple[int, ...]] = {"small": (10,), "medium": (10, 10, 10), "large": (300, 100, 100)}
-SETTINGS: tuple[Setting, ...] = ("published", "ours")
+METHODS: dict[Setting, type[SurgeonMethod]] = {"published": published.Surgeon, "ours": Surgeon}
+SETTINGS = tuple(METHODS)
 PLAIN: tuple[Kind, ...] = ("sgd", "adam")
 FIRST: tuple[Kind, ...] = (*PLAIN, "surgeon")
 KINDS: tuple[Kind, ...] = (*FIRST, "final")  # "final": plain training of the Surgeon's last topology
@@ -61,14 +63,13 @@ class SurgeonScope:
             return [each + REPEAT_STEP * repeat for each in PAPER_SEEDS for repeat in range(PAPER_REPEATS)]
         return list(range(seed, seed + self.seeds))
 
-    def method(self, setting: Setting) -> Surgeon:
+    def method(self, setting: Setting) -> SurgeonMethod:
         """Return the Surgeon of a setting; that of the paper decides ten times, however long the training."""
-        published = setting == "published"
-        course = Surgeon(published=published).course
+        training = METHODS[setting]().usual_training
         if self.epochs is not None:
-            course = course.model_copy(update={"epochs": self.epochs})
-        interval = max(1, round(course.epochs / PAPER_DECISIONS)) if published else None
-        return Surgeon(published=published, training=course, interval=interval)
+            training = training.model_copy(update={"epochs": self.epochs})
+        interval = max(1, round(training.epochs / PAPER_DECISIONS)) if setting == "published" else None
+        return METHODS[setting](training=training, interval=interval)
 
 
 FULL = SurgeonScope(seeds=5)
@@ -99,10 +100,11 @@ def label_of(topology: Topology, setting: Setting, kind: Kind) -> str:
 
 def _variant(scope: SurgeonScope, topology: Topology, setting: Setting, kind: Kind, model: StudyTable) -> StudyTable:
     """Return the settings of a configuration; the Surgeon gets an untrained network, and trains it itself."""
-    surgeon = scope.method(setting).model_dump(mode="json", exclude_unset=True)
+    surgeon = scope.method(setting)
+    table = surgeon.model_dump(mode="json", exclude_unset=True)
     plain = {"optimizer": kind, "learning_rate": RATES[kind]} if kind in PLAIN else {}
-    training = {"epochs": 0} if kind == "surgeon" else {**surgeon["training"], **plain}
-    method = {"method": {"name": "surgeon", **surgeon}} if kind == "surgeon" else {}
+    training = {"epochs": 0} if kind == "surgeon" else {**table["training"], **plain}
+    method = {"method": {"name": surgeon.name, **table}} if kind == "surgeon" else {}
     data = {"scaling": SCALINGS[setting]}
     return {"name": label_of(topology, setting, kind), "data": data, "model": model, "training": training, **method}
 
