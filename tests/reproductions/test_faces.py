@@ -13,6 +13,7 @@ from PIL import Image
 
 from topiarist import load_data
 from topiarist.errors import DataError
+from topiarist.methods.published import Distinctiveness
 from topiarist.randomness import array_generator
 from topiarist.reproductions.faces import paper
 from topiarist.reproductions.faces import reproduce as recipe
@@ -81,7 +82,7 @@ def test_an_angle_of_nothing_is_declared_as_such() -> None:
     found = plan(TINY)
     label = next(label for keys, label in found.rows("angles") if keys["angle"] == 0)
     method = next(made.settings.method for made in found.study.configurations if made.label == label)
-    assert getattr(method, "angle_degrees", None) == 0
+    assert isinstance(method.method, Distinctiveness) and method.method.angle_degrees == 0
 
 
 @pytest.mark.parametrize(("per_epoch", "late", "early"), [(19, 13, 1), (6, 41, 2), (400, 0, 0)])
