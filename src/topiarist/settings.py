@@ -1,7 +1,8 @@
 """Frozen, keyword-only configuration objects, checked where they are made."""
 
+from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -27,6 +28,10 @@ class Settings(BaseModel):
         finally:
             _INSIDE.reset(token)
 
+    def changed(self, **values: Any) -> Self:
+        """Return the settings with other values, checked again; None changes nothing, a mapping what it names."""
+        return type(self)(**_merged(self, values))
+
 
 class Record(BaseModel):
     """A record that is written, read and drawn: typed, and plain numbers, texts and lists in JSON."""
@@ -38,9 +43,24 @@ class Record(BaseModel):
         return self.model_dump(mode="json")
 
 
+def _merged(settings: Settings, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was given to settings, with other values; what is left out keeps following the defaults."""
+    merged = {name: getattr(settings, name) for name in settings.model_fields_set}
+    for name, value in values.items():
+        inner = getattr(settings, name, None)
+        if isinstance(inner, Settings) and isinstance(value, Mapping):
+            merged[name] = _merged(inner, value)
+        elif value is not None:
+            merged[name] = value
+    return merged
+
+
 def refuse(name: str, error: ValidationError) -> NoReturn:
     """Raise the first complaint of pydantic as one line that names the setting and the value found."""
     first = error.errors(include_url=False)[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, ValidationError):  # of settings that a validator made from these
+        refuse(cause.title, cause)
     setting = ".".join(str(part) for part in first["loc"])
     found = "" if first["type"] == "missing" or not first["loc"] else f"; found {first['input']!r}"
     message = first["msg"].removeprefix("Value error, ")

@@ -17,9 +17,10 @@ from topiarist.methods.published import Distinctiveness
 from topiarist.randomness import array_generator
 from topiarist.reproductions.faces import paper
 from topiarist.reproductions.faces import reproduce as recipe
-from topiarist.reproductions.faces.data import FaceImageOptions, FaceSamples, read_faces
+from topiarist.reproductions.faces.data import FaceSamples, read_faces
 from topiarist.reproductions.faces.expressions import EXPRESSIONS, face_stand_in
 from topiarist.reproductions.faces.methods import Rewound
+from topiarist.reproductions.faces.options import FaceImageOptions
 from topiarist.reproductions.faces.study import FULL, QUICK, FacesPlan, FacesScope, plan_faces
 from topiarist.reproductions.faces.tables import PARTS
 from topiarist.study.results import Results

@@ -38,19 +38,15 @@ from topiarist.reproductions.surgeon.comparison import (
     run_studies,
 )
 from topiarist.reproductions.surgeon.data import DataSet, PartSummary, read_data_sets, row_named
+from topiarist.reproductions.surgeon.options import FULL, PAPER_SEEDS, QUICK, TOPOLOGIES, SurgeonScope
 from topiarist.reproductions.surgeon.page import at_epochs
 from topiarist.reproductions.surgeon.paper import CLASSES, TABLE_3
 from topiarist.reproductions.surgeon.reproduce import is_dead_end, reproduce_surgeon
 from topiarist.reproductions.surgeon.study import (
-    FULL,
     KINDS,
     METHODS,
-    PAPER_SEEDS,
-    QUICK,
     RATES,
-    TOPOLOGIES,
     LayerShape,
-    SurgeonScope,
     final_labels,
     final_study,
     first_study,
@@ -65,7 +61,7 @@ from topiarist.study.results import Results
 from topiarist.study.samples import StudySamples, source_key
 
 TINY = SurgeonScope(seeds=2, topologies=("small", "medium"), epochs=6, samples=300)
-ONE = SurgeonScope(seeds=1, topologies=("small",), settings=("ours",), epochs=6, samples=200)
+ONE = SurgeonScope(seeds=1, topologies=("small",), setting="ours", epochs=6, samples=200)
 Reproduced = tuple[Path, dict[str, Any]]
 
 
@@ -191,8 +187,16 @@ def lineage_of(*ends: tuple[Fate, tuple[tuple[str, int], ...]], decisions: tuple
     """Return a lineage of networks with these fates and widths, and decisions with these numbers."""
     nodes = [
         Node(
-            **{"number": number, "parent": number - 1 if number else None, "kind": "widen", "edit": "", "decision": 0},
-            **{"begins": 0.0, "ends": 100.0, "parameters": 100, "widths": widths, "fate": fate},
+            number=number,
+            parent=number - 1 if number else None,
+            kind="widen",
+            edit="",
+            decision=0,
+            begins=0.0,
+            ends=100.0,
+            parameters=100,
+            widths=widths,
+            fate=fate,
         )
         for number, (fate, widths) in enumerate(ends)
     ]
@@ -351,7 +355,7 @@ def test_going_on_changes_nothing_and_runs_nothing(found: Reproduced, monkeypatc
     assert reproduce_surgeon(out, scope=TINY) == result
     assert {path: path.read_bytes() for path in (out / "tables").iterdir()} == before
     monkeypatch.undo()
-    fewer = reproduce_surgeon(out, scope=replace(TINY, seeds=1, topologies=("small",), epochs=1))
+    fewer = reproduce_surgeon(out, scope=TINY.changed(seeds=1, topologies=("small",), epochs=1))
     assert [row["runs"] for row in fewer["rows"]] == [1, 1], "another scope has studies of its own"
     assert reproduce_surgeon(out, scope=TINY) == result
 
@@ -391,11 +395,11 @@ def test_a_run_that_fails_costs_only_itself(tmp_path: Path, monkeypatch: pytest.
 
 def test_changed_data_are_refused(tmp_path: Path) -> None:
     folder = write_idx(tmp_path / "mine", "", classes=10, parts=("train", "t10k"))
-    reproduce_surgeon(tmp_path / "out", data=[str(folder)], scope=replace(ONE, epochs=1))
+    reproduce_surgeon(tmp_path / "out", data=[str(folder)], scope=ONE.changed(epochs=1))
     images = folder / "train-images-idx3-ubyte"
     images.write_bytes(images.read_bytes()[:-1] + b"\x07")
     with pytest.raises(DataError, match="the data have changed"):
-        reproduce_surgeon(tmp_path / "out", data=[str(folder)], scope=replace(ONE, epochs=1))
+        reproduce_surgeon(tmp_path / "out", data=[str(folder)], scope=ONE.changed(epochs=1))
 
 
 def test_plain_training_is_the_surgeons_with_sgd_and_with_adam() -> None:
@@ -419,14 +423,14 @@ def test_plain_training_is_the_surgeons_with_sgd_and_with_adam() -> None:
 
 def test_all_that_begin_with_a_topology_have_the_same_first_weights() -> None:
     for topology in TOPOLOGIES:
-        cells = [cell for cell in cells_of(replace(TINY, seeds=1, topologies=(topology,))) if "ours" in cell.label]
+        cells = [cell for cell in cells_of(TINY.changed(seeds=1, topologies=(topology,))) if "ours" in cell.label]
         starts = [network_for(cell.settings, data_of(cell), cell.training_seed).state_dict() for cell in cells]
         assert len(starts) == 3
         assert all(torch.equal(value, other[name]) for other in starts for name, value in starts[0].items())
 
 
 def test_the_papers_seeds_are_run_three_times_each() -> None:
-    cells = cells_of(replace(ONE, paper_seeds=True))
+    cells = cells_of(ONE.changed(paper_seeds=True))
     seeds = [cell.seed for cell in cells if cell.label.endswith("surgeon")]
     assert len(set(seeds)) == 15 and len(cells) == 45 and set(PAPER_SEEDS) < set(seeds)
     assert [seed % 1000 for seed in seeds] == [seed for seed in (6, 63, 72, 77, 97) for _ in range(3)]
@@ -434,9 +438,9 @@ def test_the_papers_seeds_are_run_three_times_each() -> None:
 
 
 def test_an_evolution_without_changes_is_plain_training(tmp_path: Path) -> None:
-    plain, _, _ = cells_of(replace(ONE, epochs=3))
+    plain, _, _ = cells_of(ONE.changed(epochs=3))
     data, seed = data_of(plain), plain.training_seed
-    (adam,) = (cell for cell in cells_of(replace(ONE, epochs=3)) if cell.label.endswith("adam"))
+    (adam,) = (cell for cell in cells_of(ONE.changed(epochs=3)) if cell.label.endswith("adam"))
     model = mlp([64, 10, 10], generator=generator(seed, "initial weights"))
     unchanged = Surgeon(training=train_config(adam), kinds=())
     evolved = resize(model, data, unchanged, seed=seed, latency=False)
@@ -560,7 +564,7 @@ def test_rows_are_found_by_name(name: str, row: str | None) -> None:
 def test_the_papers_figures_stand_beside_ours(tmp_path: Path) -> None:
     folder = write_idx(tmp_path / "fashion-mnist", "", classes=10, parts=("train", "t10k"))
     other = write_idx(tmp_path / "emnist", "emnist-balanced-", classes=47, parts=("train", "test"))
-    result = reproduce_surgeon(tmp_path / "out", data=[str(folder), str(other)], scope=replace(ONE, epochs=1))
+    result = reproduce_surgeon(tmp_path / "out", data=[str(folder), str(other)], scope=ONE.changed(epochs=1))
     fashion, emnist = result["rows"]
     assert not result["stand_in"] and result["failed"] == 0
     assert (fashion["paper, baseline"], fashion["paper, surgeon, sd"], fashion["paper, change, %"]) == (0.85, 0.0, None)

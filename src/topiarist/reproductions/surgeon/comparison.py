@@ -11,14 +11,12 @@ from topiarist.files import sha256
 from topiarist.methods.lineage import Lineage
 from topiarist.reproductions.findings import file_stem
 from topiarist.reproductions.surgeon.data import DataSet, PartName
+from topiarist.reproductions.surgeon.options import Setting, SurgeonScope, Topology
 from topiarist.reproductions.surgeon.study import (
     FIRST,
     KINDS,
     PLAIN,
     Kind,
-    Setting,
-    SurgeonScope,
-    Topology,
     final_labels,
     final_study,
     first_study,

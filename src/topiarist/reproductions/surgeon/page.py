@@ -19,7 +19,7 @@ from topiarist.report.lineage import LineageView, Place
 from topiarist.reproductions.claims import Claim, claims_table, verdict_counts
 from topiarist.reproductions.findings import drawn_of, file_stem
 from topiarist.reproductions.surgeon.comparison import Comparison
-from topiarist.reproductions.surgeon.study import TOPOLOGIES, Setting
+from topiarist.reproductions.surgeon.options import TOPOLOGIES, Setting
 from topiarist.reproductions.surgeon.tables import HEADINGS, decisions_table, shown_tables, signed
 
 NAMES = {"published": "The Surgeon as published", "ours": "Our Surgeon"}

@@ -11,8 +11,9 @@ from topiarist.reproductions.findings import failures_of, versions, write_findin
 from topiarist.reproductions.surgeon.claims import judge_surgeon_claims
 from topiarist.reproductions.surgeon.comparison import OnRun, TrainedNetwork, comparisons_of, run_studies
 from topiarist.reproductions.surgeon.data import DataSet, read_data_sets
+from topiarist.reproductions.surgeon.options import FULL, PAPER_REPEATS, PAPER_SEEDS, SurgeonScope
 from topiarist.reproductions.surgeon.page import surgeon_figures, surgeon_page, surgeon_summary
-from topiarist.reproductions.surgeon.study import FULL, PAPER_REPEATS, PAPER_SEEDS, SCALINGS, SurgeonScope
+from topiarist.reproductions.surgeon.study import SCALINGS, surgeon_of
 from topiarist.reproductions.surgeon.tables import runs_table, table_3
 from topiarist.study.results import Results
 
@@ -95,7 +96,8 @@ def _facts(
     ]
     trainings = []
     for setting in scope.settings:
-        usual, inputs = scope.method(setting).usual_training, "z-scores" if SCALINGS[setting] == "pixels" else "[0, 1]"
+        usual = surgeon_of(scope, setting).usual_training
+        inputs = "z-scores" if SCALINGS[setting] == "pixels" else "[0, 1]"
         trainings.append(
             f"{setting}: {usual.epochs} epochs, batch {usual.batch_size}, {usual.optimizer}"
             f" {usual.learning_rate:g}, {usual.schedule.name} rate, inputs {inputs}"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -44,8 +44,8 @@ from topiarist.reproductions.faces.features.detection import (
     load_cascades,
     whole_image,
 )
+from topiarist.reproductions.faces.options import Missing
 
-Missing = Literal["whole", "skip"]
 OnImage = Callable[[int, int], None]
 LabelledFiles = tuple[Sequence[Path], NDArray[Any], tuple[str, ...]]  # paths, a label for each, and notes
 
