@@ -58,9 +58,6 @@ def _merged(settings: Settings, values: Mapping[str, Any]) -> dict[str, Any]:
 def refuse(name: str, error: ValidationError) -> NoReturn:
     """Raise the first complaint of pydantic as one line that names the setting and the value found."""
     first = error.errors(include_url=False)[0]
-    cause = first.get("ctx", {}).get("error")
-    if isinstance(cause, ValidationError):  # of settings that a validator made from these
-        refuse(cause.title, cause)
     setting = ".".join(str(part) for part in first["loc"])
     found = "" if first["type"] == "missing" or not first["loc"] else f"; found {first['input']!r}"
     message = first["msg"].removeprefix("Value error, ")

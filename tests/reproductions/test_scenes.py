@@ -48,7 +48,7 @@ ONE_KIND = TINY.changed(kinds=("pruned",), bands=(), windows=(), pieces=())
 
 
 def write_clips(folder: Path, *, layout: str, clips: int = 60) -> Path:
-    """Write synthesised scenes as recordings: as the challenge lays them out, or one folder a class."""
+    """Write synthesised scenes as recordings: as the challenge lays them out, or one folder per class."""
     soundfile = pytest.importorskip("soundfile")
     made = scene_waves(clips=clips, seconds=0.5, rate=16_000, seed=1)
     rows = []
@@ -235,7 +235,7 @@ def test_mixtures_of_wave_forms_are_made_once_and_again_where_damaged(found: tup
     assert files[0].read_bytes() == content, "the same seed gives the same mixtures"
     assert {path for path in files if path.stat().st_mtime_ns != before[path]} == {files[0]}
     figure = (out / "figures" / "mixture.svg").read_text()
-    assert figure.count("stroke-dasharray") >= 2 * 9, "nine seams in the wave form and in the spectrogram"
+    assert figure.count("stroke-dasharray") >= 2 * 9, "nine seams in the waveform and in the spectrogram"
 
 
 def test_spectrograms_are_mixed_where_asked_and_an_ensemble_has_the_members_asked_for(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from numpy.typing import NDArray
 
+from topiarist.data.readers.sound import Wave
 from topiarist.report import learning_curves, pareto_figure
 from topiarist.report.canvas import BLUE, VERMILLION, draw
 from topiarist.reproductions.scenes.data import MixtureExample
@@ -23,7 +24,6 @@ COLUMNS = 120  # of the spectrogram: a page holds shapes, no pixels, and each ce
 LEVELS = 8  # of loudness, each one shade
 STEPS = 600  # of the waveform: the lowest and the highest value of each
 HEIGHT_INCHES = 5.2
-Wave = NDArray[numpy.float32]
 
 
 def scenes_figures(table_3: pandas.DataFrame, vgg: Results, example: MixtureExample | None) -> dict[str, str]:
