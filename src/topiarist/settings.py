@@ -1,6 +1,5 @@
 """Frozen, keyword-only configuration objects, checked where they are made."""
 
-from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any, NoReturn, Self
 
@@ -16,6 +15,10 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    def changed(self, **values: Any) -> Self:
+        """Return the settings with other values, checked again; None changes nothing, a dict what it names."""
+        return type(self)(**_merged(self, values))
+
     def __init__(self, /, **values: Any) -> None:
         if _INSIDE.get():  # of another configuration, which will say where
             super().__init__(**values)
@@ -28,10 +31,6 @@ class Settings(BaseModel):
         finally:
             _INSIDE.reset(token)
 
-    def changed(self, **values: Any) -> Self:
-        """Return the settings with other values, checked again; None changes nothing, a mapping what it names."""
-        return type(self)(**_merged(self, values))
-
 
 class Record(BaseModel):
     """A record that is written, read and drawn: typed, and plain numbers, texts and lists in JSON."""
@@ -43,18 +42,6 @@ class Record(BaseModel):
         return self.model_dump(mode="json")
 
 
-def _merged(settings: Settings, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was given to settings, with other values; what is left out keeps following the defaults."""
-    merged = {name: getattr(settings, name) for name in settings.model_fields_set}
-    for name, value in values.items():
-        inner = getattr(settings, name, None)
-        if isinstance(inner, Settings) and isinstance(value, Mapping):
-            merged[name] = _merged(inner, value)
-        elif value is not None:
-            merged[name] = value
-    return merged
-
-
 def refuse(name: str, error: ValidationError) -> NoReturn:
     """Raise the first complaint of pydantic as one line that names the setting and the value found."""
     first = error.errors(include_url=False)[0]
@@ -64,3 +51,15 @@ def refuse(name: str, error: ValidationError) -> NoReturn:
     message = "there is no such setting" if first["type"] == "extra_forbidden" else message
     text = f"{name}: {setting}: {message}" if setting else f"{name}: {message}"
     raise SettingsError(text.replace(": Input should", " must") + found, setting=setting) from error
+
+
+def _merged(settings: Settings, values: dict[str, Any]) -> dict[str, Any]:
+    """Return what was given to settings, with other values; what is left out keeps following the defaults."""
+    merged = {name: getattr(settings, name) for name in settings.model_fields_set}
+    for name, value in values.items():
+        inner = getattr(settings, name, None)
+        if isinstance(inner, Settings) and isinstance(value, dict):
+            merged[name] = _merged(inner, value)
+        elif value is not None:
+            merged[name] = value
+    return merged
