@@ -63,7 +63,7 @@ def test_settings_cannot_be_changed() -> None:
 
 
 def test_changed_settings_are_checked_and_keep_what_is_not_named() -> None:
-    example = Example(count=3, inner={"factor": 4})  # type: ignore[arg-type]  # tables are read, too
+    example = Example(count=3, inner={"factor": 4})
     assert example.changed(kind="b", rate=None) == Example(count=3, kind="b", inner=Inner(factor=4))
     assert example.changed(inner={"factor": 5}).inner.factor == 5 and example.inner.factor == 4
     assert example.changed(rate=1.0).model_fields_set == {"count", "inner", "rate"}, "the rest follows the defaults"
