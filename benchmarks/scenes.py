@@ -12,7 +12,8 @@ from topiarist.reproductions.scenes.reproduce import reproduce_scenes
 from topiarist.reproductions.scenes.study import FASTER, ScenesScope
 
 SCOPE = ScenesScope(
-    training=FASTER.model_copy(update={"epochs": 50}),
+    recipe=FASTER,
+    epochs=50,
     runs=1,
     folds=5,
     early=True,
@@ -25,7 +26,7 @@ SCOPE = ScenesScope(
 
 
 def main() -> None:
-    """Run what is left to do, and print what came out."""
+    """Run what is left to do, and print the results."""
     if len(sys.argv) < 2:
         raise SystemExit("python -m benchmarks.scenes FOLDER [OUT]: name a folder of recordings")
     out = Path(sys.argv[2] if len(sys.argv) > 2 else "scenes-benchmark")

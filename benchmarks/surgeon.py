@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from topiarist.reproductions.surgeon.options import SurgeonScope
 from topiarist.reproductions.surgeon.reproduce import reproduce_surgeon
-from topiarist.reproductions.surgeon.study import SurgeonScope
 
 SCOPE = SurgeonScope(seeds=3, epochs=20, samples=4000)
 COLUMNS = "{:14}{:8}{:11}{:>18}{:>18}{:>18}{:>12}{:>9}{:>9}"

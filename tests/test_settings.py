@@ -60,3 +60,14 @@ def test_settings_cannot_be_changed() -> None:
         example.count = 4  # type: ignore[misc]  # that is the point
     assert example == Example(count=3) != Example(count=4)
     assert Example.model_validate_json(example.model_dump_json()) == example
+
+
+def test_changed_settings_are_checked_and_keep_what_is_not_named() -> None:
+    example = Example(count=3, inner={"factor": 4})
+    assert example.changed(kind="b", rate=None) == Example(count=3, kind="b", inner=Inner(factor=4))
+    assert example.changed(inner={"factor": 5}).inner.factor == 5 and example.inner.factor == 4
+    assert example.changed(rate=1.0).model_fields_set == {"count", "inner", "rate"}, "the rest follows the defaults"
+    with pytest.raises(SettingsError, match=r"^Example: inner.factor must be greater than 1; found 0$"):
+        example.changed(inner={"factor": 0})
+    with pytest.raises(SettingsError, match=r"^Example: rat: there is no such setting; found 1$"):
+        example.changed(rat=1)

@@ -1,7 +1,7 @@
 """Frozen, keyword-only configuration objects, checked where they are made."""
 
 from contextvars import ContextVar
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -14,6 +14,10 @@ class Settings(BaseModel):
     """A configuration that cannot be changed or misspelt; a bad value is one clear line."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def changed(self, **values: Any) -> Self:
+        """Return the settings with other values, checked again; None changes nothing, a dict what it names."""
+        return type(self)(**_merged(self, values))
 
     def __init__(self, /, **values: Any) -> None:
         if _INSIDE.get():  # of another configuration, which will say where
@@ -47,3 +51,15 @@ def refuse(name: str, error: ValidationError) -> NoReturn:
     message = "there is no such setting" if first["type"] == "extra_forbidden" else message
     text = f"{name}: {setting}: {message}" if setting else f"{name}: {message}"
     raise SettingsError(text.replace(": Input should", " must") + found, setting=setting) from error
+
+
+def _merged(settings: Settings, values: dict[str, Any]) -> dict[str, Any]:
+    """Return what was given to settings, with other values; what is left out keeps following the defaults."""
+    merged = {name: getattr(settings, name) for name in settings.model_fields_set}
+    for name, value in values.items():
+        inner = getattr(settings, name, None)
+        if isinstance(inner, Settings) and isinstance(value, dict):
+            merged[name] = _merged(inner, value)
+        elif value is not None:
+            merged[name] = value
+    return merged

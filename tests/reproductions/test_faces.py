@@ -13,12 +13,14 @@ from PIL import Image
 
 from topiarist import load_data
 from topiarist.errors import DataError
+from topiarist.methods.published import Distinctiveness
 from topiarist.randomness import array_generator
 from topiarist.reproductions.faces import paper
 from topiarist.reproductions.faces import reproduce as recipe
-from topiarist.reproductions.faces.data import FaceImageOptions, FaceSamples, read_faces
+from topiarist.reproductions.faces.data import FaceSamples, read_faces
 from topiarist.reproductions.faces.expressions import EXPRESSIONS, face_stand_in
 from topiarist.reproductions.faces.methods import Rewound
+from topiarist.reproductions.faces.options import FaceImageOptions
 from topiarist.reproductions.faces.study import FULL, QUICK, FacesPlan, FacesScope, plan_faces
 from topiarist.reproductions.faces.tables import PARTS
 from topiarist.study.results import Results
@@ -81,7 +83,7 @@ def test_an_angle_of_nothing_is_declared_as_such() -> None:
     found = plan(TINY)
     label = next(label for keys, label in found.rows("angles") if keys["angle"] == 0)
     method = next(made.settings.method for made in found.study.configurations if made.label == label)
-    assert getattr(method, "angle_degrees", None) == 0
+    assert isinstance(method.method, Distinctiveness) and method.method.angle_degrees == 0
 
 
 @pytest.mark.parametrize(("per_epoch", "late", "early"), [(19, 13, 1), (6, 41, 2), (400, 0, 0)])

@@ -201,7 +201,7 @@ def test_300_epochs_learn_the_samples_by_heart_and_pruning_forgets_them_where_30
         model={"hidden": [100], "activation": "sigmoid"},
         training={"learning_rate": 0.01},
         variants=[{"name": "steps", "training.steps": 300}, {"name": "epochs", "training.epochs": 300}],
-        methods=[{"name": "none"}, {"name": "genetic", "published": True, "penalty": 50}],
+        methods=[{"name": "none"}, {"name": "published-genetic", "penalty": 50}],
         folds=4,
         models=False,
     )

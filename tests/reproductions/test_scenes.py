@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,8 @@ from topiarist.storage import load
 from topiarist.study.results import Results
 
 TINY = ScenesScope(
-    training=FASTER.model_copy(update={"epochs": 2}),
+    recipe=FASTER,
+    epochs=2,
     runs=1,
     early=True,
     kinds=("unpruned", "pruned", "pruned, mixed"),
@@ -44,11 +44,11 @@ TINY = ScenesScope(
     pieces=(2, 10),
     depths=False,
 )
-ONE_KIND = replace(TINY, kinds=("pruned",), bands=(), windows=(), pieces=())
+ONE_KIND = TINY.changed(kinds=("pruned",), bands=(), windows=(), pieces=())
 
 
 def write_clips(folder: Path, *, layout: str, clips: int = 60) -> Path:
-    """Write synthesised scenes as recordings: as the challenge lays them out, or one folder a class."""
+    """Write synthesised scenes as recordings: as the challenge lays them out, or one folder per class."""
     soundfile = pytest.importorskip("soundfile")
     made = scene_waves(clips=clips, seconds=0.5, rate=16_000, seed=1)
     rows = []
@@ -138,7 +138,7 @@ def test_recordings_are_read_and_described_once(tmp_path: Path, layout: str) -> 
 
 
 def test_folds_keep_cities_together(tmp_path: Path) -> None:
-    result = reproduce_scenes(tmp_path, scope=replace(ONE_KIND, folds=2, clips=20))
+    result = reproduce_scenes(tmp_path, scope=ONE_KIND.changed(folds=2, clips=20))
     rows = pandas.read_csv(tmp_path / "tables" / "networks.csv")
     assert result["failed"] == 0 and rows.groupby("fold").size().to_dict() == {0: 7, 1: 7}
 
@@ -169,7 +169,7 @@ def test_without_fine_classes_only_coarse_ones_are_mixed(tmp_path: Path) -> None
     folder = write_clips(tmp_path / "clips", layout="folders")
     for path in folder.rglob("*.wav"):
         path.rename(path.with_name(f"clip{path.stem.split('-')[2]}.wav"))
-    scope = replace(TINY, kinds=("pruned",), bands=(), windows=())
+    scope = TINY.changed(kinds=("pruned",), bands=(), windows=())
     result = reproduce_scenes(tmp_path / "out", location=folder, scope=scope)
     table = pandas.read_csv(tmp_path / "out" / "tables" / "table2.csv")
     assert result["failed"] == 0 and set(table["class"]) == {"coarse"} and len(table) == 2
@@ -177,7 +177,7 @@ def test_without_fine_classes_only_coarse_ones_are_mixed(tmp_path: Path) -> None
 
 
 def test_a_run_without_one_of_its_networks_is_left_out_and_the_page_is_written(tmp_path: Path) -> None:
-    scope = replace(ONE_KIND, runs=1, clips=20)
+    scope = ONE_KIND.changed(runs=1, clips=20)
     reproduce_scenes(tmp_path, scope=scope)
     ledger = sqlite3.connect(tmp_path / "studies" / "inception" / "ledger.sqlite")
     with ledger:
@@ -235,11 +235,11 @@ def test_mixtures_of_wave_forms_are_made_once_and_again_where_damaged(found: tup
     assert files[0].read_bytes() == content, "the same seed gives the same mixtures"
     assert {path for path in files if path.stat().st_mtime_ns != before[path]} == {files[0]}
     figure = (out / "figures" / "mixture.svg").read_text()
-    assert figure.count("stroke-dasharray") >= 2 * 9, "nine seams in the wave form and in the spectrogram"
+    assert figure.count("stroke-dasharray") >= 2 * 9, "nine seams in the waveform and in the spectrogram"
 
 
 def test_spectrograms_are_mixed_where_asked_and_an_ensemble_has_the_members_asked_for(tmp_path: Path) -> None:
-    scope = replace(ONE_KIND, kinds=("pruned, mixed",), vgg_members=2, inception_members=0)
+    scope = ONE_KIND.changed(kinds=("pruned, mixed",), vgg_members=2, inception_members=0)
     scope = scope.changed(mixing={"on": "spectrogram", "pieces": 4}, prune={"sparsity": 0.5})
     result = reproduce_scenes(tmp_path, scope=scope)
     assert (
@@ -256,10 +256,8 @@ def test_spectrograms_are_mixed_where_asked_and_an_ensemble_has_the_members_aske
 
 
 def test_depths_are_counted_as_the_models(tmp_path: Path) -> None:
-    scope = replace(TINY, kinds=("unpruned",), bands=(), windows=(), pieces=(), depths=True, vgg_members=1)
-    reproduce_scenes(
-        tmp_path, scope=replace(scope, clips=12, training=FASTER.model_copy(update={"epochs": 1}), inception_norms=True)
-    )
+    scope = TINY.changed(kinds=("unpruned",), bands=(), windows=(), pieces=(), depths=True, vgg_members=1)
+    reproduce_scenes(tmp_path, scope=scope.changed(clips=12, epochs=1, inception_norms=True))
     models = pandas.read_csv(tmp_path / "tables" / "networks.csv").set_index("network")["non-zero"]
     depths = pandas.read_csv(tmp_path / "tables" / "table4.csv").set_index("network")
     assert depths.loc["V(2,2,3,3)", "non-zero"] == models["V"] and depths.loc["I(2,1,2)", "non-zero"] == models["I"]

@@ -1,7 +1,6 @@
 """The Surgeon reproduced: on digits and on the paper's data in the forms that are read; resumable, and all shown."""
 
 import json
-import math
 import struct
 import sys
 import warnings
@@ -16,19 +15,18 @@ import numpy
 import pandas
 import pytest
 import scipy.io
-import scipy.stats
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from topiarist.study.treatments import BySurgeon
 from torch import nn
 
 from topiarist import measure, train
 from topiarist.cli import main
 from topiarist.data import Data
 from topiarist.errors import DataError, SettingsError
-from topiarist.methods import Surgeon
-from topiarist.methods.resize import resize as shape
+from topiarist.methods import Surgeon, resize
+from topiarist.methods.lineage import Decision, Fate, Lineage, Node
+from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.models import mlp
 from topiarist.randomness import generator
 from topiarist.reproductions.claims import NOT_TESTABLE
@@ -37,23 +35,18 @@ from topiarist.reproductions.surgeon.comparison import (
     Comparison,
     TrainedNetwork,
     comparisons_of,
-    is_at_chance,
-    mean_interval,
     run_studies,
 )
 from topiarist.reproductions.surgeon.data import DataSet, PartSummary, read_data_sets, row_named
+from topiarist.reproductions.surgeon.options import FULL, PAPER_SEEDS, QUICK, TOPOLOGIES, SurgeonScope
 from topiarist.reproductions.surgeon.page import at_epochs
 from topiarist.reproductions.surgeon.paper import CLASSES, TABLE_3
 from topiarist.reproductions.surgeon.reproduce import is_dead_end, reproduce_surgeon
 from topiarist.reproductions.surgeon.study import (
-    FULL,
     KINDS,
-    PAPER_SEEDS,
-    QUICK,
+    METHODS,
     RATES,
-    TOPOLOGIES,
     LayerShape,
-    SurgeonScope,
     final_labels,
     final_study,
     first_study,
@@ -68,7 +61,7 @@ from topiarist.study.results import Results
 from topiarist.study.samples import StudySamples, source_key
 
 TINY = SurgeonScope(seeds=2, topologies=("small", "medium"), epochs=6, samples=300)
-ONE = SurgeonScope(seeds=1, topologies=("small",), settings=("ours",), epochs=6, samples=200)
+ONE = SurgeonScope(seeds=1, topologies=("small",), setting="ours", epochs=6, samples=200)
 Reproduced = tuple[Path, dict[str, Any]]
 
 
@@ -148,7 +141,7 @@ def test_plain_work_is_epochs_times_samples_times_macs(networks: list[TrainedNet
         if network.kind in ("sgd", "adam"):
             assert network.sample_macs == network.epochs * 300 * start and network.trained_epochs == network.epochs
         if network.kind == "surgeon":
-            assert network.trained_epochs >= network.epochs and network.lineage["sample_macs"] == network.sample_macs
+            assert network.trained_epochs >= network.epochs and network.evolution.sample_macs == network.sample_macs
         else:
             assert [epoch for epoch, _ in network.curve] == list(range(1, network.epochs + 1))
             assert network.curve[-1][1] == pytest.approx(network.accuracy["validation"])
@@ -179,10 +172,10 @@ def test_an_evolution_of_each_data_set_topology_and_setting_is_drawn(
         curves = figures[f"digits-small-{setting}-accuracy"]
         assert "plain, final topology" in curves and ("plain (SGD)" in curves) != ("plain (Adam)" in curves)
     for comparison in comparisons_of(networks, TINY, read_data_sets(())):
-        lineage = comparison.typical["surgeon"].lineage
-        decisions, listed = lineage["decisions"], decisions_table(lineage)
-        assert len(listed) == sum(len(each["kept"]) for each in decisions)
-        assert all(each["reason"] in why for each, why in zip(decisions[:1], listed["why"], strict=False))
+        lineage = comparison.typical["surgeon"].evolution
+        decisions, listed = lineage.decisions, decisions_table(lineage)
+        assert len(listed) == sum(len(each.kept) for each in decisions)
+        assert all(each.reason in why for each, why in zip(decisions[:1], listed["why"], strict=False))
 
 
 def test_accuracies_between_known_epochs_lie_on_a_line() -> None:
@@ -190,15 +183,35 @@ def test_accuracies_between_known_epochs_lie_on_a_line() -> None:
     assert at_epochs([]) == []
 
 
+def lineage_of(*ends: tuple[Fate, tuple[tuple[str, int], ...]], decisions: tuple[int, ...] = ()) -> Lineage:
+    """Return a lineage of networks with these fates and widths, and decisions with these numbers."""
+    nodes = [
+        Node(
+            number=number,
+            parent=number - 1 if number else None,
+            kind="widen",
+            edit="",
+            decision=0,
+            begins=0.0,
+            ends=100.0,
+            parameters=100,
+            widths=widths,
+            fate=fate,
+        )
+        for number, (fate, widths) in enumerate(ends)
+    ]
+    made = [Decision(number=number, epoch=10.0, draw=0, candidates=(), kept=(), reason="") for number in decisions]
+    return Lineage(epochs=100, nodes=nodes, decisions=made)
+
+
 def network(kind: Any, seed: int, accuracy: float, **known: Any) -> TrainedNetwork:
     """Return a network as a study leaves it."""
-    node = {"fate": "best", "widths": [["hidden0", 10]]}
     figures: dict[str, Any] = {
         **{"data": "digits", "topology": "small", "setting": "published", "kind": kind, "seed": seed},
         **{"accuracy": {"test": accuracy, "validation": accuracy}, "test_log_loss": 1.0},
         **{"parameters": 110 if kind == "surgeon" else 100},
         **{"seconds": 1.0, "sample_macs": 10.0, "trained_epochs": 290.0, "epochs": 100, "curve": ()},
-        **{"lineage": {"nodes": [node], "decisions": [{"number": 1}, {"number": 1}, {"number": 2}]}},
+        **{"lineage": lineage_of(("best", (("hidden0", 10),)), decisions=(1, 1, 2))},
     }
     return TrainedNetwork(**{**figures, **known})
 
@@ -233,17 +246,19 @@ def test_a_baseline_at_chance_is_compared_with_nothing() -> None:
 
 @pytest.mark.parametrize(("accuracy", "chance"), [(0.1, True), (0.119, True), (0.12, False), (0.05, True)])
 def test_chance_is_what_the_largest_class_may_reach(accuracy: float, chance: bool) -> None:
-    assert is_at_chance(accuracy, PartSummary(1000, 0.1)) == chance
+    assert PartSummary(1000, 0.1).is_at_chance(accuracy) == chance
     draws = numpy.random.default_rng(0).binomial(1000, 0.1, 100_000) / 1000
     assert (numpy.mean(draws <= 0.119) >= 0.975) and (numpy.mean(draws <= 0.118) < 0.98)
 
 
-def test_an_interval_of_a_mean_is_students() -> None:
-    values = [1.0, 2.0, 4.0]
-    expected = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
-    found = mean_interval(values)
-    assert (found.value, found.low, found.high) == pytest.approx((7 / 3, expected.low, expected.high))
-    assert (mean_interval([1.0]).low, mean_interval([1.0]).high) == (-math.inf, math.inf)
+def test_one_run_has_no_interval_and_proves_nothing() -> None:
+    alone = comparison("CIFAR-10", {"sgd": (0.28,), "adam": (0.3,), "surgeon": (0.34,), "final": (0.3,)})
+    (row,) = table_3([alone]).to_dict("records")
+    assert row["gain, test"] == pytest.approx(4.0) and row["gain, test, low"] is row["gain, test, high"] is None
+    claims = [
+        each for each in judge_surgeon_claims([alone]) if each.claim.startswith(("Relative", "Change", "The Sur"))
+    ]
+    assert {(each.verdict, each.interval, UNDECIDED in each.note) for each in claims} == {(NOT_TESTABLE, None, True)}
 
 
 def test_claims_are_judged_by_the_papers_numbers() -> None:
@@ -288,8 +303,8 @@ def test_a_topology_that_is_rescued_counts() -> None:
 
 
 def test_a_dead_end_is_found_in_the_record() -> None:
-    nodes = [{"fate": "kept", "widths": [["hidden0", 10]]}, {"fate": "best", "widths": []}]
-    assert is_dead_end(network("surgeon", 0, 0.3, lineage={"nodes": nodes, "decisions": []}))
+    lineage = lineage_of(("kept", (("hidden0", 10),)), ("best", ()))
+    assert is_dead_end(network("surgeon", 0, 0.3, lineage=lineage))
     assert not is_dead_end(network("surgeon", 1, 0.3))
 
 
@@ -340,7 +355,7 @@ def test_going_on_changes_nothing_and_runs_nothing(found: Reproduced, monkeypatc
     assert reproduce_surgeon(out, scope=TINY) == result
     assert {path: path.read_bytes() for path in (out / "tables").iterdir()} == before
     monkeypatch.undo()
-    fewer = reproduce_surgeon(out, scope=replace(TINY, seeds=1, topologies=("small",), epochs=1))
+    fewer = reproduce_surgeon(out, scope=TINY.changed(seeds=1, topologies=("small",), epochs=1))
     assert [row["runs"] for row in fewer["rows"]] == [1, 1], "another scope has studies of its own"
     assert reproduce_surgeon(out, scope=TINY) == result
 
@@ -369,7 +384,7 @@ def test_a_run_that_fails_costs_only_itself(tmp_path: Path, monkeypatch: pytest.
     def fail(*_: object) -> None:
         raise SettingsError("as a test")
 
-    monkeypatch.setattr(BySurgeon, "shape_together", fail)
+    monkeypatch.setattr(Surgeon, "run", fail)
     result = reproduce_surgeon(tmp_path, scope=ONE)
     assert result["failed"] == 1 and result["rows"] == [] and "No comparison" in result["summary"]
     assert len(result["failed_in"]) == 1 and Path(result["failed_in"][0]).is_dir()
@@ -380,41 +395,42 @@ def test_a_run_that_fails_costs_only_itself(tmp_path: Path, monkeypatch: pytest.
 
 def test_changed_data_are_refused(tmp_path: Path) -> None:
     folder = write_idx(tmp_path / "mine", "", classes=10, parts=("train", "t10k"))
-    reproduce_surgeon(tmp_path / "out", data=[str(folder)], scope=replace(ONE, epochs=1))
+    reproduce_surgeon(tmp_path / "out", data=[str(folder)], scope=ONE.changed(epochs=1))
     images = folder / "train-images-idx3-ubyte"
     images.write_bytes(images.read_bytes()[:-1] + b"\x07")
     with pytest.raises(DataError, match="the data have changed"):
-        reproduce_surgeon(tmp_path / "out", data=[str(folder)], scope=replace(ONE, epochs=1))
+        reproduce_surgeon(tmp_path / "out", data=[str(folder)], scope=ONE.changed(epochs=1))
 
 
 def test_plain_training_is_the_surgeons_with_sgd_and_with_adam() -> None:
     for cell in cells_of(FULL, seed=3):
         topology, setting, kind = cell.label.split(", ")
-        usual = Surgeon(published=setting == "published")
+        usual = METHODS[setting]()  # type: ignore[index]
         assert cell.settings.model.hidden == TOPOLOGIES[topology]  # type: ignore[index]
         if kind == "surgeon":
-            method = cell.settings.method
-            assert isinstance(method, BySurgeon) and method.published == usual.published
-            assert method.course == usual.course and method.interval == (10 if usual.published else None)
+            method = cell.settings.method.method
+            assert isinstance(method, SurgeonMethod) and type(method) is type(usual)
+            assert method.usual_training == usual.usual_training
+            assert method.interval == (10 if setting == "published" else None)
             assert cell.settings.training.epochs == 0, "it trains from the first weights on"
         else:
             change = {"optimizer": kind, "learning_rate": RATES[kind], "seed": cell.training_seed}  # type: ignore[index]
-            assert train_config(cell) == usual.course.model_copy(update=change)
-    course = Surgeon(published=True).course
-    assert (course.epochs, course.batch_size, course.learning_rate, course.optimizer) == (100, 16, 0.005, "sgd")
+            assert train_config(cell) == usual.usual_training.model_copy(update=change)
+    paper = METHODS["published"]().usual_training
+    assert (paper.epochs, paper.batch_size, paper.learning_rate, paper.optimizer) == (100, 16, 0.005, "sgd")
     assert TOPOLOGIES == {"small": (10,), "medium": (10, 10, 10), "large": (300, 100, 100)}
 
 
 def test_all_that_begin_with_a_topology_have_the_same_first_weights() -> None:
     for topology in TOPOLOGIES:
-        cells = [cell for cell in cells_of(replace(TINY, seeds=1, topologies=(topology,))) if "ours" in cell.label]
+        cells = [cell for cell in cells_of(TINY.changed(seeds=1, topologies=(topology,))) if "ours" in cell.label]
         starts = [network_for(cell.settings, data_of(cell), cell.training_seed).state_dict() for cell in cells]
         assert len(starts) == 3
         assert all(torch.equal(value, other[name]) for other in starts for name, value in starts[0].items())
 
 
 def test_the_papers_seeds_are_run_three_times_each() -> None:
-    cells = cells_of(replace(ONE, paper_seeds=True))
+    cells = cells_of(ONE.changed(paper_seeds=True))
     seeds = [cell.seed for cell in cells if cell.label.endswith("surgeon")]
     assert len(set(seeds)) == 15 and len(cells) == 45 and set(PAPER_SEEDS) < set(seeds)
     assert [seed % 1000 for seed in seeds] == [seed for seed in (6, 63, 72, 77, 97) for _ in range(3)]
@@ -422,18 +438,18 @@ def test_the_papers_seeds_are_run_three_times_each() -> None:
 
 
 def test_an_evolution_without_changes_is_plain_training(tmp_path: Path) -> None:
-    plain, _, _ = cells_of(replace(ONE, epochs=3))
+    plain, _, _ = cells_of(ONE.changed(epochs=3))
     data, seed = data_of(plain), plain.training_seed
-    (adam,) = (cell for cell in cells_of(replace(ONE, epochs=3)) if cell.label.endswith("adam"))
+    (adam,) = (cell for cell in cells_of(ONE.changed(epochs=3)) if cell.label.endswith("adam"))
     model = mlp([64, 10, 10], generator=generator(seed, "initial weights"))
     unchanged = Surgeon(training=train_config(adam), kinds=())
-    evolved = shape(model, data, unchanged, seed=seed, latency=False)
+    evolved = resize(model, data, unchanged, seed=seed, latency=False)
     train(model, data, train_config(adam))
     trained = measure(model, data, latency=False)
     assert evolved.after.accuracy == pytest.approx(trained.accuracy)
     assert evolved.after.log_loss == pytest.approx(trained.log_loss, rel=1e-4)
     assert evolved.lineage is not None
-    assert evolved.lineage["sample_macs"] == pytest.approx(3 * 200 * trained.macs)
+    assert evolved.lineage.sample_macs == pytest.approx(3 * 200 * trained.macs)
 
 
 def test_seeds_epochs_and_samples_can_be_changed() -> None:
@@ -548,7 +564,7 @@ def test_rows_are_found_by_name(name: str, row: str | None) -> None:
 def test_the_papers_figures_stand_beside_ours(tmp_path: Path) -> None:
     folder = write_idx(tmp_path / "fashion-mnist", "", classes=10, parts=("train", "t10k"))
     other = write_idx(tmp_path / "emnist", "emnist-balanced-", classes=47, parts=("train", "test"))
-    result = reproduce_surgeon(tmp_path / "out", data=[str(folder), str(other)], scope=replace(ONE, epochs=1))
+    result = reproduce_surgeon(tmp_path / "out", data=[str(folder), str(other)], scope=ONE.changed(epochs=1))
     fashion, emnist = result["rows"]
     assert not result["stand_in"] and result["failed"] == 0
     assert (fashion["paper, baseline"], fashion["paper, surgeon, sd"], fashion["paper, change, %"]) == (0.85, 0.0, None)

@@ -61,6 +61,11 @@ class DerivedOptions(Generic[S]):
         with self.naming():
             return self.kind(**self.values(given), **others)
 
+    def change(self, settings: S, given: Mapping[str, Any], **others: Any) -> S:
+        """Return settings with what stands in the call; raise SettingsError that names the option at fault."""
+        with self.naming():
+            return settings.changed(**self.values(given), **others)
+
     def given(self, values: Mapping[str, Any]) -> list[str]:
         """Return the options that stand in the call."""
         return [each.option for each in self.options if values.get(each.parameter.name) is not None]

@@ -3,16 +3,38 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from topiarist.cli import scenes_options as scenes
+from topiarist.cli.derived import derive, with_options
 from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
 from topiarist.cli.output import InterruptionError, console, count_bar, emit
 from topiarist.cli.study_output import ended_by_signals, study_bar
+from topiarist.errors import SettingsError
+from topiarist.reproductions.faces.options import FaceImageOptions
+from topiarist.reproductions.scenes.options import ScenesMixing, ScenesOptions, ScenesPruning
+from topiarist.reproductions.surgeon.options import SurgeonScope
 
 app = typer.Typer(help="Run a published system as a ready-made study.", no_args_is_help=True)
+
+OWN = "Options"  # the panel of a command's own options
+IMAGES = derive(FaceImageOptions, "A folder of images", spelled={"copies": "--augment"})
+SCENES = derive(ScenesOptions, OWN, only=("runs", "epochs", "folds"))
+PRUNING = derive(
+    ScenesPruning,
+    "Pruning: s = s_f + (s_i − s_f)(1 − (t − t₀)/(nΔt))³",
+    only=("initial_sparsity", "sparsity", "begin", "every", "times"),
+    spelled={
+        "sparsity": "--final-sparsity",
+        "begin": "--prune-from",
+        "every": "--prune-every",
+        "times": "--prune-times",
+    },
+)
+MIXING = derive(ScenesMixing, "Block mixing", spelled={"on": "--mix-on"})
+ENSEMBLE = derive(ScenesOptions, "The ensemble", only=("vgg_members", "inception_members", "inception_norms"))
+SURGEON = derive(SurgeonScope, OWN, spelled={"topologies": "--topology"})
 
 
 @app.callback()
@@ -22,12 +44,12 @@ def published_systems() -> None:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """End with one line on Ctrl-C and on a signal to stop, and say how to go on."""
+    """Print one line on Ctrl-C and on a signal to stop: how to resume."""
     with ended_by_signals():
         try:
             yield
         except KeyboardInterrupt:
-            raise InterruptionError("interrupted: run the same command again to go on") from None
+            raise InterruptionError("interrupted: run the same command again to resume") from None
 
 
 @app.command("practices")
@@ -67,41 +89,33 @@ def practices_command(
 
 
 @app.command("faces")
+@with_options(IMAGES)
 def faces_command(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, tables, figures and ledger go.")],
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="The .xlsx of descriptors, or a folder of pictures; a stand-in unless given."),
+        typer.Option("--data", help="The .xlsx of descriptors, or a folder of images; a stand-in unless given."),
     ] = None,
     target: Target = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer folds, sizes and angles: a first look.")] = False,
-    align: Annotated[bool, typer.Option("--align", help="Level pictures by the eyes before the crop.")] = False,
-    augment: Annotated[
-        int, typer.Option("--augment", min=0, metavar="COPIES", help="Changed copies of each picture, for training.")
-    ] = 0,
-    missing: Annotated[
-        Literal["whole", "skip"],
-        typer.Option("--missing", help="Where no face is found: take the whole picture, or leave it out."),
-    ] = "whole",
     seed: Seed = 0,
     workers: Workers = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
+    **options: Any,
 ) -> None:
     """Reproduce distinctiveness and genetic pruning of networks that tell expressions apart, and add ours.
 
     Example: topiarist reproduce faces --quick --out faces
     """
-    from topiarist.errors import SettingsError
-    from topiarist.reproductions.faces.data import FaceImageOptions
     from topiarist.reproductions.faces.reproduce import reproduce_faces
 
-    images = FaceImageOptions(align=align, missing=missing, copies=augment)
-    if (images != FaceImageOptions() or target is not None) and (data is None or data.is_file()):
-        raise SettingsError(
-            "--align, --augment, --missing and --target belong to a folder of pictures: name it with --data"
-        )
-    with resumable(), count_bar("pictures") as on_image, study_bar("faces") as on_progress:
+    images = IMAGES.make(options)
+    given = [*IMAGES.given(options), *([] if target is None else ["--target"])]
+    if given and (data is None or data.is_file()):
+        belongs = "belongs" if len(given) == 1 else "belong"
+        raise SettingsError(f"{' and '.join(given)} {belongs} to a folder of images: name it with --data")
+    with resumable(), count_bar("images") as on_image, study_bar("faces") as on_progress:
         found = reproduce_faces(
             out,
             location=data,
@@ -118,38 +132,36 @@ def faces_command(
 
 
 @app.command("scenes")
+@with_options(SCENES, PRUNING, MIXING, ENSEMBLE)
 def scenes_command(
-    context: typer.Context,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, tables, figures and networks go.")],
-    data: scenes.Recordings = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            help="The challenge's folder (audio/, meta.csv, evaluation_setup/), or one with one folder per class;"
+            " synthesised scenes unless given.",
+        ),
+    ] = None,
     target: Target = None,
-    folds: scenes.Folds = None,
-    runs: scenes.Runs = None,
-    epochs: scenes.Epochs = None,
-    initial_sparsity: scenes.InitialSparsity = None,
-    final_sparsity: scenes.FinalSparsity = None,
-    prune_from: scenes.PruneFrom = None,
-    prune_every: scenes.PruneEvery = None,
-    prune_times: scenes.PruneTimes = None,
-    pieces: scenes.Pieces = None,
-    within: scenes.Within = None,
-    mix_on: scenes.MixOn = None,
-    vgg_members: scenes.VggMembers = None,
-    inception_members: scenes.InceptionMembers = None,
-    inception_norms: scenes.InceptionNorms = False,
     quick: Annotated[bool, typer.Option("--quick", help="Two seconds of few clips, few epochs: a first look.")] = False,
     seed: Seed = 0,
     workers: Workers = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
+    **options: Any,
 ) -> None:
     """Reproduce pruning while training for small ensembles that tell acoustic scenes apart, and add ours.
 
     Example: topiarist reproduce scenes --quick --out scenes
     """
     from topiarist.reproductions.scenes.reproduce import reproduce_scenes
+    from topiarist.reproductions.scenes.study import FULL, QUICK
 
-    scope = scenes.scope_of(context.params)
+    scope = QUICK if quick else FULL
+    prune, mixing = PRUNING.change(scope.prune, options), MIXING.change(scope.mixing, options)
+    with SCENES.naming():
+        scope = scope.changed(**SCENES.values(options), **ENSEMBLE.values(options), prune=prune, mixing=mixing)
     with resumable(), count_bar("clips") as on_clip:
         found = reproduce_scenes(
             out,
@@ -166,6 +178,7 @@ def scenes_command(
 
 
 @app.command("surgeon")
+@with_options(SURGEON)
 def surgeon_command(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where page, tables, figures and networks go.")],
     data: Annotated[
@@ -177,67 +190,32 @@ def surgeon_command(
             f" EMNIST or Fashion-MNIST is compared with the paper's row. {DATA_FORMS}",
         ),
     ] = None,
-    topology: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topology",
-            metavar="[small|medium|large]",
-            help="Repeatable; 10, 10-10-10 or 300-100-100 hidden units.  [default: all]",
-        ),
-    ] = None,
-    setting: Annotated[
-        Literal["published", "ours", "both"],
-        typer.Option("--setting", help="The Surgeon of the paper, or ours, each with its own training."),
-    ] = "both",
-    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="Runs of each network.  [default: 5]")] = None,
-    epochs: Annotated[
-        int | None, typer.Option("--epochs", min=1, help="Of every training.  [default: those of each setting]")
-    ] = None,
-    samples: Annotated[
-        int | None, typer.Option("--samples", min=2, help="Training samples at most; all unless given.")
-    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few epochs, samples and seeds: a first look.")] = False,
-    paper_seeds: Annotated[
-        bool, typer.Option("--paper-seeds", help="The paper's seeds 6, 63, 72, 77 and 97, three runs of each.")
-    ] = False,
     seed: Seed = 0,
     workers: Workers = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
+    **options: Any,
 ) -> None:
     """Reproduce training with topology optimisation, the Surgeon, against plain training, and add ours.
 
     Example: topiarist reproduce surgeon --quick --out surgeon
     """
-    from topiarist.errors import SettingsError
+    from topiarist.reproductions.surgeon.options import FULL, QUICK
     from topiarist.reproductions.surgeon.reproduce import reproduce_surgeon
-    from topiarist.reproductions.surgeon.study import FULL, QUICK, topologies_named
 
-    if paper_seeds and seeds is not None:
+    scope = SURGEON.change(QUICK if quick else FULL, options)
+    if scope.paper_seeds and "--seeds" in SURGEON.given(options):
         raise SettingsError("--seeds has no effect with --paper-seeds, which runs 5 seeds 3 times each")
-    scope = (QUICK if quick else FULL).changed(
-        seeds=seeds,
-        epochs=epochs,
-        samples=samples,
-        topologies=topologies_named(topology or ()),
-        settings=None if setting == "both" else (setting,),
-        paper_seeds=paper_seeds,
-    )
     with resumable(), count_bar("networks") as on_run:
         found = reproduce_surgeon(
-            out,
-            data=data or (),
-            scope=scope,
-            seed=seed,
-            workers=workers,
-            cluster=cluster,
-            on_run=on_run,
+            out, data=data or (), scope=scope, seed=seed, workers=workers, cluster=cluster, on_run=on_run
         )
     emit(found, as_json=as_json, show=show_found)
 
 
 def show_found(found: Mapping[str, Any]) -> None:
-    """Print what came out, and where the rest is."""
+    """Print the results, and where the files are."""
     for note in found["notes"]:
         typer.echo(note)
     typer.echo(found["summary"])
@@ -246,13 +224,13 @@ def show_found(found: Mapping[str, Any]) -> None:
 
 
 def show_failures(found: Mapping[str, Any]) -> None:
-    """Say how many cells failed, and what tells why."""
+    """Print how many cells failed, and the command that shows why."""
     for folder in found["failed_in"]:
         typer.echo(f"{found['failed']} cells failed: topiarist study status {folder}")
 
 
 def show_findings(found: Mapping[str, Any]) -> None:
-    """Print the paper's claims with their verdicts, what helped and what hurt, and where the rest is."""
+    """Print what helped and what hurt, and where the files are."""
     from rich.table import Table
     from rich.text import Text
 

@@ -1,5 +1,6 @@
 """Arrays kept in safetensors files with a checksum each: a damaged one is as if it were not there."""
 
+import json
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from topiarist.files import cannot_write, write_atomically
+from topiarist.files import cannot_write, canonical_json, write_atomically
 
+_CHECKSUMS = "checksums"  # one entry for all: safetensors writes several in an order that changes from call to call
 _DAMAGE = (SafetensorError, OSError, ValueError, KeyError, TypeError)
 
 
@@ -22,7 +24,8 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     except OSError as error:
         raise cannot_write(path.parent, error) from error
     plain = {name: ascontiguousarray(array) for name, array in arrays.items()}
-    write_atomically(path, save(plain, metadata={name: _checksum(array) for name, array in plain.items()}))
+    checksums = canonical_json({name: _checksum(array) for name, array in plain.items()})
+    write_atomically(path, save(plain, metadata={_CHECKSUMS: checksums}))
 
 
 def read_array(path: Path, name: str) -> NDArray[Any] | None:
@@ -30,7 +33,7 @@ def read_array(path: Path, name: str) -> NDArray[Any] | None:
     try:
         with safe_open(path, framework="numpy") as file:
             found: NDArray[Any] = file.get_tensor(name)
-            return found if (file.metadata() or {})[name] == _checksum(found) else None
+            return found if _checksums_in(file.metadata())[name] == _checksum(found) else None
     except _DAMAGE:
         return None
 
@@ -39,9 +42,16 @@ def names_in(path: Path) -> tuple[str, ...]:
     """Return the names of the arrays in a file, none where it is damaged."""
     try:
         with safe_open(path, framework="numpy") as file:
-            return tuple(file.metadata() or {})
+            return tuple(_checksums_in(file.metadata()))
     except _DAMAGE:
         return ()
+
+
+def _checksums_in(metadata: dict[str, str] | None) -> dict[str, str]:
+    """Return the checksum of each array; files of before have one entry per array."""
+    known = metadata or {}
+    found: dict[str, str] = json.loads(known[_CHECKSUMS]) if _CHECKSUMS in known else known
+    return found
 
 
 def _checksum(array: NDArray[Any]) -> str:

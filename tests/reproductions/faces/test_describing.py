@@ -123,7 +123,7 @@ def test_the_column_of_labels_can_be_named(folder: Path) -> None:
     with pytest.raises(DataError, match=r"agee is not a column.*did you mean age"):
         describe_faces(folder, target="agee")
     (folder / "labels.csv").write_text("file,mood\nb.png,happy\nc.png,sad\n")
-    with pytest.raises(DataError, match="which column holds the label: file, mood"):
+    with pytest.raises(DataError, match="holds the label with --target: file, mood"):
         describe_faces(folder)
 
 

@@ -1,4 +1,4 @@
-"""Mixtures of wave forms: the stretches that were drawn, described as a whole, alike from files and memory."""
+"""Mixtures of waveforms: the stretches that were drawn, described as a whole, alike from files and memory."""
 
 from pathlib import Path
 

@@ -13,18 +13,10 @@ from topiarist.files import write_atomically
 from topiarist.reproductions.faces import paper
 from topiarist.reproductions.faces.expressions import COMPONENTS, face_stand_in, read_expressions
 from topiarist.reproductions.faces.features.augmentation import FaceAugmentation
-from topiarist.reproductions.faces.features.describing import BLOCKS, Missing, OnImage, describe_faces
+from topiarist.reproductions.faces.features.describing import BLOCKS, OnImage, describe_faces
+from topiarist.reproductions.faces.options import FaceImageOptions
 
 FEATURES = "features.npz"
-
-
-@dataclass(frozen=True, kw_only=True)
-class FaceImageOptions:
-    """What is done with images before they are described."""
-
-    align: bool = False
-    missing: Missing = "whole"
-    copies: int = 0
 
 
 @dataclass(frozen=True)

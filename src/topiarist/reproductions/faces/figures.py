@@ -1,11 +1,10 @@
 """The figures of the faces; the paper's numbers are points in them where the data are the paper's."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import pandas
 
-from topiarist.report import differences, learning_curves, sweep_curves
+from topiarist.report import Difference, differences, learning_curves, sweep_curves
 from topiarist.reproductions.faces import paper
 from topiarist.reproductions.faces.tables import FacesFindings
 
@@ -116,7 +115,16 @@ def _curve(cells: Frame, x: str, y: str) -> dict[float, list[float]]:
 def _forest_of(table: Frame) -> str:
     """Draw how the variants at the largest starting size differ from the unpruned network."""
     size = table["units"].max()
-    rows = table[(table["units"] == size) & table["difference"].notna()].rename(columns={"variant": "name"})
-    drawn: Any = rows.assign(significant=rows["p"] <= ALPHA).to_dict("records")
+    rows = table[(table["units"] == size) & table["difference"].notna()].to_dict("records")
+    drawn = [
+        Difference(
+            name=row["variant"],
+            difference=row["difference"],
+            low=row["low"],
+            high=row["high"],
+            significant=row["p"] <= ALPHA,
+        )
+        for row in rows
+    ]
     title = f"From {size} units: test accuracy against unpruned"
     return differences(drawn, title=title, unit="points, more is better")

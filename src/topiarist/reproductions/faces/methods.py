@@ -13,12 +13,12 @@ _DEFAULTS = {"penalty": 0, "fitness": "relative", "pairs": "in order"}
 
 def distinctive(angle_degrees: int, pairs: str = "in order") -> Overrides:
     """Return the paper's distinctiveness pruning."""
-    return _method({"name": "distinctiveness", "published": True, "angle_degrees": angle_degrees, "pairs": pairs})
+    return _method({"name": "published-distinctiveness", "angle_degrees": angle_degrees, "pairs": pairs})
 
 
 def genetic(penalty: float, fitness: str = "relative", **search: object) -> Overrides:
     """Return the paper's genetic pruning, by equation 5 (relative) or 6 (absolute)."""
-    return _method({"name": "genetic", "published": True, "penalty": penalty, "fitness": fitness, **search})
+    return _method({"name": "published-genetic", "penalty": penalty, "fitness": fitness, **search})
 
 
 def _method(settings: Overrides) -> Overrides:

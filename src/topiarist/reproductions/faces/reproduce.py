@@ -8,9 +8,10 @@ from typing import Any
 from topiarist.data import Data
 from topiarist.errors import TopiaristWarning
 from topiarist.reproductions.faces.claims import RULE
-from topiarist.reproductions.faces.data import FaceImageOptions, read_faces
+from topiarist.reproductions.faces.data import read_faces
 from topiarist.reproductions.faces.features.describing import OnImage
 from topiarist.reproductions.faces.figures import faces_figures
+from topiarist.reproductions.faces.options import FaceImageOptions
 from topiarist.reproductions.faces.page import faces_page, faces_summary
 from topiarist.reproductions.faces.study import DEFAULT, FULL, QUICK, FacesPlan, plan_faces
 from topiarist.reproductions.faces.tables import FacesFindings, faces_findings

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import pandas
 
-from topiarist.report import Section, Table, differences, learning_curves, render_page, table_of
+from topiarist.report import Difference, Section, Table, differences, learning_curves, render_page, table_of
 from topiarist.reproductions.claims import NOT_SUPPORTED, NOT_TESTABLE, SUPPORTED, claims_table
 from topiarist.reproductions.practices.findings import (
     NO_VERDICT,
@@ -132,7 +131,15 @@ def practice_curves(plan: PracticesPlan, practice: Practice, results: Results) -
 
 def _forest_of(practice: Practice, metric: str, rows: pandas.DataFrame) -> str:
     """Draw the differences from the baseline."""
-    shown = rows.dropna(subset="difference").rename(columns={"alternative": "name"})
-    drawn: Any = shown.assign(significant=shown["verdict"].isin(["helped", "hurt"])).to_dict("records")
+    drawn = [
+        Difference(
+            name=row["alternative"],
+            difference=row["difference"],
+            low=row["low"],
+            high=row["high"],
+            significant=row["verdict"] in ("helped", "hurt"),
+        )
+        for row in rows.dropna(subset="difference").to_dict("records")
+    ]
     better = "less" if metric in SMALLER_IS_BETTER else "more"
     return differences(drawn, title=f"{practice.name}: {WORDS[metric]}", unit=f"{better} is better")

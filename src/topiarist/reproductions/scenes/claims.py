@@ -18,8 +18,8 @@ from typing import NamedTuple
 import pandas
 
 from topiarist.measurement.footprint import BYTES_PER_KB
+from topiarist.models import ModelSettings, build_network
 from topiarist.models.evaluation import kernels_of
-from topiarist.models.families import family_network
 from topiarist.reproductions.claims import (
     NOT_REPRODUCED,
     NOT_TESTABLE,
@@ -79,7 +79,8 @@ class NumberCounts(NamedTuple):
 @cache
 def count_numbers(family: str, blocks: tuple[int, ...]) -> NumberCounts:
     """Build a network for the paper's input, and count its numbers."""
-    network = family_network(family, blocks, input_shape=PAPER_SHAPE, classes=PAPER_CLASSES)
+    settings = ModelSettings(family=family, blocks=blocks)
+    network = build_network(settings, input_shape=PAPER_SHAPE, classes=PAPER_CLASSES)
     sizes = {name: kernel.numel() for name, kernel in kernels_of(network).items()}
     whole = sum(value.numel() for value in network.state_dict().values() if value.is_floating_point())
     return NumberCounts(

@@ -1,6 +1,6 @@
 """The samples of the scenes: recordings described as log-mel spectrograms, or synthesised ones, and their mixtures.
 
-Block mixing is on the wave form, as published (Ooi, Peksi and Gan, 2020, section 2.2): pieces of sound are joined, and
+Block mixing is on the waveform, as published (Ooi, Peksi and Gan, 2020, section 2.2): pieces of sound are joined, and
 the result is described. Each set of mixtures that the studies train on is made once and kept in a file.
 """
 
@@ -15,23 +15,22 @@ import numpy
 from topiarist.data import Source
 from topiarist.data.block_mixing import (
     BlockMixing,
-    Drawn,
+    MixtureDraw,
     draw_for,
     mixture_key,
     open_mixtures,
     parts_to_mix,
     write_mixtures,
 )
-from topiarist.data.readers.sound import Waves, WavesInMemory, WavesOfFiles
+from topiarist.data.readers.sound import Wave, Waves, WavesInMemory, WavesOfFiles
 from topiarist.data.source import Rows
 from topiarist.features.log_mel import FLOOR, LogMel, log_mel
 from topiarist.features.sound_labels import find_sounds
 from topiarist.features.sounds import describe_sounds, open_clips
-from topiarist.features.waves import Wave
 from topiarist.reproductions.scenes.stand_in import CITIES, SCENES, scene_waves
 from topiarist.reproductions.scenes.study import ScenesStudies, sound_name
 from topiarist.study.declaration import Cell
-from topiarist.study.samples import Samples, source_key
+from topiarist.study.samples import StudySamples, source_key
 
 OnClip = Callable[[int, int], None]
 STAND_IN_CLIPS, STAND_IN_SECONDS, STAND_IN_RATE = 360, 2.0, 16_000
@@ -42,7 +41,7 @@ FORM = "mixtures 1"  # of files of mixtures: another where the same settings giv
 
 @dataclass(frozen=True)
 class Scenes:
-    """Samples by the name of their description, whether they stand in for recordings, and the wave forms of the first.
+    """Samples by the name of their description, whether they stand in for recordings, and the waveforms of the first.
 
     Clip k of `waves` is row k of every source.
     """
@@ -107,7 +106,7 @@ def _synthesised(sounds: Mapping[str, LogMel], seed: int) -> Scenes:
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureExample:
-    """A mixture to look at: its wave form and spectrogram, where pieces begin, and what they are pieces of."""
+    """A mixture to look at: its waveform and spectrogram, where pieces begin, and what they are pieces of."""
 
     wave: Wave
     spectrogram: Wave
@@ -123,13 +122,13 @@ class MixtureExample:
 
 
 def with_wave_mixtures(scenes: Scenes, plan: ScenesStudies, folder: Path, *, on_clip: OnClip | None = None) -> Scenes:
-    """Return the scenes with a file for every set of mixtures of wave forms that the plan needs, made where missing."""
+    """Return the scenes with a file for every set of mixtures of waveforms that the plan needs, made where missing."""
     name, sound = sound_name(plan.scope.sound), plan.scope.sound
     source, content = scenes.sources[name], _content_of(scenes.sources[name], sound, scenes.waves)
     files: dict[str, Path] = {}
     for cell, mixing in _mixed_cells(plan):
         drawn, rows = _drawing_of(scenes, cell, mixing)
-        key = mixture_key(mixing.model_dump(), rows, clips=len(source), seed=cell.settings.data.seed)
+        key = mixture_key(mixing, rows, clips=len(source), seed=cell.settings.data.seed)
         if key not in files:
             files[key] = folder / f"{key}-{content}.safetensors"
             if open_mixtures(files[key]) is None:
@@ -139,7 +138,7 @@ def with_wave_mixtures(scenes: Scenes, plan: ScenesStudies, folder: Path, *, on_
 
 
 def _mixed_cells(plan: ScenesStudies) -> Iterator[tuple[Cell, BlockMixing]]:
-    """Yield one cell of each fold and each way of mixing wave forms."""
+    """Yield one cell of each fold and each way of mixing waveforms."""
     seen = set()
     for cell in (cell for study in plan.studies.values() for cell in study.cells):
         mixing = cell.settings.data.mixing
@@ -148,11 +147,11 @@ def _mixed_cells(plan: ScenesStudies) -> Iterator[tuple[Cell, BlockMixing]]:
             yield cell, mixing
 
 
-def _drawing_of(scenes: Scenes, cell: Cell, mixing: BlockMixing) -> tuple[Drawn, Rows]:
+def _drawing_of(scenes: Scenes, cell: Cell, mixing: BlockMixing) -> tuple[MixtureDraw, Rows]:
     """Return what the mixtures of a cell are made of, and the clips of its training samples."""
     data = cell.settings.data.model_copy(update={"mixing": None})
     plain = replace(cell, settings=cell.settings.model_copy(update={"data": data}))
-    unmixed = Samples({source_key(data): scenes.sources[data.location]}).of(plain)
+    unmixed = StudySamples({source_key(data): scenes.sources[data.location]}).of(plain)
     drawn = draw_for(unmixed, mixing, length=scenes.waves.length, seed=data.seed)
     return drawn, parts_to_mix(unmixed)[2].train
 
@@ -165,7 +164,7 @@ def _content_of(source: Source, sound: LogMel, waves: Waves) -> str:
 
 
 def example_of(scenes: Scenes, plan: ScenesStudies) -> MixtureExample | None:
-    """Return the first mixture that networks are trained on; None where no wave forms are mixed."""
+    """Return the first mixture that networks are trained on; None where no waveforms are mixed."""
     for cell, mixing in _mixed_cells(plan):
         drawn, rows = _drawing_of(scenes, cell, mixing)
         source, clips = scenes.sources[cell.settings.data.location], rows[drawn.samples[0]]
@@ -183,16 +182,16 @@ def example_of(scenes: Scenes, plan: ScenesStudies) -> MixtureExample | None:
     return None
 
 
-def mixed_wave(waves: Waves, rows: Rows, drawn: Drawn, number: int) -> Wave:
-    """Return a mixture as a wave form (length,); sample k of the drawing is clip `rows[k]`."""
+def mixed_wave(waves: Waves, rows: Rows, drawn: MixtureDraw, number: int) -> Wave:
+    """Return a mixture as a waveform (length,); sample k of the drawing is clip `rows[k]`."""
     pieces = zip(rows[drawn.samples[number]].tolist(), drawn.starts[number].tolist(), drawn.lengths, strict=True)
     return numpy.concatenate([waves.stretch(clip, start, int(length)) for clip, start, length in pieces])
 
 
 def describe_mixtures(
-    waves: Waves, rows: Rows, drawn: Drawn, settings: LogMel, *, on_clip: OnClip | None = None
+    waves: Waves, rows: Rows, drawn: MixtureDraw, settings: LogMel, *, on_clip: OnClip | None = None
 ) -> Wave:
-    """Describe all mixtures (n_mixtures, 1, bands, frames), one after the other: their wave forms are not held."""
+    """Describe all mixtures (n_mixtures, 1, bands, frames), one after the other: their waveforms are not held."""
     count = len(drawn.samples)
     features = numpy.empty((count, 1, settings.bands, settings.frames(waves.length)), dtype=numpy.float32)
     for number in range(count):

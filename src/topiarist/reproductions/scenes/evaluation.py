@@ -13,7 +13,7 @@ from topiarist.data import Part, Source
 from topiarist.measurement.footprint import BYTES_PER_KB
 from topiarist.models import Ensemble
 from topiarist.reproductions.scenes.study import ScenesScope, ScenesStudies
-from topiarist.statistics import Finding, Interval, bootstrap_macro_gain
+from topiarist.statistics import Interval, StatisticalResult, bootstrap_macro_gain
 from topiarist.storage import Packing, load, serialise
 from topiarist.storage.quantising import rounded
 from topiarist.study.results import Results
@@ -40,7 +40,7 @@ class ScenesFindings:
     networks: pandas.DataFrame
     depths: pandas.DataFrame | None
     gains: Mapping[str, Interval]
-    mixing: tuple[Finding, Finding] | None
+    mixing: tuple[StatisticalResult, StatisticalResult] | None
     stand_in: bool
     like_the_paper: bool
 

@@ -1,6 +1,6 @@
 """The figures of the scenes: accuracy against size, sparsity and loss while training, and Figure 1 of the paper.
 
-Figure 1 is a mixture of pieces as a wave form and as a log-mel spectrogram, the seams marked.
+Figure 1 is a mixture of pieces as a waveform and as a log-mel spectrogram, the seams marked.
 """
 
 from itertools import pairwise
@@ -13,6 +13,7 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path as Outline
 from numpy.typing import NDArray
 
+from topiarist.data.readers.sound import Wave
 from topiarist.report import learning_curves, pareto_figure
 from topiarist.report.canvas import BLUE, VERMILLION, draw
 from topiarist.reproductions.scenes.data import MixtureExample
@@ -21,9 +22,8 @@ from topiarist.study.results import Results
 
 COLUMNS = 120  # of the spectrogram: a page holds shapes, no pixels, and each cell is one
 LEVELS = 8  # of loudness, each one shade
-STEPS = 600  # of the wave form: the lowest and the highest value of each
+STEPS = 600  # of the waveform: the lowest and the highest value of each
 HEIGHT_INCHES = 5.2
-Wave = NDArray[numpy.float32]
 
 
 def scenes_figures(table_3: pandas.DataFrame, vgg: Results, example: MixtureExample | None) -> dict[str, str]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import pandas
 
 from topiarist.report import Section, render_page
-from topiarist.reproductions.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED, Claim, claims_table
+from topiarist.reproductions.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED, Claim, claims_table, verdict_counts
 from topiarist.reproductions.findings import drawn_of
 from topiarist.reproductions.scenes.data import MixtureExample
 from topiarist.reproductions.scenes.evaluation import FEW_BITS, ScenesFindings
@@ -47,7 +47,7 @@ def scenes_page(
     notes: Sequence[str],
     facts: Mapping[str, str],
 ) -> str:
-    """Return the page: claims, Table 3, the front, pruning, a mixture where wave forms are mixed, the other tables."""
+    """Return the page: claims, Table 3, the front, pruning, a mixture where waveforms are mixed, the other tables."""
     whose = _whose_recordings(findings)
     sections = []
     if findings.stand_in:
@@ -140,7 +140,7 @@ def _pruning_text(scope: ScenesScope) -> str:
 def _mixing_text(findings: ScenesFindings) -> str:
     """Return what is mixed, and what Friedman's test with two factors finds."""
     wave = findings.scope.mixing.on == "waveform"
-    what = "wave forms, as in the paper" if wave else "spectrograms, where the paper mixes wave forms"
+    what = "waveforms, as in the paper" if wave else "spectrograms, where the paper mixes waveforms"
     said = f"Pruned V(2,2,3,3), trained on the clips and on as many mixtures of {what}."
     if findings.mixing is None:
         return said

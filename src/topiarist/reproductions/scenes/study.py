@@ -5,13 +5,14 @@ After Ooi, Peksi and Gan, Ensemble of pruned low-complexity models for acoustic 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal, Self
 
-from topiarist.data.block_mixing import BlockMixing
-from topiarist.errors import SettingsError
+from pydantic import model_validator
+
 from topiarist.features.log_mel import LogMel
+from topiarist.reproductions.scenes.options import ScenesMixing, ScenesOptions
 from topiarist.study.study import Study
 from topiarist.training import Pruning, TrainConfig
 
@@ -20,9 +21,7 @@ VGG, INCEPTION = (2, 2, 3, 3), (2, 1, 2)
 DEPTHS = {"vgg": ((0, 0, 1, 1), VGG, (4, 4, 5, 5)), "inception": ((1, 0, 1), INCEPTION, (3, 2, 3))}
 KINDS = ("unpruned", "pruned", "unpruned, mixed", "pruned, mixed")
 SOUND = LogMel()
-MIXING = BlockMixing(pieces=10, within="coarse", on="waveform")  # the paper, section 2.2
-PUBLISHED = TrainConfig(epochs=400, batch_size=128, learning_rate=0.0001, weight_decay=0.002)  # the paper, section 4
-INITIAL_SPARSITY = 0.1  # s_i of the paper, section 4; s_f = 0.8 is the default of `Pruning`
+PUBLISHED = TrainConfig(batch_size=128, learning_rate=0.0001, weight_decay=0.002)  # the paper, section 4
 # For few epochs: with the moving averages of batch norm, pruned V lost 3.6 points (benchmarks/README.md).
 FASTER = TrainConfig(batch_size=16, learning_rate=0.001, weight_decay=0.002, precise_norms=True)
 
@@ -31,36 +30,36 @@ def _table(settings: TrainConfig | Pruning) -> dict[str, Any]:
     return settings.model_dump(mode="json", exclude_unset=True)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScenesScope:
+class ScenesScope(ScenesOptions):
     """How much is run: so many ensembles of some V and some I, on one split or on every fold.
 
     The paper prunes from a quarter of the training to three quarters. A short training prunes `early`, from a tenth of
-    it to half: what has few steps needs more of them afterwards. `prune` has settings of `Pruning` that replace these.
+    it to half: what has few steps needs more of them afterwards. `recipe` is the training but for its epochs, `clips`
+    how many of the training part are used at most.
     """
 
-    training: TrainConfig
-    runs: int
-    folds: int | None = None
+    recipe: TrainConfig = PUBLISHED
     early: bool = False
-    prune: Overrides = field(default_factory=dict)
-    mixing: BlockMixing = MIXING
-    vgg_members: int = 5  # of an ensemble; the paper, section 3.2
-    inception_members: int = 1
-    inception_norms: bool = False  # batch norm in the blocks of I, which the paper leaves out
     kinds: tuple[str, ...] = KINDS
     sound: LogMel = SOUND
-    clips: int | None = None  # of the training part, at most
+    clips: int | None = None
     bands: tuple[int, ...] = (32, 48, 64)
     windows: tuple[int, ...] = (1024, 2048, 4096)
     pieces: tuple[int, ...] = (2, 4, 5, 10)
     depths: bool = True
 
-    def __post_init__(self) -> None:
-        if min(self.vgg_members, self.inception_members) < 0 or self.members < 2:
+    @model_validator(mode="after")
+    def _can_be_run(self) -> Self:
+        if self.members < 2:
             found = f"{self.vgg_members} V and {self.inception_members} I"
-            raise SettingsError(f"an ensemble has two members or more; found {found}")
+            raise ValueError(f"an ensemble has two members or more; found {found}")
         TrainConfig(**{**_table(self.training), "pruning": self.pruning})  # refused here, not after hours
+        return self
+
+    @property
+    def training(self) -> TrainConfig:
+        """How networks are trained; pruning apart."""
+        return self.recipe.model_copy(update={"epochs": self.epochs})
 
     @property
     def members(self) -> int:
@@ -80,18 +79,17 @@ class ScenesScope:
     @property
     def pruning(self) -> Pruning:
         """How networks are pruned."""
-        when: dict[str, int] = {}
+        given, when = self.prune.model_dump(exclude_unset=True), {}
         if self.early:
-            epochs = self.training.epochs
-            begin, every = self.prune.get("begin", epochs // 10), self.prune.get("every", 1)
-            end = epochs // 10 + epochs * 2 // 5
+            begin, every = given.get("begin", self.epochs // 10), given.get("every", 1)
+            end = self.epochs // 10 + self.epochs * 2 // 5
             when = {"begin": begin, "every": every, "times": max(0, (end - begin) // every)}
-        return Pruning(**{"initial_sparsity": INITIAL_SPARSITY, **when, **self.prune})
+        return Pruning(**{"initial_sparsity": self.prune.initial_sparsity, **when, **given})
 
     @property
     def prunings(self) -> dict[int, float]:
         """The sparsity after each pruning, by the number of epochs done before it."""
-        return self.pruning.prunings(self.training.epochs)
+        return self.pruning.prunings(self.epochs)
 
     @property
     def sounds(self) -> dict[str, LogMel]:
@@ -103,31 +101,11 @@ class ScenesScope:
         """Return the description of sound with other bands and another window."""
         return self.sound.model_copy(update={"bands": bands, "window": window})
 
-    def changed(
-        self,
-        *,
-        epochs: int | None = None,
-        prune: Overrides | None = None,
-        mixing: Overrides | None = None,
-        **fields: Any,
-    ) -> Self:
-        """Return a scope with other epochs, settings of pruning and of mixing, and other fields; what is None stays."""
 
-        def known(values: Overrides | None) -> dict[str, Any]:
-            return {name: value for name, value in (values or {}).items() if value is not None}
-
-        return replace(
-            self,
-            training=self.training.model_copy(update=known({"epochs": epochs})),
-            prune={**self.prune, **known(prune)},
-            mixing=BlockMixing(**{**self.mixing.model_dump(), **known(mixing)}),
-            **known(fields),
-        )
-
-
-FULL = ScenesScope(training=PUBLISHED, runs=10)
+FULL = ScenesScope()
 QUICK = ScenesScope(
-    training=FASTER.model_copy(update={"epochs": 8}),
+    recipe=FASTER,
+    epochs=8,
     runs=2,
     early=True,
     sound=LogMel(seconds=2),
@@ -227,7 +205,7 @@ def _table_2(scope: ScenesScope, mixed_within: tuple[Literal["fine", "coarse"], 
     """Yield the networks of Table 2, mixing; they are pruned."""
     pruned = {"pruning": _table(scope.pruning)}
     for pieces, within in product(scope.pieces, mixed_within):
-        mixing = BlockMixing(pieces=pieces, within=within, on=scope.mixing.on).model_dump()
+        mixing = ScenesMixing(pieces=pieces, within=within, on=scope.mixing.on).model_dump()
         name = f"table 2: {pieces} pieces, {within} class"
         yield TableRow({"pieces": pieces, "class": within}, name, {"data": {"mixing": mixing}, "training": pruned})
 

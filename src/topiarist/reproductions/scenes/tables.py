@@ -2,19 +2,19 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from typing import Any
 
 import numpy
 import pandas
 
 from topiarist.evolution.pareto import knee, non_dominated
-from topiarist.report import Table
+from topiarist.report import Point, Table
 from topiarist.reproductions.scenes import paper
 from topiarist.reproductions.scenes.evaluation import FEW_BITS
 from topiarist.reproductions.scenes.study import TableRow
 from topiarist.reproductions.shown import ResultRow, ShownRow, in_parts, with_sd
-from topiarist.statistics import Finding, friedman_two_factors, rank_sum
+from topiarist.statistics import StatisticalResult, friedman_two_factors, rank_sum
 from topiarist.study.results import Results
 
 Frame = pandas.DataFrame
@@ -102,7 +102,7 @@ def macro_table(rows: Sequence[TableRow], results: Results, known: Mapping[Any, 
     return Frame(found)
 
 
-def mixing_tests(rows: Sequence[TableRow], results: Results) -> tuple[Finding, Finding] | None:
+def mixing_tests(rows: Sequence[TableRow], results: Results) -> tuple[StatisticalResult, StatisticalResult] | None:
     """Return Friedman's tests of pieces and class; None where one of them has one value, or runs are missing."""
     values = [_macros(results, row) for row in rows]
     shape = [len({row.by[factor] for row in rows}) for factor in ("pieces", "class")]
@@ -122,7 +122,7 @@ def reported() -> Frame:
     return Frame(map(asdict, paper.REPORTED)).rename(columns=names)
 
 
-def front_points(table: Frame) -> list[dict[str, Any]]:
+def front_points(table: Frame) -> list[Point]:
     """Return macro accuracy against KB on disk, of packed files of 32 and of few bits, as points of a Pareto front."""
     points = []
     for row in table.to_dict("records"):

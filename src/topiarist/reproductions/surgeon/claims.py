@@ -8,15 +8,17 @@ is narrow enough to say something, and only runs of the paper's length on all of
 import math
 import re
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 from scipy import stats
 
-from topiarist.reproductions.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED, Claim
-from topiarist.reproductions.surgeon.comparison import CONFIDENCE, Comparison, mean_interval
+from topiarist.reproductions.claims import NOT_REPRODUCED, NOT_TESTABLE, REPRODUCED, Claim, mean_interval
+from topiarist.reproductions.surgeon.comparison import Comparison
 from topiarist.reproductions.surgeon.paper import EPOCHS, REDRAWS, REDUCTION, RUNS, TABLE_3, TRAINED_EPOCHS
 from topiarist.reproductions.surgeon.tables import AT_CHANCE
 from topiarist.statistics import Interval
 
+CONFIDENCE = 0.95
 RESCUED = ("SVHN", "CIFAR-10", "EuroSAT")  # section 4.2: there the small baseline does not learn
 OTHER_DATA = "not the paper's data"
 OTHER_LENGTH = "the paper has all samples and 100 epochs"
@@ -60,6 +62,11 @@ def _judge(
     return Claim(claim, str(shown[0]), str(shown[1]), shown[2], decided, "; ".join(filter(None, [why_not, *notes])))
 
 
+def _interval(values: Sequence[float]) -> Interval:
+    """Return a mean with its interval, which one value leaves unbounded."""
+    return mean_interval(values) or Interval(fmean(values), -math.inf, math.inf)
+
+
 def _written(interval: Interval, form: str = "+.1f") -> str | None:
     return f"[{interval.low:{form}}, {interval.high:{form}}]" if math.isfinite(interval.low) else None
 
@@ -79,7 +86,7 @@ def _judge_number(
     text = f"{published:{form}}{unit}"
     if not values:
         return _judge(claim, text, why_not=why_not, notes=notes)
-    found = mean_interval(values)
+    found = _interval(values)
     inside = found.low <= published <= found.high
     holds, ours = inside and found.high - found.low <= 2 * narrow, f"{found.value:{form}}{unit}"
     return _judge(claim, text, ours, _written(found, form), holds=holds, fails=not inside, why_not=why_not, notes=notes)
@@ -93,7 +100,7 @@ def _reaches_the_baseline(comparisons: Sequence[Comparison], why_not: str) -> Cl
     if not tested:
         return _judge(claim, published, why_not=AT_CHANCE)
     points = [[100 * gain for gain in each.gains("surgeon", "sgd", "validation")] for each in tested]
-    gains = [mean_interval(each) for each in points]
+    gains = [_interval(each) for each in points]
     worst, where = min(zip(gains, tested, strict=True), key=lambda pair: pair[0].value)
     reached = f"{sum(gain.value >= 0 for gain in gains)} of {len(gains)}"
     ours = f"{reached}; lowest: {where.data.name}, {where.topology}, {worst.value:+.1f} points"
@@ -130,7 +137,7 @@ def _rows(papers: Sequence[Comparison]) -> Iterator[Claim]:
             if any(each.at_chance("sgd", "validation")):
                 yield _judge_number(claim, row.gain, [], narrow=narrow, why_not=AT_CHANCE)
             else:
-                level = mean_interval([run.accuracy["validation"] for run in each.runs("sgd")]).value
+                level = fmean(run.accuracy["validation"] for run in each.runs("sgd"))
                 relative = [100 * gain / level for gain in gains]
                 yield _judge_number(claim, row.gain, relative, narrow=narrow, why_not=why_not, notes=notes)
         if row.change is not None:
@@ -154,7 +161,7 @@ def _averages(comparisons: Sequence[Comparison], why_not: str) -> Iterator[Claim
     ratio, ratios = TRAINED_EPOCHS / EPOCHS, [run.trained_epochs / run.epochs for run in surgeons]
     notes = ("recuperation is counted; with few samples its batches are many epochs",)
     yield _judge_number(claim, ratio, ratios, narrow=ratio / 2, why_not=why_not, notes=notes, form=".2f", unit="")
-    draws = [[each["number"] for each in run.lineage["decisions"]] for run in surgeons]  # decisions by their numbers
+    draws = [[each.number for each in run.evolution.decisions] for run in surgeons]  # decisions by their numbers
     redraws = [len(numbers) / len(set(numbers)) - 1 for numbers in draws if numbers]
     claim = "Redraws per decision (section 4.2)"
     yield _judge_number(claim, REDRAWS, redraws, narrow=REDRAWS / 2, why_not=why_not, form=".2f", unit="")

@@ -1,39 +1,32 @@
 """Runs the studies of the Surgeon, and compares the networks of each seed."""
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy
-from scipy import stats
-
 from topiarist.files import sha256
+from topiarist.methods.lineage import Lineage
 from topiarist.reproductions.findings import file_stem
-from topiarist.reproductions.surgeon.data import DataSet, PartName, PartSummary
+from topiarist.reproductions.surgeon.data import DataSet, PartName
+from topiarist.reproductions.surgeon.options import Setting, SurgeonScope, Topology
 from topiarist.reproductions.surgeon.study import (
     FIRST,
     KINDS,
     PLAIN,
     Kind,
-    Setting,
-    SurgeonScope,
-    Topology,
     final_labels,
     final_study,
     first_study,
     hidden_layers,
     label_of,
 )
-from topiarist.statistics import Interval
 from topiarist.storage import load
 from topiarist.study.results import Results
 from topiarist.study.study import Study
 
-CONFIDENCE = 0.95
 OnRun = Callable[[int, int], None]
 Labels = Mapping[tuple[Topology, Setting, Kind], str]  # the configuration of a study that trains each network
 
@@ -43,7 +36,7 @@ class TrainedNetwork:
     """The results of one network of the comparison, and what its training took.
 
     `sample_macs` are samples trained on times the multiply-accumulates of a forward pass, `curve` the validation
-    accuracy after each epoch of plain training, `lineage` the record of the Surgeon's evolution.
+    accuracy after each epoch of plain training, `lineage` the Surgeon's evolution; None of plain training.
     """
 
     data: str
@@ -59,7 +52,13 @@ class TrainedNetwork:
     trained_epochs: float
     sample_macs: float
     curve: Sequence[tuple[float, float]]
-    lineage: Mapping[str, Any]
+    lineage: Lineage | None
+
+    @property
+    def evolution(self) -> Lineage:
+        """The lineage of a Surgeon."""
+        assert self.lineage is not None, f"{self.kind} has no lineage"
+        return self.lineage
 
 
 def run_studies(
@@ -118,7 +117,9 @@ def _read_network(
 ) -> TrainedNetwork:
     figures = json.loads(row["result"])
     history = json.loads((results.folder / "histories" / f"{row['history']}.json").read_text())
-    epochs, lineage = figures["epochs"] + figures["retraining_epochs"], history.get("lineage", {})
+    epochs = figures["epochs"] + figures["retraining_epochs"]
+    lineage = Lineage.from_record(history["lineage"]) if "lineage" in history else None
+    work = float(epochs * figures["train_samples"] * figures["macs"]) if lineage is None else lineage.sample_macs
     points = [(float(epoch["number"]), epoch["validation_accuracy"]) for epoch in history["epochs"]]
     return TrainedNetwork(
         data=data,
@@ -131,8 +132,8 @@ def _read_network(
         parameters=figures["parameters"],
         seconds=row["seconds"],
         epochs=epochs,
-        trained_epochs=lineage.get("trained_epochs", epochs),
-        sample_macs=lineage.get("sample_macs", float(epochs * figures["train_samples"] * figures["macs"])),
+        trained_epochs=epochs if lineage is None else lineage.trained_epochs,
+        sample_macs=work,
         curve=[point for point in points if point[1] is not None],
         lineage=lineage,
     )
@@ -182,7 +183,7 @@ class Comparison:
 
     def at_chance(self, kind: Kind, part: PartName = "test") -> list[bool]:
         """Return for each seed whether a network ended where one answer for all samples would."""
-        return [is_at_chance(run.accuracy[part], self.data.parts[part]) for run in self.runs(kind)]
+        return [self.data.parts[part].is_at_chance(run.accuracy[part]) for run in self.runs(kind)]
 
 
 def comparisons_of(
@@ -199,19 +200,3 @@ def comparisons_of(
         if whole:
             found.append(Comparison(data, topology, setting, whole))
     return found
-
-
-def mean_interval(values: Sequence[float]) -> Interval:
-    """Return a mean with Student's interval, which one value leaves unbounded."""
-    mean, reach = float(numpy.mean(values)), math.inf
-    if len(values) > 1:
-        reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1) * stats.sem(values))
-    return Interval(mean, mean - reach, mean + reach)
-
-
-def is_at_chance(accuracy: float, part: PartSummary) -> bool:
-    """Return whether an accuracy lies within what answering the largest class for every sample may reach.
-
-    The bound is the upper end of the binomial interval. With 10 equal classes and 1,000 samples, up to 0.119 is chance.
-    """
-    return accuracy <= float(stats.binom.ppf((1 + CONFIDENCE) / 2, part.samples, part.majority)) / part.samples

@@ -10,6 +10,7 @@ import torch
 from topiarist.data import AnyPart, Data, Part, Source, find_source
 from topiarist.data.readers.catalogue import CATALOGUE
 from topiarist.errors import SettingsError
+from topiarist.reproductions.claims import Chance
 from topiarist.reproductions.findings import file_stem
 from topiarist.reproductions.surgeon.paper import CLASSES
 
@@ -23,6 +24,10 @@ class PartSummary:
 
     samples: int
     majority: float
+
+    def is_at_chance(self, accuracy: float) -> bool:
+        """Return whether one answer for all samples may reach an accuracy."""
+        return accuracy <= Chance(self.majority, self.samples).highest
 
 
 @dataclass(frozen=True, kw_only=True)

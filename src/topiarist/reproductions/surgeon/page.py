@@ -1,7 +1,6 @@
 """The page of the Surgeon: the paper's claims, Table 3 and Figure 2 with its numbers beside ours, and evolutions."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy
@@ -16,12 +15,11 @@ from topiarist.report import (
     table_of,
     topology_over_time,
 )
-from topiarist.report.lineage import Place, read_lineage
-from topiarist.report.lineage_figures import places_of
-from topiarist.reproductions.claims import Claim, claims_table
+from topiarist.report.lineage import LineageView, Place
+from topiarist.reproductions.claims import Claim, claims_table, verdict_counts
 from topiarist.reproductions.findings import drawn_of, file_stem
 from topiarist.reproductions.surgeon.comparison import Comparison
-from topiarist.reproductions.surgeon.study import TOPOLOGIES, Setting
+from topiarist.reproductions.surgeon.options import TOPOLOGIES, Setting
 from topiarist.reproductions.surgeon.tables import HEADINGS, decisions_table, shown_tables, signed
 
 NAMES = {"published": "The Surgeon as published", "ours": "Our Surgeon"}
@@ -44,10 +42,10 @@ def surgeon_figures(comparisons: Sequence[Comparison]) -> dict[str, str]:
             title = f"Average accuracy over epochs: {of}"
             drawn[_average_stem(each)] = learning_curves(curves, title=title, y_label="validation accuracy")
     for each in comparisons:
-        lineage, stem = each.typical["surgeon"].lineage, _stem(each)
+        lineage, stem = each.typical["surgeon"].evolution, _stem(each)
         of = f"{each.data.name}, {each.topology}, {WORDS[each.setting]}"
         drawn[f"{stem}-topology"] = topology_over_time(lineage, title=f"Topology over time: {of}")
-        if any(node["points"] for node in lineage["nodes"]):
+        if any(node.points for node in lineage.nodes):
             title = f"Accuracy along the way: {of}"
             drawn[f"{stem}-accuracy"] = lineage_curves(lineage, title=title, baselines=_plain_curves(each))
         drawn[f"{stem}-lineage"] = lineage_tree(lineage, title=f"What was tried, and what was kept: {of}")
@@ -68,8 +66,8 @@ def _average_curves(comparisons: Sequence[Comparison]) -> dict[str, list[list[fl
     for each in comparisons:
         plain = [at_epochs(run.curve) for run in each.runs(each.baseline)]
         curves[f"{each.topology}, plain ({HEADINGS[each.baseline]})"] = plain
-        winning = [read_lineage(run.lineage).winning for run in each.runs("surgeon")]
-        lines = [[place for node in line for place in places_of(node)] for line in winning]
+        winning = [LineageView(run.evolution).winning for run in each.runs("surgeon")]
+        lines = [[point for node in line for point in node.points] for line in winning]
         curves[f"{each.topology}, Surgeon"] = [at_epochs(line) for line in lines]
     return curves
 
@@ -100,7 +98,7 @@ def surgeon_summary(table: pandas.DataFrame, claims: Sequence[Claim], *, stand_i
         return "No comparison could be made: no pair of runs ended well. The reasons are below."
     data = "These figures are from scikit-learn's digits, a stand-in for the paper's data. " if stand_in else ""
     said = [_said_of(NAMES[str(name)], rows) for name, rows in table.groupby("setting", sort=False)]
-    counts = Counter(each.verdict for each in claims)
+    counts = verdict_counts(claims)
     listed = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
     return data + " ".join([*said, *([f"Claims of the paper: {listed}."] if claims else [])])
 
@@ -196,7 +194,7 @@ def _data_section(name: str, rows: pandas.DataFrame, figures: tuple[str, ...]) -
 
 def _evolution_section(of: Comparison, figures: Mapping[str, str]) -> Section:
     network = of.typical["surgeon"]
-    decisions = decisions_table(network.lineage)
+    decisions = decisions_table(network.evolution)
     caption = "Decisions, and why; the accuracy is that of a network at the next decision"
     return Section(
         title=f"An evolution from {of.topology}, {WORDS[of.setting]}: {of.data.name}",

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ from topiarist.reproductions.findings import failures_of, versions, write_findin
 from topiarist.reproductions.surgeon.claims import judge_surgeon_claims
 from topiarist.reproductions.surgeon.comparison import OnRun, TrainedNetwork, comparisons_of, run_studies
 from topiarist.reproductions.surgeon.data import DataSet, read_data_sets
+from topiarist.reproductions.surgeon.options import FULL, PAPER_REPEATS, PAPER_SEEDS, SurgeonScope
 from topiarist.reproductions.surgeon.page import surgeon_figures, surgeon_page, surgeon_summary
-from topiarist.reproductions.surgeon.study import FULL, PAPER_REPEATS, PAPER_SEEDS, SCALINGS, SurgeonScope
+from topiarist.reproductions.surgeon.study import SCALINGS, surgeon_of
 from topiarist.reproductions.surgeon.tables import runs_table, table_3
 from topiarist.study.results import Results
 
@@ -52,7 +52,7 @@ def reproduce_surgeon(
         "summary": surgeon_summary(table, claims, stand_in=not data),
         **failures_of(studies),
         "notes": notes,
-        "claims": [asdict(each) for each in claims],
+        "claims": [claim.to_json() for claim in claims],
         "rows": table.astype(object).where(table.notna(), None).to_dict("records"),
     }
 
@@ -73,8 +73,8 @@ def _dead_ends(networks: Sequence[TrainedNetwork]) -> list[str]:
 
 def is_dead_end(network: TrainedNetwork) -> bool:
     """Return whether an evolution began with hidden layers and ended without any."""
-    nodes = network.lineage["nodes"]
-    return bool(nodes[0]["widths"]) and any(node["fate"] == "best" and not node["widths"] for node in nodes)
+    nodes = network.evolution.nodes
+    return bool(nodes[0].widths) and any(node.fate == "best" and not node.widths for node in nodes)
 
 
 def _failures(studies: Sequence[Results]) -> list[str]:
@@ -96,10 +96,11 @@ def _facts(
     ]
     trainings = []
     for setting in scope.settings:
-        course, inputs = scope.method(setting).course, "z-scores" if SCALINGS[setting] == "pixels" else "[0, 1]"
+        usual = surgeon_of(scope, setting).usual_training
+        inputs = "z-scores" if SCALINGS[setting] == "pixels" else "[0, 1]"
         trainings.append(
-            f"{setting}: {course.epochs} epochs, batch {course.batch_size}, {course.optimizer}"
-            f" {course.learning_rate:g}, {course.schedule.name} rate, inputs {inputs}"
+            f"{setting}: {usual.epochs} epochs, batch {usual.batch_size}, {usual.optimizer}"
+            f" {usual.learning_rate:g}, {usual.schedule.name} rate, inputs {inputs}"
         )
     seeds = f"{scope.seeds} seed(s), from {seed}"
     if scope.paper_seeds:

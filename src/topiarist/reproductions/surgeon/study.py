@@ -8,79 +8,37 @@ Surgeon ended with: studies of their own, declared from the networks that the fi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import nn
 
 from topiarist.data.source import Scaling
-from topiarist.errors import SettingsError
-from topiarist.methods import Surgeon
+from topiarist.methods import Surgeon, published
+from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.models.activations import initialise
+from topiarist.reproductions.surgeon.options import TOPOLOGIES, Setting, SurgeonScope, Topology
 from topiarist.study.study import Study
 
-Topology = Literal["small", "medium", "large"]
-Setting = Literal["published", "ours"]
 Kind = Literal["sgd", "adam", "surgeon", "final"]
 StudyTable = dict[str, Any]
-TOPOLOGIES: dict[Topology, tuple[int, ...]] = {"small": (10,), "medium": (10, 10, 10), "large": (300, 100, 100)}
-SETTINGS: tuple[Setting, ...] = ("published", "ours")
+METHODS: dict[Setting, type[SurgeonMethod]] = {"published": published.Surgeon, "ours": Surgeon}
 PLAIN: tuple[Kind, ...] = ("sgd", "adam")
 FIRST: tuple[Kind, ...] = (*PLAIN, "surgeon")
 KINDS: tuple[Kind, ...] = (*FIRST, "final")  # "final": plain training of the Surgeon's last topology
 RATES: dict[Kind, float] = {"sgd": 0.005, "adam": 0.001}  # the paper's appendix; what Adam's authors recommend
 SCALINGS: dict[Setting, Scaling] = {"published": "minmax", "ours": "pixels"}  # section 4.1: pixels in [0, 1]
 PAPER_DECISIONS = 10  # in a training: one every 10 of 100 epochs
-PAPER_SEEDS, PAPER_REPEATS = (6, 63, 72, 77, 97), 3  # the appendix; section 4.2
-REPEAT_STEP = 1000  # the runs of seed 6 have the seeds 6, 1006 and 2006
 
 
-@dataclass(frozen=True, kw_only=True)
-class SurgeonScope:
-    """How much is run; epochs are those of each setting, and samples all, unless given.
-
-    With `paper_seeds`, seeds and runs per seed are those of the paper, and `seeds` has no effect.
-    """
-
-    seeds: int
-    topologies: tuple[Topology, ...] = tuple(TOPOLOGIES)
-    settings: tuple[Setting, ...] = SETTINGS
-    epochs: int | None = None
-    samples: int | None = None  # of the training part, at most
-    paper_seeds: bool = False
-
-    def changed(self, **fields: Any) -> Self:
-        """Return a scope with other fields; what is None stays."""
-        return replace(self, **{name: value for name, value in fields.items() if value is not None})
-
-    def seeds_from(self, seed: int) -> list[int]:
-        """Return the seed of each run."""
-        if self.paper_seeds:
-            return [each + REPEAT_STEP * repeat for each in PAPER_SEEDS for repeat in range(PAPER_REPEATS)]
-        return list(range(seed, seed + self.seeds))
-
-    def method(self, setting: Setting) -> Surgeon:
-        """Return the Surgeon of a setting; that of the paper decides ten times, however long the training."""
-        published = setting == "published"
-        course = Surgeon(published=published).course
-        if self.epochs is not None:
-            course = course.model_copy(update={"epochs": self.epochs})
-        interval = max(1, round(course.epochs / PAPER_DECISIONS)) if published else None
-        return Surgeon(published=published, training=course, interval=interval)
-
-
-FULL = SurgeonScope(seeds=5)
-QUICK = SurgeonScope(seeds=2, epochs=20, samples=1000)
-
-
-def topologies_named(names: Sequence[str]) -> tuple[Topology, ...]:
-    """Return the topologies of these names, the smallest first; all without any name."""
-    strange = next((name for name in names if name not in TOPOLOGIES), None)
-    if strange is not None:
-        raise SettingsError(f"no topology '{strange}'; there are {', '.join(TOPOLOGIES)}")
-    return tuple(name for name in TOPOLOGIES if name in (names or TOPOLOGIES))
+def surgeon_of(scope: SurgeonScope, setting: Setting) -> SurgeonMethod:
+    """Return the Surgeon of a setting; that of the paper decides ten times, however long the training."""
+    training = METHODS[setting]().usual_training
+    if scope.epochs is not None:
+        training = training.model_copy(update={"epochs": scope.epochs})
+    interval = max(1, round(training.epochs / PAPER_DECISIONS)) if setting == "published" else None
+    return METHODS[setting](training=training, interval=interval)
 
 
 def first_study(scope: SurgeonScope, data: str, *, seed: int) -> Study:
@@ -99,10 +57,11 @@ def label_of(topology: Topology, setting: Setting, kind: Kind) -> str:
 
 def _variant(scope: SurgeonScope, topology: Topology, setting: Setting, kind: Kind, model: StudyTable) -> StudyTable:
     """Return the settings of a configuration; the Surgeon gets an untrained network, and trains it itself."""
-    surgeon = scope.method(setting).model_dump(mode="json", exclude_unset=True)
+    surgeon = surgeon_of(scope, setting)
+    table = surgeon.model_dump(mode="json", exclude_unset=True)
     plain = {"optimizer": kind, "learning_rate": RATES[kind]} if kind in PLAIN else {}
-    training = {"epochs": 0} if kind == "surgeon" else {**surgeon["training"], **plain}
-    method = {"method": {"name": "surgeon", **surgeon}} if kind == "surgeon" else {}
+    training = {"epochs": 0} if kind == "surgeon" else {**table["training"], **plain}
+    method = {"method": {"name": surgeon.name, **table}} if kind == "surgeon" else {}
     data = {"scaling": SCALINGS[setting]}
     return {"name": label_of(topology, setting, kind), "data": data, "model": model, "training": training, **method}
 

@@ -1,16 +1,18 @@
 """Table 3 of the Surgeon with the paper's numbers beside ours, how a page shows it, and the tables of single runs."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import product
-from typing import Any
+from statistics import fmean
 
 import pandas
 
+from topiarist.methods.lineage import Lineage
 from topiarist.report import Table
+from topiarist.reproductions.claims import mean_interval
 from topiarist.reproductions.shown import ResultRow, ShownRow, in_parts, with_sd
-from topiarist.reproductions.surgeon.comparison import Comparison, TrainedNetwork, mean_interval
+from topiarist.reproductions.surgeon.comparison import Comparison, TrainedNetwork
 from topiarist.reproductions.surgeon.data import DataSet, PartName
 from topiarist.reproductions.surgeon.paper import RUNS, TABLE_3
 from topiarist.reproductions.surgeon.study import KINDS, Kind
@@ -58,13 +60,14 @@ def _gains(of: Comparison, name: str, beside: Kind) -> Figures:
     for part in JUDGED:
         gains, plain = of.gains("surgeon", beside, part), [run.accuracy[part] for run in of.runs(beside)]
         ends = (f"gain{name}, {part}", f"gain{name}, {part}, low", f"gain{name}, {part}, high")
-        points = [math.nan] * 3
+        points: list[float | None] = [None] * 3
         if gains and not dead:
             interval = mean_interval(gains)
-            points = [100 * value for value in (interval.value, interval.low, interval.high)]
-        found |= {end: value if math.isfinite(value) else None for end, value in zip(ends, points, strict=True)}
+            known = (fmean(gains), None, None) if interval is None else (interval.value, interval.low, interval.high)
+            points = [None if value is None else 100 * value for value in known]
+        found |= dict(zip(ends, points, strict=True))
         level = sum(plain) / len(plain) if plain else 0.0
-        found[f"relative gain{name}, {part}, %"] = points[0] / level if level and not math.isnan(points[0]) else None
+        found[f"relative gain{name}, {part}, %"] = points[0] / level if level and points[0] is not None else None
     return {**found, f"at chance{name}": dead}
 
 
@@ -187,18 +190,17 @@ def runs_table(networks: Sequence[TrainedNetwork], data_sets: Sequence[DataSet])
     return Frame(rows)
 
 
-def decisions_table(lineage: Mapping[str, Any]) -> Frame:
-    """List the decisions of an evolution: how many networks were tried, and of each that was kept what became of it."""
-    nodes = {node["number"]: node for node in lineage["nodes"]}
+def decisions_table(lineage: Lineage) -> Frame:
+    """List the decisions of an evolution: how many networks were tried, and the fate of each that was kept."""
     return Frame(
         {
-            "epoch": round(each["epoch"], 2),
-            "tried": len(each["candidates"]),
-            "kept": node["edit"],
-            "parameters": node["parameters"],
-            "accuracy": node["accuracy"],
-            "why": each["reason"] if node["reason"] in each["reason"] else f"{node['reason']}; {each['reason']}",
+            "epoch": round(each.epoch, 2),
+            "tried": len(each.candidates),
+            "kept": node.edit,
+            "parameters": node.parameters,
+            "accuracy": node.accuracy,
+            "why": each.reason if node.reason in each.reason else f"{node.reason}; {each.reason}",
         }
-        for each in lineage["decisions"]
-        for node in (nodes[number] for number in each["kept"])
+        for each in lineage.decisions
+        for node in (lineage.nodes[number] for number in each.kept)
     )

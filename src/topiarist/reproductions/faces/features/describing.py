@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy
 from numpy.typing import NDArray
@@ -44,8 +44,8 @@ from topiarist.reproductions.faces.features.detection import (
     load_cascades,
     whole_image,
 )
+from topiarist.reproductions.faces.options import Missing
 
-Missing = Literal["whole", "skip"]
 OnImage = Callable[[int, int], None]
 LabelledFiles = tuple[Sequence[Path], NDArray[Any], tuple[str, ...]]  # paths, a label for each, and notes
 
@@ -172,7 +172,7 @@ def _find_in_table(folder: Path, table: Path, *, target: str | None) -> Labelled
     files, base = file_column(folder, table, frame)
     target = first_of(frame, LABEL_COLUMNS, other_than=files) if target is None else target
     if target is None:
-        raise DataError(f"{table}: say with --target which column holds the label: {listed(list(frame.columns))}")
+        raise DataError(f"{table}: name the column that holds the label with --target: {listed(list(frame.columns))}")
     frame, labels, dropped = split_labels(str(table), frame, target)
     return [located(folder, table, base, name) for name in frame[files]], labels, (*notes, *dropped)
 
@@ -186,6 +186,7 @@ def _find_in_folders(folder: Path) -> LabelledFiles:
         raise DataError(f"no labelled images in {folder}, found {instead}: give one folder per class or a labels.csv")
     parts = sorted({path.parents[1].name for path in found.paths if path.parents[1] != folder})
     joined = (f"{', '.join(parts)} taken together",) if parts else ()
+    assert found.labels is not None, "class folders name a label for every file"
     labels = as_labels(str(folder), found.labels, training=True)
     return found.paths, labels, (*joined, *ignored(folder, len(found.paths)))
 
