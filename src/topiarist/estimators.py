@@ -24,8 +24,8 @@ from topiarist.models import card_of
 from topiarist.models.copying import copied
 from topiarist.rightsizing import DEFAULT_EFFORT, FewSamplesError, RightsizingRecord, rightsize, unjudged_baseline
 from topiarist.rightsizing.baseline import Model
+from topiarist.rightsizing.pipeline import MAX_DROP
 from topiarist.rightsizing.planning import EffortName
-from topiarist.rightsizing.rightsize import MAX_DROP
 from topiarist.training.inference import predict_logits
 
 NUMBERS: dict[str, Any] = {"dtype": (numpy.float64, numpy.float32), "ensure_all_finite": "allow-nan"}

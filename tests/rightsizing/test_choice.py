@@ -12,8 +12,10 @@ from torch import nn
 from topiarist.measurement.footprint import Footprint
 from topiarist.methods import Outcome
 from topiarist.rightsizing import descent as module
+from topiarist.rightsizing.candidates import Candidate, nearest, promising, still_asked
 from topiarist.rightsizing.choice import Choice, choose
-from topiarist.rightsizing.descent import Candidate, Clock, Descent, nearest, promising, still_asked
+from topiarist.rightsizing.clock import Clock
+from topiarist.rightsizing.descent import Descent
 from topiarist.rightsizing.folds import Answers, Fold
 from topiarist.rightsizing.planning import EFFORTS, full_plan
 

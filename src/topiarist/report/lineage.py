@@ -16,7 +16,7 @@ from topiarist.report.svg import INK
 from topiarist.report.wording import clean, shorten
 
 if TYPE_CHECKING:
-    from topiarist.methods.lineage import Lineage, Node
+    from topiarist.evolution.lineage import Lineage, Node
 
 Place = tuple[float, float]
 

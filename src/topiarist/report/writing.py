@@ -6,8 +6,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from topiarist.errors import DataError
+from topiarist.evolution.lineage import Lineage
 from topiarist.files import write_atomically
-from topiarist.methods.lineage import Lineage
 from topiarist.report.lineage import lineage_curves, lineage_tree, topology_over_time
 from topiarist.report.rightsizing import rightsizing_page
 from topiarist.rightsizing.record import VERSION, RightsizingRecord

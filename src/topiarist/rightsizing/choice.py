@@ -8,7 +8,8 @@ from topiarist.errors import SettingsError, TopiaristError
 from topiarist.measurement import Budget
 from topiarist.measurement.footprint import Footprint
 from topiarist.methods.budget_search import first_limits
-from topiarist.rightsizing.descent import LITTLE, Descent, SizeResult
+from topiarist.rightsizing.candidates import LITTLE, SizeResult
+from topiarist.rightsizing.descent import Descent
 from topiarist.rightsizing.wording import points, shown_p, signed
 
 CLOSER, TRIES = 1.03, 3  # of a budget's ratio
