@@ -164,10 +164,11 @@ class RungRecord(Record):
 
 
 class DecisionRecord(Record):
-    """How sizes were tested, and the test of each."""
+    """How sizes were tested, and the test of each; the samples needed are those that give `wanted_power`."""
 
     test: str
     order: str
+    wanted_power: float
     rungs: tuple[RungRecord, ...]
 
 

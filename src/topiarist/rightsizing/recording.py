@@ -33,6 +33,7 @@ from topiarist.rightsizing.record import (
     VersionsRecord,
 )
 from topiarist.rightsizing.wording import sentence
+from topiarist.statistics.answers import POWER
 from topiarist.training import History
 from topiarist.training.inference import part_logits
 
@@ -83,6 +84,7 @@ class Findings:
             decision=DecisionRecord(
                 test="Tango's score test on paired right answers, one-sided",
                 order="from the largest size to the smallest, each at the full level, until one fails",
+                wanted_power=POWER,
                 rungs=tuple(map(_rung_record, self.descent.sizes)),
             ),
             test=test,

@@ -59,8 +59,9 @@ def rightsizing_page(record: RightsizingRecord) -> str:
     chosen = cards[record.verdict.chosen]
     before, after = "networks.0", f"networks.{chosen}"
     drawn = _draw_all(record, chosen)
-    maps = [(side, squares) for side in ("before", "after") if (squares := heat_map(quotes, side))]
-    pairs = confused_pairs(quotes)
+    sides = ("before", "after") if chosen else ("before",)
+    maps = [(side, squares) for side in sides if (squares := heat_map(quotes, side))]
+    pairs = confused_pairs(quotes, sides)
     titles = PARTS if chosen else PARTS | {"comparison": "The baseline in figures"}
     empty = {
         "front": not drawn.fronts,

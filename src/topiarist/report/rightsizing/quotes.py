@@ -34,6 +34,7 @@ def _times(value: float) -> str:
 FORMS: dict[str, Callable[[Any], str]] = {
     "truth": lambda value: "yes" if value else "no",
     "count": lambda value: f"{value:,.0f}",
+    "answers": lambda value: f"{value:,.1f}",  # sums of shares, where several networks answer
     "percent": lambda value: f"{100 * value:.2f} %",
     "probability": lambda value: f"{100 * value:.0f} %",
     "points": _points,
