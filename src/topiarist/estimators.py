@@ -89,7 +89,7 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.validation_fraction = validation_fraction
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that numbers may be missing."""
+        """Declare to scikit-learn that numbers may be missing."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags

@@ -132,7 +132,7 @@ def _draw_spots(axes: Axes, spots: Sequence[FrontSpot], looks: Mapping[str, tupl
 
 
 def _with_rings(svg: str, names: dict[str, str]) -> str:
-    """Give every link in a figure a name for those who do not see it, and a ring that shows where it is."""
+    """Add to every link in a figure a name for those who do not see it, and a ring that shows where it is."""
     root = parse(svg)
     for link in root.iter("a"):
         link.attrib.pop("target", None)  # It would open another window.
