@@ -304,6 +304,9 @@ def test_a_quotation_is_escaped_and_says_where_it_is_from() -> None:
     quote = Quotes(records.changed(record, gains=gains, verdict=verdict, data=data)).quote
     path = "verdict.why.0"
     assert quote(path) == f'<bdi data-path="{path}">&#34;quotes&#39; &amp; &lt;b&gt;bold&lt;/b&gt;</bdi>'
+    together = '<span class="together">{}</span>'.format
+    path = "verdict.sentence"
+    assert f"From {together('76.1 KB')} to {together('10.4 KB')}: {together('7.3 ×')} smaller" in quote(path)
     path = "gains.size"
     assert quote(path) == f'<data value="-1.5" data-path="{path}" data-form="plain">−1.5</data>'
     for nothing in ("gains.macs", "gains.parameters", "data.notes", "verdict.why.9", "nonsense", "verdict.why.0.c"):

@@ -1,4 +1,4 @@
-"""Candidates: the networks of one size, which of them goes on, and whether smaller sizes are worth a try."""
+"""Candidates: the networks of one size, which of them is trained on, and whether smaller sizes are worth a try."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
