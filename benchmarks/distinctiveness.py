@@ -16,8 +16,8 @@ import torch_pruning
 from torch import nn
 
 from benchmarks.refit import Trained, torch_pruning_by, train_networks
-from topiarist import Budget, Data, load_data, methods
-from topiarist.methods.resize import resize as shape
+from topiarist import Budget, Data, TrainConfig, load_data, methods, resize, train
+from topiarist.randomness import child_seed
 
 BUDGETS = (6570, 3411, 2067, 928)
 ALLOWED = {"at once": (0.3, 0.5, 0.8, 4.0), "after 5 epochs": (0.1, 0.3, 0.5, 2.0)}
@@ -31,18 +31,18 @@ ROWS = (
 
 
 def task_of(trained: Trained) -> Data:
-    """Give the data that a network was trained on."""
+    """Return the data that a network was trained on."""
     return load_data("digits", scaling="minmax", test_fraction=0.3, validation_fraction=0.0, seed=trained.seed)
 
 
 def cut_all_ways(trained: Trained, budget: int) -> tuple[list[float], tuple[int, ...]]:
-    """Cut a network to a budget in every way; give the accuracies left, in the order of `ROWS`, and the widths."""
+    """Cut a network to a budget in every way; return the accuracies left, in the order of `ROWS`, and the widths."""
     data, limit = task_of(trained), Budget(parameters=budget)
     method = methods.Distinctiveness()
     plain = methods.FineTuning(distillation=None)
-    at_once = shape(trained.model, data, method, budget=limit, seed=trained.seed, latency=False)
-    labels = shape(trained.model, data, method, budget=limit, retraining=plain, seed=trained.seed, latency=False)
-    taught = shape(
+    at_once = resize(trained.model, data, method, budget=limit, seed=trained.seed, latency=False)
+    labels = resize(trained.model, data, method, budget=limit, retraining=plain, seed=trained.seed, latency=False)
+    taught = resize(
         trained.model, data, method, budget=limit, retraining=methods.FineTuning(), seed=trained.seed, latency=False
     )
     widths = {name: after for name, (_, after) in at_once.units.items()}
@@ -54,11 +54,9 @@ def cut_all_ways(trained: Trained, budget: int) -> tuple[list[float], tuple[int,
 
 
 def fine_tune(model: nn.Module, data: Data, settings: methods.FineTuning, seed: int) -> None:
-    """Fine-tune a network in place as `shape` fine-tunes ours."""
-    from topiarist import train
-    from topiarist.cli.train import training_of
-
-    train(model, data, training_of(model, settings, seed))
+    """Fine-tune a network in place as `resize` fine-tunes ours."""
+    known = settings.model_dump(exclude={"kind", "distillation"})
+    train(model, data, TrainConfig(**known, schedule="cosine", seed=child_seed(seed, "fine-tuning") % 2**32))
 
 
 def main() -> None:

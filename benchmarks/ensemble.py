@@ -38,7 +38,7 @@ def scene_networks() -> list[nn.Sequential]:
 
 
 def mean(logits: Tensor, dim: int = 2) -> Tensor:
-    """Give the logarithm of the mean of the class probabilities over the members, which come first."""
+    """Return the logarithm of the mean of the class probabilities over the members, which come first."""
     return torch.logsumexp(torch.log_softmax(logits, dim), 0) - torch.tensor(float(len(logits))).log()
 
 
@@ -78,7 +78,7 @@ def watched(members: Sequence[nn.Module], job: Job) -> Job:
 
 
 def best(jobs: dict[str, Job], seconds: float) -> dict[str, float]:
-    """Give the shortest time of each job in milliseconds; they take turns."""
+    """Return the shortest time of each job in milliseconds; they take turns."""
     times: dict[str, list[float]] = {name: [] for name in jobs}
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:

@@ -51,7 +51,7 @@ class Trained:
 
     @property
     def size(self) -> int:
-        """Give the number of hidden units."""
+        """Return the number of hidden units."""
         return self.first.out_features
 
 
@@ -171,7 +171,7 @@ def our_search(networks: list[Trained], seed: int, penalty: float, *, way: str =
 
 
 def contestants(network: Trained) -> dict[str, Search]:
-    """Give every contestant: from a seed and λ to the best fitness."""
+    """Return every contestant: from a seed and λ to the best fitness."""
     return {
         SLOWEST: lambda seed, penalty: deap_search(pruned_fitness(network, penalty), network.size, seed),
         RIVAL: lambda seed, penalty: deap_search(cached_fitness(network, penalty), network.size, seed),
@@ -225,7 +225,7 @@ def scaling(epochs: int, rounds: int) -> None:
 
 
 def best_in_turn(rounds: int, *runs: Callable[[], object]) -> list[float]:
-    """Give the shortest time of each, run in turn."""
+    """Return the shortest time of each, run in turn."""
     times = [numpy.inf] * len(runs)
     for _ in range(rounds):
         for number, run in enumerate(runs):

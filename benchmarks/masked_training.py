@@ -17,7 +17,7 @@ SCORES = ("magnitude", "taylor")
 
 
 def samples(shape: tuple[int, ...], count: int, classes: int) -> Data:
-    """Give random samples: only the time counts."""
+    """Return random samples: only the time counts."""
     random = array_generator(0, "masked training", *shape)
     x = random.normal(size=(count, *shape)).astype(numpy.float32)
     return Data.from_arrays(x, numpy.arange(count) % classes, validation_fraction=0.0, scaling="zscore")

@@ -41,11 +41,11 @@ class Trained:
 
     @property
     def example(self) -> Tensor:
-        """Give an example input."""
+        """Return an example input."""
         return self.train.x[:2]
 
     def accuracy(self, model: nn.Module) -> float:
-        """Give the accuracy of a network on the test samples, in per cent."""
+        """Return the accuracy of a network on the test samples, in per cent."""
         with torch.no_grad():
             return 100 * float((model(self.test.x).argmax(1) == self.test.y).double().mean())
 
@@ -79,7 +79,7 @@ def train_networks(seeds: int, initial: str) -> list[Trained]:
 
 
 def torch_pruning_by(importance: Any, *, gradients: bool = False) -> Cut:
-    """Give a cut by torch-pruning, the same fraction of each hidden layer, to the same widths as ours."""
+    """Return a cut by torch-pruning, the same fraction of each hidden layer, to the same widths as ours."""
 
     def cut(trained: Trained, keep: Keep) -> nn.Module:
         model = deepcopy(trained.model)
@@ -101,7 +101,7 @@ def torch_pruning_by(importance: Any, *, gradients: bool = False) -> Cut:
 
 
 def ours(choose: Callable[[Trained, Keep], Mapping[str, Any]], *, refit: bool = True) -> Cut:
-    """Give a cut by ours, with a way to choose units."""
+    """Return a cut by ours, with a way to choose units."""
 
     def cut(trained: Trained, keep: Keep) -> nn.Module:
         calibration = trained.train.x if refit else None
@@ -145,7 +145,7 @@ CUTS: dict[str, Cut] = {
 
 
 def allotted(trained: Trained) -> dict[str, int]:
-    """Give freely allotted widths within the budget."""
+    """Return freely allotted widths within the budget."""
     return surgery.allot_widths(trained.model, trained.example, calibration=trained.train.x, parameters=BUDGET)
 
 

@@ -21,21 +21,21 @@ IMAGES, WIDTH, MAX_DROP = 4000, 16, 0.02
 
 
 def digits() -> None:
-    """Right-size 64-128-64-10 on ten splits, quickly."""
+    """Rightsize 64-128-64-10 on ten splits, quickly."""
     drops, ratios = [], []
     print("seed  parameters      smaller  before   after   points  status    p       seconds")
     for seed in range(SEEDS):
         begun = time.perf_counter()
         record = rightsize(load_data("digits", seed=seed), effort="quick", seed=seed).record
-        before, after = (record["test"][name]["accuracy"] for name in ("before", "after"))
-        networks = {network["id"]: network["parameters"] for network in record["networks"]}
-        chosen = record["verdict"]["chosen"]
-        p = next((rung["p"] for rung in record["decision"]["rungs"] if rung["network"] == chosen), 1.0)
+        assert record.test is not None and record.gains.parameters is not None
+        before, after = record.test.before.accuracy, record.test.after.accuracy
+        whole, chosen = record.networks[0], record.chosen
+        p = next((rung.p for rung in record.decision.rungs if rung.network == chosen.id), 1.0)
         drops.append(100 * (after - before))
-        ratios.append(record["gains"]["parameters"])
+        ratios.append(record.gains.parameters)
         print(
-            f"{seed:4}  {networks['baseline']:6,} → {networks[chosen]:5,}  {ratios[-1]:5.1f} ×  {before:.2%}"
-            f"  {after:.2%}  {drops[-1]:+.2f}  {record['verdict']['status']:8}  {p:.4f}"
+            f"{seed:4}  {whole.parameters:6,} → {chosen.parameters:5,}  {ratios[-1]:5.1f} ×  {before:.2%}"
+            f"  {after:.2%}  {drops[-1]:+.2f}  {record.verdict.status:8}  {p:.4f}"
             f"  {time.perf_counter() - begun:5.0f}",
             flush=True,
         )
@@ -72,13 +72,13 @@ class Residual(nn.Module):
         self.head = nn.Linear(4 * WIDTH, 10)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Give logits."""
+        """Return logits."""
         logits: Tensor = self.head(self.blocks(torch.relu(self.stem(x))).mean(dim=(2, 3)))
         return logits
 
 
 def residual(folder: str) -> None:
-    """Right-size a residual network, export it, load it again."""
+    """Rightsize a residual network, export it, load it again."""
     data = load_data(folder, samples=IMAGES)
     begun = time.perf_counter()
     found = rightsize(data, Residual, effort="normal", max_drop=MAX_DROP)
@@ -87,11 +87,11 @@ def residual(folder: str) -> None:
         again = load(Path(place) / MODEL_FILE, into=Residual())
         x = data.test.x[:100]  # type: ignore[union-attr]  # these are in memory
         same = torch.equal(predict_logits(again, x), predict_logits(found.model, x))
-    print(record["verdict"]["sentence"], *record["verdict"]["why"], *record["plan"]["notes"], sep="\n")
-    for network in record["networks"]:
-        if network["onnx_latency_ms"] is not None:
-            figures = f"{network['parameters']:,} parameters, {network['macs']:,} MACs, {network['latency_ms']:.3f} ms"
-            print(f"{network['id']}: {figures} in torch, {network['onnx_latency_ms']:.3f} ms in ONNX Runtime")
+    print(record.verdict.sentence, *record.verdict.why, *record.notes, sep="\n")
+    for network in record.networks:
+        if network.onnx_latency_ms is not None:
+            figures = f"{network.parameters:,} parameters, {network.macs:,} MACs, {network.latency_ms:.3f} ms"
+            print(f"{network.id}: {figures} in torch, {network.onnx_latency_ms:.3f} ms in ONNX Runtime")
     print(f"loaded into a fresh network: {'the same answers' if same else 'OTHER ANSWERS'}")
     print(f"{time.perf_counter() - begun:.0f} s")
 

@@ -36,7 +36,7 @@ def make_folds() -> list[Data]:
 
 
 def part(data: Data, name: str) -> Part:
-    """Give a part, which is in memory."""
+    """Return a part, which is in memory."""
     found = getattr(data, name)
     assert isinstance(found, Part)
     return found
@@ -90,7 +90,7 @@ def scikit_learn(folds: list[Data], epochs: int) -> list[MLPClassifier]:
 
 
 def accuracy(trained: list[nn.Module] | list[MLPClassifier], folds: list[Data]) -> float:
-    """Give the mean test accuracy over folds."""
+    """Return the mean test accuracy over folds."""
     found = []
     for model, data in zip(trained, folds, strict=True):
         test = part(data, "test")

@@ -127,7 +127,7 @@ class Bench:
         self.report.expect(outcome(out) == self.expected, f"{what}: the same results bit for bit")
 
     def trained(self) -> int:
-        """Say how many networks of own code were begun."""
+        """Return how many networks of own code were begun."""
         return len(self.log.read_text().splitlines()) if self.log.exists() else 0
 
 

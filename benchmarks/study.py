@@ -44,7 +44,7 @@ def make_study(epochs: int) -> Study:
 
 
 def time_plain_epoch(data: Data, hidden: int, *, epochs: int) -> float:
-    """Give the seconds of an epoch of one cell, trained as most people write it, and measured once."""
+    """Return the seconds of an epoch of one cell, trained as most people write it, and measured once."""
     samples = data.folds(FOLDS)[0].train
     assert isinstance(samples, Part)
     model = models.mlp([10, hidden, 7], "sigmoid").train()
@@ -77,7 +77,7 @@ def time_study(data: Data, epochs: int, workers: int) -> dict[str, float]:
 
 
 def times_of(results: Results) -> dict[str, float]:
-    """Give start-up, the time from the first task handed out to the last result recorded, and what was computed."""
+    """Return start-up, the time from the first task handed out to the last result recorded, and what was computed."""
     driver = results.facts["driver"]
     return {
         "startup": driver["ready"] - driver["began"],

@@ -15,13 +15,12 @@ from statistics import mean, stdev
 import torch
 from torch import nn
 
-from topiarist import TrainConfig, load_data, measure, models, train
+from topiarist import TrainConfig, load_data, measure, models, resize, train
 from topiarist.data import Data, Part
 from topiarist.methods import Surgeon
-from topiarist.methods.resize import resize as shape
 from topiarist.randomness import generator
 
-OURS = Surgeon().course
+OURS = Surgeon().usual_training
 SEEDS, RESCUED = 3, 10
 IMAGES, HELD_OUT = 6000, 900
 
@@ -47,7 +46,7 @@ def main() -> None:
 
 
 def images(folder: str) -> Data:
-    """Give 6,000 images, some of them held out, and the whole test part."""
+    """Return 6,000 images, some of them held out, and the whole test part."""
     data = load_data(folder)
     assert isinstance(data.train, Part)
     chosen = torch.randperm(len(data.train), generator=generator(0, "benchmark"))[:IMAGES]
@@ -70,7 +69,7 @@ def trained(model: nn.Module, data: Data, config: TrainConfig) -> Result:
 def operated(model: nn.Module, data: Data, surgeon: Surgeon, seed: int) -> Result:
     """Let a Surgeon train."""
     began = time.perf_counter()
-    outcome = shape(model, data, surgeon, seed=seed, latency=False)
+    outcome = resize(model, data, surgeon, seed=seed, latency=False)
     seconds = time.perf_counter() - began
     return Result(outcome.after.accuracy, outcome.after.parameters, seconds)
 
@@ -117,7 +116,7 @@ def rescue(folder: str) -> None:
 
 @torch.no_grad()
 def dead_network(seed: int) -> nn.Module:
-    """Give a network for digits with one living unit in each of its layers of 16."""
+    """Return a network for digits with one living unit in each of its layers of 16."""
     model = models.mlp([64, 16, 16, 10], generator=generator(seed, "benchmark"))
     for name in ("hidden0", "hidden1"):
         model.get_parameter(f"{name}.bias")[1:] = -100.0

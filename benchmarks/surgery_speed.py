@@ -47,7 +47,7 @@ def by_torch_pruning(model: nn.Module, example: Tensor) -> nn.Module:
 
 
 def best(jobs: dict[str, Job], rounds: int) -> dict[str, float]:
-    """Give the shortest time of each job in milliseconds; they take turns."""
+    """Return the shortest time of each job in milliseconds; they take turns."""
     times: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(rounds):
         for name, job in jobs.items():
@@ -93,7 +93,7 @@ def main() -> None:
     image = torch.rand(1, 3, 64, 64, generator=generator(0, "image"))
     with torch.no_grad():
         times = best({"before": lambda: large(image), "after": lambda: half(image)}, rounds)
-    show("latency of one 64x64 picture", times)
+    show("latency of one 64x64 image", times)
     with tempfile.TemporaryDirectory() as folder:
         sizes = [save(model, Path(folder) / "model.safetensors").stat().st_size for model in (large, half)]
     print(f"\n{times['before'] / times['after']:.2f} times as fast, {sizes[1] / sizes[0]:.1%} of the bytes")

@@ -80,9 +80,9 @@ def test_the_network_is_plain_and_smaller_than_the_baseline() -> None:
     assert found.status_ in ("proven", "unproven")
     assert isinstance(found.model_, nn.Sequential)
     assert count_parameters(found.model_) <= count_parameters(found.baseline_) / 8
-    assert found.report_ is not None and found.report_["test"] is None
-    assert found.report_["data"]["training"] + found.report_["data"]["validation"] == len(x)
-    assert found.sentence_ == found.report_["verdict"]["sentence"]
+    assert found.report_ is not None and found.report_.test is None
+    assert found.report_.data.training + found.report_.data.validation == len(x)
+    assert found.sentence_ == found.report_.verdict.sentence
     assert found.score(x, y) > 0.9
 
 
@@ -134,7 +134,7 @@ def test_a_pipeline_in_a_grid_search_is_cloned_and_scored() -> None:
     x, y = blobs(60)
     pipeline = make_pipeline(StandardScaler(), classifier())
     search = GridSearchCV(pipeline, {"rightsizedclassifier__max_drop": [0.01, 0.05]}, cv=2).fit(x, y)
-    assert search.best_estimator_[-1].report_["settings"]["max_drop"] in (0.01, 0.05)
+    assert search.best_estimator_[-1].report_.settings.max_drop in (0.01, 0.05)
     assert search.best_score_ > 0.8
     assert cross_val_score(clone(pipeline), x, y, cv=2).mean() > 0.8
 

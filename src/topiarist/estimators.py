@@ -24,8 +24,8 @@ from topiarist.models import card_of
 from topiarist.models.copying import copied
 from topiarist.rightsizing import DEFAULT_EFFORT, FewSamplesError, RightsizingRecord, rightsize, unjudged_baseline
 from topiarist.rightsizing.baseline import Model
+from topiarist.rightsizing.pipeline import MAX_DROP
 from topiarist.rightsizing.planning import EffortName
-from topiarist.rightsizing.rightsize import MAX_DROP
 from topiarist.training.inference import predict_logits
 
 NUMBERS: dict[str, Any] = {"dtype": (numpy.float64, numpy.float32), "ensure_all_finite": "allow-nan"}
@@ -89,7 +89,7 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.validation_fraction = validation_fraction
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn that numbers may be missing."""
+        """Declare to scikit-learn that numbers may be missing."""
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags

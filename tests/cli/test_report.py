@@ -11,15 +11,17 @@ from topiarist.report import rightsizing_page
 
 
 def test_the_page_is_that_of_the_record(command: Run, tmp_path: Path) -> None:
-    (tmp_path / "result.json").write_text(json.dumps(record()))
+    (tmp_path / "result.json").write_text(json.dumps(record().to_json()))
     assert command("report", tmp_path)[0] == 0
     assert (tmp_path / "report.html").read_text() == rightsizing_page(record())
     elsewhere = tmp_path / "elsewhere"
     assert command("report", tmp_path / "result.json", "--out", elsewhere)[0] == 0
-    assert json.loads((elsewhere / "result.json").read_text()) == record()
+    assert json.loads((elsewhere / "result.json").read_text()) == record().to_json()
 
 
-@pytest.mark.parametrize("content", [None, "{", "[]", '{"networks": 3}'])
+@pytest.mark.parametrize(
+    "content", [None, "{", "[]", '{"networks": 3}', '{"format": 1, "networks": []}', '{"version": 2, "networks": []}']
+)
 def test_what_is_no_record_is_one_line(command: Run, tmp_path: Path, content: str | None) -> None:
     place = tmp_path / "result.json"
     if content is not None:

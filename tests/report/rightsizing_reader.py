@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from typing import Any
 
 EMPTY = {"meta", "input", "path", "use", "rect", "circle"}
 UNSEEN = {"script", "style", "title", "desc"}
@@ -84,3 +85,20 @@ class Reader(HTMLParser):
 
 def read_page(page: str) -> Page:
     return Reader(page).page
+
+
+def look_up(written: Any, path: str) -> Any:
+    """Return what is at a path such as "networks.2.parameters" in `result.json`; None where there is nothing."""
+    for part in path.split("."):
+        if isinstance(written, list):
+            written = written[int(part)] if int(part) < len(written) else None
+        else:
+            written = written.get(part) if isinstance(written, dict) else None
+    return written
+
+
+def strictly(written: Any, path: str) -> Any:
+    """Return what is at a path, which must exist."""
+    for part in path.split("."):
+        written = written[int(part)] if isinstance(written, list) else written[part]
+    return written

@@ -12,7 +12,7 @@ import matplotlib
 import pytest
 
 from topiarist.errors import DataError
-from topiarist.methods.lineage import Decision, Lineage, Node
+from topiarist.evolution.lineage import Decision, Lineage, Node
 from topiarist.report import Section, lineage_curves, lineage_tree, render_page, topology_over_time
 from topiarist.report.lineage import (
     BRANCH,

@@ -6,29 +6,32 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
-from topiarist.report.rightsizing_front import spots_of
-from topiarist.report.rightsizing_quotes import quote
+from pydantic import ValidationError
 
 from tests.report import rightsizing_record as records
-from tests.report.rightsizing_reader import Page, Quoted, read_page
-from topiarist.data.labels import look_up
+from tests.report.rightsizing_reader import Page, Quoted, look_up, read_page, strictly
 from topiarist.errors import DataError
 from topiarist.report import rightsizing_page
 from topiarist.report.forest import Difference, lower_bounds
-from topiarist.report.rightsizing import PARTS
-from topiarist.report.rightsizing.quotes import FORMS
+from topiarist.report.rightsizing.front import spots_of
+from topiarist.report.rightsizing.page import PARTS
+from topiarist.report.rightsizing.quotes import FORMS, Quotes
+from topiarist.report.writing import read_record
+from topiarist.rightsizing.record import RightsizingRecord
 
-Record = dict[str, Any]
-CASES: dict[str, Callable[[], Record]] = {
+CASES: dict[str, Callable[[], RightsizingRecord]] = {
     "proven": records.record,
     "unproven": records.unproven,
     "unchanged": records.unchanged,
     "many classes": records.many_classes,
+    "untested": records.untested,
+    "unreachable": records.unreachable,
 }
-SCALES = {"percent": 0.01, "chance": 0.01, "points": 0.01, "drop": 0.01}
+SCALES = {"percent": 0.01, "probability": 0.01, "points": 0.01, "drop": 0.01}
 every_case = pytest.mark.parametrize("case", CASES)
 
 
@@ -42,14 +45,12 @@ def page_of(case: str) -> Page:
     return read_page(text_of(case))
 
 
-def strictly(record: Any, path: str) -> Any:
-    for part in path.split("."):
-        record = record[int(part)] if isinstance(record, list) else record[part]
-    return record
+def written(case: str) -> Any:
+    return json.loads(json.dumps(CASES[case]().to_json()))
 
 
 def says(found: Quoted, value: float) -> bool:
-    """Say whether a text is the number, rounded to the digits that it shows."""
+    """Return whether a text is the number, rounded to the digits that it shows."""
     text = found.text.replace("−", "-").replace(",", "")
     number = re.search(r"[-+]?\d+(\.(\d+))?(e[-+]\d+)?", text)
     assert number is not None, found
@@ -62,7 +63,7 @@ def says(found: Quoted, value: float) -> bool:
 
 @every_case
 def test_every_quotation_is_what_the_record_says(case: str) -> None:
-    record = json.loads(json.dumps(CASES[case]()))
+    record = written(case)
     quoted = page_of(case).quoted
     assert len(quoted) > 100
     for found in quoted:
@@ -78,7 +79,7 @@ def test_every_quotation_is_what_the_record_says(case: str) -> None:
 
 
 def test_what_is_quoted_is_there() -> None:
-    record = records.record()
+    record = written("proven")
     for found in page_of("proven").quoted:
         strictly(record, found.path)
 
@@ -87,7 +88,7 @@ def test_what_is_quoted_is_there() -> None:
 def test_no_number_stands_outside_of_a_quotation(case: str) -> None:
     page = page_of(case)
     assert [text for text in page.loose if re.search(r"\d", text)] == []
-    names = {network["name"] for network in CASES[case]()["networks"]}
+    names = {network.name for network in CASES[case]().networks}
     ticks = re.compile(r"−?[\d,]+(\.\d+)?( %)?")
     figures = [text for section, text in page.drawn if section != "lineage"]
     assert len(figures) > 10
@@ -106,10 +107,10 @@ def test_everything_that_was_found_is_told() -> None:
             return [below for place, part in enumerate(value) for below in paths(part, f"{path}.{place}")]
         return [] if value is None else [path]
 
-    silent = r"format|networks\.\d+\.(id|lineage|curve)|confusion|verdict\.(chosen|confirmed|samples_needed)"
+    silent = r"version|networks\.\d+\.(id|marker|lineage|curve)|confusion|verdict\.(chosen|confirmed|samples_needed)"
     untold = [
         path
-        for key, part in records.record().items()
+        for key, part in written("proven").items()
         for path in paths(part, key)
         if path not in told and not re.match(silent, path)
     ]
@@ -164,7 +165,7 @@ def test_what_is_not_in_the_record_is_left_out() -> None:
     assert everything == list(PARTS)
     assert page_of("unproven").headings == [part for part in everything if part != "lineage"]
     unproven = " ".join(page_of("unproven").loose)
-    assert "No curve was recorded." in unproven and "No number of samples would give" in unproven
+    assert "No curve was recorded." in unproven and "No number of samples would raise it to" in unproven
     assert "No network keeps the budget and loses no more than is allowed. The nearest:" in unproven
     assert "not measured" in unproven
     assert "does not fit the budget" in unproven and "ONNX Runtime" not in unproven
@@ -186,15 +187,65 @@ def test_the_verdict_comes_first() -> None:
 
 
 def test_an_almost_empty_record_has_a_page() -> None:
-    page = read_page(rightsizing_page({"networks": [{"id": "baseline", "name": "baseline"}], "verdict": {}}))
+    page = read_page(rightsizing_page(records.smallest()))
     assert page.headings == ["comparison", "networks", "curves", "statistics", "repeating"]
 
 
-def test_a_record_without_networks_is_refused_in_one_line() -> None:
-    with pytest.raises(DataError, match="needs at least the baseline: the record has no network"):
-        rightsizing_page({"networks": []})
-    with pytest.raises(DataError, match="a record needs the field 'networks'"):
-        rightsizing_page({"verdict": {}})
+def test_without_a_test_part_nothing_is_claimed_of_it() -> None:
+    told = " ".join(page_of("untested").loose)
+    assert "There is no test part" in told
+    assert "which no decision saw" not in told and "Beware" not in told and "On the test part" not in told
+
+
+def test_a_budget_that_cannot_be_kept_is_no_network_that_stays() -> None:
+    told = " ".join(page_of("unreachable").loose)
+    assert "the baseline stays" not in told and "stays" not in told.split()
+    assert "No network keeps the budget and loses no more than is allowed. The nearest:" in told
+
+
+def test_a_record_without_networks_is_refused_in_one_line(tmp_path: Path) -> None:
+    record = written("proven")
+    place = tmp_path / "result.json"
+    for change, message in (
+        ({"networks": []}, "networks: Tuple should have at least 1 item"),
+        (
+            {"verdict": record["verdict"] | {"chosen": "none"}},
+            "verdict.chosen must be one of baseline, .*; found 'none'",
+        ),
+        ({"data": record["data"] | {"colour": 1}}, "data.colour: there is no such field"),
+        ({"version": 1}, "is a record of version 1; this topiarist reads version 2: run again"),
+        ({"version": None}, "is a record without a version; this topiarist reads version 2: run again"),
+    ):
+        place.write_text(json.dumps(record | change))
+        with pytest.raises(DataError, match=message) as refused:
+            read_record(place)
+        assert str(place) in str(refused.value) and "\n" not in str(refused.value)
+    place.write_text(json.dumps({key: value for key, value in record.items() if key != "verdict"}))
+    with pytest.raises(DataError, match="is not a whole record of a rightsizing: verdict: Field required"):
+        read_record(place)
+
+
+def test_a_record_of_the_first_version_is_refused_in_one_line(tmp_path: Path) -> None:
+    place = tmp_path / "result.json"
+    place.write_text(json.dumps({"format": 1, "verdict": {}, "networks": [{"id": "baseline"}]}))
+    with pytest.raises(
+        DataError, match="is a record of version 1; this topiarist reads version 2: run again"
+    ) as refused:
+        read_record(place)
+    assert "\n" not in str(refused.value)
+
+
+@every_case
+def test_what_was_written_is_read(case: str, tmp_path: Path) -> None:
+    place = tmp_path / "result.json"
+    place.write_text(json.dumps(written(case)))
+    assert read_record(place) == CASES[case]()
+    assert rightsizing_page(read_record(place)) == text_of(case)
+
+
+def test_a_network_that_does_not_exist_cannot_be_chosen() -> None:
+    with pytest.raises(ValidationError, match=r"verdict\.chosen must be one of baseline"):
+        RightsizingRecord.model_validate(written("unchanged") | {"verdict": written("proven")["verdict"]})
 
 
 def test_many_classes_give_the_pairs_that_are_confused_most() -> None:
@@ -246,11 +297,20 @@ def test_numbers_are_written_for_people(form: str, value: float, text: str) -> N
 
 
 def test_a_quotation_is_escaped_and_says_where_it_is_from() -> None:
-    record: Record = {"a": [records.QUOTES, None, -1.5, float("nan"), []]}
-    assert quote(record, "a.0") == '<bdi data-path="a.0">&#34;quotes&#39; &amp; &lt;b&gt;bold&lt;/b&gt;</bdi>'
-    assert quote(record, "a.2") == '<data value="-1.5" data-path="a.2" data-form="plain">−1.5</data>'
-    for nothing in ("a.1", "a.3", "a.4", "a.9", "b", "a.0.c"):
-        assert quote(record, nothing) == f'<span class="unknown" data-path="{nothing}">–</span>'
+    record = records.record()
+    gains = records.changed(record.gains, size=-1.5, parameters=float("nan"), macs=None)
+    verdict = records.changed(record.verdict, why=(records.QUOTES,))
+    data = records.changed(record.data, notes=())
+    quote = Quotes(records.changed(record, gains=gains, verdict=verdict, data=data)).quote
+    path = "verdict.why.0"
+    assert quote(path) == f'<bdi data-path="{path}">&#34;quotes&#39; &amp; &lt;b&gt;bold&lt;/b&gt;</bdi>'
+    together = '<span class="together">{}</span>'.format
+    path = "verdict.sentence"
+    assert f"From {together('76.1 KB')} to {together('10.4 KB')}: {together('7.3 ×')} smaller" in quote(path)
+    path = "gains.size"
+    assert quote(path) == f'<data value="-1.5" data-path="{path}" data-form="plain">−1.5</data>'
+    for nothing in ("gains.macs", "gains.parameters", "data.notes", "verdict.why.9", "nonsense", "verdict.why.0.c"):
+        assert quote(nothing) == f'<span class="unknown" data-path="{nothing}">–</span>'
 
 
 def test_bounds_need_a_difference() -> None:

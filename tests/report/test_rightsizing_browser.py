@@ -14,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from tests.report import rightsizing_record as records
-from topiarist.data.labels import look_up
+from tests.report.rightsizing_reader import look_up
 from topiarist.report import rightsizing_page
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -84,7 +84,7 @@ def logged(page: Chrome, kind: str) -> list[dict[str, Any]]:
 
 
 def told(page: Chrome) -> dict[str, Any]:
-    """Give the figures of the tooltip by their places in the record."""
+    """Return the figures of the tooltip by their places in the record."""
     found = page.find_elements(By.CSS_SELECTOR, "#tooltip data")
     return {str(data.get_attribute("data-path")): json.loads(data.get_attribute("value") or "null") for data in found}
 
@@ -108,7 +108,7 @@ def test_nothing_goes_wrong_and_nothing_is_asked_of_the_outside(page: Chrome, ad
 
 
 def test_names_are_shown_as_they_are(page: Chrome) -> None:
-    assert one(page, ".eyebrow bdi").text == RECORD["data"]["name"]
+    assert one(page, ".eyebrow bdi").text == RECORD.data.name
     assert len(page.find_elements(By.TAG_NAME, "script")) == 1
     assert page.find_elements(By.TAG_NAME, "b") == []
     assert answer(page, "document.querySelector('[data-path=\"data.classes.1\"]').textContent") == records.EVIL
@@ -121,7 +121,7 @@ def test_hovering_tells_the_figures_of_a_network(page: Chrome) -> None:
     assert tooltip.is_displayed() and tooltip.text.startswith("genetic-8")
     figures = told(page)
     assert len(figures) == 5 and figures["networks.5.parameters"] == 2186
-    assert all(look_up(RECORD, path) == value for path, value in figures.items())
+    assert all(look_up(RECORD.to_json(), path) == value for path, value in figures.items())
     assert "97.43 %" in tooltip.text and "10.4 KB" in tooltip.text
     hover(page, POINT.replace("genetic-8", "surgeon-8"))  # its neighbour, which it touches
     assert told(page)["networks.7.parameters"] == 2220
@@ -168,7 +168,7 @@ def test_a_click_on_a_heading_sorts_by_number(page: Chrome) -> None:
     table = 'table[aria-labelledby="networks"]'
     for column, field in ((3, "judged_accuracy"), (4, "parameters"), (7, "latency_ms")):
         cells = f"[...document.querySelectorAll('{table} tbody tr')].map(row => row.cells[{column}].firstChild.value)"
-        values = sorted(network[field] for network in RECORD["networks"])
+        values = sorted(getattr(network, field) for network in RECORD.networks)
         header = one(page, f"{table} thead th:nth-child({column + 1})")
         button = header.find_element(By.TAG_NAME, "button")
         steps = (("ascending", values), ("descending", values[::-1]), ("ascending", values))

@@ -12,8 +12,10 @@ from torch import nn
 from topiarist.measurement.footprint import Footprint
 from topiarist.methods import Outcome
 from topiarist.rightsizing import descent as module
+from topiarist.rightsizing.candidates import Candidate, nearest, promising, still_asked
 from topiarist.rightsizing.choice import Choice, choose
-from topiarist.rightsizing.descent import Candidate, Clock, Descent, nearest, promising, still_asked
+from topiarist.rightsizing.clock import Clock
+from topiarist.rightsizing.descent import Descent
 from topiarist.rightsizing.folds import Answers, Fold
 from topiarist.rightsizing.planning import EFFORTS, full_plan
 
@@ -104,7 +106,7 @@ def test_it_ends_at_the_first_size_that_is_not_good_enough_and_fits() -> None:
 def test_the_smallest_that_is_proven_is_chosen_and_why_the_next_is_not() -> None:
     choice = chosen(descended(0, 2, 60))
     assert choice is not None and (choice.status, ratio_of(choice)) == ("proven", 4)
-    assert choice.why[0].startswith("4 × smaller is proven not to be worse by more than 5 points: -0.50 points")
+    assert choice.why[0].startswith("4 × smaller is proven not to be worse by more than 5 points: −0.50 points")
     assert choice.why[1].startswith("8 × smaller is not proven: -15.00 points, p = 1")
 
 
@@ -117,7 +119,7 @@ def test_too_few_samples_leave_the_smallest_that_lost_little_unproven() -> None:
 def test_the_baseline_stays_where_all_else_is_worse() -> None:
     choice = chosen(descended(60, 80))
     assert choice is not None and (choice.status, choice.size) == ("unchanged", None)
-    assert choice.why == ("already 2 × smaller showed -15.00 points over 400 samples; 5 points may be lost",)
+    assert choice.why == ("already 2 × smaller showed −15.00 points over 400 samples; 5 points may be lost",)
     nothing = chosen(descended())
     assert nothing is not None and nothing.why == ("no smaller network could be made",)
 

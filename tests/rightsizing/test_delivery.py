@@ -11,11 +11,10 @@ import torch
 from torch import nn
 
 from tests.networks import ResidualNetwork
-from tests.report.rightsizing_reader import read_page
+from tests.report.rightsizing_reader import look_up, read_page
 from tests.rightsizing.tasks import blobs, shrunk
 from topiarist import load
 from topiarist.data import Data, Part
-from topiarist.data.labels import look_up
 from topiarist.models import mlp
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator

@@ -16,9 +16,11 @@ from topiarist.methods.registry import rightsizing_methods
 from topiarist.models import card_of, vgg
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
-from topiarist.rightsizing import descent
+from topiarist.rightsizing import finetuning
 from topiarist.rightsizing.baseline import fold_with
-from topiarist.rightsizing.descent import Clock, Descent, finetune
+from topiarist.rightsizing.clock import Clock
+from topiarist.rightsizing.descent import Descent
+from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold, folds_of
 from topiarist.rightsizing.planning import EFFORTS, full_plan
 from topiarist.training import TrainConfig, train, train_many
@@ -98,7 +100,7 @@ def test_what_is_the_same_training_is_done_once(monkeypatch: pytest.MonkeyPatch)
     down = descent_of(model, data)
     folds, made = down.folds, down.make("distinctiveness", down.folds[-1], 3)
     calls: list[Any] = []
-    monkeypatch.setattr(descent, "train_many", counted(train_many, calls))
+    monkeypatch.setattr(finetuning, "train_many", counted(train_many, calls))
     one, two, other = finetune([made] * 3, folds, 2, [0, 0, 1])
     assert [len(networks) for networks, *_ in calls] == [2] and one is two
     assert not same_weights(weights_of(one.model), weights_of(other.model))

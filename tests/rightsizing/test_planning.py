@@ -140,4 +140,4 @@ def test_no_more_folds_than_samples_allow() -> None:
 def test_an_effort_states_its_duration() -> None:
     found = {name: effort.duration for name, effort in EFFORTS.items()}
     assert found == {"quick": "1 minute", "normal": "10 minutes", "thorough": "1 hour"}
-    assert DEFAULT_EFFORT == "normal"
+    assert DEFAULT_EFFORT == "quick"

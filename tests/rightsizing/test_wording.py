@@ -1,50 +1,42 @@
 """The result in a sentence: how much smaller and faster, what that cost, and how sure it is."""
 
-from typing import Any
-
 import pytest
 
-from topiarist.rightsizing.record import (
-    ConfirmationRecord,
-    DecisionRecord,
-    GainsRecord,
-    NetworkRecord,
-    QualityRecord,
-    RightsizingRecord,
-    RungRecord,
-    SettingsRecord,
-    VerdictRecord,
-)
+from tests.report.rightsizing_record import changed, record
+from topiarist.rightsizing.record import QualityRecord, RecordStatus, RightsizingRecord
 from topiarist.rightsizing.wording import sentence
 
 Times = tuple[float, float]
 
 
 def record_of(
-    status: str = "proven", torch_ms: Times = (1.0, 0.5), onnx_ms: Times | None = None, **verdict: Any
+    status: RecordStatus = "proven",
+    torch_ms: Times = (1.0, 0.5),
+    onnx_ms: Times | None = None,
+    *,
+    confirmed: bool = True,
 ) -> RightsizingRecord:
-    """Return a record with no more than a sentence needs."""
+    """Return a record with the figures that a sentence needs."""
+    whole = record()
+    assert whole.test is not None
     onnx = onnx_ms or (None, None)
-    chosen = "baseline" if status in ("unchanged", "unreachable") else "final-3"
-    networks = [
-        NetworkRecord.model_construct(
-            id=name, ratio=ratio, file_kb=size, latency_ms=torch_ms[place], onnx_latency_ms=onnx[place]
+    before, after = (
+        changed(network, id=name, ratio=ratio, file_kb=size, latency_ms=latency, onnx_latency_ms=onnx_latency)
+        for network, name, ratio, size, latency, onnx_latency in zip(
+            whole.networks[:2], ("baseline", "final-3"), (None, 3.0), (30.0, 10.0), torch_ms, onnx, strict=True
         )
-        for place, (name, ratio, size) in enumerate((("baseline", None, 30.0), ("final-3", 3.0, 10.0)))
-    ]
-    quality = [QualityRecord.model_construct(accuracy=accuracy) for accuracy in (0.9, 0.895)]
-    rung = RungRecord.model_construct(ratio=3.0, p=0.0123, samples=200, samples_needed=1500)
-    return RightsizingRecord.model_construct(
-        verdict=VerdictRecord.model_construct(**{"status": status, "chosen": chosen, "confirmed": True, **verdict}),
-        networks=tuple(networks),
-        gains=GainsRecord.model_construct(
-            size=3.0,
-            latency=torch_ms[0] / torch_ms[1],
-            onnx_latency=None if onnx_ms is None else onnx_ms[0] / onnx_ms[1],
-        ),
-        settings=SettingsRecord.model_construct(max_drop=0.01),
-        decision=DecisionRecord.model_construct(rungs=(rung,)),
-        test=ConfirmationRecord.model_construct(before=quality[0], after=quality[1]),
+    )
+    chosen = before if status in ("unchanged", "unreachable") else after
+    rung = changed(whole.decision.rungs[0], ratio=3.0, p=0.0123, samples=200, samples_needed=1500)
+    quality = [QualityRecord(accuracy=accuracy, macro_accuracy=accuracy, log_loss=None) for accuracy in (0.9, 0.895)]
+    onnx_gain = None if onnx_ms is None else onnx_ms[0] / onnx_ms[1]
+    return changed(
+        whole,
+        verdict=changed(whole.verdict, status=status, chosen=chosen.id, confirmed=confirmed),
+        networks=(before, after),
+        gains=changed(whole.gains, size=3.0, latency=torch_ms[0] / torch_ms[1], onnx_latency=onnx_gain),
+        decision=changed(whole.decision, rungs=(rung,)),
+        test=changed(whole.test, before=quality[0], after=quality[1]),
     )
 
 

@@ -10,7 +10,7 @@ from torch import nn
 from topiarist.errors import ModelError
 from topiarist.measurement import Measurement
 from topiarist.methods.job import Job
-from topiarist.methods.lineage import Lineage
+from topiarist.evolution.lineage import Lineage
 from topiarist.surgery import Plan, plan_of
 from topiarist.training import History
 

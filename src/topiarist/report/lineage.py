@@ -16,7 +16,7 @@ from topiarist.report.svg import INK
 from topiarist.report.wording import clean, shorten
 
 if TYPE_CHECKING:
-    from topiarist.methods.lineage import Lineage, Node
+    from topiarist.evolution.lineage import Lineage, Node
 
 Place = tuple[float, float]
 
@@ -83,7 +83,7 @@ def _title(node: "Node") -> str:
     return f"{life}\n{node.parameters:,} parameters, accuracy {accuracy}, score {score}\n{node.reason}".rstrip()
 
 
-def lineage_tree(lineage: "Lineage", *, title: str = "Which edits were tried, and which went on") -> str:
+def lineage_tree(lineage: "Lineage", *, title: str = "Which edits were tried, and which were kept") -> str:
     """Return the tree of a lineage as an SVG: the winning line straight and bold, other branches beside it.
 
     Candidates that were dropped at once are stubs at their decision, larger networks above the line and others below

@@ -6,8 +6,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from topiarist.errors import DataError
+from topiarist.evolution.lineage import Lineage
 from topiarist.files import write_atomically
-from topiarist.methods.lineage import Lineage
 from topiarist.report.lineage import lineage_curves, lineage_tree, topology_over_time
 from topiarist.report.rightsizing import rightsizing_page
 from topiarist.rightsizing.record import VERSION, RightsizingRecord
@@ -56,13 +56,19 @@ def read_record(place: Path) -> RightsizingRecord:
         raise DataError(f"{place} is not the record of a rightsizing")
     version = found.get("version", found.get("format"))
     if version != VERSION:
-        raise DataError(f"{place} is a record of version {version}; this topiarist reads version {VERSION}: run again")
+        which = "without a version" if version is None else f"of version {version}"
+        raise DataError(f"{place} is a record {which}; this topiarist reads version {VERSION}: run again")
     try:
         return RightsizingRecord.model_validate(found)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise DataError(f"{place} is not a whole record of a rightsizing: {where}: {first['msg']}") from error
+        what = (
+            "there is no such field"
+            if first["type"] == "extra_forbidden"
+            else first["msg"].removeprefix("Value error, ")
+        )
+        where = f"{'.'.join(map(str, first['loc']))}: " if first["loc"] else ""
+        raise DataError(f"{place} is not a whole record of a rightsizing: {where}{what}") from error
 
 
 def lineage_paths(out: Path) -> dict[str, Path]:

@@ -1,9 +1,25 @@
-"""The main job: from data, perhaps a network and a budget, to a small network with the proof that nothing was lost."""
+"""The main job: from data, perhaps a network and a budget, to a small network with the proof that nothing was lost.
 
-from topiarist.rightsizing.folds import FewSamplesError
-from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS
-from topiarist.rightsizing.record import RightsizingRecord
-from topiarist.rightsizing.rightsize import Rightsizing, UnreachableError, rightsize, unjudged_baseline
+The names are loaded when they are first used: the report reads a record without torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from topiarist.rightsizing.folds import FewSamplesError
+    from topiarist.rightsizing.pipeline import rightsize, unjudged_baseline
+    from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS
+    from topiarist.rightsizing.record import RightsizingRecord
+    from topiarist.rightsizing.result import Rightsizing, UnreachableError
+
+_HOMES = {
+    "folds": ("FewSamplesError",),
+    "pipeline": ("rightsize", "unjudged_baseline"),
+    "planning": ("DEFAULT_EFFORT", "EFFORTS"),
+    "record": ("RightsizingRecord",),
+    "result": ("Rightsizing", "UnreachableError"),
+}
 
 __all__ = [
     "DEFAULT_EFFORT",
@@ -15,3 +31,10 @@ __all__ = [
     "rightsize",
     "unjudged_baseline",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"topiarist.rightsizing.{home}"), name)
+    raise AttributeError(f"module 'topiarist.rightsizing' has no attribute {name!r}")

@@ -8,8 +8,10 @@ from topiarist.errors import SettingsError, TopiaristError
 from topiarist.measurement import Budget
 from topiarist.measurement.footprint import Footprint
 from topiarist.methods.budget_search import first_limits
-from topiarist.rightsizing.descent import LITTLE, Descent, SizeResult
+from topiarist.rightsizing.candidates import LITTLE, SizeResult
+from topiarist.rightsizing.descent import Descent
 from topiarist.rightsizing.wording import points, shown_p, signed
+from topiarist.statistics.answers import POWER
 
 CLOSER, TRIES = 1.03, 3  # of a budget's ratio
 ROOM_KB = 32 / 1024  # for the digits of epochs and seed: the text of a file is filled up to whole 8 bytes
@@ -60,7 +62,7 @@ def _doubt(size: SizeResult, margin: float) -> str:
     return (
         f"{size.ratio:.3g} × smaller showed {signed(found.difference)} over {found.samples:,} samples,"
         f" which cannot prove a loss below {points(margin)}: the power was {found.power:.0%},"
-        f" and {found.samples_needed:,} samples would make it 80 %"
+        f" and {found.samples_needed:,} samples would make it {POWER:.0%}"
     )
 
 

@@ -8,7 +8,7 @@ from topiarist.errors import MissingExtraError, ModelError
 from topiarist.measurement.latency import in_turn, time_onnx
 from topiarist.rightsizing.record import BASELINE, NetworkRecord, RightsizingRecord
 from topiarist.rightsizing.recording import ratio, with_sentence
-from topiarist.rightsizing.rightsize import Rightsizing
+from topiarist.rightsizing.result import Rightsizing
 from topiarist.storage import export_onnx, save
 
 MODEL_FILE, BASELINE_FILE, ONNX_FILE = "model.safetensors", "baseline.safetensors", "model.onnx"

@@ -6,10 +6,9 @@ sizes are tested in a fixed order until one fails, each at the full level: no co
 Hothorn and Lehmacher, 1995).
 """
 
-import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy
 from torch import nn
@@ -20,105 +19,19 @@ from topiarist.methods.job import Limits
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.registry import find_method
 from topiarist.methods.resizing import resize_all
-from topiarist.models import attach, card_of
-from topiarist.models.stacked import stackable
 from topiarist.randomness import child_seed
 from topiarist.rightsizing.baseline import baseline_training
+from topiarist.rightsizing.candidates import Candidate, SizeResult, joint, nearest, promising, still_asked
+from topiarist.rightsizing.clock import Clock
+from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Answers, Fold
 from topiarist.rightsizing.planning import FEWEST_EPOCHS, WorkPlan
-from topiarist.statistics import PairedEvidence, compare_answers
-from topiarist.surgery.applying import copied_with_plan
-from topiarist.training import Distillation, TrainConfig, train_many
+from topiarist.statistics import compare_answers
 
-MEASURING = 0.07  # of the time, for measuring the result
 FINETUNING = "fine-tuning"
 FASTER = 0.95  # of the time of a size that the next, smaller one takes
 SHORTER = 0.25  # of it, where each network is trained by itself, for fewer epochs if need be
-LITTLE = 0.5  # of the loss that is allowed
-FALLEN_BEHIND = 2.5  # times the distance of the best, after which a method is asked no more in a fold
-ALIKE = 0.003  # nats: a distance from the teacher that is next to none
 HALF_OF_THE_TIME = 0.5  # that is left, for training one size where each network is trained by itself
-DEEPER = 1.5  # times the distance of a network with more layers: it must be clearly nearer to win
-RATES = {True: 0.02, False: 0.005}  # of fine-tuning: networks that are trained as one stack, or one by one
-DISTILLATION = Distillation(weight=0.9, temperature=3.0)
-OnProgress = Callable[[float, str], None]
-
-
-@dataclass
-class Clock:
-    """Seconds since the beginning, by stage; `on_progress` is told the share of the work that is done, and what.
-
-    `measuring` are seconds that answering large parts takes in the end.
-    """
-
-    limit: float
-    measuring: float = 0.0
-    on_progress: OnProgress = lambda share, what: None
-    stages: dict[str, float] = field(default_factory=dict)
-    begun: float = field(default_factory=time.perf_counter)
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the beginning."""
-        return time.perf_counter() - self.begun
-
-    @property
-    def left(self) -> float:
-        """Seconds until the end, but for those that measuring takes."""
-        return (1 - MEASURING) * self.limit - self.measuring - self.elapsed
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Count the seconds of a block to a stage."""
-        start = self.elapsed
-        try:
-            yield
-        finally:
-            self.stages[name] = self.stages.get(name, 0.0) + self.elapsed - start
-
-    def tell(self, share: float, what: str) -> None:
-        """Report how far the job is."""
-        self.on_progress(min(max(share, 0.0), 1.0), what)
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A network of one fold, its answers to the samples judged, and its distance from the teacher."""
-
-    outcome: Outcome
-    answers: Answers
-    distance: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizeResult:
-    """All networks of one size, by fold and in it by method; the finalist of each fold with its method; the test.
-
-    The last fold is that of the networks to keep. `tested` is whether the turn of the test came, all larger sizes being
-    proven.
-    """
-
-    ratio: float
-    folds: Sequence[Mapping[str, Candidate]]
-    winners: Sequence[str]
-    finalists: Sequence[Candidate]
-    evidence: PairedEvidence
-    tested: bool
-
-    @property
-    def name(self) -> str:
-        """The name of its finalist."""
-        return f"final-{self.ratio:.4g}"
-
-    @property
-    def kept(self) -> Outcome:
-        """The finalist to keep."""
-        return self.finalists[-1].outcome
-
-    @property
-    def proven(self) -> bool:
-        """Whether it is proven not to be worse."""
-        return self.tested and self.evidence.proven
 
 
 @dataclass
@@ -250,7 +163,7 @@ class Descent:
         seeds = [child_seed(fold.seed, "finalist", number % times) % 2**32 for number, fold in enumerate(folds)]
         tuned = finetune(outcomes, folds, epochs, seeds)
         trained = [self._candidate(place, outcome) for place, outcome in zip(places, tuned, strict=True)]
-        return winners, [_joint(trained[first : first + times]) for first in range(0, len(trained), times)]
+        return winners, [joint(trained[first : first + times]) for first in range(0, len(trained), times)]
 
     def _made(self, method: str, ratio: float, asked: Sequence[int]) -> list[tuple[int, Outcome]]:
         """Let a method make its networks of some folds, each once, and fine-tune them together."""
@@ -292,61 +205,3 @@ class Descent:
 def baseline_answers(folds: Sequence[Fold]) -> Answers:
     """Return the answers of the baselines in all folds but the last."""
     return numpy.concatenate([numpy.zeros(0), *(fold.baseline_answers for fold in folds[:-1])])
-
-
-def promising(sizes: Sequence[SizeResult], margin: float) -> bool:
-    """Return whether smaller sizes are worth a try: the last is proven, or none is and it lost little."""
-    if any(size.proven for size in sizes):
-        return sizes[-1].proven
-    return sizes[-1].evidence.difference >= -LITTLE * margin
-
-
-def still_asked(fold: Mapping[str, Candidate]) -> list[str]:
-    """Return the methods of a fold that have not fallen behind the best."""
-    best = min(candidate.distance for candidate in fold.values())
-    return [name for name, candidate in fold.items() if candidate.distance <= FALLEN_BEHIND * best + ALIKE]
-
-
-def nearest(fold: Mapping[str, Candidate]) -> str:
-    """Return the method whose network is nearest to the teacher, the first of equals.
-
-    Where two layers replace one, they take longer to call: that network must be clearly nearer.
-    """
-    return min(fold, key=lambda name: fold[name].distance * (DEEPER if find_method(name).traits.adds_layers else 1.0))
-
-
-def _joint(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the nearest of networks that differ by luck alone, with the share of them that is right as its answers."""
-    best = min(candidates, key=lambda candidate: candidate.distance)
-    return replace(best, answers=numpy.mean([candidate.answers for candidate in candidates], axis=0))
-
-
-def finetune(outcomes: Sequence[Outcome], folds: Sequence[Fold], epochs: int, seeds: Sequence[int]) -> list[Outcome]:
-    """Return networks that have learned from the answers of their fold's baselines, those of one shape together.
-
-    What would be the same training in several folds is done once, in the last of them.
-    """
-    keys = [(id(each), fold.training_key, seed) for each, fold, seed in zip(outcomes, folds, seeds, strict=True)]
-    last = {key: number for number, key in enumerate(keys)}
-    networks = [copied_with_plan(outcomes[number].model) for number in last.values()]
-    places = [folds[number] for number in last.values()]
-    configs = [
-        _finetuning(network, folds[number], epochs, seeds[number])
-        for network, number in zip(networks, last.values(), strict=True)
-    ]
-    for network, fold in zip(networks, places, strict=True):  # trained again, it is no longer as it was packed
-        attach(network, replace(card_of(network), bits=card_of(fold.whole).bits))
-    teachers = [fold.teacher for fold in places]
-    histories = train_many(networks, [fold.data for fold in places], configs, teachers=teachers, padded=True)
-    found = {
-        key: replace(outcomes[number], model=network, histories=(*outcomes[number].histories, history))
-        for (key, number), network, history in zip(last.items(), networks, histories, strict=True)
-    }
-    return [found[key] for key in keys]
-
-
-def _finetuning(network: nn.Module, fold: Fold, epochs: int, seed: int) -> TrainConfig:
-    usual = baseline_training(fold.data, epochs, child_seed(seed, "fine-tuning") % 2**32)
-    rate = RATES[stackable(network)]
-    changes = {"early_stopping": None, "learning_rate": rate, "distillation": DISTILLATION}
-    return TrainConfig(**{**dict(usual), **changes})

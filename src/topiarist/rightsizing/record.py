@@ -1,8 +1,11 @@
 """The record of a rightsizing: typed, versioned, written as JSON; everything that the report shows."""
 
-from typing import Literal
+import math
+from typing import Annotated, Literal, Self
 
-from topiarist.methods.lineage import Lineage
+from pydantic import Field, model_validator
+
+from topiarist.evolution.lineage import Lineage
 from topiarist.settings import Record
 
 VERSION = 2
@@ -108,12 +111,14 @@ class LayerRecord(Record):
 class NetworkRecord(Record):
     """One network: who made it, what it takes, what it is worth, and how it came about.
 
-    Networks made like it, without the samples judged, answered with `judged_accuracy` over the folds.
+    Networks made like it, without the samples judged, answered with `judged_accuracy` over the folds. `marker` is the
+    shape of its method's points in figures.
     """
 
     id: str
     name: str
     method: str | None
+    marker: str | None
     ratio: float | None
     parameters: int
     nonzero: int
@@ -159,10 +164,11 @@ class RungRecord(Record):
 
 
 class DecisionRecord(Record):
-    """How sizes were tested, and the test of each."""
+    """How sizes were tested, and the test of each; the samples needed are those that give `wanted_power`."""
 
     test: str
     order: str
+    wanted_power: float
     rungs: tuple[RungRecord, ...]
 
 
@@ -238,7 +244,7 @@ class RightsizingRecord(Record):
     data: DataRecord
     settings: SettingsRecord
     plan: PlanRecord
-    networks: tuple[NetworkRecord, ...]
+    networks: Annotated[tuple[NetworkRecord, ...], Field(min_length=1)]
     decision: DecisionRecord
     test: ConfirmationRecord | None
     confusion: ConfusionRecord
@@ -246,6 +252,13 @@ class RightsizingRecord(Record):
     nearest: tuple[NearestRecord, ...] = ()
     seconds: dict[str, float]
     versions: VersionsRecord
+
+    @model_validator(mode="after")
+    def _check_chosen(self) -> Self:
+        names = [network.id for network in self.networks]
+        if self.verdict.chosen not in names:
+            raise ValueError(f"verdict.chosen must be one of {', '.join(names)}; found '{self.verdict.chosen}'")
+        return self
 
     def network(self, name: str) -> NetworkRecord:
         """Return the record of a network by its id."""
@@ -268,3 +281,8 @@ class RightsizingRecord(Record):
     def with_note(self, note: str) -> "RightsizingRecord":
         """Return the record with one more note."""
         return self.model_copy(update={"plan": self.plan.model_copy(update={"notes": (*self.plan.notes, note)})})
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number, and None for one that JSON has no word for."""
+    return value if value is not None and math.isfinite(value) else None

@@ -61,7 +61,7 @@ def points(share: float) -> str:
 
 def signed(share: float) -> str:
     """Return a difference of shares as points with their sign."""
-    return f"{100 * share:+.2f} points"
+    return f"{100 * share:+.2f} points".replace("-", "−")
 
 
 def shown_p(p: float) -> str:

@@ -33,7 +33,7 @@ from topiarist.data import Part
 from topiarist.errors import SettingsError
 from topiarist.measurement import Budget
 from topiarist.methods import Outcome, Surgeon, published, resize
-from topiarist.methods.lineage import Decision, Lineage
+from topiarist.evolution.lineage import Decision, Lineage
 from topiarist.methods.published.surgeon import DEAD_END, PublishedStrategy
 from topiarist.methods.published.surgeon_edits import candidates_of
 from topiarist.methods.surgeon.branches import Branch

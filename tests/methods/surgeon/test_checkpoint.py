@@ -27,7 +27,7 @@ from topiarist import Data, TrainConfig, models, save
 from topiarist.errors import ModelError, TopiaristError
 from topiarist.measurement import Budget
 from topiarist.methods import Outcome, resize
-from topiarist.methods.lineage import Lineage
+from topiarist.evolution.lineage import Lineage
 from topiarist.methods.surgeon.branches import Branch, BranchTraining, TrainingSetup, edited, train_branch
 from topiarist.methods.surgeon.checkpoint import CheckpointState, SurgeonCheckpoint
 from topiarist.methods.surgeon.surgeon import SurgeonMethod

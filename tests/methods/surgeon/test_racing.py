@@ -23,7 +23,7 @@ from tests.methods.surgeon.evolutions import (
 from topiarist import TrainConfig, models, train
 from topiarist.measurement import Budget
 from topiarist.methods import Outcome, resize
-from topiarist.methods.lineage import Lineage
+from topiarist.evolution.lineage import Lineage
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.racing import RacingStrategy
 from topiarist.methods.surgeon.surgeon import looked_at

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.files import write_atomically
-from topiarist.methods.lineage import Lineage
+from topiarist.evolution.lineage import Lineage
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.models.evaluation import under
 from topiarist.surgery import Plan, plan_of

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from topiarist.errors import ModelError
-from topiarist.methods.lineage import Node
+from topiarist.evolution.lineage import Node
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.evolution import EditCandidate, Evolution
 from topiarist.methods.surgeon.proposals import FLATTENING, GROWING, LATE, Kind, Proposals

@@ -15,7 +15,7 @@ from topiarist.measurement import Budget
 from topiarist.methods.budget_search import check_drop, weigh
 from topiarist.methods.distinctiveness import Distinctiveness
 from topiarist.methods.job import Job, Limits
-from topiarist.methods.lineage import Lineage
+from topiarist.evolution.lineage import Lineage
 from topiarist.methods.method import Resizing, TrainingMethod, Traits
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.resizing import resize_all

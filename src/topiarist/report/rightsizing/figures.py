@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
-from topiarist.methods.lineage import Lineage
+from topiarist.evolution.lineage import Lineage
 from topiarist.report.curves import Run, Scale, learning_curves
 from topiarist.report.forest import Difference, lower_bounds
 from topiarist.report.lineage import lineage_curves, lineage_tree, topology_over_time

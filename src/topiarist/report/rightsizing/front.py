@@ -1,7 +1,7 @@
 """Accuracy against size of all networks of a rightsizing: every point leads to the card of its network."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from topiarist.methods.registry import registered
 from topiarist.report.canvas import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Look, draw
 from topiarist.report.pareto import Point, front_of, name_points, places, scale_sizes
 from topiarist.report.svg import INK, parse, write
@@ -38,7 +37,7 @@ _MARKER_POINTS, _RING_POINTS, _LINK_POINTS = 7.0, 15.0, 9.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Spot:
+class FrontSpot:
     """One network in the figure: its point, its method, whether it keeps the budget, and its card."""
 
     point: Point
@@ -49,7 +48,7 @@ class _Spot:
 
 def front_figure(record: RightsizingRecord, axis: str) -> str | None:
     """Return accuracy against one of `AXES` as an SVG with links; None where no network has both."""
-    spots = _spots_of(record, axis)
+    spots = spots_of(record, axis)
     if not spots:
         return None
     least = as_number(record.networks[0].judged_accuracy) - record.settings.max_drop
@@ -62,7 +61,7 @@ def front_figure(record: RightsizingRecord, axis: str) -> str | None:
         scale_sizes(axes, [spot.point.size for spot in spots])
         if math.isfinite(least):
             axes.axhline(least, color=VERMILLION, linewidth=1.1, linestyle=(0, (5, 3)), label="least accuracy allowed")
-        _draw_spots(axes, spots)
+        _draw_spots(axes, spots, _looks(record))
         figure.legend(loc="outside lower left", ncols=4, handletextpad=0.5, columnspacing=1.6)
         figure.draw_without_rendering()  # Where a name fits depends on where the axes came to lie.
         name_points(axes, [replace(spot.point, front=spot.point.front and spot.point.knee) for spot in spots])
@@ -74,10 +73,10 @@ def front_figure(record: RightsizingRecord, axis: str) -> str | None:
     return _with_rings(svg, names)
 
 
-def _spots_of(record: RightsizingRecord, axis: str) -> list[_Spot]:
+def spots_of(record: RightsizingRecord, axis: str) -> list[FrontSpot]:
     """Return the networks whose size and accuracy are known; the baseline and the chosen one are marked as knees."""
     spots = [
-        _Spot(
+        FrontSpot(
             point=Point(
                 name=network.name,
                 size=as_number(getattr(network, axis)),
@@ -95,7 +94,7 @@ def _spots_of(record: RightsizingRecord, axis: str) -> list[_Spot]:
     return known if axis == "parameters" else _with_front(known)
 
 
-def _with_front(spots: Sequence[_Spot]) -> list[_Spot]:
+def _with_front(spots: Sequence[FrontSpot]) -> list[FrontSpot]:
     """Mark those that no other is both smaller and better than: the record has them for parameters alone."""
     best, marked = -math.inf, []
     for spot in sorted(spots, key=lambda spot: (spot.point.size, -spot.point.score)):
@@ -104,17 +103,20 @@ def _with_front(spots: Sequence[_Spot]) -> list[_Spot]:
     return marked
 
 
-def _looks() -> dict[str, tuple[str, str]]:
-    """Return colour and marker of the baseline and of each method, those that `rightsize` asks first."""
-    asked = sorted(registered().items(), key=lambda pair: not pair[1].traits.in_rightsizing)
-    colours = {name: _COLOURS[number % len(_COLOURS)] for number, (name, _) in enumerate(asked)}
-    looks = {name: (colours[name], _MARKERS.get(method.traits.marker, "o")) for name, method in asked}
+def _looks(record: RightsizingRecord) -> dict[str, tuple[str, str]]:
+    """Return colour and marker of the baseline and of each method, in the order in which they were asked."""
+    markers = {network.method: network.marker for network in record.networks if network.method is not None}
+    names = dict.fromkeys((*record.settings.methods, *markers))
+    looks = {
+        clean(name): (_COLOURS[number % len(_COLOURS)], _MARKERS.get(markers.get(name) or "", "o"))
+        for number, name in enumerate(names)
+    }
     return {_BASELINE: (INK, "s"), **looks}
 
 
-def _draw_spots(axes: Axes, spots: Sequence[_Spot]) -> None:
+def _draw_spots(axes: Axes, spots: Sequence[FrontSpot], looks: Mapping[str, tuple[str, str]]) -> None:
     """Draw the step line of the front, then the points of each method, then a ring around the chosen one."""
-    front, looks = front_of([spot.point for spot in spots]), _looks()
+    front = front_of([spot.point for spot in spots])
     axes.step(*places(front), where="post", color=INK, linewidth=1.2, alpha=0.35, label="front" if front else None)
     named: set[str] = set()
     for spot in sorted(spots, key=lambda spot: (spot.point.knee, [*looks, spot.method].index(spot.method))):
@@ -130,7 +132,7 @@ def _draw_spots(axes: Axes, spots: Sequence[_Spot]) -> None:
 
 
 def _with_rings(svg: str, names: dict[str, str]) -> str:
-    """Give every link in a figure a name for those who do not see it, and a ring that shows where it is."""
+    """Add to every link in a figure a name for those who do not see it, and a ring that shows where it is."""
     root = parse(svg)
     for link in root.iter("a"):
         link.attrib.pop("target", None)  # It would open another window.

@@ -20,7 +20,7 @@ from topiarist.report.rightsizing.tables import (
 from topiarist.report.svg import embed
 from topiarist.rightsizing.record import RightsizingRecord
 
-_PARTS = {
+PARTS = {
     "front": "Accuracy against size",
     "comparison": "Before and after",
     "widths": "Layers",
@@ -59,9 +59,10 @@ def rightsizing_page(record: RightsizingRecord) -> str:
     chosen = cards[record.verdict.chosen]
     before, after = "networks.0", f"networks.{chosen}"
     drawn = _draw_all(record, chosen)
-    maps = [(side, squares) for side in ("before", "after") if (squares := heat_map(quotes, side))]
-    pairs = confused_pairs(quotes)
-    titles = _PARTS if chosen else _PARTS | {"comparison": "The baseline in figures"}
+    sides = ("before", "after") if chosen else ("before",)
+    maps = [(side, squares) for side in sides if (squares := heat_map(quotes, side))]
+    pairs = confused_pairs(quotes, sides)
+    titles = PARTS if chosen else PARTS | {"comparison": "The baseline in figures"}
     empty = {
         "front": not drawn.fronts,
         "widths": not record.networks[chosen].layers,

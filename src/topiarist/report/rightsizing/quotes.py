@@ -2,16 +2,18 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from topiarist.report.page import TableCell
 from topiarist.rightsizing.record import RightsizingRecord
 
 _LEAST_P = 0.0001
+_WITH_UNIT = re.compile(r"\d+(\.\d+)? (%|×|KB|points?\b)")
 
 
 def _points(value: float) -> str:
@@ -34,12 +36,14 @@ def _times(value: float) -> str:
 FORMS: dict[str, Callable[[Any], str]] = {
     "truth": lambda value: "yes" if value else "no",
     "count": lambda value: f"{value:,.0f}",
+    "answers": lambda value: f"{value:,.1f}",  # sums of shares, where several networks answer
     "percent": lambda value: f"{100 * value:.2f} %",
     "probability": lambda value: f"{100 * value:.0f} %",
     "points": _points,
     "drop": _drop,
     "kilobytes": lambda value: f"{value:,.1f} KB" if value >= 1 else f"{value:.2f} KB",
     "milliseconds": lambda value: f"{value:,.2f} ms" if value >= 1 else f"{value:.3f} ms",
+    "seconds": lambda value: f"{value:,.1f} s",
     "times": _times,
     "loss": lambda value: f"{value:.4f}",
     "p_value": lambda value: f"< {_LEAST_P}" if value < _LEAST_P else f"{value:.4f}",
@@ -71,7 +75,7 @@ class Quotes:
         if _is_list(value) and value:
             return Markup(", ").join(self.quote(f"{path}.{place}", form) for place in range(len(value)))
         if isinstance(value, str):
-            return Markup('<bdi data-path="{}">{}</bdi>').format(path, value)
+            return Markup('<bdi data-path="{}">{}</bdi>').format(path, _kept_together(value))
         if isinstance(value, bool):
             form = "truth"
         elif not is_number(value):
@@ -85,6 +89,11 @@ class Quotes:
         """Return a cell of a table, sorted by the number itself."""
         value = self.look(path)
         return TableCell(text=self.quote(path, form), value=json.dumps(value) if is_number(value) else None)
+
+
+def _kept_together(text: str) -> Markup:
+    """Return a text as HTML in which no line ends between a number and its unit."""
+    return Markup(_WITH_UNIT.sub(r'<span class="together">\g<0></span>', str(escape(text))))
 
 
 def is_number(value: object) -> bool:

@@ -42,9 +42,12 @@ _RUNG_COLUMNS = (
     ("proven", "proven", "text"),
     ("difference", "difference", "points"),
     ("lower bound", "low", "points"),
+    ("upper bound", "high", "points"),
     ("p", "p", "p_value"),
     ("accuracy", "accuracy", "percent"),
     ("of the baseline", "baseline_accuracy", "percent"),
+    ("won", "won", "answers"),
+    ("lost", "lost", "answers"),
     ("answers that differ", "discordant", "percent"),
     ("samples", "samples", "count"),
     ("power", "power", "probability"),
@@ -172,10 +175,9 @@ def heat_map(quotes: Quotes, side: str) -> list[list[Square]] | None:
     ]
 
 
-def confused_pairs(quotes: Quotes) -> Grid | None:
-    """Return the pairs of classes that are confused most, before and after together; None where all fit in a matrix."""
-    confusion = quotes.record.confusion
-    matrices = {side: counts for side, counts in (("before", confusion.before), ("after", confusion.after)) if counts}
+def confused_pairs(quotes: Quotes, sides: Sequence[str]) -> Grid | None:
+    """Return the pairs of classes that are confused most, over all sides; None where all fit in a matrix."""
+    matrices = {side: counts for side in sides if (counts := quotes.look(f"confusion.{side}"))}
     classes = range(len(next(iter(matrices.values()), ())))
     if len(classes) <= _MOST_CLASSES:
         return None

@@ -1,101 +1,47 @@
 """`rightsize`: from data, perhaps a network and a budget, to the smallest network proven not to be worse."""
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
 
-from topiarist.data import Data, Part
+from topiarist.data import Data
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
-from topiarist.measurement.cost import count_macs
 from topiarist.measurement.footprint import Footprint, footprint
 from topiarist.methods.registry import find_method, rightsizing_methods
 from topiarist.models import attach, card_for
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.models.stacked import stackable
-from topiarist.randomness import generator
-from topiarist.rightsizing.baseline import (
-    Build,
-    Model,
-    builder,
-    describe,
-    fold_with,
-    speed_of,
-    train_baselines,
-)
-from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limits_of, ratios_for
-from topiarist.rightsizing.descent import Clock, Descent, OnProgress, finetune
+from topiarist.rightsizing.baseline import Model, describe, fold_with, train_baselines
+from topiarist.rightsizing.choice import choose, go_nearest_below, limits_of, ratios_for
+from topiarist.rightsizing.clock import Clock, OnProgress
+from topiarist.rightsizing.descent import Descent
+from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import FewSamplesError, Fold, folds_of, in_memory, most_folds
 from topiarist.rightsizing.planning import (
     DEFAULT_EFFORT,
     EFFORTS,
-    Design,
     EffortName,
-    Speed,
     WorkPlan,
     full_plan,
     plan_again,
     plan_work,
 )
-from topiarist.rightsizing.record import RightsizingRecord, SettingsRecord
+from topiarist.rightsizing.preparation import FEWEST_FOLDS, Setup, in_time, prepare
+from topiarist.rightsizing.record import SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
+from topiarist.rightsizing.result import Rightsizing, UnreachableError
 from topiarist.threads import torch_threads
 from topiarist.training import History
-from topiarist.training.inference import first_sample, part_logits
-from topiarist.training.metrics import better_than_chance
+from topiarist.training.inference import first_sample
 
 MAX_DROP, ALPHA = 0.01, 0.05
-FEWEST_FOLDS = 2
-EPOCH_SHARE, FEWEST_SAMPLES = 1 / 20, 500  # of the time that an epoch may take, with so many samples at least
-MANY_MACS = 5_000_000  # per sample: with fewer, several threads are no faster than one
 ANSWERED = 2  # times that all samples of the validation and the test part are answered in the end
 WEIGHED_BY = "distinctiveness"  # the method that shows how large the file of a cut network is: the fastest
-
-
-class UnreachableError(BudgetError):
-    """No network fits the budget and is good enough; `nearest` are those that come nearest, `record` has it all."""
-
-    def __init__(self, record: RightsizingRecord) -> None:
-        super().__init__(record.verdict.sentence)
-        self.record = record
-        self.nearest = tuple(f"{near.id}: {near.text}" for near in record.nearest)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rightsizing:
-    """The result of a rightsizing.
-
-    Attributes
-    ----------
-    model, baseline : nn.Module
-        The network, and the baseline that it was made of.
-    networks : mapping
-        All networks that could be kept, by name.
-    status : {"proven", "unproven", "unchanged"}
-        "unproven": the samples were too few to prove that nothing is lost; "unchanged": no smaller network was good
-        enough, and the baseline stays.
-    data : Data
-    record : RightsizingRecord
-        How it came about: everything that the report shows.
-    sentence : str
-        The result in a sentence.
-    """
-
-    model: nn.Module
-    baseline: nn.Module
-    networks: Mapping[str, nn.Module]
-    status: Status
-    data: Data
-    record: RightsizingRecord
-
-    @property
-    def sentence(self) -> str:
-        """The result in a sentence."""
-        return self.record.verdict.sentence
 
 
 def rightsize(
@@ -168,8 +114,8 @@ def rightsize(
     threads = torch.get_num_threads()
     with torch_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of single trainings and cuts: the record says what matters
-        job = _prepare(in_memory(data), model, trained=trained, seed=seed, clock=clock, threads=threads)
-        job = _in_time(job, level.seconds, seed)
+        job = prepare(in_memory(data), model, trained=trained, seed=seed, clock=clock, threads=threads)
+        job = in_time(job, level.seconds, seed)
         folds = most_folds(job.data, job.design)
         if folds < FEWEST_FOLDS:
             raise FewSamplesError(
@@ -183,57 +129,8 @@ def rightsize(
             return _carry_out(job, full, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
 
 
-@dataclass(frozen=True)
-class _Setup:
-    """What is known before the work begins."""
-
-    data: Data
-    build: Build
-    first: nn.Module
-    trained: bool
-    design: Design
-    speed: Speed
-    threads: int
-    notes: tuple[str, ...] = ()
-
-
-def _prepare(
-    data: Data, model: Model | None, *, trained: bool | None, seed: int, clock: Clock, threads: int = 1
-) -> _Setup:
-    """Build the baseline, see whether it is trained, and measure how fast it learns with so many threads at most."""
-    clock.tell(0.0, "looking at the data")
-    build = builder(model, data)
-    first = build(seed)
-    known = model is not None and (
-        better_than_chance(*part_logits(first, data.validation)) if trained is None else trained
-    )
-    design: Design = "held out" if known or data.source is None else "refitted"
-    busy = threads if count_macs(first, first_sample(data.train)) >= MANY_MACS else 1
-    with torch_threads(busy):
-        return _Setup(data, build, first, known, design, speed_of(first, data), busy)
-
-
-def _in_time(job: _Setup, seconds: float, seed: int) -> _Setup:
-    """Train on some of the samples where an epoch of all would take too much of the time, and note it."""
-    samples = len(job.data.train)
-    count = max(int(samples * EPOCH_SHARE * seconds / job.speed.epoch), FEWEST_SAMPLES)
-    if count >= samples or most_folds(job.data, "held out") < FEWEST_FOLDS:
-        return job
-    assert isinstance(job.data.train, Part)
-    drawn = job.data.train.draw(count, generator(seed, "samples in time"))
-    return replace(
-        job,
-        data=replace(job.data, train=drawn, source=None, split=None),
-        design="held out",
-        speed=replace(job.speed, epoch=job.speed.epoch * count / samples),
-        notes=(
-            f"an epoch of all {samples:,} training samples takes {job.speed.epoch:.2g} s: {count:,} are trained on",
-        ),
-    )
-
-
 def _carry_out(
-    job: _Setup,
+    job: Setup,
     full: WorkPlan,
     budget: Budget,
     *,
@@ -280,7 +177,7 @@ def _carry_out(
     )
 
 
-def _baselines(job: _Setup, full: WorkPlan, seed: int, clock: Clock) -> tuple[list[Fold], History | None, WorkPlan]:
+def _baselines(job: Setup, full: WorkPlan, seed: int, clock: Clock) -> tuple[list[Fold], History | None, WorkPlan]:
     """Return each fold with its baseline, the last that of the networks to keep; its history; the plan from here."""
     clock.measuring = ANSWERED * job.speed.answers
     plan = plan_work(full, job.speed, can_hold_out=most_folds(job.data, "held out") >= FEWEST_FOLDS)
@@ -307,7 +204,7 @@ def _baselines(job: _Setup, full: WorkPlan, seed: int, clock: Clock) -> tuple[li
 
 
 def _descend(
-    job: _Setup, folds: Sequence[Fold], plan: WorkPlan, budget: Budget, *, drop: float, alpha: float, clock: Clock
+    job: Setup, folds: Sequence[Fold], plan: WorkPlan, budget: Budget, *, drop: float, alpha: float, clock: Clock
 ) -> tuple[Descent, bool]:
     """Go down the sizes; return what was found, and whether the baseline itself fits the budget."""
     whole, seed = folds[-1].whole, folds[-1].seed
@@ -356,7 +253,7 @@ def unjudged_baseline(
     """
     level, limits = EFFORTS[effort], budget or Budget()
     with torch_threads(1):
-        job = _prepare(in_memory(data), model, trained=None, seed=seed, clock=Clock(level.seconds))
+        job = prepare(in_memory(data), model, trained=None, seed=seed, clock=Clock(level.seconds))
         network = copied(job.first).eval() if job.trained else None
         if network is None:
             full = full_plan(level, (), design="held out", folds=0, trained=False)

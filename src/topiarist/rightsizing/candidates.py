@@ -1,0 +1,83 @@
+"""Candidates: the networks of one size, which of them is trained on, and whether smaller sizes are worth a try."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy
+
+from topiarist.methods.outcome import Outcome
+from topiarist.methods.registry import find_method
+from topiarist.rightsizing.folds import Answers
+from topiarist.statistics import PairedEvidence
+
+LITTLE = 0.5  # of the loss that is allowed
+FALLEN_BEHIND = 2.5  # times the distance of the best, after which a method is asked no more in a fold
+ALIKE = 0.003  # nats: a distance from the teacher that is next to none
+DEEPER = 1.5  # times the distance of a network with more layers: it must be clearly nearer to win
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A network of one fold, its answers to the samples judged, and its distance from the teacher."""
+
+    outcome: Outcome
+    answers: Answers
+    distance: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeResult:
+    """All networks of one size, by fold and in it by method; the finalist of each fold with its method; the test.
+
+    The last fold is that of the networks to keep. `tested` is whether the turn of the test came, all larger sizes being
+    proven.
+    """
+
+    ratio: float
+    folds: Sequence[Mapping[str, Candidate]]
+    winners: Sequence[str]
+    finalists: Sequence[Candidate]
+    evidence: PairedEvidence
+    tested: bool
+
+    @property
+    def name(self) -> str:
+        """The name of its finalist."""
+        return f"final-{self.ratio:.4g}"
+
+    @property
+    def kept(self) -> Outcome:
+        """The finalist to keep."""
+        return self.finalists[-1].outcome
+
+    @property
+    def proven(self) -> bool:
+        """Whether it is proven not to be worse."""
+        return self.tested and self.evidence.proven
+
+
+def promising(sizes: Sequence[SizeResult], margin: float) -> bool:
+    """Return whether smaller sizes are worth a try: the last is proven, or none is and it lost little."""
+    if any(size.proven for size in sizes):
+        return sizes[-1].proven
+    return sizes[-1].evidence.difference >= -LITTLE * margin
+
+
+def still_asked(fold: Mapping[str, Candidate]) -> list[str]:
+    """Return the methods of a fold that have not fallen behind the best."""
+    best = min(candidate.distance for candidate in fold.values())
+    return [name for name, candidate in fold.items() if candidate.distance <= FALLEN_BEHIND * best + ALIKE]
+
+
+def nearest(fold: Mapping[str, Candidate]) -> str:
+    """Return the method whose network is nearest to the teacher, the first of equals.
+
+    Where two layers replace one, they take longer to call: that network must be clearly nearer.
+    """
+    return min(fold, key=lambda name: fold[name].distance * (DEEPER if find_method(name).traits.adds_layers else 1.0))
+
+
+def joint(candidates: Sequence[Candidate]) -> Candidate:
+    """Return the nearest of networks that differ by luck alone, with the share of them that is right as its answers."""
+    best = min(candidates, key=lambda candidate: candidate.distance)
+    return replace(best, answers=numpy.mean([candidate.answers for candidate in candidates], axis=0))

@@ -1,0 +1,138 @@
+"""The networks that could be kept: the baseline, those of each size and their finalist, measured and written down."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy
+from torch import nn
+
+from topiarist.data import Data
+from topiarist.evolution import non_dominated
+from topiarist.measurement import Budget, Measurement, measure
+from topiarist.measurement.latency import in_turn, time_sample
+from topiarist.methods.outcome import Outcome
+from topiarist.methods.registry import find_method
+from topiarist.rightsizing.candidates import SizeResult
+from topiarist.rightsizing.folds import Answers, Fold
+from topiarist.rightsizing.record import BASELINE, EpochRecord, LayerRecord, NetworkRecord, finite
+from topiarist.training import History
+from topiarist.training.inference import first_sample
+
+REPEATS = 100  # of a sample, in each of several rounds
+
+
+@dataclass(frozen=True)
+class NamedNetwork:
+    """A network that could be kept: who made it, and the answers of those made like it in each fold."""
+
+    outcome: Outcome
+    answers: Sequence[Answers | None]
+    ratio: float | None = None
+    method: str | None = None
+    finalist: bool = False
+
+    @property
+    def fold_accuracies(self) -> tuple[float | None, ...]:
+        """The accuracy in each fold; None where the method was not asked any more."""
+        return tuple(None if answers is None else float(answers.mean()) for answers in self.answers)
+
+    @property
+    def accuracy(self) -> float | None:
+        """The accuracy over all folds; None where the method was not asked in all."""
+        known = [answers for answers in self.answers if answers is not None]
+        return float(numpy.concatenate(known).mean()) if len(known) == len(self.answers) else None
+
+
+def named_networks(
+    folds: Sequence[Fold], sizes: Sequence[SizeResult], baseline_history: History | None
+) -> dict[str, NamedNetwork]:
+    """Return the baseline, then the networks of each size and their finalist, by name."""
+    histories = () if baseline_history is None else (baseline_history,)
+    baseline = Outcome(job=folds[-1].job, model=folds[-1].whole, histories=histories)
+    found = {BASELINE: NamedNetwork(baseline, [fold.baseline_answers for fold in folds[:-1]])}
+    for size in sizes:
+        found |= _named_of(size)
+    return found
+
+
+def _named_of(size: SizeResult) -> dict[str, NamedNetwork]:
+    """Return the networks of one size, then its finalist, by name."""
+    found = {}
+    for method, candidate in size.folds[-1].items():
+        answers = [fold[method].answers if method in fold else None for fold in size.folds[:-1]]
+        found[f"{method}-{size.ratio:.4g}"] = NamedNetwork(candidate.outcome, answers, size.ratio, method)
+    finals = [finalist.answers for finalist in size.finalists[:-1]]
+    found[size.name] = NamedNetwork(size.kept, finals, size.ratio, size.winners[-1], finalist=True)
+    return found
+
+
+def measurements(networks: Mapping[str, nn.Module], data: Data) -> dict[str, Measurement]:
+    """Measure networks on the validation part, and time them in turn."""
+    sample = first_sample(data.validation)
+    timed = in_turn({name: partial(time_sample, model, sample, repeats=REPEATS) for name, model in networks.items()})
+    return {
+        name: replace(
+            measure(model, data, part="validation", latency=False),
+            latency_ms=timed[name].median_ms,
+            latency_spread_ms=timed[name].spread_ms,
+        )
+        for name, model in networks.items()
+    }
+
+
+def network_records(
+    named: Mapping[str, NamedNetwork], measured: Mapping[str, Measurement], budget: Budget
+) -> tuple[NetworkRecord, ...]:
+    """Return what is known of each network; those on the front are not beaten in both accuracy and parameters."""
+    known = {name: each.accuracy for name, each in named.items()}
+    costs = {name: (-value, measured[name].parameters) for name, value in known.items() if value is not None}
+    front = dict(zip(costs, non_dominated(list(costs.values())).tolist(), strict=True))
+    return tuple(
+        _network_record(name, each, measured[name], front=front.get(name, False), budget=budget)
+        for name, each in named.items()
+    )
+
+
+def _network_record(
+    name: str, known: NamedNetwork, measured: Measurement, *, front: bool, budget: Budget
+) -> NetworkRecord:
+    units = known.outcome.units.items()
+    return NetworkRecord(
+        id=name,
+        name=name,
+        method=known.method,
+        marker=None if known.method is None else find_method(known.method).traits.marker,
+        ratio=known.ratio,
+        parameters=measured.parameters,
+        nonzero=measured.nonzero,
+        file_kb=measured.file_kb,
+        memory_kb=measured.memory_kb,
+        macs=measured.macs,
+        latency_ms=measured.latency_ms,
+        judged_accuracy=known.accuracy,
+        fold_accuracies=known.fold_accuracies,
+        validation_accuracy=measured.accuracy,
+        validation_loss=finite(measured.log_loss),
+        winner=known.finalist,
+        front=front,
+        fits=budget.excess(measured) is None,
+        curve=_curve(known.outcome.histories),
+        layers=tuple(LayerRecord(name=space, before=before, after=after) for space, (before, after) in units),
+        reasons=known.outcome.reasons,
+        lineage=known.outcome.lineage,
+    )
+
+
+def _curve(histories: Sequence[History]) -> tuple[EpochRecord, ...]:
+    """Return the epochs of trainings, one after the other, numbered through."""
+    epochs = [epoch for history in histories for epoch in history.epochs]
+    return tuple(
+        EpochRecord(
+            epoch=number,
+            training_loss=finite(epoch.train_loss),
+            validation_loss=finite(epoch.validation_loss),
+            validation_accuracy=epoch.validation_accuracy,
+        )
+        for number, epoch in enumerate(epochs, start=1)
+    )

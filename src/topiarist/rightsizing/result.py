@@ -1,0 +1,53 @@
+"""The result of a rightsizing, and the error where there is none."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torch import nn
+
+from topiarist.data import Data
+from topiarist.measurement import BudgetError
+from topiarist.rightsizing.choice import Status
+from topiarist.rightsizing.record import RightsizingRecord
+
+
+class UnreachableError(BudgetError):
+    """No network fits the budget and is good enough; `nearest` are those that come nearest, `record` has it all."""
+
+    def __init__(self, record: RightsizingRecord) -> None:
+        super().__init__(record.verdict.sentence)
+        self.record = record
+        self.nearest = tuple(f"{near.id}: {near.text}" for near in record.nearest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rightsizing:
+    """The result of a rightsizing.
+
+    Attributes
+    ----------
+    model, baseline : nn.Module
+        The network, and the baseline that it was made of.
+    networks : mapping
+        All networks that could be kept, by name.
+    status : {"proven", "unproven", "unchanged"}
+        "unproven": the samples were too few to prove that nothing is lost; "unchanged": no smaller network was good
+        enough, and the baseline stays.
+    data : Data
+    record : RightsizingRecord
+        How it came about: everything that the report shows.
+    sentence : str
+        The result in a sentence.
+    """
+
+    model: nn.Module
+    baseline: nn.Module
+    networks: Mapping[str, nn.Module]
+    status: Status
+    data: Data
+    record: RightsizingRecord
+
+    @property
+    def sentence(self) -> str:
+        """The result in a sentence."""
+        return self.record.verdict.sentence
