@@ -12,7 +12,7 @@ from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
 from topiarist.measurement.cost import count_macs
 from topiarist.measurement.footprint import Footprint, footprint
-from topiarist.methods.registry import find_method, rightsizing_methods
+from topiarist.methods.registry import DEFAULT_METHOD, find_method, rightsizing_methods
 from topiarist.models import attach, card_for
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
@@ -53,7 +53,6 @@ FEWEST_FOLDS = 2
 EPOCH_SHARE, FEWEST_SAMPLES = 1 / 20, 500  # of the time that an epoch may take, with so many samples at least
 MANY_MACS = 5_000_000  # per sample: with fewer, several threads are no faster than one
 ANSWERED = 2  # times that all samples of the validation and the test part are answered in the end
-WEIGHED_BY = "distinctiveness"  # the method that shows how large the file of a cut network is: the fastest
 
 
 class UnreachableError(BudgetError):
@@ -330,7 +329,7 @@ def _descend(
     )
 
     def file_kb(ratio: float) -> float:
-        cut = descent.make(WEIGHED_BY, folds[-1], ratio)
+        cut = descent.make(DEFAULT_METHOD, folds[-1], ratio)
         (untrained,) = finetune([cut], folds[-1:], 0, [seed])
         return footprint(untrained.model, sample, data=job.data).file_kb
 
