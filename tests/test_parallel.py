@@ -18,7 +18,6 @@ from tests.study.tasks import Luggage, act, count, lines
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.parallel import Pool, TaskResult, dask_cluster, describe, open_pool
 from topiarist.parallel.dask_cluster import check_versions
-from topiarist.threads import usable_cores
 
 Task = tuple[str, int]
 
@@ -124,10 +123,6 @@ print({"dask", "distributed"} & set(sys.modules))
 def test_in_process_dask_is_not_loaded_and_any_system_will_do() -> None:
     found = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True).stdout
     assert found == "[(1, 'shared')] True\nset()\n"
-
-
-def test_the_cores_of_this_process_are_counted() -> None:
-    assert usable_cores() == len(os.sched_getaffinity(0))
 
 
 class Cluster:

@@ -64,7 +64,7 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     --------
     >>> from sklearn.datasets import load_iris
     >>> x, y = load_iris(return_X_y=True)
-    >>> classifier = RightSizedClassifier(methods=("distinctiveness",), random_state=0).fit(x, y)  # doctest: +SKIP
+    >>> classifier = RightSizedClassifier(effort="quick", random_state=0).fit(x, y)  # doctest: +SKIP
     >>> classifier.predict(x[:1])  # doctest: +SKIP
     array([0])
     """

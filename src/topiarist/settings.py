@@ -1,5 +1,7 @@
 """Frozen, keyword-only configuration objects, checked where they are made."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, Self
 
@@ -20,16 +22,29 @@ class Settings(BaseModel):
         return type(self)(**_merged(self, values))
 
     def __init__(self, /, **values: Any) -> None:
-        if _INSIDE.get():  # of another configuration, which will say where
+        with _in_one_line(type(self).__name__):
             super().__init__(**values)
-            return
-        token = _INSIDE.set(True)
-        try:
-            super().__init__(**values)
-        except ValidationError as error:
-            refuse(type(self).__name__, error)
-        finally:
-            _INSIDE.reset(token)
+
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """Return the configuration that a mapping describes; a bad value is the same line as in a call."""
+        with _in_one_line(cls.__name__):
+            return super().model_validate(obj, **options)
+
+
+@contextmanager
+def _in_one_line(name: str) -> Iterator[None]:
+    """Turn what pydantic complains of into one line, unless in another configuration, which will say where."""
+    if _INSIDE.get():
+        yield
+        return
+    token = _INSIDE.set(True)
+    try:
+        yield
+    except ValidationError as error:
+        refuse(name, error)
+    finally:
+        _INSIDE.reset(token)
 
 
 class Record(BaseModel):

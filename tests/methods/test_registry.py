@@ -1,18 +1,20 @@
 """The registry: methods by name, in their order; a name stands for one class."""
 
+import re
 from collections.abc import Iterator
-from typing import ClassVar
+from pathlib import Path
+from typing import ClassVar, get_args
 
 import pytest
 
 from topiarist import methods
 from topiarist.errors import SettingsError
 from topiarist.methods import Method, Proposal, Request, Traits, find_method, register, registered
+from topiarist.methods.method import Marker
 from topiarist.methods.registry import _METHODS, rightsizing_methods
 
 OURS = ["distinctiveness", "genetic", "genetic-front", "factorisation", "magnitude", "surgeon"]
 PUBLISHED = ["published-distinctiveness", "published-genetic", "published-magnitude", "published-surgeon"]
-MARKERS = {"circle", "square", "triangle", "diamond", "cross", "plus"}
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +25,7 @@ def _as_before() -> Iterator[None]:
     _METHODS.update(before)
 
 
-def made(name: str, **traits: bool) -> type[Method]:
+def made(name: str, *, in_rightsizing: bool = True) -> type[Method]:
     """Return a new method of this name."""
 
     class Idle(Method):
@@ -36,7 +38,7 @@ def made(name: str, **traits: bool) -> type[Method]:
             """Propose nothing."""
             return Proposal(())
 
-    Idle.name, Idle.traits = name, Traits(summary="Do nothing.", **traits)
+    Idle.name, Idle.traits = name, Traits(summary="Do nothing.", in_rightsizing=in_rightsizing)
     Idle.__qualname__ = f"made.{name}"
     return Idle
 
@@ -55,7 +57,7 @@ def test_names_and_traits_are_fit_to_print(name: str) -> None:
     method = find_method(name)
     assert method.name == name and name == name.lower() and " " not in name
     assert method.traits.summary.endswith(".") and "\n" not in method.traits.summary
-    assert method.traits.marker in MARKERS and method.traits.relative_cost > 0
+    assert method.traits.marker in get_args(Marker) and method.traits.relative_cost > 0
     assert method().round_count >= 1, "a method can be made without settings"
 
 
@@ -89,6 +91,19 @@ def test_an_unknown_name_is_one_line_that_lists_the_known() -> None:
     with pytest.raises(SettingsError, match="methods must be one of") as other:
         find_method("luck", setting="methods")
     assert other.value.setting == "methods"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_methods_name_is_written_in_its_own_file_and_in_few_others(name: str) -> None:
+    """All else reads the registry. A reproduction is about methods, and `WeightScore` has a magnitude of its own."""
+    root = Path(methods.__file__).parents[1]
+    own = ("methods/", "reproductions/", "training/", "cli/reproduce.py")
+    quoted = re.compile(rf"""["'`]{name}["'`]""")
+    found = [
+        path.relative_to(root).as_posix() for path in sorted(root.rglob("*.py")) if quoted.search(path.read_text())
+    ]
+    assert [path for path in found if not path.startswith(own)] == []
+    assert len([path for path in found if path.startswith("methods/")]) <= 3
 
 
 def test_what_is_returned_cannot_change_the_registry() -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.study.studies import SMALL, begun, check_whole, outcome, rows
 from topiarist.cli.study_output import status_of
 from topiarist.errors import TopiaristError
-from topiarist.study import schema
+from topiarist.study import ledger as ledger_file
 from topiarist.study.declaration import Declaration
 from topiarist.study.job import CellResult, CellStack, StackResult
 from topiarist.study.ledger import STEPS, Ledger
@@ -217,7 +217,7 @@ def test_a_ledger_of_version_1_is_brought_up_where_it_is_read(tmp_path: Path) ->
 
 def test_two_may_bring_a_ledger_up_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a driver that begins and somebody who asks for the status in that very moment."""
-    look, looked = schema.version_of, False
+    look, looked = ledger_file._version_of, False
 
     def look_and_lose(connection: sqlite3.Connection) -> int:
         nonlocal looked
@@ -228,7 +228,7 @@ def test_two_may_bring_a_ledger_up_at_once(tmp_path: Path, monkeypatch: pytest.M
                 pass
         return found
 
-    monkeypatch.setattr(schema, "version_of", look_and_lose)
+    monkeypatch.setattr(ledger_file, "_version_of", look_and_lose)
     with Ledger.to_write(tmp_path) as ledger:
         assert ledger.rows() == []
 
@@ -253,7 +253,7 @@ def test_a_migration_that_fails_leaves_the_old_ledger(tmp_path: Path, monkeypatc
     first_version(out)
     before = outcome(out)
     monkeypatch.setattr(
-        "topiarist.study.schema.STEPS", (STEPS[0], "ALTER TABLE cells ADD x TEXT; ALTER TABLE none ADD y;")
+        "topiarist.study.ledger.STEPS", (STEPS[0], "ALTER TABLE cells ADD x TEXT; ALTER TABLE none ADD y;")
     )
     with pytest.raises(TopiaristError, match="no such table"), Ledger.to_write(out):
         pass

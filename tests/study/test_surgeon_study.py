@@ -8,7 +8,7 @@ import pytest
 
 from tests.study.studies import begun, check_whole, outcome
 from tests.study.test_job import by_hand, run, same_figures
-from tests.study.test_toml_file import read, refusal
+from tests.study.test_study_file import read, refusal
 from topiarist import Budget, load_data
 from topiarist.errors import TopiaristError
 from topiarist.methods import Surgeon, published, resize

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from torch import nn
 
@@ -22,6 +22,7 @@ from topiarist.training import TrainConfig
 NO_BUDGET = Budget()
 Finetune = Callable[[nn.Module], Any]
 OnProgress = Callable[[float], None]
+Marker = Literal["circle", "square", "triangle", "inverted", "diamond", "pentagon", "cross", "plus"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +50,7 @@ class Traits:
     relative_cost : float
         Its time beside that of the fine-tuning that follows it: what `rightsize` plans with.
     marker : str
-        Shape of its points in figures: circle, triangle, inverted, diamond, pentagon, cross or plus.
+        Shape of its points in figures, one of `Marker`.
     """
 
     summary: str
@@ -61,7 +62,7 @@ class Traits:
     all_samples: bool = False
     spares_layers: bool = True
     relative_cost: float = 1.0
-    marker: str = "circle"
+    marker: Marker = "circle"
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,11 @@ class Outcome:
     def units(self) -> Mapping[str, tuple[int, int]]:
         """The width of each space before and after; none of a network that cannot be traced, and was not cut."""
         try:
-            after = self.job.request(self.model).anatomy.spaces
-            return {name: (size, after[name].size) for name, size in self.job.widths.items() if name in after}
+            before = self.job.widths
+            after = self.plan.widths_after(before)
+            if after is None:
+                after = {name: space.size for name, space in self.job.request(self.model).anatomy.spaces.items()}
+            return {name: (size, after[name]) for name, size in before.items() if name in after}
         except ModelError:
             return {}
 

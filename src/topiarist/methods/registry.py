@@ -6,6 +6,7 @@ from typing import TypeVar
 from topiarist.errors import SettingsError
 from topiarist.methods.method import Method
 
+DEFAULT_METHOD = "distinctiveness"  # the fastest of them (see `relative_cost`), and it needs no labels
 _METHODS: dict[str, type[Method]] = {}
 M = TypeVar("M", bound=type[Method])
 

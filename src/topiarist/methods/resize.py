@@ -11,7 +11,7 @@ from topiarist.measurement import Budget
 from topiarist.methods.job import Score, make_job
 from topiarist.methods.method import NO_BUDGET, Method, OnProgress, Resizing
 from topiarist.methods.outcome import Outcome
-from topiarist.methods.registry import find_method
+from topiarist.methods.registry import DEFAULT_METHOD, find_method
 from topiarist.methods.resizing import resize_all
 from topiarist.methods.retraining import FineTuning, Rewinding
 from topiarist.surgery.calibration import Calibration
@@ -21,7 +21,7 @@ from topiarist.tracing import Ignored, Inputs
 def resize(
     model: nn.Module,
     data: Data | None = None,
-    method: Method | str = "distinctiveness",
+    method: Method | str = DEFAULT_METHOD,
     *,
     budget: Budget | None = None,
     retraining: FineTuning | Rewinding | None = None,

@@ -11,7 +11,7 @@ from topiarist.data import Data
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
 from topiarist.measurement.footprint import Footprint, footprint
-from topiarist.methods.registry import find_method, rightsizing_methods
+from topiarist.methods.registry import DEFAULT_METHOD, find_method, rightsizing_methods
 from topiarist.models import attach, card_for
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
@@ -41,7 +41,6 @@ from topiarist.training.inference import first_sample
 
 MAX_DROP, ALPHA = 0.01, 0.05
 ANSWERED = 2  # times that all samples of the validation and the test part are answered in the end
-WEIGHED_BY = "distinctiveness"  # the method that shows how large the file of a cut network is: the fastest
 
 
 def rightsize(
@@ -227,7 +226,7 @@ def _descend(
     )
 
     def file_kb(ratio: float) -> float:
-        cut = descent.make(WEIGHED_BY, folds[-1], ratio)
+        cut = descent.make(DEFAULT_METHOD, folds[-1], ratio)
         (untrained,) = finetune([cut], folds[-1:], 0, [seed])
         return footprint(untrained.model, sample, data=job.data).file_kb
 

@@ -19,7 +19,7 @@ from topiarist.storage.header import KEY, Record, make_header, sign
 from topiarist.storage.packed import Packing, pack
 from topiarist.storage.quantising import is_rounded
 from topiarist.surgery import plan_of
-from topiarist.surgery.applying import rebuild
+from topiarist.surgery.applying import replay
 
 SUFFIX = ".safetensors"
 NOT_IN_THE_FORMAT = (torch.complex32, torch.complex128)
@@ -109,7 +109,9 @@ def _spec_to_write(model: nn.Module) -> Record | None:
     if spec is None or not plan.edits:
         return spec_of(model)
     try:
-        return spec if repr(rebuild(plan, build(spec))) == repr(model) else None
+        fresh = build(spec)
+        replay(plan, [fresh])
+        return spec if repr(fresh) == repr(model) else None
     except ModelError:  # the network was changed by hand between edits
         return None
 

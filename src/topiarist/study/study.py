@@ -88,14 +88,14 @@ def _read_declaration(path: Path) -> dict[str, Any]:
     try:
         return Declaration(**{"name": path.stem, **declared}).to_json()
     except SettingsError as error:
-        line = _line_of(text, error.setting)
+        line = line_of(text, error.setting)
         place = f"{path}, line {line}" if line is not None else str(path)
         raise SettingsError(f"{place}: {str(error).removeprefix('Declaration: ')}", setting=error.setting) from error
     except RecursionError as error:
         raise SettingsError(f"{path} is not a study: its tables are nested too deep") from error
 
 
-def _line_of(text: str, key: str) -> int | None:
+def line_of(text: str, key: str) -> int | None:
     """Find the line that sets a key such as variants.1.model.hidden, or the table that holds it."""
     best: tuple[int, int] | None = None
     wanted = key.split(".")

@@ -16,7 +16,7 @@ NONE = "none"
 class Treatment(Settings):
     """A method by its name with its settings, and what `resize` takes beside it; "none" leaves a network as it is.
 
-    In a declaration and in a ledger all of it is one table: `{name = "distinctiveness", keep_fraction = 0.5}`.
+    In a declaration and in a ledger all of it is one table: `{name = …, keep_fraction = 0.5}`.
     """
 
     name: str = NONE

@@ -23,6 +23,8 @@ def put(module: nn.Module, name: str, values: Tensor) -> None:
 
     The old tensor is never written into: networks that share it with this one keep it.
     """
+    if values.is_contiguous():  # an axis of size 1 may have any stride, and torch rounds a convolution by it
+        values = values.reshape(-1).view(values.shape)
     if name in module._buffers:
         module._buffers[name] = values
     else:

@@ -13,11 +13,11 @@ from topiarist.errors import DataError, SettingsError
 from topiarist.files import sha256
 from topiarist.measurement import Budget
 from topiarist.methods.budget_search import check_drop, weigh
-from topiarist.methods.distinctiveness import Distinctiveness
 from topiarist.methods.job import Job, Limits
 from topiarist.evolution.lineage import Lineage
 from topiarist.methods.method import Resizing, TrainingMethod, Traits
 from topiarist.methods.outcome import Outcome
+from topiarist.methods.registry import DEFAULT_METHOD, find_method
 from topiarist.methods.resizing import resize_all
 from topiarist.methods.surgeon.branches import Branch, TrainingSetup
 from topiarist.methods.surgeon.checkpoint import SurgeonCheckpoint
@@ -218,7 +218,7 @@ def _within_budget(job: Job, budget: Budget) -> Job:
     """Return a job whose network keeps within a budget's size, cut to it where it does not."""
     if _fits(job, budget)(job.whole):
         return job
-    (outcome,) = resize_all([job], Resizing(method=Distinctiveness(), budget=budget.sizes))
+    (outcome,) = resize_all([job], Resizing(method=find_method(DEFAULT_METHOD)(), budget=budget.sizes))
     return replace(job, whole=outcome.model, memory={})
 
 

@@ -68,4 +68,5 @@ def _split(weight: Tensor, rank: int, *, balanced: bool) -> tuple[Tensor, Tensor
     left, values, right = torch.linalg.svd(weight.to(torch.float64), full_matrices=False)
     first = values[:rank].sqrt() if balanced else values[:rank]
     second = first if balanced else torch.ones_like(first)
-    return (first[:, None] * right[:rank]).to(weight), (left[:, :rank] * second).to(weight)
+    # Contiguous, as in a network that is loaded: with another layout in memory, products round in another way.
+    return (first[:, None] * right[:rank]).to(weight).contiguous(), (left[:, :rank] * second).to(weight).contiguous()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from topiarist.errors import ModelError, SettingsError
 from topiarist.models import Ensemble
 from topiarist.surgery.edits.examples import Example, ExampleShape, read_example
-from topiarist.surgery.edits.kinds import Edit, RemoveUnits
+from topiarist.surgery.edits.kinds import Edit, GrowSpace, MergeUnits, ProjectSpace, RemoveUnits, WidenSpace
 
 ATTRIBUTE = "_topiarist_plan"
 Numbers = Mapping[str, Tensor]
@@ -74,6 +74,23 @@ class Plan:
         """Return the plan with one edit more."""
         known = tuple(values for _, values in self.steps())
         return Plan((*self.edits, edit), self.example or example, (*known, numbers or {}))
+
+    def widths_after(self, widths: Mapping[str, int]) -> dict[str, int] | None:
+        """Return what widths of spaces become; None where an edit of depth makes spaces anew."""
+        after = dict(widths)
+        for edit in self.edits:
+            match edit:
+                case RemoveUnits():
+                    after |= {name: after[name] - len(set(units)) for name, units in edit.units.items()}
+                case MergeUnits():
+                    after[edit.space] -= len(edit.merges)
+                case WidenSpace() | GrowSpace():
+                    after[edit.space] += edit.by
+                case ProjectSpace():
+                    after[edit.space] = edit.to
+                case _:
+                    return None
+        return after
 
     def renamed(self, rename: Rename) -> "Plan":
         """Return the plan with other names of spaces and layers; what gets none is left out."""

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from topiarist.study.toml_file import line_of
 
 from tests.study.studies import SMALL, SMALL_TOML
 from topiarist.errors import SettingsError, TopiaristError
-from topiarist.study.study import Study
+from topiarist.study.study import Study, line_of
 
 TABLES = """
 name = "tables"

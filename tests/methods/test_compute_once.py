@@ -1,0 +1,70 @@
+"""What is known of a network is found once: how often a budgeted `resize` traces and copies it."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from topiarist import Budget, load_data, models, resize
+from topiarist.models import copying
+from topiarist.surgery import (
+    DeepenNetwork,
+    GrowSpace,
+    Merge,
+    MergeUnits,
+    Plan,
+    ProjectSpace,
+    RemoveUnits,
+    WidenSpace,
+    apply,
+)
+from topiarist.tracing import anatomy, finding, graph
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count traces, and deep copies of networks."""
+    counted: Counter[str] = Counter()
+    trace = finding.find_calls
+
+    def count_trace(*arguments: Any, **options: Any) -> Any:
+        counted["traces"] += 1
+        return trace(*arguments, **options)
+
+    monkeypatch.setattr(finding, "find_calls", count_trace)
+    for home in (copying, graph):
+
+        def count_copy(what: Any, memo: Any = None, copy: Any = home.deepcopy) -> Any:
+            counted["copies"] += isinstance(what, nn.Module)
+            return copy(what, memo)
+
+        monkeypatch.setattr(home, "deepcopy", count_copy)
+    return counted
+
+
+@pytest.mark.parametrize("budget", [Budget(parameters=2_000), Budget(macs=2_000), Budget(memory_kb=8)], ids=str)
+def test_a_budgeted_resize_traces_and_copies_at_most_twice(budget: Budget, counts: Counter[str]) -> None:
+    data, model = load_data("digits"), models.mlp([64, 48, 32, 10])
+    outcome = resize(model, data, budget=budget, latency=False)
+    assert budget.excess(outcome.after) is None and outcome.before.file_kb > outcome.after.file_kb
+    assert outcome.units.keys() == {"hidden0", "hidden1"} and len(outcome.to_json()["plan"]["edits"]) == 1
+    assert 1 <= counts["traces"] <= 2 and 1 <= counts["copies"] <= 2
+
+
+def test_widths_after_a_plan_are_those_of_a_trace() -> None:
+    model, example = models.mlp([64, 12, 9, 10]), torch.zeros(2, 64)
+    plan = Plan(
+        (
+            WidenSpace(space="hidden0", by=3, seed=1),
+            RemoveUnits(units={"hidden0": (0, 4), "hidden1": (1,)}),
+            MergeUnits(space="hidden1", merges=(Merge(unit=2, into=0),)),
+            GrowSpace(space="hidden1", by=2, seed=2),
+            ProjectSpace(space="hidden0", to=5),
+        )
+    )
+    found = anatomy(apply(plan, model, example), example)
+    widths = plan.widths_after({"hidden0": 12, "hidden1": 9})
+    assert widths == {name: space.size for name, space in found.free.items()} == {"hidden0": 5, "hidden1": 9}
+    assert Plan((*plan.edits, DeepenNetwork(after="hidden0"))).widths_after({"hidden0": 12, "hidden1": 9}) is None
