@@ -61,8 +61,10 @@ class DerivedOptions(Generic[S]):
             inner = found
             for part in each.path[:-1]:
                 inner = inner.setdefault(part, {})
-            with self.naming():
+            try:
                 inner[each.path[-1]] = each.parse(value)
+            except SettingsError as error:
+                raise SettingsError(f"{each.option}: {error}") from error
         return found
 
     def make(self, given: Mapping[str, Any], **others: Any) -> S:
@@ -111,9 +113,9 @@ def derive(
 ) -> DerivedOptions[S]:
     """Return the options of settings, in a panel of the help.
 
-    `spelled` gives options other names, "--lr --learning-rate"; `read` says how a value is written (its metavar) and
-    how that is parsed, None for as usual; `defaults` are shown in place of those of the settings, none for "". All are by the dotted path
-    of a setting.
+    By the dotted path of a setting: `spelled` gives options other names, "--lr --learning-rate"; `read` states how a
+    value is written (its metavar) and how that is parsed, None for as usual; `defaults` are shown in place of those of
+    the settings, none for "".
     """
     style = _Style(panel, spelled or {}, read or {}, defaults or {}, prefix)
     chosen = [
@@ -193,10 +195,17 @@ def _shape_of(annotation: Any) -> tuple[Any, Parse] | None:
     if get_origin(annotation) is tuple and arguments[-1:] == (Ellipsis,):
         return list[str], lambda texts: tuple(part.strip() for text in texts for part in text.split(","))
     if get_origin(annotation) is tuple:
-        return str, lambda text: tuple(text.split(":"))
+        return str, _parse_pair
     if get_origin(annotation) in (Union, UnionType):
         return str, _word_or_number
     return None
+
+
+def _parse_pair(text: str) -> tuple[int, int]:
+    first, _, second = text.partition(":")
+    if not (first.isdecimal() and second.isdecimal()):
+        raise SettingsError(f"two numbers are written like 2:4; found '{text}'")
+    return int(first), int(second)
 
 
 def _word_or_number(text: str) -> str | float:

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+from pydantic import Field
 
 from topiarist.cli.derived import DerivedOptions, derive, shown_value, with_options
 from topiarist.cli.loading import load_network, task_for
@@ -27,6 +28,7 @@ from topiarist.cli.output import checkpoint_beside, console, emit, epoch_bar, pr
 from topiarist.cli.retraining_options import AFTER_CUT, AfterCut
 from topiarist.errors import SettingsError
 from topiarist.methods import Method, Outcome, TrainingMethod, registered, resize
+from topiarist.settings import Settings
 from topiarist.training import TrainConfig
 
 if TYPE_CHECKING:
@@ -36,12 +38,21 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Resize a trained network by a method, to a budget, and save it.", no_args_is_help=True)
 
-Ignore = Annotated[
-    list[str] | None,
-    typer.Option("--ignore", metavar="A,B,…", help="Layers that keep all of their units, such as hidden0."),
-]
+RESUMING = (
+    "Beside the network it writes its lineage, as .lineage.json and as figures: .tree.svg, .topology.svg and"
+    " .curves.svg. After an interruption, the same command with the same --out resumes."
+)
 SPELLED = {"angle_degrees": "--angle", "keep_fraction": "--keep", "spaces": "--space", "kinds": "--kind"}
 OF_TRAINING = ("epochs", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule")
+
+
+class IgnoredLayers(Settings):
+    """What a method that cuts units must leave alone."""
+
+    ignore: tuple[str, ...] = Field(default=(), description="Layers that keep all of their units, such as hidden0.")
+
+
+IGNORED = derive(IgnoredLayers, "The method")
 
 
 def training_options(method: TrainingMethod) -> DerivedOptions[TrainConfig]:
@@ -85,14 +96,16 @@ class MethodCommand:
     @property
     def derived(self) -> list[DerivedOptions[Any]]:
         """All options that are derived from settings."""
-        training = AFTER_CUT if self.training is None else self.training
-        return [self.options, *([BUDGET] if self.takes_budget else []), training]
+        ignored = [] if issubclass(self.method, TrainingMethod) else [IGNORED]
+        budget = [BUDGET] if self.takes_budget else []
+        return [self.options, *ignored, *budget, AFTER_CUT if self.training is None else self.training]
 
     @property
     def help(self) -> str:
         """What the command does, with an example."""
         example = f"Example: topiarist resize {self.method.name} digits.safetensors digits --out small.safetensors"
-        return f"{self.method.traits.summary}\n\n{example}\n\n{inspect.cleandoc(self.method.__doc__ or '')}"
+        text = f"{self.method.traits.summary}\n\n{example}\n\n{inspect.cleandoc(self.method.__doc__ or '')}"
+        return f"{text}\n\n{RESUMING}" if self.method.traits.resumes else text
 
     def run(self, model: Path, data: str, values: Mapping[str, Any]) -> None:
         """Resize a network, save it, and show what it cost."""
@@ -108,8 +121,7 @@ class MethodCommand:
         network = load_network(model, values["into"])
         early = None if after.early is None else load_network(after.early, values["into"])
         samples = task_for(network, data, target=values["target"], group=values["group"])
-        ignored = [name.strip() for text in values["ignore"] or () for name in text.split(",")]
-        common: dict[str, Any] = {"budget": budget, "seed": values["seed"], "ignored": ignored}
+        common: dict[str, Any] = {"budget": budget, "seed": values["seed"], "ignored": IGNORED.make(values).ignore}
         if self.method.traits.resumes:
             outcome = resize_with_checkpoint(network, samples, chosen, out, common)
         else:
@@ -176,12 +188,11 @@ def add_command(method: type[Method]) -> None:
         target: Target = None,
         group: Group = None,
         into: Into = None,
-        ignore: Ignore = None,
         seed: Seed = 0,
         as_json: AsJson = False,
         **options: Any,
     ) -> None:
-        common = {"out": out, "target": target, "group": group, "into": into, "ignore": ignore}
+        common = {"out": out, "target": target, "group": group, "into": into}
         command.run(model, data, {**common, "seed": seed, "as_json": as_json, **options})
 
     app.command(method.name, help=command.help)(with_options(*command.derived)(run))
