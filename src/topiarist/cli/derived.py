@@ -69,23 +69,23 @@ class DerivedOptions(Generic[S]):
 
     def make(self, given: Mapping[str, Any], **others: Any) -> S:
         """Return the settings; raise SettingsError that names the option at fault."""
-        with self.naming():
-            return self.kind(**self.values(given), **others)
+        values = self.values(given)
+        with naming(self.names):
+            return self.kind(**values, **others)
 
     def given(self, values: Mapping[str, Any]) -> list[str]:
         """Return the options that stand in the call."""
         return [each.option for each in self.options if values.get(each.parameter.name) is not None]
 
-    @contextmanager
-    def naming(self) -> Iterator[None]:
-        """Name options in place of settings: 'TrainConfig: learning_rate must …' becomes '--lr must …'."""
-        with naming({".".join(each.path): each.option for each in self.options}):
-            yield
+    @property
+    def names(self) -> dict[str, str]:
+        """The option of each setting, by its dotted path."""
+        return {".".join(each.path): each.option for each in self.options}
 
 
 @contextmanager
 def naming(options: Mapping[str, str]) -> Iterator[None]:
-    """Name the option in place of the setting in an error."""
+    """Name options in place of settings in an error: 'TrainConfig: learning_rate must …' becomes '--lr must …'."""
     try:
         yield
     except SettingsError as error:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from pydantic import Field
 
-from topiarist.cli.derived import DerivedOptions, derive, shown_value, with_options
+from topiarist.cli.derived import DerivedOptions, derive, naming, shown_value, with_options
 from topiarist.cli.loading import load_network, task_for
 from topiarist.cli.options import (
     BUDGET,
@@ -145,11 +145,10 @@ class MethodCommand:
         changes = {} if self.training is None else self.training.values(values)
         if self.training is None or not changes or not isinstance(made, TrainingMethod):
             return made
-        with self.training.naming():
-            usual = made.usual_training.model_dump()
-            schedule = {**usual["schedule"], **changes.pop("schedule", {})}
+        usual = made.usual_training.model_dump()
+        schedule = {**usual["schedule"], **changes.pop("schedule", {})}
+        with naming(self.training.names | self.options.names):
             training = TrainConfig(**{**usual, **changes, "schedule": schedule})
-        with self.training.naming(), self.options.naming():
             return type(made)(**{**made.model_dump(exclude_unset=True), "training": training})
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topiarist.cli.derived import derive, with_options
+from topiarist.cli.derived import derive, naming, with_options
 from topiarist.cli.options import (
     AsJson,
     DataLocation,
@@ -168,8 +168,9 @@ def training_of(options: Mapping[str, Any], *, seed: int) -> TrainConfig:
         others["pruning"] = PRUNING.make(options)
     if AUGMENTATION.given(options):
         others["augmentation"] = AUGMENTATION.make(options)
-    with SCHEDULE.naming():
-        return TRAINING.make(options, **SCHEDULE.values(options), **others, seed=seed)
+    values = {**TRAINING.values(options), **SCHEDULE.values(options), **others}
+    with naming(TRAINING.names | SCHEDULE.names):
+        return TrainConfig(**values, seed=seed)
 
 
 def network_of(options: Mapping[str, Any]) -> ModelSettings:
@@ -182,7 +183,7 @@ def network_of(options: Mapping[str, Any]) -> ModelSettings:
         raise SettingsError(f"--{norms[0].replace('_', '-')} has no effect without --batch-norm")
     if "leaky_slope" in values and values.get("activation") != "leaky_relu":
         raise SettingsError("--leaky-slope has no effect without --activation leaky_relu")
-    with NETWORK.naming():
+    with naming(NETWORK.names):
         return ModelSettings(**values)
 
 
