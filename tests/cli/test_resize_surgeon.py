@@ -150,7 +150,7 @@ def test_help_is_true(method: type[Surgeon], monkeypatch: pytest.MonkeyPatch) ->
     said, usual = invoke_installed("resize", method.name, "--help")[1], method().usual_training
     assert f"default: {usual.epochs}" in line_of(said, "--epochs")
     assert f"default: {usual.learning_rate}" in line_of(said, "--lr")
-    assert f"default: {usual.batch_size}" in line_of(said, "--batch")
+    assert f"default: {usual.batch_size}" in line_of(said, "--batch,--batch-size")
     assert f"default: {usual.schedule.name}" in line_of(said, "--schedule")
     assert f"default: {method().workers}" in line_of(said, "--workers")
     if method is Surgeon:

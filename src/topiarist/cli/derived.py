@@ -90,7 +90,8 @@ def naming(options: Mapping[str, str]) -> Iterator[None]:
         yield
     except SettingsError as error:
         text = str(error).partition(": ")[2] or str(error)
-        if error.setting and error.setting not in options:
+        unknown = error.setting and re.sub(r"(\.\d+)+$", "", error.setting) not in options
+        if error.setting and unknown:
             text = text.replace(error.setting, f"--{error.setting.replace('_', '-')}", 1)
         for setting, option in sorted(options.items(), key=lambda pair: -len(pair[0])):
             # A plain word may stand for itself later in the line.

@@ -149,6 +149,8 @@ class MethodCommand:
         schedule = {**usual["schedule"], **changes.pop("schedule", {})}
         with naming(self.training.names | self.options.names):
             training = TrainConfig(**{**usual, **changes, "schedule": schedule})
+            if training.epochs == 0:
+                raise SettingsError("TrainConfig: epochs must be greater than or equal to 1; found 0")
             return type(made)(**{**made.model_dump(exclude_unset=True), "training": training})
 
 
