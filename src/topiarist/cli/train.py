@@ -1,5 +1,6 @@
 """`topiarist train`: a network for some data, with every practice by name."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -46,10 +47,13 @@ def parse_class_weights(text: str) -> str | tuple[float, ...]:
     if text == BALANCED:
         return text
     try:
-        return tuple(float(part) for part in text.split(","))
+        weights = tuple(float(part) for part in text.split(","))
     except ValueError:
+        weights = (math.nan,)
+    if not all(map(math.isfinite, weights)):
         form = f"class weights are written {BALANCED}, or one number per class as 1,2.5,1"
-        raise SettingsError(f"{form}; found '{text}'") from None
+        raise SettingsError(f"{form}; found '{text}'")
+    return weights
 
 
 BALANCED = "balanced"
