@@ -32,7 +32,7 @@ MEASURED = {
 
 
 def as_json(ran: tuple[int, str, str]) -> dict[str, Any]:
-    """Give the one object that standard output holds."""
+    """Return the one object that standard output holds."""
     code, out, err = ran
     assert (code, err) == (0, "")
     assert out.count("\n") == 1 and out.endswith("\n")
@@ -62,7 +62,7 @@ def test_the_seed_decides_every_byte(command: Run, tmp_path: Path) -> None:
     contents = []
     for number, seed in enumerate((3, 3, 4)):
         out = tmp_path / f"{number}.safetensors"
-        words = ("--hidden", 8, "--epochs", 2, "--dropout", 0.3, "--batch-norm", "--seed", seed)
+        words = ("--hidden", 8, "--epochs", 2, "--dropout", 0.3, "--batch-norm", "before", "--seed", seed)
         as_json(command("train", "wine", *words, "--out", out, "--json"))
         contents.append(out.read_bytes())
     assert contents[0] == contents[1] != contents[2]
@@ -94,8 +94,8 @@ def test_folds_and_a_network_of_all(command: Run, tmp_path: Path) -> None:
 
 def test_every_practice_in_one_command(command: Run) -> None:
     words = (
-        "--hidden 20 --hidden 10 --activation relu --lr 0.001 --batch 32 --optimizer adam --schedule exponential"
-        " --dropout 0.2 --batch-norm --clip-norm 1 --early-stopping 5 --folds 3 --seed 0 --epochs 6"
+        "--hidden 20,10 --activation relu --lr 0.001 --batch 32 --optimizer adam --schedule exponential"
+        " --dropout 0.2 --batch-norm before --clip-norm 1 --early-stopping 5 --folds 3 --seed 0 --epochs 6"
     )
     result = as_json(command("train", "digits", *words.split(), "--json"))
     assert len(result["fold_accuracies"]) == 3
@@ -107,12 +107,14 @@ def test_every_practice_in_one_command(command: Run) -> None:
     "words",
     [
         "--optimizer sgd --momentum 0.9 --nesterov --schedule one-cycle --lr 0.1",
-        "--optimizer rmsprop --schedule power --schedule-steps 10 --schedule-power 2 --warmup 3",
+        "--optimizer rmsprop --schedule power --schedule-step-size 10 --schedule-power 2 --schedule-warmup 3",
         "--optimizer adamw --weight-decay 0.01 --schedule cosine --clip-value 0.5",
-        "--schedule performance --schedule-factor 3 --schedule-patience 1 --monitor macro_accuracy --balanced",
+        "--schedule performance --schedule-factor 3 --schedule-patience 1 --monitor macro_accuracy"
+        " --class-weights balanced",
         "--activation selu --dropout 0.1 --dropout-layers 1 --input-dropout 0.1",
-        "--activation gelu --batch-norm --batch-norm-position after --clip-norm 1 --clip-norm-over tensor",
-        "--activation leaky_relu --leaky-slope 0.2 --batch-norm --batch-norm-epsilon 0.001 --batch-norm-momentum 0.5",
+        "--activation gelu --batch-norm after --clip-norm 1 --clip-norm-over tensor",
+        "--activation leaky_relu --leaky-slope 0.2 --batch-norm before --batch-norm-epsilon 0.001"
+        " --batch-norm-momentum 0.5",
         "--scaling unit --threads 1 --batch-size 7 --learning-rate 0.01 --device cpu",
     ],
 )
@@ -123,30 +125,60 @@ def test_every_other_option_works(command: Run, words: str) -> None:
 
 def test_the_file_keeps_the_settings_of_batch_norm_and_leaky_relu(command: Run, tmp_path: Path) -> None:
     out = tmp_path / "m.safetensors"
-    words = "--activation leaky_relu --leaky-slope 0.2 --batch-norm --batch-norm-epsilon 0.01 --batch-norm-momentum 1"
+    norm = "--batch-norm before --batch-norm-epsilon 0.01 --batch-norm-momentum 1"
+    words = f"--activation leaky_relu --leaky-slope 0.2 {norm}"
     as_json(command("train", "iris", "--epochs", 0, *words.split(), "--out", out, "--json"))
     model = load(out)
     assert model.get_submodule("activation0").negative_slope == 0.2
     assert "eps=0.01, momentum=1.0" in repr(model.get_submodule("norm0"))
 
 
+WEIGHTS = "--class-weights: class weights are written balanced, or one number per class as 1,2.5,1"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         ("--batch-norm-epsilon 0.1", "--batch-norm-epsilon has no effect without --batch-norm"),
-        ("--batch-norm-position after", "--batch-norm-position has no effect without --batch-norm"),
+        ("--batch-norm-momentum 0.5", "--batch-norm-momentum has no effect without --batch-norm"),
         ("--leaky-slope 0.1", "--leaky-slope has no effect without --activation leaky_relu"),
         ("--activation leaky_relu --leaky-slope 2", "--leaky-slope must be less than 1; found 2.0"),
-        ("--batch-norm --batch-norm-epsilon 0", "--batch-norm-epsilon must be greater than 0; found 0.0"),
-        ("--batch-norm --batch-norm-momentum 3", "--batch-norm-momentum must be less than or equal to 1; found 3.0"),
-        ("--vgg 0,0,1,1 --leaky-slope 0.1", "--leaky-slope has no effect on a network that --vgg builds"),
+        ("--batch-norm before --batch-norm-epsilon 0", "--batch-norm-epsilon must be greater than 0; found 0.0"),
+        (
+            "--batch-norm after --batch-norm-momentum 3",
+            "--batch-norm-momentum must be less than or equal to 1; found 3.0",
+        ),
+        (
+            "--family vgg --blocks 0,0,1,1 --dropout-layers 1",
+            "--dropout-layers belongs to mlp, not to a network of the family vgg",
+        ),
+        ("--family vgg --blocks 1,1", "a network of the family vgg has 4 blocks; found 2"),
+        ("--blocks 1,1,1,1", "--blocks belongs to vgg and inception, not to a network of the family mlp"),
+        ("--class-weights heavy", f"{WEIGHTS}; found 'heavy'"),
+        ("--class-weights=-1,1,1", "class weights must be at least 0, and one of them above 0"),
+        ("--class-weights nan,1,1", f"{WEIGHTS}; found 'nan,1,1'"),
     ],
 )
 def test_settings_of_layers_that_are_not_there_are_refused(command: Run, words: str, said: str) -> None:
     assert command("train", "iris", *words.split()) == (2, "", f"topiarist: {said}\n")
 
 
-def test_pictures_are_told_their_shape(command: Run, tmp_path: Path) -> None:
+def test_convolutional_networks_are_named_by_family_and_blocks(command: Run, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    words = ("--input-shape", "1x8x8", "--family", "inception", "--blocks", "1,1,0", "--dropout", 0.25, "--epochs", 0)
+    as_json(command("train", "digits", *words, "--out", out, "--json"))
+    assert "Dropout(p=0.25" in repr(load(out))
+
+
+def test_weights_of_classes_and_pruning_and_masks(command: Run) -> None:
+    words = "--class-weights 1,2,0.5 --prune 0.5 --mixup 0.2 --epochs 8 --hidden 4"
+    result = as_json(command("train", "iris", *words.split(), "--json"))
+    config = result["config"]
+    assert config["class_weights"] == [1, 2, 0.5] and config["pruning"]["sparsity"] == 0.5
+    assert config["augmentation"]["mixup"] == 0.2 and result["nonzero"] < result["parameters"]
+
+
+def test_images_are_told_their_shape(command: Run, tmp_path: Path) -> None:
     out = tmp_path / "m.safetensors"
     as_json(command("train", "digits", "--epochs", 0, "--input-shape", "1x8x8", "--out", out, "--json"))
     assert card_of(load(out)).input_shape == (1, 8, 8)
@@ -158,7 +190,8 @@ def test_balanced_weights_help_the_rare_class(command: Run, tmp_path: Path) -> N
     numpy.savez(tmp_path / "t.npz", x=random.normal(size=(400, 2)) + y[:, None], y=y)
     words = ("--hidden", 8, "--epochs", 40, "--json")
     plain, balanced = (
-        json.loads(command("train", tmp_path / "t.npz", *words, *more)[1]) for more in ((), ("--balanced",))
+        json.loads(command("train", tmp_path / "t.npz", *words, *more)[1])
+        for more in ((), ("--class-weights", "balanced"))
     )
     assert balanced["macro_accuracy"] > plain["macro_accuracy"] + 0.1
 
@@ -172,7 +205,7 @@ def test_a_network_that_learned_nothing_is_said_and_trained_again(command: Run, 
     assert note.startswith("the network does not tell the classes of its training samples apart")
 
 
-def test_a_base_is_gone_on_from(command: Run, digits_model: Path, tmp_path: Path) -> None:
+def test_a_base_is_continued(command: Run, digits_model: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.safetensors"
     words = ("--base", digits_model, "--phase", "2:1", "--phase", "1:2:0.0001")
     result = as_json(command("train", "digits", *words, "--out", out, "--json"))
@@ -214,7 +247,7 @@ def deep(): return Net(channels=2)
 
 @pytest.fixture
 def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give a folder with a user's own networks, their code and data: 40 grey images of 8 × 8, of 4 classes."""
+    """Return a folder with a user's own networks, their code and data: 40 grey images of 8 × 8, of 4 classes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delitem(sys.modules, "own_networks", raising=False)
     (tmp_path / "own_networks.py").write_text(OWN)
@@ -229,7 +262,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_users_own_network_is_gone_on_from(command: Run, own: Path) -> None:
+def test_a_users_own_network_is_continued(command: Run, own: Path) -> None:
     words = ("--base", "colour.safetensors", "--into", "own_networks:colour", "--phase", "2:1", "--json")
     code, out, err = command("train", "grey.npz", *words, "--out", "new.safetensors")
     assert (code, err) == (0, "topiarist: note: images of 1 × 8 × 8 resized to 3 × 12 × 12, which the network reads\n")
@@ -261,7 +294,7 @@ def test_a_users_own_network_is_cross_validated(command: Run, own: Path) -> None
         ("grey.npz", "--into own_networks:colour", "--into belongs to transfer"),
     ],
 )
-def test_what_cannot_be_gone_on_from_is_refused_in_a_line(
+def test_what_cannot_be_continued_is_refused_in_a_line(
     command: Run, own: Path, data: str, words: str, said: str
 ) -> None:
     code, out, err = command("train", data, *words.split())
@@ -298,7 +331,7 @@ def interrupted(running: subprocess.Popen[str]) -> tuple[str, str]:
             continue
 
 
-def test_an_interrupted_training_goes_on_to_the_same_bytes(command: Run, tmp_path: Path) -> None:
+def test_an_interrupted_training_resumes_to_the_same_bytes(command: Run, tmp_path: Path) -> None:
     """A checkpoint is written every few seconds; here after every epoch, so that the test need not wait."""
     often = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"  # tests may run in the background
@@ -317,7 +350,7 @@ def test_an_interrupted_training_goes_on_to_the_same_bytes(command: Run, tmp_pat
         time.sleep(0.01)
     printed, said = interrupted(running)
     assert (running.returncode, printed) == (130, "")
-    assert said == "topiarist: interrupted: run the same command again to go on\n"
+    assert said == "topiarist: interrupted: run the same command again to resume\n"
     assert names(out.parent) == ["m.safetensors.checkpoint"]
     resumed = as_json(command(*words, "--out", out, "--json"))
     assert names(out.parent) == ["m.safetensors"]

@@ -44,7 +44,7 @@ BUDGET = derive(
     Budget,
     "Budget",
     spelled={
-        "file_kb": "--budget",
+        "file_kb": "--max-size --budget",
         "memory_kb": "--max-memory",
         "parameters": "--max-parameters",
         "macs": "--max-macs",

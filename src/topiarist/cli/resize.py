@@ -1,14 +1,16 @@
 """`topiarist resize METHOD`: resize a saved network by a method, to a budget, and report what it cost."""
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import typer
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from topiarist.cli.derived import DerivedOptions, derive, with_options
+from topiarist.cli.derived import DerivedOptions, derive, naming, shown_value, with_options
 from topiarist.cli.loading import load_network, task_for
 from topiarist.cli.options import (
     BUDGET,
@@ -23,107 +25,108 @@ from topiarist.cli.options import (
     check_model_out,
 )
 from topiarist.cli.output import checkpoint_beside, console, emit, epoch_bar, print_rows, resumable_from, waiting
-from topiarist.methods import FineTuning, Method, Outcome, Rewinding, TrainingMethod, registered, resize
+from topiarist.cli.retraining_options import AFTER_CUT, AfterCut
+from topiarist.errors import SettingsError
+from topiarist.methods import Method, Outcome, TrainingMethod, registered, resize
 from topiarist.settings import Settings
-from topiarist.training import Distillation, TrainConfig
+from topiarist.training import TrainConfig
 
 if TYPE_CHECKING:
     from torch import nn
 
     from topiarist.data import Data
-    from topiarist.measurement import Budget
 
 app = typer.Typer(help="Resize a trained network by a method, to a budget, and save it.", no_args_is_help=True)
 
+RESUMING = (
+    "Beside the network it writes its lineage, as .lineage.json and as figures: .tree.svg, .topology.svg and"
+    " .curves.svg. After an interruption, the same command with the same --out resumes."
+)
 SPELLED = {"angle_degrees": "--angle", "keep_fraction": "--keep", "spaces": "--space", "kinds": "--kind"}
-TRAINING = derive(
-    TrainConfig,
-    "Training",
-    only=("epochs", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
-    spelled={
+OF_TRAINING = ("epochs", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule")
+
+
+class IgnoredLayers(Settings):
+    """What a method that cuts units must leave alone."""
+
+    ignore: tuple[str, ...] = Field(default=(), description="Layers that keep all of their units, such as hidden0.")
+
+
+IGNORED = derive(IgnoredLayers, "The method")
+
+
+def training_options(method: TrainingMethod) -> DerivedOptions[TrainConfig]:
+    """Return the options of a method that trains by itself; the defaults are those of its training."""
+    usual = method.usual_training
+    known = {name: shown_value(getattr(usual, name)) for name in OF_TRAINING}
+    known |= {f"schedule.{name}": shown_value(value) for name, value in usual.schedule}
+    spelled = {
         "batch_size": "--batch --batch-size",
         "learning_rate": "--lr --learning-rate",
         "schedule.name": "--schedule",
-    },
-)
-
-
-class AfterCut(Settings):
-    """What follows each cut, in the words of the command line."""
-
-    finetune: int | None = Field(default=None, ge=1, description="Fine-tune for so many epochs.")
-    finetune_lr: float | None = Field(default=None, gt=0, description="Highest learning rate of it; 0.002 by default.")
-    distil: bool | None = Field(
-        default=None,
-        description="Also learn what the uncut network answers; by default with --finetune, not with --rewind.",
-    )
-    rewind: int | None = Field(
-        default=None, ge=0, description="Repeat the original training from this epoch on, with its learning rates."
-    )
-    early: Path | None = Field(
-        default=None,
-        description="With --rewind: start from the weights in this file, those of that epoch (train --until-epoch).",
-    )
-
-    @model_validator(mode="after")
-    def _what_goes_together(self) -> Self:
-        if self.rewind is not None and self.finetune is not None:
-            raise ValueError("--finetune and --rewind both train the cut network: give one")
-        if self.early is not None and self.rewind is None:
-            raise ValueError("--early belongs to --rewind: say from which epoch on")
-        if self.finetune_lr is not None and self.finetune is None:
-            raise ValueError("--finetune-lr belongs to --finetune: say for how many epochs")
-        if self.distil is not None and self.finetune is None and self.rewind is None:
-            raise ValueError("--distil and --no-distil belong to --finetune and --rewind: give one of these")
-        return self
-
-    @property
-    def retraining(self) -> FineTuning | Rewinding | None:
-        """What `resize` takes."""
-        if self.finetune is not None:
-            rate = {} if self.finetune_lr is None else {"learning_rate": self.finetune_lr}
-            teacher = None if self.distil is False else Distillation()
-            return FineTuning(epochs=self.finetune, **rate, distillation=teacher)
-        if self.rewind is not None:
-            teacher = Distillation() if self.distil else None
-            return Rewinding(epoch=self.rewind, weights=self.early is not None, distillation=teacher)
-        return None
-
-
-AFTER_CUT = derive(AfterCut, "After each cut, or during it", spelled={"distil": "--distil/--no-distil"})
+    }
+    return derive(TrainConfig, "Training", only=OF_TRAINING, spelled=spelled, defaults=known)
 
 
 @dataclass(frozen=True)
 class MethodCommand:
-    """The command of one method: its own options, a budget, and training of its own or after each cut."""
+    """The command of one method: its own options, a budget, and training of its own or after each cut.
+
+    A method whose own settings always decide where to stop has no budget.
+    """
 
     method: type[Method]
-    options: DerivedOptions[Method]
+
+    @cached_property
+    def options(self) -> DerivedOptions[Method]:
+        """The settings of the method."""
+        return derive(self.method, "The method", without=("training",), spelled=SPELLED)
+
+    @cached_property
+    def training(self) -> DerivedOptions[TrainConfig] | None:
+        """The training of a method that trains by its own settings; None of others."""
+        plain = self.method()
+        return training_options(plain) if plain.traits.own_training and isinstance(plain, TrainingMethod) else None
+
+    @cached_property
+    def takes_budget(self) -> bool:
+        """Whether a budget can decide where to stop."""
+        return not self.method().has_own_target
+
+    @property
+    def derived(self) -> list[DerivedOptions[Any]]:
+        """All options that are derived from settings."""
+        ignored = [] if issubclass(self.method, TrainingMethod) else [IGNORED]
+        budget = [BUDGET] if self.takes_budget else []
+        return [self.options, *ignored, *budget, AFTER_CUT if self.training is None else self.training]
+
+    @property
+    def help(self) -> str:
+        """What the command does, with an example."""
+        example = f"Example: topiarist resize {self.method.name} digits.safetensors digits --out small.safetensors"
+        text = f"{self.method.traits.summary}\n\n{example}\n\n{inspect.cleandoc(self.method.__doc__ or '')}"
+        return f"{text}\n\n{RESUMING}" if self.method.traits.resumes else text
 
     def run(self, model: Path, data: str, values: Mapping[str, Any]) -> None:
         """Resize a network, save it, and show what it cost."""
         out = values["out"]
         check_model_out(out)
-        chosen = self._method(values)
-        given = BUDGET.make(values)
-        budget = given if given != type(given)() else None
-        after = AfterCut() if self.method.traits.own_training else AFTER_CUT.make(values)
+        if out is not None and self.method.traits.resumes:
+            check_lineage_places(out)
+        chosen = self.make_method(values)
+        budget = BUDGET.make(values) if self.takes_budget and BUDGET.given(values) else None
+        after = AFTER_CUT.make(values) if self.training is None else AfterCut()
+        if chosen.round_count > 1 and after.retraining is None:
+            raise SettingsError("--rounds above 1 needs training between the cuts: add --finetune EPOCHS")
         network = load_network(model, values["into"])
         early = None if after.early is None else load_network(after.early, values["into"])
         samples = task_for(network, data, target=values["target"], group=values["group"])
+        common: dict[str, Any] = {"budget": budget, "seed": values["seed"], "ignored": IGNORED.make(values).ignore}
         if self.method.traits.resumes:
-            outcome = self._resumable(network, samples, chosen, budget, values)
+            outcome = resize_with_checkpoint(network, samples, chosen, out, common)
         else:
             with waiting(f"{self.method.name} on {model.name}"):
-                outcome = resize(
-                    network,
-                    samples,
-                    chosen,
-                    budget=budget,
-                    retraining=after.retraining,
-                    early=early,
-                    seed=values["seed"],
-                )
+                outcome = resize(network, samples, chosen, retraining=after.retraining, early=early, **common)
         result = {"model": str(model), "data": samples.name, "method": self.method.name, "seed": values["seed"]}
         result |= {**outcome.to_json(), "out": None if out is None else str(out)}
         if out is not None:
@@ -136,39 +139,48 @@ class MethodCommand:
                 result["lineage_files"] = write_lineage(outcome.lineage, out)
         emit(result, as_json=values["as_json"], show=show_outcome)
 
-    def _method(self, values: Mapping[str, Any]) -> Method:
+    def make_method(self, values: Mapping[str, Any]) -> Method:
         """Return the method with what stands in the call; of its training, the rest stays as it is."""
         made: Method = self.options.make(values)
-        changes = TRAINING.values(values) if self.method.traits.own_training else {}
-        if not changes or not isinstance(made, TrainingMethod):
+        changes = {} if self.training is None else self.training.values(values)
+        if self.training is None or not changes or not isinstance(made, TrainingMethod):
             return made
-        with TRAINING.naming():
-            usual = made.usual_training.model_dump()
-            schedule = {**usual["schedule"], **changes.pop("schedule", {})}
+        usual = made.usual_training.model_dump()
+        schedule = {**usual["schedule"], **changes.pop("schedule", {})}
+        with naming(self.training.names | self.options.names):
             training = TrainConfig(**{**usual, **changes, "schedule": schedule})
-        with self.options.naming():
+            if training.epochs == 0:
+                raise SettingsError("TrainConfig: epochs must be greater than or equal to 1; found 0")
             return type(made)(**{**made.model_dump(exclude_unset=True), "training": training})
 
-    def _resumable(
-        self, network: "nn.Module", data: "Data", method: Method, budget: "Budget | None", values: Mapping[str, Any]
-    ) -> Outcome:
-        """Train and resize with a bar and a checkpoint; an interruption prints how to resume."""
-        assert isinstance(method, TrainingMethod)  # only what trains has something to resume
-        epochs, checkpoint = method.usual_training.epochs, checkpoint_beside(values["out"])
-        with resumable_from(checkpoint), epoch_bar(epochs, method.name) as show:
 
-            def tell(share: float) -> None:
-                if show is not None:
-                    show(round(share * epochs), ())
+def check_lineage_places(out: Path) -> None:
+    """Raise SettingsError for places where a lineage could not be written, before hours of training."""
+    from topiarist.report.writing import lineage_paths
 
-            return resize(
-                network, data, method, budget=budget, seed=values["seed"], checkpoint=checkpoint, on_progress=tell
-            )
+    for path in lineage_paths(out).values():
+        if path.is_dir():
+            raise SettingsError(f"cannot write {path}: it is a folder")
+
+
+def resize_with_checkpoint(
+    network: "nn.Module", data: "Data", method: Method, out: Path | None, common: Mapping[str, Any]
+) -> Outcome:
+    """Train and resize with a bar and a checkpoint; an interruption prints how to resume."""
+    assert isinstance(method, TrainingMethod)  # only what trains has something to resume
+    epochs, checkpoint = method.usual_training.epochs, checkpoint_beside(out)
+    with resumable_from(checkpoint), epoch_bar(epochs, method.name) as show:
+
+        def on_progress(share: float) -> None:
+            if show is not None:
+                show(round(share * epochs), ())
+
+        return resize(network, data, method, checkpoint=checkpoint, on_progress=on_progress, **common)
 
 
 def add_command(method: type[Method]) -> None:
     """Give a method its command."""
-    command = MethodCommand(method, derive(method, "The method", without=("training",), spelled=SPELLED))
+    command = MethodCommand(method)
 
     def run(
         model: ModelFile,
@@ -181,14 +193,10 @@ def add_command(method: type[Method]) -> None:
         as_json: AsJson = False,
         **options: Any,
     ) -> None:
-        common = {"out": out, "target": target, "group": group, "into": into, "seed": seed, "as_json": as_json}
-        command.run(model, data, {**common, **options})
+        common = {"out": out, "target": target, "group": group, "into": into}
+        command.run(model, data, {**common, "seed": seed, "as_json": as_json, **options})
 
-    example = f"Example: topiarist resize {method.name} digits.safetensors digits --out small.safetensors"
-    details = (method.__doc__ or "").partition("\n")[2].strip()
-    training = TRAINING if method.traits.own_training else AFTER_CUT
-    derived = with_options(command.options, BUDGET, training)(run)
-    app.command(method.name, help=f"{method.traits.summary}\n\n{example}\n\n{details}")(derived)
+    app.command(method.name, help=command.help)(with_options(*command.derived)(run))
 
 
 for _method in registered().values():

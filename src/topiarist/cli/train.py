@@ -1,14 +1,13 @@
 """`topiarist train`: a network for some data, with every practice by name."""
 
-import statistics
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topiarist.cli.derived import derive, with_options
+from topiarist.cli.derived import derive, naming, with_options
 from topiarist.cli.options import (
     AsJson,
     DataLocation,
@@ -22,15 +21,9 @@ from topiarist.cli.options import (
     check_model_out,
     parse_shape,
 )
-from topiarist.cli.output import (
-    checkpoint_beside,
-    emit,
-    epoch_bar,
-    measurement_rows,
-    print_rows,
-    resumable_from,
-)
-from topiarist.errors import DataError, SettingsError, TopiaristWarning
+from topiarist.cli.output import emit, measurement_rows, print_rows
+from topiarist.cli.train_run import cross_validate, fresh_network, train_and_measure, with_new_head
+from topiarist.errors import DataError, SettingsError
 from topiarist.models.settings import ModelSettings
 from topiarist.training.config import Augmentation, Phase, TrainConfig
 from topiarist.training.pruning import Pruning
@@ -39,22 +32,48 @@ if TYPE_CHECKING:
     from torch import nn
 
     from topiarist.data import Data
-    from topiarist.training import History
 
 TRANSFER = "Transfer"
-NETWORK = derive(ModelSettings, "The network", without=("code", "options"))
+NETWORK = derive(
+    ModelSettings,
+    "The network",
+    without=("code", "options"),
+    defaults={"dropout": "0; 0.5 for vgg and inception"},
+)
+
+
+def parse_class_weights(text: str) -> str | tuple[float, ...]:
+    """Read `balanced`, or weights such as 1,2.5,1."""
+    if text == BALANCED:
+        return text
+    try:
+        weights = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        weights = (math.nan,)
+    if not all(map(math.isfinite, weights)):
+        form = f"class weights are written {BALANCED}, or one number per class as 1,2.5,1"
+        raise SettingsError(f"{form}; found '{text}'")
+    return weights
+
+
+BALANCED = "balanced"
 TRAINING = derive(
     TrainConfig,
     "Training",
-    without=("schedule", "distillation", "pruning", "augmentation", "after_epoch", "seed"),
+    without=("schedule", "distillation", "pruning", "augmentation", "watch_training", "after_epoch", "seed"),
     spelled={"batch_size": "--batch --batch-size", "learning_rate": "--lr --learning-rate"},
+    read={"class_weights": ("balanced|A,B,…", parse_class_weights)},
 )
 SCHEDULE = derive(TrainConfig, "Learning rate over time", only=("schedule",), spelled={"schedule.name": "--schedule"})
 PRUNING = derive(
-    Pruning, "Pruning and augmentation", only=("sparsity",), spelled={"sparsity": "--prune"}, prefix="prune-"
+    Pruning,
+    "Pruning and augmentation",
+    only=("sparsity",),
+    spelled={"sparsity": "--prune"},
+    defaults={"sparsity": ""},
+    prefix="prune-",
 )
 AUGMENTATION = derive(Augmentation, "Pruning and augmentation")
-CLASS_WEIGHTS = "balanced"
 
 
 @with_options(NETWORK, TRAINING, SCHEDULE, PRUNING, AUGMENTATION)
@@ -76,9 +95,6 @@ def train_command(
     folds: Annotated[int | None, typer.Option("--folds", min=2, help="Cross-validate, all folds at once.")] = None,
     seed: Seed = 0,
     as_json: AsJson = False,
-    balanced: Annotated[
-        bool, typer.Option("--balanced", rich_help_panel="Training", help="Weigh classes by inverse frequency.")
-    ] = False,
     base: Annotated[
         Path | None,
         typer.Option("--base", rich_help_panel=TRANSFER, help="A model file whose lower layers are reused."),
@@ -86,7 +102,9 @@ def train_command(
     into: Into = None,
     drop_top: Annotated[
         int | None,
-        typer.Option("--drop-top", min=0, rich_help_panel=TRANSFER, help="Leave out so many of its top hidden layers."),
+        typer.Option(
+            "--drop-top", min=0, rich_help_panel=TRANSFER, help="Leave out this many of its top hidden layers."
+        ),
     ] = None,
     phases: Annotated[
         list[str] | None,
@@ -94,7 +112,7 @@ def train_command(
             "--phase",
             metavar="EPOCHS[:TOP[:LR]]",
             rich_help_panel=TRANSFER,
-            help="Train the TOP last layers for so many epochs; repeatable.  [default: 10:1, then 10:3:0.0001]",
+            help="Train the TOP last layers for EPOCHS epochs; repeatable.  [default: 10:1, then 10:3:0.0001]",
         ),
     ] = None,
     **options: Any,
@@ -103,15 +121,16 @@ def train_command(
 
     Example: topiarist train digits --hidden 64 --epochs 60 --early-stopping 8 --out digits.safetensors
 
-    With --folds, cross-validates. With --base, continues from a trained network, your own with --into; images are
-    resized to what it reads. After an interruption, the same command with the same --out resumes.
+    With --folds, the command cross-validates. With --base, it continues from a trained network; with --into as well,
+    from your own; images are resized to what that network reads. After an interruption, the same command with the same
+    --out resumes.
     """
     from topiarist.cli.loading import as_base_reads, load_network
     from topiarist.features.described import load_described
 
     check_model_out(out)
     check_transfer(options, base, drop_top=drop_top, into=into)
-    config = training_of(options, balanced=balanced, seed=seed)
+    config = training_of(options, seed=seed)
     network = None if base is not None else network_of(options)
     declared = parse_phases(phases, base)
     trained = None if base is None else load_network(base, into)
@@ -144,19 +163,18 @@ def train_command(
     emit(result, as_json=as_json, show=show_result)
 
 
-def training_of(options: Mapping[str, Any], *, balanced: bool, seed: int) -> TrainConfig:
+def training_of(options: Mapping[str, Any], *, seed: int) -> TrainConfig:
     """Return how to train; epochs and steps together are refused."""
     if options["epochs"] is not None and options["steps"] is not None:
         raise SettingsError("--epochs and --steps both say how long to train: give one")
-    if balanced and options.get("class_weights") is not None:
-        raise SettingsError("--balanced and --class-weights both weigh classes: give one")
-    others: dict[str, Any] = {"class_weights": CLASS_WEIGHTS} if balanced else {}
+    others: dict[str, Any] = {}
     if PRUNING.given(options):
         others["pruning"] = PRUNING.make(options)
     if AUGMENTATION.given(options):
         others["augmentation"] = AUGMENTATION.make(options)
-    with SCHEDULE.naming():
-        return TRAINING.make(options, **SCHEDULE.values(options), **others, seed=seed)
+    values = {**TRAINING.values(options), **SCHEDULE.values(options), **others}
+    with naming(TRAINING.names | SCHEDULE.names):
+        return TrainConfig(**values, seed=seed)
 
 
 def network_of(options: Mapping[str, Any]) -> ModelSettings:
@@ -169,7 +187,7 @@ def network_of(options: Mapping[str, Any]) -> ModelSettings:
         raise SettingsError(f"--{norms[0].replace('_', '-')} has no effect without --batch-norm")
     if "leaky_slope" in values and values.get("activation") != "leaky_relu":
         raise SettingsError("--leaky-slope has no effect without --activation leaky_relu")
-    with NETWORK.naming():
+    with naming(NETWORK.names):
         return ModelSettings(**values)
 
 
@@ -220,98 +238,6 @@ def parse_projection(text: str | None) -> tuple[tuple[int, int], ...] | None:
     if min(min(block) for block in blocks) < 1:
         raise SettingsError(f"--projection is written COLUMNS:COMPONENTS,… like 4096:5,5456:5; found '{text}'")
     return blocks
-
-
-def fresh_network(settings: ModelSettings, data: "Data", seed: int) -> "nn.Module":
-    """Build a network for the data."""
-    from topiarist.models.building import build_network
-
-    return build_network(settings, input_shape=data.input_shape, classes=len(data.classes), seed=seed)
-
-
-def with_new_head(base: "nn.Module", data: "Data", *, drop: int, add: Sequence[Any], seed: int) -> "nn.Module":
-    """Return a trained network with a fresh head for the data."""
-    from topiarist.randomness import generator
-    from topiarist.training import reuse
-
-    random = generator(seed, "initial weights")
-    return reuse(base, classes=len(data.classes), drop=drop, add=[int(units) for units in add], generator=random)
-
-
-def cross_validate(
-    data: "Data",
-    build: "Callable[[Data], nn.Module]",
-    config: TrainConfig,
-    folds: int,
-    phases: Sequence[Phase],
-) -> dict[str, Any]:
-    """Train one network per fold, all as one computation where they can be, and return the accuracies."""
-    from topiarist.data import SplitRule
-    from topiarist.measurement import measure
-    from topiarist.training import train_many, train_phases
-
-    watched = config.early_stopping is not None or config.schedule.name == "performance"
-    parts = data.folds(folds, seed=config.seed, validation_fraction=SplitRule().validation_fraction if watched else 0.0)
-    models = [build(part) for part in parts]
-    if phases:
-        for model, part in zip(models, parts, strict=True):
-            train_phases(model, part, phases, config)
-    else:
-        with epoch_bar(last_epoch(models[0], parts[0], config), f"{folds} folds") as on_epoch:
-            train_many(models, parts, config, on_epoch=on_epoch)
-    accuracies = [measure(model, part, latency=False).accuracy for model, part in zip(models, parts, strict=True)]
-    return {
-        "folds": folds,
-        "fold_accuracies": accuracies,
-        "mean_accuracy": statistics.mean(accuracies),
-        "sd_accuracy": statistics.stdev(accuracies),
-    }
-
-
-def train_and_measure(
-    data: "Data", model: "nn.Module", config: TrainConfig, phases: Sequence[Phase], out: Path | None
-) -> dict[str, Any]:
-    """Train on the training part, save where asked, measure on the test part."""
-    from topiarist.measurement import measure
-    from topiarist.storage import save
-
-    history, notes = run_training(data, model, config, phases, out)
-    for note in notes:
-        warnings.warn(note, TopiaristWarning, stacklevel=1)
-    if out is not None:
-        save(model, out, data=data)
-    return {
-        **measure(model, data, path=out).to_json(),
-        "epochs": len(history.epochs),
-        "kept_epoch": history.kept_epoch,
-        "stopped": history.stopped,
-        "diverged_epoch": history.diverged_epoch,
-        "rescue": list(notes),
-        "out": None if out is None else str(out),
-    }
-
-
-def run_training(
-    data: "Data", model: "nn.Module", config: TrainConfig, phases: Sequence[Phase], out: Path | None
-) -> "tuple[History, tuple[str, ...]]":
-    """Train with a bar, in phases where declared; return the history, and notes on a network trained again."""
-    from topiarist.training import train_phases
-    from topiarist.training.rescue import train_with_rescue
-
-    if phases:
-        with epoch_bar(sum(phase.epochs for phase in phases), "training in phases") as on_epoch:
-            return train_phases(model, data, phases, config, on_epoch=on_epoch)[-1], ()
-    checkpoint = checkpoint_beside(out)
-    with resumable_from(checkpoint), epoch_bar(last_epoch(model, data, config), "training") as on_epoch:
-        (history,), notes = train_with_rescue([model], [data], [config], checkpoint=checkpoint, on_epoch=on_epoch)
-        return history, notes
-
-
-def last_epoch(model: "nn.Module", data: "Data", config: TrainConfig) -> int:
-    """Return the number of the last epoch of a training."""
-    from topiarist.training.stretches import steps_per_epoch
-
-    return config.last_epoch(1 if config.steps is None else steps_per_epoch(model, data, config))
 
 
 def show_result(result: Mapping[str, Any]) -> None:

@@ -50,7 +50,7 @@ class Distinctiveness(Method):
     keep_fraction: float | None = Field(
         default=None, gt=0, le=1, description="Fraction of the units of each space that stays."
     )
-    rounds: int = Field(default=1, ge=1, description="Cut in so many steps, with retraining between.")
+    rounds: int = Field(default=1, ge=1, description="Cut in this many steps, with retraining between them.")
     spaces: tuple[str, ...] | None = Field(default=None, description="Cut only these spaces of units, such as hidden0.")
     multiple_of: int = Field(default=1, ge=1, description="Keep widths to multiples of this.")
 

@@ -173,6 +173,8 @@ class Resizing:
             raise SettingsError("retraining and finetune both train the cut network: give one")
         if self.method.round_count > 1 and self.retraining is None and self.finetune is None:
             raise SettingsError("rounds above 1 need training between the cuts: give retraining or finetune")
+        if job.ignored != () and isinstance(self.method, TrainingMethod):
+            raise SettingsError(f"{self.method.name} changes the network as a whole: leave ignored out")
         if self.checkpoint is not None and not self.method.traits.resumes:
             raise SettingsError(f"{self.method.name} writes no checkpoint: leave checkpoint out")
         if job.ignored and not self.method.traits.spares_layers:

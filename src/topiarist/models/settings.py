@@ -47,7 +47,7 @@ class ModelSettings(Settings):
     activation: ActivationName = Field(default="relu", description="Activation of the hidden layers.")
     leaky_slope: float = Field(default=LEAKY_SLOPE, ge=0, lt=1, description="Slope of leaky_relu below zero.")
     batch_norm: Literal[False, True, "before", "after"] = Field(
-        default=False, description="Batch norm before (also true) or after each activation."
+        default=False, description="Batch norm before or after each activation."
     )
     batch_norm_epsilon: float = Field(
         default=EPSILON, gt=0, description="Epsilon, added to the variance in batch norm."

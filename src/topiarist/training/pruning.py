@@ -44,7 +44,7 @@ class Pruning(Settings):
         description="Remove the smallest |w| (magnitude) or |w · gradient| (taylor), or what moves to zero (movement).",
     )
     pattern: tuple[int, int] | None = Field(
-        default=None, description="Zeros per group of weights in a row: (2, 4) suits hardware with sparse kernels."
+        default=None, description="Zeros in each group of weights in a row: 2 of 4 suits hardware with sparse kernels."
     )
     units: bool = Field(default=False, description="Remove whole units instead of single weights.")
 

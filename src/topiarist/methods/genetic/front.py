@@ -48,7 +48,7 @@ class GeneticFront(SearchSettings):
     )
     generations: int = Field(default=100, ge=1, description="Number of generations at most.")
     patience: int | None = Field(
-        default=10, ge=1, description="Stop after so many generations in which the front did not move."
+        default=10, ge=1, description="Stop after this many generations in which the front did not move."
     )
 
     def front(self, request: Request) -> list[FrontPoint]:

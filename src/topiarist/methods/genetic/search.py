@@ -38,7 +38,7 @@ class SearchSettings(Method):
     )
     population: int = Field(default=100, ge=2, description="Individuals of a generation.")
     generations: int = Field(default=50, ge=1, description="Number of generations at most.")
-    patience: int | None = Field(default=15, ge=1, description="Stop after so many generations without progress.")
+    patience: int | None = Field(default=15, ge=1, description="Stop after this many generations without progress.")
     spaces: tuple[str, ...] | None = Field(default=None, description="Cut only these spaces of units, such as hidden0.")
 
 

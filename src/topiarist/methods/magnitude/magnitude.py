@@ -66,7 +66,7 @@ class Magnitude(PruningMethod):
 
     Without a `sparsity` or a budget, 80 % of the weights go. A budget in KB is that of the packed file: the lowest
     sparsity that keeps it is chosen. Zeros are still parameters that are multiplied: limits on these, and on latency,
-    need `units`. Training is `FineTuning` for 20 epochs unless `resize` is given another.
+    need `units`. Unless other retraining is given, it trains for 20 epochs.
     """
 
     name: ClassVar[str] = "magnitude"

@@ -46,6 +46,7 @@ class PublishedSurgeon(SurgeonMethod):
         all_samples=True,
     )
 
+    interval: int | None = Field(default=None, ge=1, description=f"Epochs between decisions; by default {INTERVAL}.")
     initial: int | None = Field(
         default=None, ge=1, description="Epochs before the first decision; by default the interval."
     )

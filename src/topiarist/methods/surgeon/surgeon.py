@@ -47,7 +47,9 @@ class SurgeonMethod(TrainingMethod):
     """What the Surgeon, ours and as published, has in common: it changes a network between stretches of training."""
 
     training: TrainConfig | None = Field(default=None, description="How to train; by default the method's own.")
-    interval: int | None = Field(default=None, ge=1, description="Epochs between decisions.")
+    interval: int | None = Field(
+        default=None, ge=1, description="Epochs between decisions; by default a 20th of all epochs."
+    )
     stop_at: float | None = Field(
         default=None, gt=0, le=1, description="Stop training at this accuracy on the validation part: 0.9."
     )
@@ -156,7 +158,7 @@ class Surgeon(SurgeonMethod):
         default=USUAL, description="Changes to try: renew, grow, widen, deepen, remove, fold, factorise."
     )
     patience: int = Field(
-        default=2, ge=1, description="End a phase after so many decisions in a row that changed nothing."
+        default=2, ge=1, description="End a phase after this many decisions in a row that changed nothing."
     )
     search: float = Field(
         default=0.2, ge=0, le=10, description="Share of the training that candidates which lose may take."
