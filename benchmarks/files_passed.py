@@ -20,7 +20,9 @@ import topiarist
 from topiarist import Budget, Study, TrainConfig, load_data, methods, models, resize, rightsize, surgery, train
 
 HOME = Path(topiarist.__file__).parent
-FUNCTION = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS  # of the code of functions; class bodies and modules have not both
+FUNCTION = (
+    inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS
+)  # of the code of functions; class bodies and modules have not both
 
 
 def files_passed(call: Callable[[], object]) -> list[str]:
