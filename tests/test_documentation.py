@@ -6,19 +6,25 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pandas
 import pytest
+import typer.main
 from sklearn.datasets import load_iris
 
-from topiarist.cli import main
-from topiarist.methods import Distinctiveness, Factorisation, FineTuning, Genetic, GeneticFront, Magnitude, Surgeon
+from topiarist.cli import COMMANDS, build_app, main
+from topiarist.measurement import Budget
+from topiarist.methods import FineTuning, registered, registry
 from topiarist.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 NAV = re.findall(r"[\w/]+\.md$", (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2], re.MULTILINE)
 PAGES = [ROOT / "README.md", *(DOCS / page for page in NAV)]
+SOURCES = ROOT / "src" / "topiarist"
+# Where the settings of each method stand; those of a method as published are on the page of ours.
+PAGE_OF = {"genetic-front": "genetic"}
 ELSEWHERE = r"""=["']?(?:https?:)?//"""
 FETCHED = re.compile(  # whatever a browser fetches by itself; links that a reader may follow are none of it
     rf"""<(?:script|img|iframe|source|video|audio)\b[^>]*\bsrc{ELSEWHERE}"""
@@ -40,16 +46,45 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(NAV) == sorted(page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md"))
 
 
-@pytest.mark.parametrize("page", sorted({page for page, _ in blocks("python")}))
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an example register methods that other tests do not see."""
+    monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
+
+
+def run_examples(page: str) -> dict[str, Any]:
+    names: dict[str, Any] = {"__name__": "example"}
+    for code in (code for name, code in blocks("python") if name == page):
+        exec(compile(code, page, "exec"), names)
+    return names
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_registry")
+@pytest.mark.parametrize("page", sorted({page for page, _ in blocks("python")} - {"docs/add_a_method.md"}))
 def test_python_examples_of_a_page_run_one_after_the_other(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    names = {"__name__": "example"}
-    for code in (code for name, code in blocks("python") if name == page):
-        exec(compile(code, page, "exec"), names)
+    run_examples(page)
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("own_registry")
+def test_the_example_of_a_method_gets_into_rightsize_the_report_and_a_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = run_examples("docs/add_a_method.md")
+    method = names["LargestNorm"].name
+    assert method in registered()
+    assert names["small"].after.file_kb <= 6
+    assert {network.method for network in names["result"].record.networks} == {None, method}
+    assert method in (tmp_path / "largest-norm" / "report.html").read_text()
+    assert any(method in name for name in names["results"].summary()["configuration"])
+
+
+@pytest.mark.slow
 def test_shell_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     iris = load_iris(as_frame=True)
@@ -68,21 +103,77 @@ def test_shell_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert (tmp_path / "predictions.csv").read_text().startswith("prediction,probability,p(setosa)")
 
 
-@pytest.mark.parametrize(
-    ("page", "settings"),
-    [
-        ("index", FineTuning),
-        ("distinctiveness", Distinctiveness),
-        ("genetic", Genetic),
-        ("genetic", GeneticFront),
-        ("magnitude", Magnitude),
-        ("surgeon", Surgeon),
-        ("factorisation", Factorisation),
-    ],
-)
-def test_the_table_of_options_has_every_setting(page: str, settings: type[Settings]) -> None:
-    rows = re.findall(r"^\| `(\w+)` \|", (DOCS / "methods" / f"{page}.md").read_text(), re.MULTILINE)
-    assert set(settings.model_fields) - {"kind"} <= set(rows)
+def settings_shown(page: str) -> set[str]:
+    return set(re.findall(r"^\| `(\w+)` \|", (DOCS / "methods" / f"{page}.md").read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", registered())
+def test_the_tables_of_settings_have_every_setting(name: str) -> None:
+    page = name.removeprefix("published-")
+    assert set(registered()[name].model_fields) <= settings_shown(PAGE_OF.get(page, page))
+
+
+@pytest.mark.parametrize("settings", [FineTuning, Budget])
+def test_the_page_of_methods_has_what_they_share(settings: type[Settings]) -> None:
+    text = (DOCS / "methods" / "index.md").read_text()
+    for name in set(settings.model_fields) - {"kind"}:
+        assert f"`{name}`" in text or f"`{name}=" in text, name
+
+
+def commands_of(name: str) -> dict[str, set[str]]:
+    """Return a command, or the commands of a group, with their options."""
+    command: Any = typer.main.get_command(build_app([name]))
+    command = command.commands[name]
+    inner = {f"{name} {each}": found for each, found in getattr(command, "commands", {}).items()}
+    return {
+        words: {option for each in found.params for option in (*each.opts, *each.secondary_opts)}
+        for words, found in (inner or {name: command}).items()
+    }
+
+
+def code_in(page: Path) -> list[str]:
+    """Return the lines of shell examples, and what stands between backticks in the text."""
+    fence = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    shell = "\n".join(block for kind, block in fence.findall(page.read_text()) if kind in ("sh", "console"))
+    lines = [line.partition("#")[0].removeprefix("$ ") for line in shell.replace("\\\n", " ").splitlines()]
+    inline = re.findall(r"`([^`]+)`", fence.sub("", page.read_text()))
+    return [line for line in lines if line.startswith("topiarist ")] + [" ".join(text.split()) for text in inline]
+
+
+def test_commands_and_options_in_the_text_exist() -> None:
+    known = {words: options for name in COMMANDS for words, options in commands_of(name).items()}
+    every = set().union(*known.values()) | {"--help", "--version"}
+    own = DOCS / "add_a_method.md"  # its commands are those of a method that is not in the library
+    for page in {*PAGES, ROOT / "CONTRIBUTING.md"} - {own}:
+        for text in code_in(page):
+            named_command = re.match(r"topiarist ([a-z]\S*)(?: ([a-z][a-z-]*))?", text)
+            words = " ".join(word for word in named_command.groups() if word) if named_command else ""
+            command = next((each for each in (words, words.partition(" ")[0]) if each in known), "")
+            assert not words or command or words in COMMANDS or "…" in text, (named(page), text)
+            if words or text.startswith("--"):
+                options = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", text))
+                assert options <= known.get(command, every) | {"--help", "--version"}, (named(page), text)
+
+
+def test_files_that_the_map_names_exist() -> None:
+    text = (DOCS / "architecture.md").read_text() + (ROOT / "CONTRIBUTING.md").read_text()
+    paths = set(re.findall(r"(?<![\w/.<])((?:\w+/)+\w+\.py)\b", text))
+    assert len(paths) > 40
+    for path in paths:
+        assert (SOURCES / path).exists() or (ROOT / path).exists(), path
+
+
+def test_the_map_has_the_layers_of_the_import_contract() -> None:
+    contract = (ROOT / "pyproject.toml").read_text().partition("\nlayers = [")[2].partition("]")[0]
+    layers = [layer.replace("topiarist.", "") for layer in re.findall(r'"([^"]+)"', contract)]
+    assert "\n".join(["```", *layers, "```"]) in (DOCS / "architecture.md").read_text()
+
+
+def test_the_map_has_every_room() -> None:
+    rooms = (DOCS / "architecture.md").read_text().partition("src/topiarist/\n")[2].partition("```")[0]
+    listed = set(re.findall(r"^  (\w+(?:\.py|/))", rooms, re.MULTILINE))
+    there = {f"{path.name}/" if path.is_dir() else path.name for path in SOURCES.iterdir()}
+    assert listed == {name for name in there if name.endswith((".py", "/"))} - {"__pycache__/"}
 
 
 def test_links_lead_somewhere() -> None:
@@ -91,6 +182,7 @@ def test_links_lead_somewhere() -> None:
             assert target.startswith("http") or (page.parent / target).exists(), (named(page), target)
 
 
+@pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
     if find_spec("mkdocs") is None or find_spec("material") is None:
         pytest.skip("mkdocs-material is not installed: it is in the extra docs")
