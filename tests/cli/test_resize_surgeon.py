@@ -18,8 +18,8 @@ from tests.cli.test_resize import as_json
 from tests.cli.test_train import interrupted
 from topiarist import Budget, load, load_data, measure
 from topiarist.cli.resize import MethodCommand
+from topiarist.evolution.lineage import Lineage
 from topiarist.methods import Method, Surgeon, published, resize
-from topiarist.methods.lineage import Lineage
 from topiarist.methods.surgeon.checkpoint import SurgeonCheckpoint
 from topiarist.methods.surgeon.proposals import KINDS
 from topiarist.report.writing import write_lineage

@@ -24,8 +24,8 @@ from topiarist import measure, train
 from topiarist.cli import main
 from topiarist.data import Data
 from topiarist.errors import DataError, SettingsError
+from topiarist.evolution.lineage import Decision, Fate, Lineage, Node
 from topiarist.methods import Surgeon, resize
-from topiarist.methods.lineage import Decision, Fate, Lineage, Node
 from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.models import mlp
 from topiarist.randomness import generator

@@ -75,8 +75,9 @@ class DerivedOptions(Generic[S]):
 
     def change(self, settings: S, given: Mapping[str, Any], **others: Any) -> S:
         """Return settings with what stands in the call; raise SettingsError that names the option at fault."""
-        with self.naming():
-            return settings.changed(**self.values(given), **others)
+        values = self.values(given)
+        with naming(self.names):
+            return settings.changed(**values, **others)
 
     def given(self, values: Mapping[str, Any]) -> list[str]:
         """Return the options that stand in the call."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from topiarist.cli.derived import derive, with_options
+from topiarist.cli.derived import derive, naming, with_options
 from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
 from topiarist.cli.output import InterruptionError, console, count_bar, emit
 from topiarist.cli.study_output import ended_by_signals, study_bar
@@ -160,7 +160,7 @@ def scenes_command(
 
     scope = QUICK if quick else FULL
     prune, mixing = PRUNING.change(scope.prune, options), MIXING.change(scope.mixing, options)
-    with SCENES.naming():
+    with naming(SCENES.names):
         scope = scope.changed(**SCENES.values(options), **ENSEMBLE.values(options), prune=prune, mixing=mixing)
     with resumable(), count_bar("clips") as on_clip:
         found = reproduce_scenes(

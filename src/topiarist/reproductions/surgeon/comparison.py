@@ -7,8 +7,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from topiarist.evolution.lineage import Lineage
 from topiarist.files import sha256
-from topiarist.methods.lineage import Lineage
 from topiarist.reproductions.findings import file_stem
 from topiarist.reproductions.surgeon.data import DataSet, PartName
 from topiarist.reproductions.surgeon.options import Setting, SurgeonScope, Topology

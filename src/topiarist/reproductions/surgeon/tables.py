@@ -8,7 +8,7 @@ from statistics import fmean
 
 import pandas
 
-from topiarist.methods.lineage import Lineage
+from topiarist.evolution.lineage import Lineage
 from topiarist.report import Table
 from topiarist.reproductions.claims import mean_interval
 from topiarist.reproductions.shown import ResultRow, ShownRow, in_parts, with_sd
