@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ import numpy
 import pytest
 
 from tests.rightsizing.tasks import use_small_plan
-from topiarist import load
+from topiarist import RightSizedClassifier, load
+from topiarist.cli.rightsize import rightsize_command
 from topiarist.methods import registered
 from topiarist.models import card_of
 from topiarist.models.evaluation import count_parameters
-from topiarist.rightsizing import EFFORTS
+from topiarist.rightsizing import DEFAULT_EFFORT, EFFORTS, rightsize
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
@@ -130,6 +132,14 @@ def test_a_budget_that_cannot_be_met_lists_the_nearest_and_writes_nothing(comman
     record = json.loads(out.splitlines()[-1])
     assert record["verdict"]["status"] == "unreachable"
     assert [f"  {near['id']}: {near['text']}" for near in record["nearest"]] == lines
+
+
+def test_the_effort_is_that_of_the_library() -> None:
+    defaults = {
+        function: signature(function).parameters["effort"].default
+        for function in (rightsize_command, rightsize, RightSizedClassifier)
+    }
+    assert set(defaults.values()) == {DEFAULT_EFFORT}
 
 
 def test_a_time_is_read_in_its_unit() -> None:
