@@ -1,11 +1,11 @@
 """Methods that decide what a network should become, and `resize`, which makes it so."""
 
+from topiarist.evolution.lineage import Lineage
 from topiarist.methods import published
 from topiarist.methods.distinctiveness import Distinctiveness
 from topiarist.methods.factorisation import Factorisation
 from topiarist.methods.genetic import FrontPoint, Genetic, GeneticFront
 from topiarist.methods.job import Request
-from topiarist.evolution.lineage import Lineage
 from topiarist.methods.magnitude import Magnitude
 from topiarist.methods.method import Method, Proposal, TrainingMethod, Traits
 from topiarist.methods.outcome import Outcome

@@ -8,9 +8,9 @@ from typing import Any
 from torch import nn
 
 from topiarist.errors import ModelError
+from topiarist.evolution.lineage import Lineage
 from topiarist.measurement import Measurement
 from topiarist.methods.job import Job
-from topiarist.evolution.lineage import Lineage
 from topiarist.surgery import Plan, plan_of
 from topiarist.training import History
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from torch import nn
 
 from topiarist.data import Data
+from topiarist.evolution.lineage import Lineage
 from topiarist.methods import Rewinding
 from topiarist.methods.job import make_job
-from topiarist.evolution.lineage import Lineage
 from topiarist.methods.method import NO_BUDGET, Resizing
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.resizing import resize_all

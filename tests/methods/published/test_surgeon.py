@@ -31,9 +31,9 @@ from tests.methods.tasks import CASES, answers, data_for, network_for, percentag
 from topiarist import TrainConfig, measure, train
 from topiarist.data import Part
 from topiarist.errors import SettingsError
+from topiarist.evolution.lineage import Decision, Lineage
 from topiarist.measurement import Budget
 from topiarist.methods import Outcome, Surgeon, published, resize
-from topiarist.evolution.lineage import Decision, Lineage
 from topiarist.methods.published.surgeon import DEAD_END, PublishedStrategy
 from topiarist.methods.published.surgeon_edits import candidates_of
 from topiarist.methods.surgeon.branches import Branch

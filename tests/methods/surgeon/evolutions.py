@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from topiarist import Data, TrainConfig, load_data, models
 from topiarist.data import AnyPart, Part
+from topiarist.evolution.lineage import Decision, Lineage, Node
 from topiarist.methods import Outcome, published
 from topiarist.methods.job import make_job
-from topiarist.evolution.lineage import Decision, Lineage, Node
 from topiarist.methods.surgeon import Surgeon
 from topiarist.methods.surgeon.branches import BranchTraining, TrainingSetup
 from topiarist.methods.surgeon.evolution import Evolution

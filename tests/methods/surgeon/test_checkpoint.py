@@ -25,9 +25,9 @@ from tests.methods.surgeon.evolutions import (
 )
 from topiarist import Data, TrainConfig, models, save
 from topiarist.errors import ModelError, TopiaristError
+from topiarist.evolution.lineage import Lineage
 from topiarist.measurement import Budget
 from topiarist.methods import Outcome, resize
-from topiarist.evolution.lineage import Lineage
 from topiarist.methods.surgeon.branches import Branch, BranchTraining, TrainingSetup, edited, train_branch
 from topiarist.methods.surgeon.checkpoint import CheckpointState, SurgeonCheckpoint
 from topiarist.methods.surgeon.surgeon import SurgeonMethod

@@ -6,8 +6,8 @@ import pytest
 
 from tests.methods.surgeon.evolutions import as_ours, as_published, best_of, digits, line_of, lineage_of, network
 from tests.methods.tasks import percentage, widths_of
-from topiarist.methods import Outcome, resize
 from topiarist.evolution.lineage import Decision, Lineage, Node
+from topiarist.methods import Outcome, resize
 from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.models.evaluation import count_parameters
 

@@ -21,9 +21,9 @@ from tests.methods.surgeon.evolutions import (
     same_weights,
 )
 from topiarist import TrainConfig, models, train
+from topiarist.evolution.lineage import Lineage
 from topiarist.measurement import Budget
 from topiarist.methods import Outcome, resize
-from topiarist.evolution.lineage import Lineage
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.racing import RacingStrategy
 from topiarist.methods.surgeon.surgeon import looked_at

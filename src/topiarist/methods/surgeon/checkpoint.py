@@ -15,8 +15,8 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from topiarist.errors import ModelError
-from topiarist.files import write_atomically
 from topiarist.evolution.lineage import Lineage
+from topiarist.files import write_atomically
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.models.evaluation import under
 from topiarist.surgery import Plan, plan_of

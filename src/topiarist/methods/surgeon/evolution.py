@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from topiarist.errors import ModelError, TopiaristError, TopiaristWarning
+from topiarist.evolution.lineage import Decision, Fate, Lineage
 from topiarist.measurement.cost import count_macs
 from topiarist.methods.job import Job
-from topiarist.evolution.lineage import Decision, Fate, Lineage
 from topiarist.methods.surgeon.branches import Branch, BranchTraining, TrainingSetup, edited, evaluated, train_branch
 from topiarist.methods.surgeon.checkpoint import CheckpointState, SurgeonCheckpoint
 from topiarist.models.evaluation import count_parameters

@@ -10,12 +10,12 @@ from torch import nn
 
 from topiarist.data import Data, Part
 from topiarist.errors import DataError, SettingsError
+from topiarist.evolution.lineage import Lineage
 from topiarist.files import sha256
 from topiarist.measurement import Budget
 from topiarist.methods.budget_search import check_drop, weigh
 from topiarist.methods.distinctiveness import Distinctiveness
 from topiarist.methods.job import Job, Limits
-from topiarist.evolution.lineage import Lineage
 from topiarist.methods.method import Resizing, TrainingMethod, Traits
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.resizing import resize_all
