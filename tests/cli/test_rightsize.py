@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ import numpy
 import pytest
 
 from tests.rightsizing.tasks import use_small_plan
-from topiarist import load
+from topiarist import RightSizedClassifier, load
+from topiarist.cli.rightsize import rightsize_command
+from topiarist.methods import registered
 from topiarist.models import card_of
 from topiarist.models.evaluation import count_parameters
-from topiarist.rightsizing import EFFORTS
+from topiarist.rightsizing import DEFAULT_EFFORT, EFFORTS, rightsize
 
 pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
@@ -49,7 +52,7 @@ def as_json(ran: tuple[int, str, str]) -> dict[str, Any]:
 def test_people_get_a_sentence_a_table_and_the_files(command: Run, tmp_path: Path) -> None:
     place = tmp_path / "new" / "iris"
     code, out, err = command("rightsize", "iris", *QUICK, "--max-drop", 0.3, "--out", place)
-    assert code == 0 and err == "about 1 minute of work on iris (quick; --effort chooses)\n"
+    assert code == 0 and err == "about 1 minute of work on iris (quick; see --effort)\n"
     record = json.loads((place / "result.json").read_text())
     assert out.startswith(record["verdict"]["sentence"] + "\n")
     lines = out.splitlines()
@@ -128,7 +131,15 @@ def test_a_budget_that_cannot_be_met_lists_the_nearest_and_writes_nothing(comman
     assert 1 <= len(lines) <= 3 and all("KB on disk, the budget is 1; it loses " in line for line in lines)
     record = json.loads(out.splitlines()[-1])
     assert record["verdict"]["status"] == "unreachable"
-    assert [f"  {near['id']}: {near['said']}" for near in record["nearest"]] == lines
+    assert [f"  {near['id']}: {near['text']}" for near in record["nearest"]] == lines
+
+
+def test_the_effort_is_that_of_the_library() -> None:
+    defaults = {
+        function: signature(function).parameters["effort"].default
+        for function in (rightsize_command, rightsize, RightSizedClassifier)
+    }
+    assert set(defaults.values()) == {DEFAULT_EFFORT}
 
 
 def test_a_time_is_read_in_its_unit() -> None:
@@ -138,20 +149,20 @@ def test_a_time_is_read_in_its_unit() -> None:
 
 
 BAD_INPUT = [
-    ("iris --methods luck", "--methods names some of distinctiveness, genetic, factorisation, magnitude, surgeon"),
-    ("iris --methods distinctiveness,", "with commas between; found ''"),
+    ("iris --methods luck", f"--methods must be one of {', '.join(registered())}; found 'luck'"),
+    ("iris --methods distinctiveness,", f"--methods must be one of {', '.join(registered())}; found ''"),
     ("iris --budget much", "a size is written like 500kB or 1.5MB; found 'much'"),
     ("iris --budget 0kB", "--budget must be greater than 0; found 0.0"),
     ("iris --max-latency soon", "a time is written like 2ms or 500us; found 'soon'"),
     ("iris --max-latency 0ms", "--max-latency must be greater than 0; found 0.0"),
-    ("iris --max-drop 0", "--max-drop must lie between 0 and 1; found 0.0"),
-    ("iris --max-drop 1", "--max-drop must lie between 0 and 1; found 1.0"),
-    ("iris --max-drop nan", "--max-drop must lie between 0 and 1; found nan"),
+    ("iris --max-drop 0", "--max-drop must be above 0: no number of samples can prove that nothing at all is lost"),
+    ("iris --max-drop 1", "--max-drop must be less than 1; found 1.0"),
+    ("iris --max-drop nan", "--max-drop must be a finite number; found nan"),
     ("iris --effort endless", "'endless' is not one of 'quick', 'normal', 'thorough'"),
     ("iris --model no_such_module:make", "cannot build a network with 'no_such_module:make': ModuleNotFoundError"),
     ("iris --model network.pt", "--model names a .safetensors file or module:function; found 'network.pt'"),
     ("iris --model {o}/absent.safetensors", "there is no such file"),
-    ("iris --into module:make", "--into says what a model file is loaded into"),
+    ("iris --into module:make", "--into is what a model file is loaded into: name the file with --model"),
     ("iris --out {o}/file", "--out names a folder; "),
     ("iris --out {o}/file/below", "--out names a folder; "),
     ("{f}", "--target"),

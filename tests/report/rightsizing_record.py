@@ -16,13 +16,13 @@ from topiarist.rightsizing.record import (
     LayerRecord,
     NearestRecord,
     NetworkRecord,
-    PlanRecord,
     QualityRecord,
     RightsizingRecord,
     RungRecord,
     SettingsRecord,
     VerdictRecord,
     VersionsRecord,
+    WorkPlanRecord,
 )
 from topiarist.settings import Record
 
@@ -232,7 +232,7 @@ def record() -> RightsizingRecord:
             trained_before=False,
             command="topiarist rightsize digits.csv --target 'the \"digit\"' --budget 20KB --effort quick --seed 0",
         ),
-        plan=PlanRecord(
+        plan=WorkPlanRecord(
             seconds=60,
             design="refitted",
             folds=5,

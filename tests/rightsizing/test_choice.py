@@ -107,7 +107,7 @@ def test_the_smallest_that_is_proven_is_chosen_and_why_the_next_is_not() -> None
     choice = chosen(descended(0, 2, 60))
     assert choice is not None and (choice.status, ratio_of(choice)) == ("proven", 4)
     assert choice.why[0].startswith("4 × smaller is proven not to be worse by more than 5 points: −0.50 points")
-    assert choice.why[1].startswith("8 × smaller is not proven: -15.00 points, p = 1")
+    assert choice.why[1].startswith("8 × smaller is not proven: −15.00 points, p = 1")
 
 
 def test_too_few_samples_leave_the_smallest_that_lost_little_unproven() -> None:

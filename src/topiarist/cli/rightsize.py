@@ -61,7 +61,7 @@ def rightsize_command(
             "--methods",
             metavar="NAMES",
             help="The methods that make candidates, separated by commas; `topiarist resize` lists them."
-            "  [default: those that pay]",
+            "  [default: one of each kind]",
         ),
     ] = None,
     effort: Annotated[

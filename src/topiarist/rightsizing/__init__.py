@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from topiarist.rightsizing.folds import FewSamplesError
-    from topiarist.rightsizing.pipeline import rightsize, unjudged_baseline
+    from topiarist.rightsizing.pipeline import rightsize
     from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS
     from topiarist.rightsizing.record import RightsizingRecord
     from topiarist.rightsizing.result import Rightsizing, UnreachableError
+    from topiarist.rightsizing.unjudged import unjudged_baseline
 
 _HOMES = {
     "folds": ("FewSamplesError",),
-    "pipeline": ("rightsize", "unjudged_baseline"),
+    "pipeline": ("rightsize",),
     "planning": ("DEFAULT_EFFORT", "EFFORTS"),
     "record": ("RightsizingRecord",),
     "result": ("Rightsizing", "UnreachableError"),
+    "unjudged": ("unjudged_baseline",),
 }
 
 __all__ = [

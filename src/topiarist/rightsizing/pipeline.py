@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from topiarist.data import Data
 from topiarist.errors import SettingsError, TopiaristWarning
-from topiarist.measurement import Budget, BudgetError
+from topiarist.measurement import Budget
 from topiarist.measurement.footprint import Footprint, footprint
 from topiarist.methods.registry import DEFAULT_METHOD, find_method, rightsizing_methods
 from topiarist.models import attach, card_for
@@ -17,14 +17,15 @@ from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.models.stacked import stackable
 from topiarist.rightsizing.baseline import Model, describe, fold_with, train_baselines
-from topiarist.rightsizing.choice import choose, go_nearest_below, limits_of, ratios_for
+from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limits_of, ratios_for
 from topiarist.rightsizing.clock import Clock, OnProgress
 from topiarist.rightsizing.descent import Descent
 from topiarist.rightsizing.finetuning import finetune
-from topiarist.rightsizing.folds import FewSamplesError, Fold, folds_of, in_memory, most_folds
+from topiarist.rightsizing.folds import Fold, folds_of, in_memory, most_folds
 from topiarist.rightsizing.planning import (
     DEFAULT_EFFORT,
     EFFORTS,
+    Effort,
     EffortName,
     WorkPlan,
     full_plan,
@@ -32,7 +33,7 @@ from topiarist.rightsizing.planning import (
     plan_work,
 )
 from topiarist.rightsizing.preparation import FEWEST_FOLDS, Setup, in_time, prepare
-from topiarist.rightsizing.record import SettingsRecord
+from topiarist.rightsizing.record import BASELINE, RightsizingRecord, SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
 from topiarist.rightsizing.result import Rightsizing, UnreachableError
 from topiarist.threads import torch_threads
@@ -101,31 +102,39 @@ def rightsize(
     'proven'
     """
     limits, drop = limits_of(budget, max_drop)
-    if effort not in EFFORTS:
-        raise SettingsError(f"effort must be one of {', '.join(EFFORTS)}; found '{effort}'", setting="effort")
-    asked = rightsizing_methods() if methods is None else tuple(dict.fromkeys(methods))
-    for name in asked:
-        find_method(name, setting="methods")
-    if not asked:
-        raise SettingsError(f"methods must name at least one of {', '.join(rightsizing_methods())}", setting="methods")
-    level = EFFORTS[effort]
+    asked, level = _methods_of(methods), _effort_of(effort)
     clock = Clock(level.seconds, on_progress=on_progress or (lambda share, what: None))
     threads = torch.get_num_threads()
     with torch_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of single trainings and cuts: the record says what matters
         job = prepare(in_memory(data), model, trained=trained, seed=seed, clock=clock, threads=threads)
         job = in_time(job, level.seconds, seed)
-        folds = most_folds(job.data, job.design)
-        if folds < FEWEST_FOLDS:
-            raise FewSamplesError(
-                "rightsizing deals the samples of each class, in whole groups if there are any, into 2 folds or more;"
-                " there are too few to judge by"
-            )
         full = full_plan(
-            level, asked, design=job.design, folds=folds, trained=job.trained, stacked=stackable(job.first)
+            level,
+            asked,
+            design=job.design,
+            folds=job.folds,
+            trained=job.trained,
+            stacked=stackable(job.first),
         )
         with torch_threads(job.threads):
             return _carry_out(job, full, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
+
+
+def _methods_of(methods: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of methods, each once; raise SettingsError for one that is not registered, or for none."""
+    asked = rightsizing_methods() if methods is None else tuple(dict.fromkeys(methods))
+    for name in asked:
+        find_method(name, setting="methods")
+    if not asked:
+        raise SettingsError(f"methods must name at least one of {', '.join(rightsizing_methods())}", setting="methods")
+    return asked
+
+
+def _effort_of(name: EffortName) -> Effort:
+    if name not in EFFORTS:
+        raise SettingsError(f"effort must be one of {', '.join(EFFORTS)}; found '{name}'", setting="effort")
+    return EFFORTS[name]
 
 
 def _carry_out(
@@ -143,18 +152,22 @@ def _carry_out(
     folds, history, plan = _baselines(job, replace(full, notes=job.notes), seed, clock)
     descent, baseline_fits = _descend(job, folds, plan, budget, drop=drop, alpha=alpha, clock=clock)
     choice = choose(descent, baseline_fits=baseline_fits)
-    settings = SettingsRecord(
-        effort=effort,
-        seed=seed,
-        max_drop=drop,
-        alpha=alpha,
-        methods=plan.methods,
-        budget=budget_record(budget),
-        model=describe(folds[-1].whole),
-        trained_before=job.trained,
-    )
     findings = Findings(
-        data=job.data, descent=descent, choice=choice, baseline_history=history, budget=budget, settings=settings
+        data=job.data,
+        descent=descent,
+        choice=choice,
+        baseline_history=history,
+        budget=budget,
+        settings=SettingsRecord(
+            effort=effort,
+            seed=seed,
+            max_drop=drop,
+            alpha=alpha,
+            methods=full.methods,
+            budget=budget_record(budget),
+            model=describe(folds[-1].whole),
+            trained_before=job.trained,
+        ),
     )
     clock.tell(0.92, "measuring")
     with clock.stage("measurement"):
@@ -163,15 +176,20 @@ def _carry_out(
     clock.tell(1.0, "done")
     if choice is None:
         raise UnreachableError(record)
+    return _result(findings, record, choice.status)
+
+
+def _result(findings: Findings, record: RightsizingRecord, status: Status) -> Rightsizing:
+    """Return all networks that could be kept, each with its card."""
     networks = findings.networks
     for network in networks.values():
-        attach(network, card_for(network, job.data))
+        attach(network, card_for(network, findings.data))
     return Rightsizing(
         model=networks[findings.chosen],
-        baseline=networks["baseline"],
+        baseline=networks[BASELINE],
         networks=networks,
-        status=choice.status,
-        data=job.data,
+        status=status,
+        data=findings.data,
         record=record,
     )
 
@@ -236,33 +254,3 @@ def _descend(
     if not descent.sizes and not baseline_fits:
         go_nearest_below(descent)
     return descent, baseline_fits
-
-
-def unjudged_baseline(
-    data: Data,
-    model: Model | None = None,
-    *,
-    budget: Budget | None = None,
-    effort: EffortName = DEFAULT_EFFORT,
-    seed: int = 0,
-) -> nn.Module:
-    """Return the network that a rightsizing would start from, where a class has too few samples to judge by.
-
-    Raise BudgetError where it exceeds the budget.
-    """
-    level, limits = EFFORTS[effort], budget or Budget()
-    with torch_threads(1):
-        job = prepare(in_memory(data), model, trained=None, seed=seed, clock=Clock(level.seconds))
-        network = copied(job.first).eval() if job.trained else None
-        if network is None:
-            full = full_plan(level, (), design="held out", folds=0, trained=False)
-            plan = plan_work(full, job.speed)
-            folds, _, _ = train_baselines(job.build, [job.data], seeds=plan.seeds, epochs=plan.epochs, seed=seed)
-            network = folds[0].whole
-        sample = placed(first_sample(job.data.train), numbers_of(network))
-        size = footprint(network, sample, data=job.data, latency=limits.latency_ms is not None)
-    excess = limits.excess(size)
-    if excess is not None:
-        raise BudgetError(f"{excess}; a class has too few samples to judge smaller networks by: give more of it")
-    attach(network, card_for(network, job.data))
-    return network

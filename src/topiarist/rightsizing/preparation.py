@@ -9,7 +9,7 @@ from topiarist.measurement.cost import count_macs
 from topiarist.randomness import generator
 from topiarist.rightsizing.baseline import Build, Model, builder, speed_of
 from topiarist.rightsizing.clock import Clock
-from topiarist.rightsizing.folds import most_folds
+from topiarist.rightsizing.folds import FewSamplesError, most_folds
 from topiarist.rightsizing.planning import Design, Speed
 from topiarist.threads import torch_threads
 from topiarist.training.inference import first_sample, part_logits
@@ -32,6 +32,17 @@ class Setup:
     speed: Speed
     threads: int
     notes: tuple[str, ...] = ()
+
+    @property
+    def folds(self) -> int:
+        """How many folds the samples allow; FewSamplesError where that is too few to judge by."""
+        found = most_folds(self.data, self.design)
+        if found < FEWEST_FOLDS:
+            raise FewSamplesError(
+                "rightsizing deals the samples of each class, in whole groups if there are any, into 2 folds or more;"
+                " there are too few to judge by"
+            )
+        return found
 
 
 def prepare(

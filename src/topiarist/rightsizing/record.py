@@ -76,7 +76,7 @@ class SettingsRecord(Record):
     command: str | None = None
 
 
-class PlanRecord(Record):
+class WorkPlanRecord(Record):
     """What was planned; notes say what the clock left out, and what could not be done."""
 
     seconds: int
@@ -243,7 +243,7 @@ class RightsizingRecord(Record):
     gains: GainsRecord
     data: DataRecord
     settings: SettingsRecord
-    plan: PlanRecord
+    plan: WorkPlanRecord
     networks: Annotated[tuple[NetworkRecord, ...], Field(min_length=1)]
     decision: DecisionRecord
     test: ConfirmationRecord | None

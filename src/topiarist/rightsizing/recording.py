@@ -25,12 +25,12 @@ from topiarist.rightsizing.record import (
     GainsRecord,
     NearestRecord,
     NetworkRecord,
-    PlanRecord,
     RightsizingRecord,
     RungRecord,
     SettingsRecord,
     VerdictRecord,
     VersionsRecord,
+    WorkPlanRecord,
 )
 from topiarist.rightsizing.wording import sentence
 from topiarist.statistics.answers import POWER
@@ -77,7 +77,7 @@ class Findings:
             gains=_gains(measured[BASELINE], measured[self.chosen], test),
             data=_data_record(self.data),
             settings=self.settings,
-            plan=PlanRecord(
+            plan=WorkPlanRecord(
                 **{**asdict(plan), "ratios": self.descent.ratios, "notes": (*plan.notes, *self.descent.notes)}
             ),
             networks=networks,
