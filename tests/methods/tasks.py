@@ -81,7 +81,8 @@ def unlabelled_request(model: nn.Module, x: Tensor) -> Request:
 def with_parts(request: Request, **parts: AnyPart) -> Request:
     """Return the same request with other parts of its data."""
     assert request.job.data is not None
-    data = replace(request.job.data, **parts)
+    given: dict[str, Any] = dict(parts)
+    data = replace(request.job.data, **given)
     return request_for(request.model, data, limits=request.limits, seed=request.job.seed)
 
 

@@ -285,7 +285,7 @@ def members() -> list[nn.Module]:
 
 
 def hidden(outcome: Outcome) -> list[int]:
-    """Say which members are left by their widths; a unit that was emptied may be cut out."""
+    """Return which members are left by their widths; a unit that was emptied may be cut out."""
     assert isinstance(outcome.model, Ensemble)
     widths = [len(member.get_parameter("hidden0.weight")) for member in outcome.model.members]
     return [min((14, 24, 18), key=lambda width, found=found: abs(width - found)) for found in widths]  # type: ignore[misc]
