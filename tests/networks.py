@@ -335,7 +335,7 @@ NETWORKS: dict[str, Factory] = {
 
 
 def outputs(model: nn.Module, example_input: Any) -> list[Tensor]:
-    """Give the outputs of a network for an example input, in order."""
+    """Return the outputs of a network for an example input, in order."""
     with torch.no_grad():
         if isinstance(example_input, Tensor):
             given = model(example_input)

@@ -248,5 +248,5 @@ def test_a_study_declares_it_as_one_flat_table(name: str, case: str) -> None:
 @each_name
 def test_an_unknown_setting_is_one_line(name: str) -> None:
     with pytest.raises(SettingsError, match="luck: there is no such setting; found 3") as refused:
-        find_method(name)(luck=3)
+        find_method(name)(**{"luck": 3})
     assert isinstance(refused.value, ValueError) and "\n" not in str(refused.value)

@@ -23,13 +23,13 @@ Array = NDArray[Any]
 
 
 def telling(samples: int, bands: int, time: int) -> Array:
-    """Give samples that say in every value which sample and which time it is of."""
+    """Return samples that say in every value which sample and which time it is of."""
     values = numpy.arange(samples)[:, None, None] * time + numpy.arange(time) + numpy.zeros((1, bands, 1))
     return values.astype(numpy.int64)
 
 
 def origins(mixture: Array, pieces: int) -> list[int]:
-    """Give the sample of each piece of a mixture (bands, time); see that it is one stretch of it."""
+    """Return the sample of each piece of a mixture (bands, time); see that it is one stretch of it."""
     time = mixture.shape[-1]
     assert (mixture == mixture[0]).all(), "bands stay together"
     found = []

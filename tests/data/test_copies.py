@@ -19,7 +19,7 @@ SEEDS = strategies.integers(0, 10**6)
 
 
 def mixed(seed: int, *, groups: bool = False, parts: bool = False, originals: int = 60) -> Source:
-    """Give originals of three classes with 0 to 3 copies each, in random order."""
+    """Return originals of three classes with 0 to 3 copies each, in random order."""
     random = numpy.random.default_rng(seed)
     repeats = random.integers(1, 5, size=originals)
     of = numpy.repeat(numpy.arange(originals), repeats)

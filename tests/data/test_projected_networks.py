@@ -22,7 +22,7 @@ SIZES = ((300, 4), (200, 2))
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give an archive of 120 samples of 500 columns, which few directions tell apart."""
+    """Return an archive of 120 samples of 500 columns, which few directions tell apart."""
     random = numpy.random.default_rng(0)
     y = numpy.arange(120) % 3
     x = 3 * random.normal(size=(3, 500))[y] + random.normal(size=(120, 500))

@@ -22,7 +22,7 @@ TRAINING = numpy.arange(40)
 
 
 def rows_of(columns: int, *, rows: int = 50, seed: int = 0) -> NDArray[numpy.float64]:
-    """Give samples whose spread falls from column to column, then mixed, with means far from zero."""
+    """Return samples whose spread falls from column to column, then mixed, with means far from zero."""
     random = numpy.random.default_rng(seed)
     mixed = random.normal(size=(rows, columns)) * 0.8 ** numpy.arange(columns) @ random.normal(size=(columns, columns))
     return numpy.asarray(mixed + 10 * random.normal(size=columns))
@@ -33,7 +33,7 @@ def fit(features: Features, sizes: Any = ((7, 3), (60, 2)), **settings: Any) -> 
 
 
 def by_scikit_learn(x: NDArray[Any], training: NDArray[Any], components: int) -> NDArray[Any]:
-    """Give scikit-learn's components, each turned so that the largest entry of its axis is positive."""
+    """Return scikit-learn's components, each turned so that the largest entry of its axis is positive."""
     oracle = PCA(components, svd_solver="full").fit(training)
     axes = oracle.components_
     turned = numpy.sign(axes[numpy.arange(components), numpy.abs(axes).argmax(axis=1)])

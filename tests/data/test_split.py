@@ -14,7 +14,7 @@ CLASS_SIZES = strategies.lists(strategies.integers(1, 40), min_size=2, max_size=
 
 
 def labels_of(sizes: list[int]) -> NDArray[numpy.int64]:
-    """Give labels of classes of these sizes, mixed up."""
+    """Return labels of classes of these sizes, mixed up."""
     labels = numpy.repeat(numpy.arange(len(sizes)), sizes)
     return labels[numpy.argsort(numpy.sin(1 + numpy.arange(len(labels)) * 7.1), kind="stable")]
 

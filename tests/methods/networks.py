@@ -25,7 +25,7 @@ def plant(layer: Any, activation: str) -> None:
 
 
 def perceptron(activation: str) -> tuple[Any, Any]:
-    """Give two hidden layers of 8 units, each with planted ones."""
+    """Return two hidden layers of 8 units, each with planted ones."""
     squash = ACTIVATIONS[activation]
     model, x = made(
         lambda: nn.Sequential(nn.Linear(5, 8), squash(), nn.Linear(8, 8), squash(), nn.Linear(8, 3)), 200, 5
@@ -38,7 +38,7 @@ def perceptron(activation: str) -> tuple[Any, Any]:
 
 
 def convolutions(activation: str, padding: int) -> tuple[Any, Any]:
-    """Give two convolutions of 8 channels, each with planted ones, the second with padding or not."""
+    """Return two convolutions of 8 channels, each with planted ones, the second with padding or not."""
     squash = ACTIVATIONS[activation]
     model, x = made(
         lambda: nn.Sequential(
@@ -59,7 +59,7 @@ def convolutions(activation: str, padding: int) -> tuple[Any, Any]:
 
 @torch.no_grad()
 def residual() -> tuple[Any, Any]:
-    """Give a residual network in which unit 4 of the stream, of the block and of the branch are copies of others."""
+    """Return a residual network in which unit 4 of the stream, of the block and of the branch are copies of others."""
     model, x = built(lambda: ResidualNetwork(8, 6, 5), (40, 3, 6, 6), seed=0)
     network: Any = model
     for norm in (network.stem_norm, network.first_norm, network.pointwise_norm):

@@ -21,26 +21,26 @@ State = dict[str, Tensor]
 
 
 def drawn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Give random numbers."""
+    """Return random numbers."""
     return torch.randn(*shape, generator=generator(seed, "samples"), dtype=dtype)
 
 
 def answers(model: nn.Module, x: Tensor) -> Tensor:
-    """Give the logits of samples."""
+    """Return the logits of samples."""
     with evaluating(model):
         logits: Tensor = model(x)
     return logits
 
 
 def percentage(model: nn.Module, part: Part) -> float:
-    """Give the percentage of right answers on a part."""
+    """Return the percentage of right answers on a part."""
     dtype = next(model.parameters()).dtype
     right = answers(model, part.x.to(dtype)).argmax(dim=1) == part.y
     return 100 * float(right.double().mean())
 
 
 def labelled(model: nn.Module, x: Tensor, *, wrong: float = 0.2, seed: int = 0) -> Part:
-    """Give samples with the answers of a network as labels, some of them replaced by any."""
+    """Return samples with the answers of a network as labels, some of them replaced by any."""
     logits = answers(model, x.to(next(model.parameters()).dtype))
     random = generator(seed, "labels")
     others = torch.randint(logits.shape[1], (len(x),), generator=random)
@@ -48,7 +48,7 @@ def labelled(model: nn.Module, x: Tensor, *, wrong: float = 0.2, seed: int = 0) 
 
 
 def data_of(train: Part, validation: Part, test: Part, classes: int) -> Data:
-    """Give a task of three parts."""
+    """Return a task of three parts."""
     names = tuple(f"class {number}" for number in range(classes))
     shape = tuple(train.x.shape[1:])
     return Data(name="made up", classes=names, input_shape=shape, train=train, validation=validation, test=test)
@@ -57,7 +57,7 @@ def data_of(train: Part, validation: Part, test: Part, classes: int) -> Data:
 def data_for(
     model: nn.Module, *shape: int, counts: tuple[int, int, int] = (80, 60, 60), wrong: float = 0.2, seed: int = 0
 ) -> Data:
-    """Give a task that a network half knows: the labels are its own answers, some of them replaced."""
+    """Return a task that a network half knows: the labels are its own answers, some of them replaced."""
     dtype = next(model.parameters()).dtype
     parts = [
         labelled(model, drawn(count, *shape, seed=10 * seed + number, dtype=dtype), wrong=wrong, seed=seed + number)
@@ -81,7 +81,8 @@ def unlabelled_request(model: nn.Module, x: Tensor) -> Request:
 def with_parts(request: Request, **parts: AnyPart) -> Request:
     """Return the same request with other parts of its data."""
     assert request.job.data is not None
-    data = replace(request.job.data, **parts)
+    given: dict[str, Any] = dict(parts)
+    data = replace(request.job.data, **given)
     return request_for(request.model, data, limits=request.limits, seed=request.job.seed)
 
 
@@ -106,7 +107,7 @@ def cut(request: Request, edits: tuple[Edit, ...]) -> nn.Module:
 
 
 def perceptron(*sizes: int, activation: str = "tanh", seed: int = 0, double: bool = False) -> nn.Module:
-    """Give a multilayer perceptron with biases that are not zero, that does not always answer the same."""
+    """Return a multilayer perceptron with biases that are not zero, that does not always answer the same."""
     model = mlp(sizes, activation, generator=generator(seed, "weights"))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -118,24 +119,24 @@ def perceptron(*sizes: int, activation: str = "tanh", seed: int = 0, double: boo
 
 @torch.no_grad()
 def balance(model: nn.Module, x: Tensor) -> None:
-    """Give a network a last bias such that its logits are zero in the mean."""
+    """Return a network a last bias such that its logits are zero in the mean."""
     last: Any = [module for module in model.modules() if isinstance(module, nn.Linear)][-1]
     last.bias.sub_(answers(model, x).mean(dim=0))
 
 
 def state_of(model: nn.Module) -> State:
-    """Give a copy of the weights."""
+    """Return a copy of the weights."""
     return deepcopy(model.state_dict())
 
 
 def same_state(model: nn.Module, state: State) -> bool:
-    """Say whether the weights are the same to the bit."""
+    """Return whether the weights are the same to the bit."""
     now = model.state_dict()
     return list(now) == list(state) and all(torch.equal(values, state[name]) for name, values in now.items())
 
 
 def widths_of(model: nn.Module) -> dict[str, int]:
-    """Give the number of outputs of each linear layer and convolution."""
+    """Return the number of outputs of each linear layer and convolution."""
     return {
         name: len(module.weight)
         for name, module in model.named_modules()
@@ -144,7 +145,7 @@ def widths_of(model: nn.Module) -> dict[str, int]:
 
 
 def convolutional() -> nn.Module:
-    """Give two convolutions and a hidden layer."""
+    """Return two convolutions and a hidden layer."""
     return nn.Sequential(
         nn.Conv2d(3, 5, 3, padding=1),
         nn.ReLU(),
@@ -174,7 +175,7 @@ CASES: dict[str, Case] = {
 
 
 def network_for(name: str, seed: int = 0) -> nn.Module:
-    """Give one of them, that does not always answer the same."""
+    """Return one of them, that does not always answer the same."""
     make, shape = CASES[name]
     model = make(seed)
     balance(model, drawn(100, *shape, seed=99, dtype=torch.float64))

@@ -142,9 +142,9 @@ def test_a_size_in_kb_that_cannot_be_kept_is_refused_with_one_that_can(
     model: nn.Module, data: Data, name: str, limit: float, words: str
 ) -> None:
     with pytest.raises(BudgetError, match=words) as refused:
-        resized(model, data, **{name: limit})
+        resized(model, data, None, **{name: limit})
     figure = nearest(refused.value)
-    assert getattr(resized(model, data, **{name: figure}).after, name) <= figure
+    assert getattr(resized(model, data, None, **{name: figure}).after, name) <= figure
 
 
 def test_a_latency_that_cannot_be_kept_is_refused(model: nn.Module, data: Data) -> None:

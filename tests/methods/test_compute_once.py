@@ -27,13 +27,14 @@ from topiarist.tracing import anatomy, finding, graph
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count traces, and deep copies of networks."""
     counted: Counter[str] = Counter()
-    trace = finding.find_calls
+    tracing: Any = finding
+    trace = tracing.find_calls
 
     def count_trace(*arguments: Any, **options: Any) -> Any:
         counted["traces"] += 1
         return trace(*arguments, **options)
 
-    monkeypatch.setattr(finding, "find_calls", count_trace)
+    monkeypatch.setattr(tracing, "find_calls", count_trace)
     for home in (copying, graph):
 
         def count_copy(what: Any, memo: Any = None, copy: Any = home.deepcopy) -> Any:

@@ -49,7 +49,7 @@ def ranks_of(request: Request, **settings: Any) -> dict[str, int]:
 
 
 def matrices(model: nn.Module) -> dict[str, Tensor]:
-    """Give the weights of all layers that could become two."""
+    """Return the weights of all layers that could become two."""
     return {
         name: module.weight.detach().flatten(1)
         for name, module in model.named_modules()
@@ -58,7 +58,7 @@ def matrices(model: nn.Module) -> dict[str, Tensor]:
 
 
 def expected_rank(matrix: Tensor, keep: float) -> int | None:
-    """Give the rank that keeps a share, None where it saves nothing."""
+    """Return the rank that keeps a share, None where it saves nothing."""
     squares = numpy.linalg.svd(matrix.numpy(), compute_uv=False) ** 2
     rank = next(rank for rank in range(1, len(squares) + 1) if squares[:rank].sum() >= keep * squares.sum() - 1e-12)
     return rank if rank * sum(matrix.shape) < matrix.numel() else None

@@ -30,7 +30,7 @@ ORIGINAL = TrainConfig(epochs=6, batch_size=16, learning_rate=0.02, schedule="co
 
 
 def some(*shape: int) -> Data:
-    """Give some of the digits, in this shape."""
+    """Return some of the digits, in this shape."""
     data = load_data("digits")
 
     def part(whole: AnyPart) -> Part:
@@ -275,7 +275,7 @@ def test_a_pattern_is_kept_through_the_cut() -> None:
 
 
 def members() -> list[nn.Module]:
-    """Give a weak network, the best and a middling one, each of its own width."""
+    """Return a weak network, the best and a middling one, each of its own width."""
     found = [trained(14, epochs=1), trained(24, seed=1, epochs=20), trained(18, seed=2, epochs=4)]
     part = digits().validation
     assert isinstance(part, Part)
@@ -285,7 +285,7 @@ def members() -> list[nn.Module]:
 
 
 def hidden(outcome: Outcome) -> list[int]:
-    """Say which members are left by their widths; a unit that was emptied may be cut out."""
+    """Return which members are left by their widths; a unit that was emptied may be cut out."""
     assert isinstance(outcome.model, Ensemble)
     widths = [len(member.get_parameter("hidden0.weight")) for member in outcome.model.members]
     return [min((14, 24, 18), key=lambda width, found=found: abs(width - found)) for found in widths]  # type: ignore[misc]

@@ -86,8 +86,9 @@ def test_the_plan_replayed_on_the_original_gives_the_network(name: str, method: 
     again = apply(outcome.plan, model, inputs(data)[:2], calibration=inputs(data))
     known = apply(outcome.plan, model)
     read = apply(Plan.from_json(outcome.plan.to_json()), model, calibration=inputs(data))
-    for network in (again, known, read):
-        assert same_state(network, state_of(outcome.model))
+    assert same_state(known, state_of(outcome.model))
+    for network in (again, read):  # refitted anew, all readers at once: the same to within rounding
+        torch.testing.assert_close(network.state_dict(), outcome.model.state_dict(), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("method", METHODS)

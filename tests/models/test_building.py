@@ -39,7 +39,7 @@ value = 4
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """Give the name of a module in the current folder, another one in each test."""
+    """Return the name of a module in the current folder, another one in each test."""
     name = f"networks_of_{abs(hash(request.node.nodeid))}"
     (tmp_path / f"{name}.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)

@@ -50,7 +50,7 @@ def samples(count: int = 5, shape: Sequence[int] = (4,)) -> Tensor:
 
 
 def mean_probabilities(logits: NDArray[numpy.float64], weights: Sequence[float]) -> NDArray[numpy.float64]:
-    """Give Σ wₖ · softmax(zₖ) for logits (n_members, n_samples, n_classes)."""
+    """Return Σ wₖ · softmax(zₖ) for logits (n_members, n_samples, n_classes)."""
     powers = numpy.exp(logits - logits.max(axis=2, keepdims=True))
     probabilities = powers / powers.sum(axis=2, keepdims=True)
     mean: NDArray[numpy.float64] = numpy.average(probabilities, axis=0, weights=weights)

@@ -20,7 +20,7 @@ def mount(*words: object) -> None:
 
 @contextmanager
 def small_disk(folder: Path, *, kilobytes: int) -> Iterator[Path]:
-    """Give a disk of some kilobytes."""
+    """Return a disk of some kilobytes."""
     folder.mkdir()
     mount("-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", folder)
     try:

@@ -34,13 +34,13 @@ class Driver:
 
     @property
     def pid(self) -> int:
-        """Give its number."""
+        """Return its number."""
         assert self.process.pid is not None
         return self.process.pid
 
     @property
     def running(self) -> bool:
-        """Say whether it has not ended."""
+        """Return whether it has not ended."""
         return self.process.is_alive()
 
     def send(self, number: signal.Signals) -> None:
@@ -104,7 +104,7 @@ def run(folder: Path, words: list[str], largest_file: int | None) -> None:
 
 
 def orphans(folder: Path) -> list[Any]:
-    """Give the processes that work in a folder."""
+    """Return the processes that work in a folder."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -116,7 +116,7 @@ def orphans(folder: Path) -> list[Any]:
 
 
 def no_orphans(folder: Path, *, seconds: float = 15) -> bool:
-    """Say whether all processes that work in a folder end in time."""
+    """Return whether all processes that work in a folder end in time."""
     end = time.monotonic() + seconds
     while orphans(folder):
         if time.monotonic() > end:

@@ -34,20 +34,20 @@ methods = [{ name = "none" }, { name = "distinctiveness", keep_fraction = 0.5 }]
 
 
 def rows(out: Path) -> list[Row]:
-    """Give the rows of the ledger, in the order declared."""
+    """Return the rows of the ledger, in the order declared."""
     with closing(sqlite3.connect(f"file:{out / 'ledger.sqlite'}?mode=ro", uri=True, timeout=30)) as connection:
         connection.row_factory = sqlite3.Row
         return [dict(row) for row in connection.execute("SELECT * FROM cells ORDER BY number")]
 
 
 def outcome(out: Path) -> dict[str, tuple[Any, ...]]:
-    """Give what every cell came to, figures and the hashes of history and network included, digit by digit."""
+    """Return what every cell came to, figures and the hashes of history and network included, digit by digit."""
     kept = ("number", "label", "state", "reason", "result", "history", "model")
     return {row["hash"]: tuple(row[name] for name in kept) for row in rows(out)}
 
 
 def states(out: Path) -> list[str]:
-    """Give the state of each cell; none of a study that has not begun."""
+    """Return the state of each cell; none of a study that has not begun."""
     try:
         return [row["state"] for row in rows(out)]
     except sqlite3.OperationalError:
@@ -55,12 +55,12 @@ def states(out: Path) -> list[str]:
 
 
 def begun(out: Path) -> dict[str, float]:
-    """Give when each cell that is done was begun."""
+    """Return when each cell that is done was begun."""
     return {row["hash"]: row["started"] for row in rows(out) if row["state"] == "done"}
 
 
 def driven_by(out: Path) -> int | None:
-    """Give the process that drives a study, or drove it last."""
+    """Return the process that drives a study, or drove it last."""
     try:
         with closing(sqlite3.connect(f"file:{out / 'ledger.sqlite'}?mode=ro", uri=True, timeout=30)) as connection:
             found = connection.execute("SELECT value FROM study WHERE key = 'driver'").fetchone()

@@ -51,10 +51,10 @@ def act(task: tuple[str, int], luggage: Luggage) -> dict[str, int]:
 
 
 def count(path: Path, number: int) -> int:
-    """Say how often a task was begun."""
+    """Return how often a task was begun."""
     return lines(path).count(str(number))
 
 
 def lines(path: Path) -> list[str]:
-    """Give what was written down."""
+    """Return what was written down."""
     return path.read_text().splitlines() if path.exists() else []

@@ -25,7 +25,7 @@ from topiarist.study.study import Study
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, ...]]:
-    """Give what the small study comes to in one go, with one worker."""
+    """Return what the small study comes to in one go, with one worker."""
     out = tmp_path_factory.mktemp("reference")
     Study(**{**SMALL, "stack": 2}).run(out)
     check_whole(out)

@@ -23,7 +23,7 @@ from topiarist.study.study import Study
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder of a study that is done; nobody writes to it."""
+    """Return the folder of a study that is done; nobody writes to it."""
     out = tmp_path_factory.mktemp("finished")
     Study(**SMALL).run(out)
     return out

@@ -14,7 +14,7 @@ from topiarist.tracing import Anatomy
 
 
 def labelled(name: str, count: int = 60) -> tuple[nn.Module, LabelledSamples]:
-    """Give a network by name, or one of the library's families, with random samples and labels."""
+    """Return a network by name, or one of the library's families, with random samples and labels."""
     if name in NETWORKS:
         model, example = NETWORKS[name](0)
         x: Tensor = more(example, count)
@@ -35,11 +35,11 @@ FAMILIES = {
 
 
 def loss_by_hand(model: nn.Module, samples: LabelledSamples) -> float:
-    """Give the mean cross-entropy, all samples at once."""
+    """Return the mean cross-entropy, all samples at once."""
     with torch.no_grad():
         return float(functional.cross_entropy(model.eval()(samples.calibration), samples.labels))
 
 
 def loss_with(model: nn.Module, edit: Edit, found: Anatomy, samples: LabelledSamples) -> float:
-    """Give the mean cross-entropy that a network would have with one edit."""
+    """Return the mean cross-entropy that a network would have with one edit."""
     return mean_loss(trial(model, edit, found, samples.batches(model)), samples)

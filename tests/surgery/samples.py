@@ -18,7 +18,7 @@ def made(make: Callable[[], nn.Module], *shape: int, seed: int = 0) -> tuple[Any
 
 
 def more(example: Any, count: int, seed: int = 0) -> Any:
-    """Give samples like an example input."""
+    """Return samples like an example input."""
     if isinstance(example, tuple):
         return tuple(more(tensor, count, seed + number) for number, tensor in enumerate(example))
     return torch.randn(count, *example.shape[1:], generator=generator(seed, "samples"), dtype=torch.float64)

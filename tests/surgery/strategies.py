@@ -39,7 +39,7 @@ class Case:
 def perceptron(
     sizes: Sequence[int], activation: str = "relu", batch_norm: BatchNorm = False, *, seed: int = 0
 ) -> tuple[nn.Module, Inputs]:
-    """Give a multilayer perceptron with biases, and a batch of samples."""
+    """Return a multilayer perceptron with biases, and a batch of samples."""
 
     def make() -> nn.Module:
         model = mlp(sizes, activation, batch_norm, 0.2, generator=generator(seed, "weights"))
@@ -84,7 +84,7 @@ def draw_units(data: st.DataObject, space: Space, *, least: int = 0, stay: int =
 
 
 def draw_edit(data: st.DataObject, model: nn.Module, example: Inputs, kinds: Sequence[str] = KINDS) -> nn.Module:
-    """Give a network with a random edit; a copy of the network where one that was drawn is not possible."""
+    """Return a network with a random edit; a copy of the network where one that was drawn is not possible."""
     found = anatomy(model, example)
     kind = data.draw(st.sampled_from(kinds), label="edit")
     space = data.draw(st.sampled_from(list(found.free.values())), label="space")
@@ -134,7 +134,7 @@ FOLDABLE = (nn.Linear, nn.Conv1d, nn.Conv2d, _BatchNorm)
 
 
 def projectable(model: nn.Module, example: Inputs) -> list[Space]:
-    """Give the spaces that one layer writes and one reads, with nothing between that has values for each unit."""
+    """Return the spaces that one layer writes and one reads, with nothing between that has values for each unit."""
     found = anatomy(model, example)
     return [space for space in found.free.values() if obstacle(model, space, found) is None]
 
@@ -147,25 +147,25 @@ def factorisable(model: nn.Module) -> list[str]:
 
 
 def full_rank(model: nn.Module, layer: str) -> int:
-    """Give the rank with which a layer loses nothing."""
+    """Return the rank with which a layer loses nothing."""
     return min(weight(model, layer).flatten(1).shape)
 
 
 def weight(model: nn.Module, layer: str) -> Tensor:
-    """Give the weights of a layer, which may be written into."""
+    """Return the weights of a layer, which may be written into."""
     found = model.get_submodule(layer).weight
     assert isinstance(found, Tensor)
     return found.detach()
 
 
 def incoming(model: nn.Module, space: Space, unit: int) -> Tensor:
-    """Give all weights that write a unit."""
+    """Return all weights that write a unit."""
     rows = (weight(model, place.module)[place.positions[unit].reshape(-1)] for place in space.producers)
     return torch.cat([row.reshape(-1) for row in rows])
 
 
 def outgoing(model: nn.Module, space: Space, unit: int) -> Tensor:
-    """Give all weights that read a unit."""
+    """Return all weights that read a unit."""
     columns = (weight(model, place.module)[:, place.positions[unit].reshape(-1)] for place in space.consumers)
     return torch.cat([column.reshape(-1) for column in columns])
 
@@ -183,7 +183,7 @@ def clear_outgoing(model: nn.Module, space: Space, unit: int) -> None:
 
 
 def row_tensors(model: nn.Module, space: Space) -> Iterator[tuple[Tensor, int, numpy.ndarray[Any, Any]]]:
-    """Give each tensor that has an entry for each unit, with the axis of the units and their positions along it."""
+    """Return each tensor that has an entry for each unit, with the axis of the units and their positions along it."""
     for place in (*space.producers, *space.passes):
         module = model.get_submodule(place.module)
         names = ("weight", "bias", "running_mean", "running_var") if place.parameter is None else (place.parameter,)
@@ -193,7 +193,7 @@ def row_tensors(model: nn.Module, space: Space) -> Iterator[tuple[Tensor, int, n
 
 
 def sizes_of(model: nn.Module, example: Inputs) -> dict[str, int]:
-    """Give the size of each space."""
+    """Return the size of each space."""
     return {name: space.size for name, space in anatomy(model, example).spaces.items()}
 
 
@@ -227,12 +227,12 @@ def untouched(model: nn.Module) -> Iterator[None]:
 
 
 def state_of(model: nn.Module) -> list[Any]:
-    """Give all of a network but the values of its tensors: structure, modes, attributes, what is trained."""
+    """Return all of a network but the values of its tensors: structure, modes, attributes, what is trained."""
     modules = [(name, type(module), module.training, plain(module)) for name, module in model.named_modules()]
     parameters = [(name, id(parameter), parameter.requires_grad) for name, parameter in model.named_parameters()]
     return [repr(model), modules, parameters]
 
 
 def plain(module: nn.Module) -> dict[str, Any]:
-    """Give a module's attributes; of its tensors and children, and of its hooks, the names only."""
+    """Return a module's attributes; of its tensors and children, and of its hooks, the names only."""
     return {name: list(value) if isinstance(value, dict) else value for name, value in vars(module).items()}

@@ -123,7 +123,7 @@ def test_a_multiple_of_nothing_and_empty_data_are_refused() -> None:
 
 
 def spare(outputs: int) -> tuple[nn.Module, Tensor, int]:
-    """Give a network with four distinct units of twelve in the first layer, and what it costs without the others."""
+    """Return a network with four distinct units of twelve in the first layer, and what it costs without the others."""
     model, x = made(
         lambda: nn.Sequential(nn.Linear(5, 12), nn.Tanh(), nn.Linear(12, 10), nn.Tanh(), nn.Linear(10, outputs)),
         *(300, 5),

@@ -18,7 +18,7 @@ from topiarist.tracing import anatomy
 
 
 def error(model: nn.Module, cut: nn.Module, x: Any, *, logits: bool = False) -> float:
-    """Give the mean squared difference of outputs; what all logits have in common does not count."""
+    """Return the mean squared difference of outputs; what all logits have in common does not count."""
     pairs = zip(outputs(model, x), outputs(cut, x), strict=True)
     differences = [left - right for left, right in pairs]
     if logits:
@@ -27,7 +27,7 @@ def error(model: nn.Module, cut: nn.Module, x: Any, *, logits: bool = False) -> 
 
 
 def settle(model: nn.Module, x: Any) -> None:
-    """Give batch norms the statistics of some data, as training would."""
+    """Return batch norms the statistics of some data, as training would."""
     norms = [module for module in model.modules() if isinstance(module, _BatchNorm)]
     for norm in norms:
         norm.reset_running_stats()

@@ -124,7 +124,7 @@ def test_one_unit_stays_where_all_are_idle(clear: Callable[..., None]) -> None:
 
 
 def pixels(reader: Callable[[], nn.Module], *, seed: int = 0) -> tuple[nn.Module, Any]:
-    """Give a convolution of whose four channels nothing writes the second, a norm, and a reader."""
+    """Return a convolution of whose four channels nothing writes the second, a norm, and a reader."""
     model, example = built(
         lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), reader()),
         (2, 3, 6, 6),
@@ -243,7 +243,7 @@ def test_a_compact_network_computes_the_same_for_images_of_another_size() -> Non
 
 
 def idle() -> tuple[nn.Module, Any]:
-    """Give a perceptron with a unit that is a constant and one that nothing reads."""
+    """Return a perceptron with a unit that is a constant and one that nothing reads."""
     model, example = perceptron([3, 6, 5, 2], "sigmoid", "before")
     space = anatomy(model, example)["hidden0"]
     clear_incoming(model, space, 1)

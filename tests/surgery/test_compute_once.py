@@ -184,7 +184,7 @@ def test_an_anatomy_of_another_network_is_refused() -> None:
 
 
 def described(found: Anatomy) -> Any:
-    """Give all that an anatomy says of spaces, and of the layers that have units."""
+    """Return all that an anatomy says of spaces, and of the layers that have units."""
     places = {
         space.name: [(place.name, place.role, place.length, place.positions.tolist()) for place in space.places]
         for space in found.spaces.values()

@@ -23,7 +23,7 @@ SMALL: dict[str, Any] = {
 
 
 def one(example: Any) -> Any:
-    """Give the first sample of an example input, as a batch."""
+    """Return the first sample of an example input, as a batch."""
     return tuple(tensor[:1] for tensor in example) if isinstance(example, tuple) else example[:1]
 
 

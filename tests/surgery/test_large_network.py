@@ -16,7 +16,7 @@ from topiarist.tracing import Inputs, anatomy
 
 @pytest.fixture(scope="module")
 def resnet() -> tuple[nn.Module, Inputs]:
-    """Give the whole network; no test changes it."""
+    """Return the whole network; no test changes it."""
     return NETWORKS["resnet18"](0)
 
 

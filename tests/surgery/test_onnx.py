@@ -44,7 +44,7 @@ def assert_exported(model: nn.Module, example: Inputs, path: Path, *, dynamo: bo
 
 
 def exportable(name: str) -> tuple[nn.Module, Inputs]:
-    """Give a network without the adaptive pooling that no exporter knows; the same windows are written out."""
+    """Return a network without the adaptive pooling that no exporter knows; the same windows are written out."""
     model, example = NETWORKS[name](0)
     if name == "grouped sequence":
         model.pool = nn.MaxPool1d(5, stride=4)
@@ -52,7 +52,7 @@ def exportable(name: str) -> tuple[nn.Module, Inputs]:
 
 
 def halved(model: nn.Module, example: Inputs) -> nn.Module:
-    """Give a network without a random half of the units of every space."""
+    """Return a network without a random half of the units of every space."""
     random = generator(0, "half")
     free = anatomy(model, example).free
     units = {name: torch.randperm(space.size, generator=random)[: space.size // 2] for name, space in free.items()}
@@ -60,7 +60,7 @@ def halved(model: nn.Module, example: Inputs) -> nn.Module:
 
 
 def rebuilt(model: nn.Module, example: Inputs) -> nn.Module:
-    """Give a network with a space wider, a layer more, and a layer in two."""
+    """Return a network with a space wider, a layer more, and a layer in two."""
     space, layer = next(iter(anatomy(model, example).free)), list(anatomy(model, example).calls)[-1]
     wider = surgery.widen(model, example, space=space, by=3, generator=generator(0, "wider"))
     return surgery.factorise(surgery.deepen(wider, example, after=space, batch_norm=True), layer=layer, rank=1)

@@ -29,7 +29,7 @@ from topiarist.surgery import Plan
 
 
 def draw_plan(data: st.DataObject, case: Case, most: int = 8) -> nn.Module:
-    """Give a network with edits one after the other; its plan has them all."""
+    """Return a network with edits one after the other; its plan has them all."""
     model = case.model
     for _ in range(data.draw(st.integers(1, most), label="edits")):
         model = draw_edit(data, model, case.example)
@@ -206,7 +206,7 @@ def test_an_example_by_name_is_remembered() -> None:
 
 
 def with_edit(edit: str) -> str:
-    """Give the JSON of a plan with one edit."""
+    """Return the JSON of a plan with one edit."""
     return f'{{"edits": [{edit}], "example": null}}'
 
 

@@ -50,7 +50,7 @@ NAMES = st.sampled_from(sorted(ACTIVATIONS))
 
 
 def arrays(model: nn.Module) -> dict[str, Array]:
-    """Give the tensors of a network by name."""
+    """Return the tensors of a network by name."""
     return {name: tensor.numpy() for name, tensor in model.state_dict().items()}
 
 
@@ -68,7 +68,7 @@ def assert_arrays(model: nn.Module, expected: dict[str, Array], tolerance: float
 
 
 def widened(case: Case, space: str, by: int, *, even: bool, seed: int = 0) -> tuple[nn.Module, Space]:
-    """Give a wider network and the space that was widened."""
+    """Return a wider network and the space that was widened."""
     random = generator(seed, space)
     wider = surgery.widen(case.model, case.example, space=space, by=by, generator=random, even=even)
     return wider, anatomy(wider, case.example)[space]
@@ -106,7 +106,7 @@ def test_one_copy_halves_what_the_unit_sends_out(sizes: Sizes, activation: str, 
 
 
 def doubled(rows: Array, row: int) -> Array:
-    """Give rows with one of them twice."""
+    """Return rows with one of them twice."""
     return numpy.insert(rows, row, rows[row], axis=0)
 
 
@@ -125,7 +125,7 @@ def train(model: nn.Module, example: Inputs, steps: int = 100) -> None:
 
 
 def trained_case(kind: str) -> tuple[Case, str]:
-    """Give a network by the name of its activation or its own, and a space of it."""
+    """Return a network by the name of its activation or its own, and a space of it."""
     if kind in ACTIVATIONS:
         return Case(kind, *perceptron([5, 4, 6, 3], kind)), "hidden1"
     return Case(kind, *NETWORKS[kind](0)), {"inception": "narrow", "residual": "stem", "cascade": "layers.1"}[kind]
@@ -153,7 +153,7 @@ def test_after_100_steps_copies_with_equal_shares_are_still_equal_and_others_are
 
 
 def distance(weights: Callable[..., Tensor], model: nn.Module, space: Space, pair: tuple[int, int]) -> float:
-    """Give how different the weights are that write two units, or that read them."""
+    """Return how different the weights are that write two units, or that read them."""
     one, other = (weights(model, space, unit) for unit in pair)
     return float((one - other).abs().max())
 
@@ -190,7 +190,7 @@ def test_the_seed_copies_the_same_units_whatever_their_shares() -> None:
 
 
 def left_vectors(weight: Array, count: int) -> Array:
-    """Give the first left singular vectors of a kernel (n_units, count), with the largest entry of each positive."""
+    """Return the first left singular vectors of a kernel (n_units, count), with the largest entry of each positive."""
     vectors = numpy.linalg.svd(weight.reshape(len(weight), -1), full_matrices=False)[0][:, :count]
     for column in range(count):
         if vectors[numpy.argmax(numpy.abs(vectors[:, column])), column] < 0:
@@ -199,7 +199,7 @@ def left_vectors(weight: Array, count: int) -> Array:
 
 
 def project_by_hand(old: dict[str, Array], layer: str, reader: str, to: int) -> dict[str, Array]:
-    """Give the tensors of a network after a projection: each unit may be read at several columns."""
+    """Return the tensors of a network after a projection: each unit may be read at several columns."""
     vectors = left_vectors(old[f"{layer}.weight"], to)
     new = dict(old)
     for name in ("weight", "bias"):
@@ -305,7 +305,7 @@ def test_a_projection_is_the_formula_for_convolutions(kind: str, seed: int) -> N
 
 
 def linear_network(sizes: Sizes, rank: int, seed: int, *, bias: str) -> tuple[nn.Module, Inputs]:
-    """Give two layers with no activation between; the first has a rank, and a bias within what it can give or not."""
+    """Return two layers with no activation between; the first has a rank, and a bias within what it can give or not."""
 
     def make() -> nn.Module:
         first = nn.Linear(sizes[0], sizes[1], dtype=torch.float64)

@@ -38,7 +38,7 @@ def called(model: nn.Module, x: Any) -> Any:
 
 
 def seen(model: nn.Module, path: str, x: Any) -> list[tuple[Tensor, Tensor]]:
-    """Give what a layer takes and gives at each of its calls."""
+    """Return what a layer takes and gives at each of its calls."""
     found: list[tuple[Tensor, Tensor]] = []
     hook = model.get_submodule(path).register_forward_hook(
         lambda _, taken, given: found.append((taken[0].clone(), given.clone()))
@@ -49,7 +49,7 @@ def seen(model: nn.Module, path: str, x: Any) -> list[tuple[Tensor, Tensor]]:
 
 
 def unfolded(layer: Any, x: Tensor) -> Array:
-    """Give what a layer reads for each of its outputs, one position after the other."""
+    """Return what a layer reads for each of its outputs, one position after the other."""
     if not isinstance(layer, _ConvNd):
         return x.reshape(-1, x.shape[-1]).numpy()
     kernel, stride, dilation = layer.kernel_size, layer.stride, layer.dilation
@@ -72,19 +72,19 @@ def unfolded(layer: Any, x: Tensor) -> Array:
 
 
 def flat_outputs(layer: Any, y: Tensor) -> Array:
-    """Give a layer's outputs (n_samples · n_positions, n_outputs)."""
+    """Return a layer's outputs (n_samples · n_positions, n_outputs)."""
     return (y.flatten(2).transpose(1, 2) if isinstance(layer, _ConvNd) else y).reshape(-1, len(layer.weight)).numpy()
 
 
 def least_squares(features: Array, targets: Array, *, bias: bool) -> Array:
-    """Give the weights (n_targets, n_features), and the constants as a last column where there is a bias."""
+    """Return the weights (n_targets, n_features), and the constants as a last column where there is a bias."""
     full = numpy.hstack([features, numpy.ones((len(features), 1))]) if bias else features
     solved: Array = numpy.linalg.lstsq(full, targets, rcond=None)[0]
     return solved.T
 
 
 def weights_of(layer: Any) -> Array:
-    """Give the weights of a layer as `least_squares` does."""
+    """Return the weights of a layer as `least_squares` does."""
     flat = layer.weight.detach().flatten(1)
     return (flat if layer.bias is None else torch.cat([flat, layer.bias.detach()[:, None]], 1)).numpy()
 
@@ -239,7 +239,7 @@ def readers_of(model: nn.Module, example: Any, space: str) -> list[str]:
 
 
 def written_rows(model: nn.Module, example: Any, space: str, path: str, units: list[int]) -> list[int]:
-    """Give the outputs that a layer keeps when units of a space go."""
+    """Return the outputs that a layer keeps when units of a space go."""
     gone = [
         int(position)
         for place in anatomy(model, example).spaces[space].producers

@@ -13,7 +13,7 @@ from topiarist.tracing import anatomy
 
 
 def diagonal(*values: float, rows: int | None = None) -> Tensor:
-    """Give a matrix with these singular values, and with rows of zeros below."""
+    """Return a matrix with these singular values, and with rows of zeros below."""
     matrix = torch.zeros(rows or len(values), len(values))
     matrix[: len(values)] = torch.diag(torch.tensor(values))
     return matrix

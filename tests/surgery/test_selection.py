@@ -32,7 +32,7 @@ def drawn(seed: int, *shape: int) -> Tensor:
 
 
 def sample(seed: int, units: int = 8, targets: int = 3) -> Sample:
-    """Give activations that hang together (n_samples, n_units), and what a reader needs (n_samples, n_targets)."""
+    """Return activations that hang together (n_samples, n_units), and what a reader needs (n_samples, n_targets)."""
     x = torch.relu(
         drawn(seed, SAMPLES, units // 2) @ drawn(seed + 1000, units // 2, units) + drawn(seed, SAMPLES, units) / 2
     )
@@ -47,7 +47,7 @@ def evidence_of(*samples: Sample, ridge: float = RIDGE) -> SelectionEvidence:
 
 
 def explained(x: Tensor, y: Tensor, kept: list[int]) -> float:
-    """Give the variance that regression on some units explains."""
+    """Return the variance that regression on some units explains."""
     model = LinearRegression().fit(x[:, kept].numpy(), y.numpy())
     shares = model.predict(x[:, kept].numpy()).var(0)
     return float(shares.sum())

@@ -103,7 +103,7 @@ def test_silencing_is_what_removal_does(name: str) -> None:
 
 
 def again(example: Inputs) -> Tensor:
-    """Give other inputs of the same shape."""
+    """Return other inputs of the same shape."""
     assert isinstance(example, Tensor)
     return torch.randn(example.shape, generator=generator(1, "inputs"), dtype=example.dtype)
 

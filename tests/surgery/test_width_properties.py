@@ -55,7 +55,7 @@ def test_widening_any_space_keeps_the_outputs_and_sets_copies_apart(case: Case, 
 
 
 def copies_in(model: nn.Module, space: Space) -> list[tuple[int, int]]:
-    """Give the pairs of units with the same incoming weights."""
+    """Return the pairs of units with the same incoming weights."""
     rows = [incoming(model, space, unit) for unit in range(space.size)]
     return [(one, other) for one, other in combinations(range(space.size), 2) if torch.equal(rows[one], rows[other])]
 
@@ -74,7 +74,7 @@ def test_growing_any_space_keeps_the_outputs_with_units_that_nothing_reads(case:
 
 
 def fresh_columns_are_zero(model: nn.Module, space: Space, unit: int, old: int) -> bool:
-    """Say whether no layer reads a unit; a layer that writes the space too may, for units that are new themselves."""
+    """Return whether no layer reads a unit; a layer that writes the space too may, for new units."""
     for place in space.consumers:
         columns = weight(model, place.module)[:, place.positions[unit].reshape(-1)]
         own = [each.positions[old:].reshape(-1) for each in space.producers if each.module == place.module]
@@ -138,7 +138,7 @@ def gone_positions(
 
 
 def dropped(tensor: Tensor, axis: int, gone: set[int]) -> Tensor:
-    """Give a tensor without some positions of an axis."""
+    """Return a tensor without some positions of an axis."""
     return tensor.index_select(axis, torch.tensor([n for n in range(tensor.shape[axis]) if n not in gone]))
 
 
@@ -175,7 +175,7 @@ def test_merging_units_that_are_equal_keeps_the_outputs(case: Case, data: st.Dat
 
 
 def make_equal(model: nn.Module, space: Space, unit: int, into: int) -> None:
-    """Give a unit the incoming weights, biases, norms and slopes of another, in place."""
+    """Return a unit the incoming weights, biases, norms and slopes of another, in place."""
     for tensor, axis, positions in row_tensors(model, space):
         source = tensor.index_select(axis, torch.from_numpy(positions[into]))
         tensor.index_copy_(axis, torch.from_numpy(positions[unit]), source)
@@ -193,7 +193,7 @@ def test_merging_complements_keeps_the_outputs(width: int, batch_norm: Any, seed
 
 
 def make_opposite(model: nn.Module, space: Space, unit: int, into: int) -> None:
-    """Give a unit the negated pre-activation of another, in place: only a norm's scale and variance are the same."""
+    """Return a unit the negated pre-activation of another, in place: only a norm's scale and variance are the same."""
     make_equal(model, space, unit, into)
     for place in space.producers:
         layer = model.get_submodule(place.module)
@@ -208,7 +208,7 @@ def make_opposite(model: nn.Module, space: Space, unit: int, into: int) -> None:
 
 
 def images(reader: Callable[[], nn.Module], seed: int = 0) -> tuple[nn.Module, Any]:
-    """Give a convolution with sigmoid units, two of them complements, and a reader."""
+    """Return a convolution with sigmoid units, two of them complements, and a reader."""
     model, example = built(
         lambda: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.Sigmoid(), reader()), (2, 3, 5, 5), seed=seed
     )
@@ -345,7 +345,7 @@ def test_random_changes_of_width_give_the_sizes_asked_for(case: Case, data: st.D
 
 
 def wide() -> tuple[nn.Module, Any]:
-    """Give a network with 64 hidden units."""
+    """Return a network with 64 hidden units."""
     return built(lambda: nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, 2)), (2, 3), seed=0)
 
 

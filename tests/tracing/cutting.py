@@ -38,7 +38,7 @@ def written(code: Callable[[Any, Tensor], Any], shape: tuple[int, ...], parts: M
 
 
 def cut(model: nn.Module, space: Space, units: Sequence[int]) -> nn.Module:
-    """Give a copy without some units of a space."""
+    """Return a copy without some units of a space."""
     model = copy.deepcopy(model)
     for place in space.producers:
         layer, kept = model.get_submodule(place.module), kept_positions(place, units)
@@ -78,13 +78,13 @@ def keep(layer: nn.Module, names: Sequence[str], dimension: int, kept: Tensor) -
 
 
 def kept_positions(place: Place, units: Sequence[int]) -> Tensor:
-    """Give the positions of a place that do not belong to some units."""
+    """Return the positions of a place that do not belong to some units."""
     gone = place.positions[list(units)].reshape(-1)
     return torch.as_tensor(numpy.setdiff1d(numpy.arange(place.length), gone))
 
 
 def masked(model: nn.Module, space: Space, units: Sequence[int]) -> nn.Module:
-    """Give a copy in which nothing reads some units of a space."""
+    """Return a copy in which nothing reads some units of a space."""
     model = copy.deepcopy(model)
     for place in space.consumers:
         weight = model.get_submodule(place.module).weight

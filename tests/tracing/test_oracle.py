@@ -47,14 +47,14 @@ COMPARED: dict[str, set[str]] = {
 
 
 def dependencies(model: nn.Module, example: Inputs) -> Any:
-    """Give torch-pruning's graph of a network."""
+    """Return torch-pruning's graph of a network."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns of parameters that forward reads directly
         return torch_pruning.DependencyGraph().build_dependency(model, example_inputs=example)
 
 
 def group_of(graph: Any, model: nn.Module, layer: str, positions: list[int]) -> Any:
-    """Give what torch-pruning removes together with some outputs of a layer."""
+    """Return what torch-pruning removes together with some outputs of a layer."""
     module = model.get_submodule(layer)
     linear = isinstance(module, nn.Linear)
     prune = torch_pruning.prune_linear_out_channels if linear else torch_pruning.prune_conv_out_channels
@@ -62,7 +62,7 @@ def group_of(graph: Any, model: nn.Module, layer: str, positions: list[int]) -> 
 
 
 def theirs(model: nn.Module, group: Any) -> Coupled:
-    """Give the layers, sides and positions of a group; operations without parameters do not count."""
+    """Return the layers, sides and positions of a group; operations without parameters do not count."""
     names: dict[Any, str] = {module: name for name, module in model.named_modules()}
     names |= {parameter: name for name, parameter in model.named_parameters()}
     return {
@@ -74,7 +74,7 @@ def theirs(model: nn.Module, group: Any) -> Coupled:
 
 
 def ours(space: Space, unit: int) -> Coupled:
-    """Give the same of a unit of a space."""
+    """Return the same of a unit of a space."""
     return {
         (place.name, "in" if place.role == "reads" else "out", int(position))
         for place in (*space.producers, *space.passes, *space.consumers)
@@ -98,7 +98,7 @@ def test_the_same_units_are_coupled(name: str) -> None:
 
 
 def prune(model: nn.Module, example: Inputs, layer: str, positions: list[int]) -> nn.Module:
-    """Give a copy that torch-pruning has cut."""
+    """Return a copy that torch-pruning has cut."""
     model = copy.deepcopy(model)
     group_of(dependencies(model, example), model, layer, positions).prune()
     return model

@@ -37,7 +37,7 @@ class Chain(nn.Module):
 
 @st.composite
 def operations(draw: st.DrawFn, ndim: int, elements: int) -> Operation:
-    """Give an operation that suits a number of axes and of elements."""
+    """Return an operation that suits a number of axes and of elements."""
     axis = st.integers(-ndim, ndim - 1)
     index = st.sampled_from([slice(None), slice(None), slice(0, 1), 0, None])
     match draw(

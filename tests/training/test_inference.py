@@ -130,7 +130,7 @@ def test_workers_give_the_same_logits() -> None:
 
 
 class Numbered(Dataset[Any]):
-    """Gives plain whole numbers as labels, as many datasets do."""
+    """Return plain whole numbers as labels, as many datasets do."""
 
     def __len__(self) -> int:
         return 5

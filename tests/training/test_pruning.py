@@ -30,7 +30,7 @@ Zeros = dict[str, Tensor]
 
 
 def in_force(pruning: Pruning, epochs: int, done: int) -> float:
-    """Give the sparsity after so many epochs, by the prunings that were made."""
+    """Return the sparsity after so many epochs, by the prunings that were made."""
     return max((item for item in pruning.prunings(epochs).items() if item[0] <= done), default=(0, 0.0))[1]
 
 
@@ -65,7 +65,7 @@ def watched(model: nn.Module, data: Data, config: TrainConfig, **others: Any) ->
 
 
 def stays(seen: list[Zeros]) -> bool:
-    """Say whether what is zero once is zero ever after."""
+    """Return whether what is zero once is zero ever after."""
     return all(bool(after[name][mask].all()) for before, after in pairwise(seen) for name, mask in before.items())
 
 

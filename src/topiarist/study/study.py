@@ -38,9 +38,23 @@ class Study(Declaration):
 
     @classmethod
     def in_folder(cls, out: Path | str) -> Self:
-        """Read the study whose results are in a folder, to resume it."""
+        """Read the study whose results are in a folder, to resume it.
+
+        Raises
+        ------
+        SettingsError
+            If it was begun with a version of topiarist that knew other settings; `Results.read` reads it all the same.
+        """
         declared, folder = declared_in(Path(out))
-        study = cls(**declared)
+        try:
+            study = cls(**declared)
+        except SettingsError as error:
+            why = str(error).removeprefix(f"{cls.__name__}: ")
+            raise SettingsError(
+                f"the study in {out} was begun with another version of topiarist and cannot be resumed: {why};"
+                " its results can be read, what is left needs a new folder",
+                setting=error.setting,
+            ) from error
         study._folder = folder
         return study
 

@@ -12,7 +12,7 @@ from topiarist.errors import DataError
 
 
 def batch(first: int, *, label_bytes: int = 1) -> bytes:
-    """Give two records with the labels 0 and 1 and pixels that tell the channels apart."""
+    """Return two records with the labels 0 and 1 and pixels that tell the channels apart."""
     records = []
     for label in (0, 1):
         pixels = numpy.full((3, 32, 32), first + label, dtype=numpy.uint8)

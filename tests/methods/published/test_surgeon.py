@@ -80,7 +80,7 @@ def strategy_for(model: nn.Module, *, seed: int = 0, config: TrainConfig = SGD) 
 
 
 def grown(model: nn.Module) -> tuple[PublishedStrategy, Watched, list[Branch]]:
-    """Give an evolution after its first decision, with two branches."""
+    """Return an evolution after its first decision, with two branches."""
     strategy, pool = strategy_for(model)
     branches = strategy.cycle(strategy.first())
     assert len(branches) == 2
@@ -88,7 +88,7 @@ def grown(model: nn.Module) -> tuple[PublishedStrategy, Watched, list[Branch]]:
 
 
 def weights(branch: Branch) -> list[numpy.ndarray[Any, Any]]:
-    """Give the weights of the linear layers in order, without those that give the output."""
+    """Return the weights of the linear layers in order, without those that give the output."""
     linear = [module for module in branch.model.modules() if isinstance(module, nn.Linear)]
     return [layer.weight.detach().double().numpy() for layer in linear[:-1]]
 
@@ -290,7 +290,7 @@ def test_the_score_is_against_the_parent(lineage: Lineage) -> None:
 
 
 def recuperated_score(lineage: Lineage, number: int) -> float:
-    """Give the score of a candidate as it was when branches were chosen."""
+    """Return the score of a candidate as it was when branches were chosen."""
     node = lineage.nodes[number]
     assert node.parent is not None
     if not node.points:
@@ -313,12 +313,12 @@ def test_the_two_of_the_best_scores_are_kept(lineage: Lineage) -> None:
 
 
 def parents(lineage: Lineage, draws: Sequence[Decision]) -> set[int]:
-    """Give the branches that a cycle began with."""
+    """Return the branches that a cycle began with."""
     return {parent for number in draws[0].candidates if (parent := lineage.nodes[number].parent) is not None}
 
 
 def reached(lineage: Lineage, draws: Sequence[Decision], decision: Decision) -> bool:
-    """Say whether a draw came to the accuracy that there was before."""
+    """Return whether a draw came to the accuracy that there was before."""
     before = max(lineage.nodes[number].points[-1][1] for number in parents(lineage, draws))
     return any(lineage.nodes[number].points[-1][1] >= before for number in decision.kept)
 
@@ -488,7 +488,7 @@ def remembering(memory: str, seed: int = 2) -> Lineage:
 
 
 def tried_before(lineage: Lineage) -> list[tuple[int, str]]:
-    """Give what was tried again after an earlier decision on the strategy to the same branch had tried it."""
+    """Return what was tried again after an earlier decision on the strategy to the same branch had tried it."""
     again = []
     for node in lineage.nodes:
         if node.parent is None or node.kind == "identity":

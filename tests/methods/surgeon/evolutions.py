@@ -25,7 +25,7 @@ State = dict[str, Tensor]
 
 @cache
 def digits(train: int = 240, validation: int = 60, test: int = 100, *, images: bool = False) -> Data:
-    """Give some of the digits, as rows of 64 numbers or as images."""
+    """Return some of the digits, as rows of 64 numbers or as images."""
     data = load_data("digits")
     shape = (1, 8, 8) if images else (64,)
     parts: dict[str, Any] = {
@@ -37,35 +37,35 @@ def digits(train: int = 240, validation: int = 60, test: int = 100, *, images: b
 
 
 def first(part: AnyPart, count: int, shape: tuple[int, ...]) -> Part:
-    """Give the first samples of a part."""
+    """Return the first samples of a part."""
     assert isinstance(part, Part)
     return Part(part.x[:count].reshape(-1, *shape), part.y[:count])
 
 
 def network(*hidden: int, seed: int = 0, activation: str = "relu") -> Any:
-    """Give a multilayer perceptron for digits; its type is that of no module, so that its layers can be named."""
+    """Return a multilayer perceptron for digits; its type is that of no module, so that its layers can be named."""
     return models.mlp([64, *hidden, 10], activation, generator=generator(seed, "weights"))
 
 
 def unstackable(*hidden: int, seed: int = 0) -> Any:
-    """Give one with activations that networks of a stack do not have."""
+    """Return one with activations that networks of a stack do not have."""
     layers = OrderedDict(network(*hidden, seed=seed).named_children())
     return nn.Sequential(OrderedDict((name, replaced(layer)) for name, layer in layers.items()))
 
 
 def replaced(layer: nn.Module) -> nn.Module:
-    """Give another activation for a ReLU."""
+    """Return another activation for a ReLU."""
     return nn.Hardswish() if isinstance(layer, nn.ReLU) else layer
 
 
 def as_published(epochs: int = 4, *, interval: int = 1, **training: Any) -> published.Surgeon:
-    """Give the paper's algorithm with a short training."""
+    """Return the paper's algorithm with a short training."""
     settings = {"epochs": epochs, "batch_size": 16, "learning_rate": 0.05, "optimizer": "sgd", **training}
     return published.Surgeon(training=TrainConfig(**settings), interval=interval)
 
 
 def as_ours(epochs: int = 10, *, batch_size: int = 16, learning_rate: float = 0.003, **settings: Any) -> Surgeon:
-    """Give our own surgeon with a short training."""
+    """Return our own surgeon with a short training."""
     training = TrainConfig(epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, schedule="cosine")
     return Surgeon(training=training, **settings)
 
@@ -83,7 +83,7 @@ class Watched(InProcess):
 
 
 def evolution_for(model: nn.Module, data: Data, config: TrainConfig, *, seed: int = 0) -> tuple[Evolution, Watched]:
-    """Give an evolution as the surgeon has it, and the pool that trains its branches."""
+    """Return an evolution as the surgeon has it, and the pool that trains its branches."""
     setup = TrainingSetup(data, config.model_copy(update={"seed": seed}))
     pool = Watched(setup)
     job = make_job(model, data, seed=seed, all_samples=True)
@@ -91,19 +91,19 @@ def evolution_for(model: nn.Module, data: Data, config: TrainConfig, *, seed: in
 
 
 def lineage_of(outcome: Outcome) -> Lineage:
-    """Give the record of an evolution."""
+    """Return the record of an evolution."""
     assert outcome.lineage is not None
     return outcome.lineage
 
 
 def best_of(lineage: Lineage) -> Node:
-    """Give the only network that came out best."""
+    """Return the only network that came out best."""
     (best,) = [node for node in lineage.nodes if node.fate == "best"]
     return best
 
 
 def line_of(lineage: Lineage, node: int) -> list[Node]:
-    """Give a network and all that it comes from, the oldest first."""
+    """Return a network and all that it comes from, the oldest first."""
     found = [lineage.nodes[node]]
     while (parent := found[0].parent) is not None:
         found.insert(0, lineage.nodes[parent])
@@ -111,20 +111,20 @@ def line_of(lineage: Lineage, node: int) -> list[Node]:
 
 
 def cycles(lineage: Lineage) -> list[list[Decision]]:
-    """Give the decisions of each cycle, one a draw."""
+    """Return the decisions of each cycle, one a draw."""
     numbers = sorted({decision.number for decision in lineage.decisions})
     return [[decision for decision in lineage.decisions if decision.number == number] for number in numbers]
 
 
 def part_of(data: Data, name: str) -> Part:
-    """Give a part in memory."""
+    """Return a part in memory."""
     part = getattr(data, name)
     assert isinstance(part, Part)
     return part
 
 
 def same_weights(one: nn.Module, other: nn.Module) -> bool:
-    """Say whether two networks have the same tensors to the bit."""
+    """Return whether two networks have the same tensors to the bit."""
     mine, theirs = one.state_dict(), other.state_dict()
     return list(mine) == list(theirs) and all(torch.equal(value, theirs[name]) for name, value in mine.items())
 

@@ -229,7 +229,7 @@ def test_an_entry_has_all_that_came_before(tmp_path: Path) -> None:
 
 
 def written_and_read(make: Callable[[], nn.Module], path: Path) -> tuple[Branch, Branch]:
-    """Give a branch with edits in it, and what a checkpoint makes of it."""
+    """Return a branch with edits in it, and what a checkpoint makes of it."""
     data, whole = digits(), make()
     config = TrainConfig(epochs=6, batch_size=16, learning_rate=0.003)
     part = part_of(data, "train")

@@ -55,7 +55,7 @@ def is_finite(model: nn.Module) -> bool:
 
 
 def with_rate(kind: str, epochs: int, rate: float, **others: Any) -> SurgeonMethod:
-    """Give either surgeon with stochastic gradient descent."""
+    """Return either surgeon with stochastic gradient descent."""
     training = TrainConfig(epochs=epochs, batch_size=16, learning_rate=rate, optimizer="sgd", **others)
     chosen = published.Surgeon if kind == "published" else Surgeon
     return chosen(training=training, interval=1)

@@ -63,7 +63,7 @@ def test_one_dead_unit_of_eight_is_let_be() -> None:
 
 
 def roomy(*more: int) -> Any:
-    """Give a trained network whose first space has many copies of few units."""
+    """Return a trained network whose first space has many copies of few units."""
     model = widen(trained(network(6, *more)), SAMPLES.x[:2], space="hidden0", by=42, generator=torch.Generator())
     return model
 
@@ -107,7 +107,7 @@ def test_a_layer_whose_activation_does_nothing_is_folded() -> None:
 
 @torch.no_grad()
 def linear_in_the_middle() -> Any:
-    """Give a network whose second activation sees positive numbers only, and whose spaces have room."""
+    """Return a network whose second activation sees positive numbers only, and whose spaces have room."""
     model = network(64, 64)
     model.hidden1.bias[:] = 100.0
     for layer in (model.hidden0, model.hidden1):

@@ -39,7 +39,7 @@ def racing(*hidden: int, epochs: int = 20, **settings: Any) -> RacingStrategy:
 
 
 def runners(race: RacingStrategy, *probabilities: Tensor, units: Sequence[int] = (4, 5, 6)) -> list[Branch]:
-    """Give branches of growing size, the first unchanged, with their probabilities at one look or more."""
+    """Return branches of growing size, the first unchanged, with their probabilities at one look or more."""
     found: list[Branch] = []
     for given, width in zip(probabilities, units, strict=False):
         branch = race.evolution.begin()

@@ -20,7 +20,7 @@ TRAINING = TrainConfig(epochs=12, batch_size=16, learning_rate=0.003, schedule="
 
 @torch.no_grad()
 def with_dead_units(alive: int, seed: int) -> Any:
-    """Give a network with so many living units in each of its hidden layers."""
+    """Return a network with so many living units in each of its hidden layers."""
     model = network(HIDDEN, HIDDEN, seed=seed)
     for layer in (model.hidden0, model.hidden1):
         layer.bias[alive:] = -100.0

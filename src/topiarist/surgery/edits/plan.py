@@ -19,7 +19,7 @@ Rename = Callable[[str], str | None]
 Value = TypeVar("Value")
 
 
-class PlanRecord(TypedDict):
+class EditPlanRecord(TypedDict):
     """A plan as what JSON is made of."""
 
     edits: list[Any]
@@ -103,7 +103,7 @@ class Plan:
         """Return the structure as JSON, without the numbers of refits."""
         return json.dumps(self.to_record(), sort_keys=True)
 
-    def to_record(self) -> PlanRecord:
+    def to_record(self) -> EditPlanRecord:
         """Return the structure as what JSON is made of."""
         example = TypeAdapter(Example | None).dump_python(self.example, mode="json")
         return {"edits": [edit.model_dump(mode="json") for edit in self.edits], "example": example}
