@@ -17,7 +17,8 @@ import numpy
 import pytest
 from typer.testing import CliRunner
 
-from topiarist.cli.data import BUNDLED, app, preprocessing_line, progress_bar, summarise
+from topiarist.cli.data import BUNDLED, app, summarise
+from topiarist.cli.data_output import preprocessing_line, progress_bar
 from topiarist.data import Source
 from topiarist.data.preparation import prepare
 from topiarist.data.readers import bundled as bundled_sets

@@ -84,12 +84,12 @@ def test_help_has_an_example(command: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("{m}", "say which file to write: --onnx FILE.onnx, --torch FILE.pt2, or both"),
+        ("{m}", "name a file to write: --onnx FILE.onnx, --torch FILE.pt2, or both"),
         ("{m} --onnx {o}/m.bin", "--onnx must end in .onnx; found"),
         ("{m} --torch {o}/m.onnx", "--torch must end in .pt2; found"),
         ("{m} --onnx {o}/absent/m.onnx", "m.onnx: there is no folder"),
         ("{m} --onnx {o}/m.onnx --int8", "--int8 needs DATA"),
-        ("{m} digits --torch {o}/m.pt2 --int8", "--int8 is of the ONNX file"),
+        ("{m} digits --torch {o}/m.pt2 --int8", "--int8 belongs to the ONNX file"),
         ("{o}/absent.safetensors --onnx {o}/m.onnx", "there is no such file"),
         ("{m} wine --onnx {o}/m.onnx", "not among the classes"),
     ],

@@ -25,12 +25,14 @@ def clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_command_reads_a_raw_folder_of_sounds_as_spectrograms(command: Run, clips: Path, tmp_path: Path) -> None:
     model, smaller = tmp_path / "m.safetensors", tmp_path / "s.safetensors"
-    code, out, err = command("train", clips, "--vgg", "1,0,0,0", "--epochs", "2", "--out", model, "--json")
+    code, out, err = command(
+        "train", clips, "--family", "vgg", "--blocks", "1,0,0,0", "--epochs", "2", "--out", model, "--json"
+    )
     assert code == 0 and "log-mel spectrograms of 48 bands, window 2048" in err
     trained = json.loads(out.splitlines()[-1])
     code, out, _ = command("measure", model, clips, "--json")
     assert code == 0 and json.loads(out.splitlines()[-1])["accuracy"] == trained["accuracy"]
-    code, _, _ = command("shape", model, clips, "--method", "magnitude", "--finetune", "1", "--out", smaller)
+    code, _, _ = command("resize", "magnitude", model, clips, "--finetune", "1", "--out", smaller)
     assert code == 0 and smaller.stat().st_size < model.stat().st_size
     code, out, _ = command("predict", model, clips / "indoor")
     assert code == 0 and len(out.split()) == 1 + len(list((clips / "indoor").iterdir()))

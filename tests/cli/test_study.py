@@ -28,7 +28,7 @@ training.epochs = 2
 stack = 2
 seeds = 2
 grid."training.learning_rate" = [0.01, 0.02]
-methods = [{ name = "none" }, { name = "cut", keep = 0.5 }]
+methods = [{ name = "none" }, { name = "distinctiveness", keep_fraction = 0.5 }]
 
 [[variants]]
 name = "slow"
@@ -90,7 +90,17 @@ def test_running_again_does_nothing_and_says_so_to_programs(command: Run, finish
 def test_results_for_the_eye(command: Run, finished: Path) -> None:
     code, out, err = command("study", "results", finished)
     assert (code, err) == (0, "")
-    for said in ("configuration", "accuracy", "hidden 5", "hidden 4-3", "none", "cut", "baseline", "front", "Holm"):
+    for said in (
+        "configuration",
+        "accuracy",
+        "hidden 5",
+        "hidden 4-3",
+        "none",
+        "distinctiveness",
+        "baseline",
+        "front",
+        "Holm",
+    ):
         assert said in join(out), said
     code, out, err = command(
         "study", "results", finished, "--margin", 0.5, "--metric", "macro_accuracy", "--size", "macs"
@@ -165,10 +175,15 @@ def test_what_cannot_be_shown_is_one_line(command: Run, finished: Path, words: t
         ('data = "iris"\nseeds = 0\n', 2, "seeds"),
         ('data = "iris"\n[grid]\n"training.epochs" = [1, -1]\n', 3, "grid.training.epochs"),
         ('data = "iris"\n[training]\nepoch = 1\n', 3, "training.epoch: there is no such setting"),
-        ('data = "iris"\n[[methods]]\nname = "none"\n[[methods]]\nname = "cut"\n', 4, "methods.1.keep"),
+        (
+            'data = "iris"\n[[methods]]\nname = "none"\n[[methods]]\nname = "distinctiveness"\nkeep_fraction = 2\n',
+            6,
+            "methods.1.keep_fraction",
+        ),
+        ('data = "iris"\n[[methods]]\nname = "cut"\n', 3, "methods.0.name: must be one of none, distinctiveness"),
         ("data = iris\n", None, "is not TOML"),
         ('data = "nowhere.csv"\n', None, "cannot read nowhere.csv"),
-        ('data = "iris"\n[grid]\n"model.activation" = ["relu", "rely"]\n', None, "configuration 'activation rely'"),
+        ('data = "iris"\n[grid]\n"model.activation" = ["relu", "rely"]\n', 3, "grid.model.activation: must be 'selu'"),
         ('data = "iris"\nmodel.code = "no_such_module:f"\n', None, "No module named 'no_such_module'"),
     ],
 )
@@ -344,7 +359,7 @@ def test_a_signal_is_a_clean_stop(
         started.send(number)
         code, said, err = started.end()
     assert (code, said) == (130, "")
-    assert one_line(err) == f"interrupted: go on with `topiarist study resume {out}`"
+    assert one_line(err) == f"interrupted: resume with `topiarist study resume {out}`"
     check_whole(out)
     kept = begun(out)
     assert 2 <= len(kept) < 16 and no_orphans(tmp_path)
@@ -364,7 +379,7 @@ def test_ctrl_c_with_two_workers(command: Run, slow: tuple[Path, dict[str, tuple
         started.send_all(signal.SIGINT)
         code, said, err = started.end()
     assert (code, said) == (130, "")
-    assert one_line(err) == f"interrupted: go on with `topiarist study resume {out}`"
+    assert one_line(err) == f"interrupted: resume with `topiarist study resume {out}`"
     assert no_orphans(tmp_path)
     check_whole(out)
     kept = begun(out)
@@ -385,7 +400,7 @@ def test_a_signal_while_workers_are_started(
         started.send_all(number) if number == signal.SIGINT else started.send(number)
         code, said, err = started.end()
     assert (code, said) == (130, "")
-    assert one_line(err) == f"interrupted: go on with `topiarist study resume {out}`"
+    assert one_line(err) == f"interrupted: resume with `topiarist study resume {out}`"
     assert no_orphans(tmp_path)
     check_whole(out)
 

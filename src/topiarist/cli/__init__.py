@@ -18,14 +18,14 @@ COMMANDS = {
     "rightsize": "Find the smallest network that is not worse than the baseline, prove it, save, export and report it.",
     "train": "Train a network, measure it and save it.",
     "resize": "Resize a trained network by a method, to a budget, and save it.",
-    "recommend": "Print what a network and training samples say of its widths and its depth.",
+    "recommend": "Recommend widths and a depth for a network, from its weights and training samples.",
     "measure": "Measure accuracy, log loss, parameters, size in memory and on disk, MACs and latency.",
     "predict": "Predict the class of every sample; no labels are needed.",
     "export": "Write a network with its preprocessing as ONNX or for torch.export.",
-    "report": "Write the page of a rightsizing again, from its record.",
+    "report": "Write the report of a rightsizing again, from its record.",
     "study": "Compare configurations over folds and seeds, with statistics.",
     "reproduce": "Run a published system as a ready-made study.",
-    "data": "List data sets, download one, show one, describe sounds.",
+    "data": "List, download and inspect data sets; turn sounds into spectrograms.",
 }
 
 
@@ -52,7 +52,7 @@ def build_app(words: Sequence[str]) -> typer.Typer:
 
 
 def print_version(asked: bool) -> None:
-    """Print the version and stop, before a command is missed."""
+    """Print the version and stop, before a missing command is noticed."""
     if asked:
         from topiarist import __version__
 
@@ -91,13 +91,13 @@ def main() -> NoReturn:
 
 
 def complain(message: str) -> int:
-    """Print one line."""
+    """Print one line on standard error, and return the exit code of wrong input."""
     typer.echo(f"topiarist: {message}", err=True)
     return WRONG_INPUT
 
 
 def usage_message(error: typer.TyperException) -> str:
-    """Return what was wrong with the words of the call, what was found, and where help is."""
+    """Return what is wrong with the call, what was found, and where help is."""
     context = getattr(error, "ctx", None)
     text = " ".join(error.format_message().split()) or "Missing command."
     text = text.replace(": Value error, ", ": ").replace(": Input should ", ": it must ")

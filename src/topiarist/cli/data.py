@@ -1,27 +1,19 @@
-"""`topiarist data`: which data sets there are, download one, look at one, describe sounds."""
+"""`topiarist data`: list, download and inspect data sets, and turn sounds into spectrograms."""
 
-import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from topiarist.cli.data_output import print_listing, print_summary, progress_bar, show_sounds
 from topiarist.cli.derived import naming
-from topiarist.cli.options import Group, Target
+from topiarist.cli.options import AsJson, DataLocation, Group, Target
 from topiarist.cli.output import count_bar, emit
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from topiarist.data.preparation import PreparedSource
-    from topiarist.data.readers.download import Progress
 
-app = typer.Typer(help="Which data sets there are, download one, look at one, describe sounds.", no_args_is_help=True)
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
+app = typer.Typer(help="List, download and inspect data sets; turn sounds into spectrograms.", no_args_is_help=True)
 
 BUNDLED = {
     "digits": {"description": "handwritten digits, 8 by 8, grey", "samples": 1797, "classes": 10},
@@ -33,22 +25,20 @@ BUNDLED = {
 
 @app.command("list")
 def list_data_sets(as_json: AsJson = False) -> None:
-    """Show the data sets that have a name, and which of them are on this machine.
+    """List the data sets that have a name, and which of them are on this machine.
 
     Example: topiarist data list
     """
     from topiarist.data.readers.catalogue import cache_folder
 
     listing = {"cache": str(cache_folder()), "data_sets": [*bundled_rows(), *downloadable_rows()]}
-    if as_json:
-        typer.echo(json.dumps(listing))
-    else:
-        print_listing(listing)
+    emit(listing, as_json=as_json, show=print_listing)
 
 
 @app.command("get")
 def get_data_set(
-    name: Annotated[str, typer.Argument(help="A name that `topiarist data list` shows.")], as_json: AsJson = False
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that `topiarist data list` prints.")],
+    as_json: AsJson = False,
 ) -> None:
     """Download a data set into the cache.
 
@@ -64,18 +54,19 @@ def get_data_set(
         folder = fetch(name, progress=progress)
     entry = CATALOGUE[name]
     found = {"name": name, "folder": str(folder), "licence": entry.licence, "source": entry.source}
-    typer.echo(json.dumps(found) if as_json else f"{name} is in {folder} (licence: {entry.licence}; {entry.source})")
+    text = f"{name} is in {folder} (licence: {entry.licence}; {entry.source})"
+    emit(found, as_json=as_json, show=lambda _: typer.echo(text))
 
 
 @app.command("show")
 def show_data(
-    data: Annotated[str, typer.Argument(metavar="DATA", help="A name, a file or a folder.")],
-    target: Annotated[str | None, typer.Option(help="The column of a table that holds the class.")] = None,
-    group: Annotated[str | None, typer.Option(help="The column whose values no two parts may share.")] = None,
-    seed: Annotated[int, typer.Option(help="Decides the split.")] = 0,
+    data: DataLocation,
+    target: Target = None,
+    group: Group = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the split.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Load data as every other command would, and say what was found.
+    """Load data as every other command does, and print their parts, classes and preprocessing.
 
     Example: topiarist data show flowers.csv --target species
     """
@@ -88,29 +79,30 @@ def show_data(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # they are among the notes
         summary = summarise(prepare(find_described(data, target=target, group=group), seed=seed))
-    if as_json:
-        typer.echo(json.dumps(summary))
-    else:
-        print_summary(summary)
+    emit(summary, as_json=as_json, show=print_summary)
 
 
 @app.command("sounds")
 def describe_folder_of_sounds(
     folder: Annotated[
-        Path, typer.Argument(help="Clips with a meta.csv, the challenge's layout, or one folder per class.")
+        Path,
+        typer.Argument(
+            metavar="FOLDER", help="Clips with a meta.csv, in the layout of DCASE, or in one folder per class."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="Where to write the spectrograms (.npz).")],
-    bands: Annotated[int, typer.Option("--bands", help="Mel bands.")] = 48,
-    window: Annotated[int, typer.Option("--window", help="Samples of a window; half of it is shared.")] = 2048,
-    rate: Annotated[int | None, typer.Option("--rate", help="Resample to so many Hz.")] = None,
+    bands: Annotated[int, typer.Option("--bands", help="Number of mel bands.")] = 48,
+    window: Annotated[int, typer.Option("--window", help="Samples per window; windows overlap by half.")] = 2048,
+    rate: Annotated[int | None, typer.Option("--rate", help="Sampling rate to resample to, in Hz.")] = None,
     seconds: Annotated[
-        float | None, typer.Option("--seconds", help="Cut or pad every clip.  [default: the most common length]")
+        float | None,
+        typer.Option("--seconds", help="Length that clips are cut or padded to.  [default: the most common]"),
     ] = None,
     target: Target = None,
     group: Group = None,
     as_json: AsJson = False,
 ) -> None:
-    """Describe a folder of sounds as log-mel spectrograms, which every other command then reads as data.
+    """Turn a folder of sounds into log-mel spectrograms, which every other command reads as data.
 
     Example: topiarist data sounds clips --out clips.npz
     """
@@ -131,21 +123,13 @@ def describe_folder_of_sounds(
     emit({**result, "notes": list(found.notes)}, as_json=as_json, show=show_sounds)
 
 
-def show_sounds(found: Mapping[str, Any]) -> None:
-    """Print what was described."""
-    for note in found["notes"]:
-        typer.echo(note)
-    size = f"{found['clips']} clips at {found['rate']} Hz, {found['bands']} bands × {found['frames']} frames"
-    typer.echo(f"{size}: {found['out']}")
-
-
 def bundled_rows() -> list[dict[str, Any]]:
-    """Describe the data sets that come with scikit-learn."""
+    """Return the data sets that come with scikit-learn."""
     return [{"name": name, "kind": "bundled", **facts} for name, facts in BUNDLED.items()]
 
 
 def downloadable_rows() -> list[dict[str, Any]]:
-    """Describe the data sets of the catalogue; `folder` is None for those that are not in the cache."""
+    """Return the data sets of the catalogue; `folder` is None for those that are not in the cache."""
     from topiarist.data.readers.catalogue import CATALOGUE, cached
 
     return [
@@ -189,75 +173,3 @@ def summarise(data: "PreparedSource") -> dict[str, Any]:
         },
         "notes": list(data.notes),
     }
-
-
-def print_listing(listing: dict[str, Any]) -> None:
-    """Show `listing` as a table for people."""
-    rows = [("name", "description", "samples", "classes", "MB", "where")]
-    for row in listing["data_sets"]:
-        size = f"{row['size_bytes'] / 1e6:.0f}" if row.get("size_bytes") else ""
-        rows.append((row["name"], row["description"], str(row["samples"]), str(row["classes"]), size, whereabouts(row)))
-    print_columns(rows, right=("samples", "classes", "MB"))
-    typer.echo(f"\nThe cache is {listing['cache']}")
-
-
-def print_columns(rows: Sequence[Sequence[str]], *, right: Sequence[str]) -> None:
-    """Print rows of text below their headings; plain, since rich takes as long to import as all else that is shown."""
-    from rich.cells import cell_len
-
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
-        aligned = zip(rows[0], row, gaps, strict=True)
-        typer.echo("  ".join(gap + cell if name in right else cell + gap for name, cell, gap in aligned).rstrip())
-
-
-def whereabouts(row: dict[str, Any]) -> str:
-    """Say in a word where a data set is now."""
-    if row["kind"] == "bundled":
-        return "bundled"
-    return "to download" if row["folder"] is None else "cached"
-
-
-def print_summary(summary: dict[str, Any]) -> None:
-    """Show `summary` as lines and a table for people."""
-    parts = list(summary["samples"])
-    typer.echo(summary["name"])
-    typer.echo(f"samples        {', '.join(f'{count} {part}' for part, count in summary['samples'].items())}")
-    typer.echo(f"input shape    {' × '.join(str(size) for size in summary['input_shape'])}")
-    typer.echo(f"preprocessing  {preprocessing_line(**summary['preprocessing'])}")
-    for note in summary["notes"]:
-        typer.echo(f"note           {note}")
-    typer.echo("")
-    rows = [(row["name"], *(str(row[part]) for part in parts)) for row in summary["classes"]]
-    print_columns([("class", *parts), *rows], right=parts)
-
-
-def preprocessing_line(*, scaling: str, number_columns: int, text_columns: int) -> str:
-    """Say in a line how raw samples become what the network reads."""
-    columns = [
-        f"{number_columns} columns of numbers" if number_columns else "",
-        f"{text_columns} columns of text as one-hot" if text_columns else "",
-    ]
-    return ", ".join(["no scaling" if scaling == "none" else f"scaling {scaling}", *filter(None, columns)])
-
-
-@contextmanager
-def progress_bar() -> Iterator["Progress | None"]:
-    """Give something to report progress to: a bar with the time left on a terminal, nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        tasks: dict[str, TaskID] = {}
-
-        def show(name: str, done: int, total: int | None) -> None:
-            if name not in tasks:
-                tasks[name] = bar.add_task(name, total=total)
-            bar.update(tasks[name], completed=done, total=total)
-
-        yield show

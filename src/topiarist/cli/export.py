@@ -12,11 +12,11 @@ from topiarist.cli.output import emit, print_rows, waiting
 if TYPE_CHECKING:
     from torch import nn
 
-OF_DATA = f"{DATA_FORMS} Gives samples to compare answers on; without it they are random numbers."
+OF_DATA = f"{DATA_FORMS} Its samples check the file; without DATA, random numbers do."
 READS = {
     "raw": "raw samples",
     "encoded": "columns of a table, text as 0 and 1 for each category",
-    "preprocessed": "samples that are preprocessed",
+    "preprocessed": "preprocessed samples",
 }
 
 
@@ -25,9 +25,11 @@ def export_command(
     data: Annotated[str | None, typer.Argument(metavar="DATA", help=OF_DATA)] = None,
     onnx: Annotated[Path | None, typer.Option("--onnx", help="The .onnx file to write.")] = None,
     int8: Annotated[
-        bool, typer.Option("--int8", help="Compute in 8 bits in the .onnx file; DATA shows the ranges.")
+        bool, typer.Option("--int8", help="Compute in 8 bits in the .onnx file; needs DATA for the ranges of values.")
     ] = False,
-    torch: Annotated[Path | None, typer.Option("--torch", help="The .pt2 file to write, of torch.export.")] = None,
+    torch: Annotated[
+        Path | None, typer.Option("--torch", help="The .pt2 file to write, for torch.export.load.")
+    ] = None,
     target: Target = None,
     group: Group = None,
     into: Into = None,
@@ -37,8 +39,8 @@ def export_command(
 
     Example: topiarist export digits.safetensors digits --onnx digits.onnx
 
-    The file reads raw samples, any number at once, and gives logits and probabilities. Before it is written, its
-    answers are compared with those of torch: for the test part of DATA, or for random numbers.
+    The file reads raw samples, any number at once, and returns logits and probabilities. Before it is written, its
+    answers are compared with those of torch on the test part of DATA, or on random numbers.
     """
     check_options(data, onnx, torch, int8=int8)
     from topiarist.cli.loading import load_network, task_for
@@ -60,15 +62,15 @@ def export_command(
 
 
 def check_options(data: str | None, onnx: Path | None, torch: Path | None, *, int8: bool) -> None:
-    """Refuse a call that asks for nothing, or for what cannot be had."""
+    """Raise SettingsError for a call that asks for no file, or for a file that cannot be made."""
     from topiarist.errors import SettingsError
 
     if onnx is None and torch is None:
-        raise SettingsError("say which file to write: --onnx FILE.onnx, --torch FILE.pt2, or both")
+        raise SettingsError("name a file to write: --onnx FILE.onnx, --torch FILE.pt2, or both")
     if int8 and onnx is None:
-        raise SettingsError("--int8 is of the ONNX file: name it with --onnx")
+        raise SettingsError("--int8 belongs to the ONNX file: name it with --onnx")
     if int8 and data is None:
-        raise SettingsError("--int8 needs DATA, whose training part shows the ranges of the numbers")
+        raise SettingsError("--int8 needs DATA, whose training part shows the ranges of values")
     for option, place, suffix in (("--onnx", onnx, ".onnx"), ("--torch", torch, ".pt2")):
         if place is not None and place.suffix != suffix:
             raise SettingsError(f"{option} must end in {suffix}; found '{place}'")
@@ -86,19 +88,19 @@ def torch_latency(network: "nn.Module") -> float:
 
 
 def show_exports(result: Mapping[str, Any]) -> None:
-    """Print what a person wants to know, file by file."""
+    """Print the files and how they compare with torch, as a table."""
     rows = {"model": result["model"], "data": result["data"] or "none"}
     for name, label in (("onnx", "ONNX"), ("torch", "torch.export")):
         if name in result:
             rows |= export_rows(result[name], label)
-    latency = f"{result['latency_ms']:.3f} ms a sample for the network in torch"
+    latency = f"{result['latency_ms']:.3f} ms per sample for the network in torch"
     if "onnx" in result:
         latency += f", {result['onnx']['latency_ms']:.3f} ms for the file in ONNX Runtime"
     print_rows(rows | {"latency": f"{latency} (1 thread)"})
 
 
 def export_rows(export: Mapping[str, Any], label: str) -> dict[str, str]:
-    """Give a file in words."""
+    """Return a file in words."""
     form, shape = export["input"], " x ".join(map(str, export["input"]["shape"]))
     rows = {
         label: f"{export['path']}, {export['file_kb']:.1f} KB, {export['bits']} bits",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from topiarist.errors import DataError, TopiaristWarning
 
-MOST_BANDS = 1024  # of `LogMel`; a network for larger pictures reads no sound
+MOST_BANDS = 1024  # of `LogMel`; a network for larger images reads no sound
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -115,7 +115,7 @@ def features_for(network: "nn.Module", location: str, *, target: str | None) -> 
 
 
 def preprocessing_of(network: "nn.Module") -> "Preprocessing":
-    """Give the preprocessing that was saved with a network."""
+    """Return the preprocessing that was saved with a network."""
     from topiarist.models import card_of
 
     found = card_of(network).preprocessing

@@ -1,4 +1,4 @@
-"""`topiarist measure`: what a saved network is worth and what it costs."""
+"""`topiarist measure`: the quality, size and speed of a saved network."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -15,13 +15,14 @@ def measure_command(
     target: Target = None,
     group: Group = None,
     part: Annotated[
-        Literal["train", "validation", "test", "all"], typer.Option("--part", help="On which part of the data.")
+        Literal["train", "validation", "test", "all"],
+        typer.Option("--part", help="The part of the data to measure on."),
     ] = "test",
     seed: Annotated[
         int | None,
-        typer.Option("--seed", min=0, help="Of the split.  [default: the one that the network was trained with]"),
+        typer.Option("--seed", min=0, help="Seed of the split.  [default: that of the training]"),
     ] = None,
-    threads: Annotated[int, typer.Option("--threads", min=1, help="On how many threads latency is timed.")] = 1,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="Number of threads for the latency.")] = 1,
     into: Into = None,
     as_json: AsJson = False,
 ) -> None:
@@ -42,7 +43,7 @@ def measure_command(
 
 
 def show_measurement(result: Mapping[str, Any]) -> None:
-    """Print what a person wants to know."""
+    """Print a measurement as a table."""
     print_rows(
         {"model": result["model"], "data": f"{result['data']}, {result['part']} part", **measurement_rows(result)}
     )

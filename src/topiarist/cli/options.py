@@ -15,34 +15,39 @@ DATA_FORMS = (
 )
 
 DataLocation = Annotated[str, typer.Argument(metavar="DATA", help=DATA_FORMS)]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .safetensors file that `train` wrote.")]
-Target = Annotated[str | None, typer.Option("--target", help="The column of a table that holds the class.")]
-Group = Annotated[str | None, typer.Option("--group", help="The column whose values no two parts may share.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same result.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .safetensors file, such as `train` writes.")]
+Target = Annotated[str | None, typer.Option("--target", help="The column of a table with the classes.")]
+Group = Annotated[
+    str | None, typer.Option("--group", help="A column, such as a patient's name, whose values stay in one part each.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random choices: the same seed, the same result.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
 Into = Annotated[
     str | None,
-    typer.Option("--into", metavar="MODULE:FUNCTION", help="Code that builds your own network, to load the file into."),
+    typer.Option("--into", metavar="MODULE:FUNCTION", help="Your code that builds the network to load the file into."),
 ]
 ModelOut = Annotated[Path | None, typer.Option("--out", help="Where to save the network (.safetensors).")]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", min=1, help="Processes on this machine; by default one per core where that pays."),
+    typer.Option("--workers", min=1, help="Processes on this machine.  [default: one per core, where that is faster]"),
 ]
 Cluster = Annotated[
-    str | None, typer.Option("--cluster", metavar="ADDRESS", help="A running Dask scheduler: tcp://host:8786.")
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="Address of a running Dask scheduler: tcp://host:8786."),
 ]
 Scaling = Annotated[
     Literal["none", "zscore", "minmax", "unit", "pixels"] | None,
-    typer.Option("--scaling", help="Instead of what suits the data: minmax brings pixels into [0, 1]."),
+    typer.Option(
+        "--scaling", help="How inputs are scaled; minmax maps pixels to [0, 1].  [default: what suits the data]"
+    ),
 ]
 InputShape = Annotated[
-    str | None, typer.Option("--input-shape", metavar="1x8x8", help="See flat samples as images of this shape.")
+    str | None, typer.Option("--input-shape", metavar="1x8x8", help="Read flat samples as images of this shape.")
 ]
 
 BUDGET = derive(
     Budget,
-    "Budget",
+    "Budget: upper limits",
     spelled={
         "file_kb": "--max-size --budget",
         "memory_kb": "--max-memory",

@@ -17,15 +17,19 @@ def predict_command(
     model: ModelFile,
     data: DataLocation,
     target: Target = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Write a CSV file, not to standard output.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The CSV file to write, instead of standard output.")
+    ] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="A column for the probability of every class.")
+        bool, typer.Option("--probabilities", help="Add a column per class with its probability.")
     ] = False,
     monte_carlo: Annotated[
         int | None,
-        typer.Option("--monte-carlo", min=2, metavar="PASSES", help="Monte-Carlo dropout: mean and spread of passes."),
+        typer.Option(
+            "--monte-carlo", min=2, metavar="PASSES", help="Monte-Carlo dropout: mean and spread of this many passes."
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of Monte-Carlo dropout.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of Monte-Carlo dropout.")] = 0,
     into: Into = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,7 +62,7 @@ def predict_command(
 
 
 def prediction_table(network: Any, x: Any, *, probabilities: bool, passes: int | None, seed: int) -> "pandas.DataFrame":
-    """Give one row a sample: prediction, its probability, its spread over passes, and all probabilities if asked."""
+    """Return one row per sample: prediction, probability, spread over passes, and all probabilities where asked for."""
     import pandas
 
     from topiarist.models import card_of

@@ -1,4 +1,4 @@
-"""`topiarist recommend`: what a saved network and training samples say of its widths and its depth."""
+"""`topiarist recommend`: widths and a depth for a saved network, from its weights and training samples."""
 
 import typer
 
@@ -16,9 +16,11 @@ def recommend_command(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Print what a network and training samples say of its widths and its depth; change and write nothing.
+    """Recommend widths and a depth for a network, from its weights and training samples.
 
     Example: topiarist recommend digits.safetensors digits
+
+    Nothing is changed or written.
     """
     from topiarist.methods.job import make_job
     from topiarist.methods.surgeon.surgeon import looked_at

@@ -1,4 +1,4 @@
-"""`topiarist resize METHOD`: resize a saved network by a method, to a budget, and report what it cost."""
+"""`topiarist resize METHOD`: resize a saved network by a method, to a budget."""
 
 import inspect
 from collections.abc import Mapping
@@ -204,7 +204,7 @@ for _method in registered().values():
 
 
 def show_outcome(result: Mapping[str, Any]) -> None:
-    """Print what a person wants to know: before and after, side by side."""
+    """Print before and after, side by side."""
     from rich.table import Table
 
     print_rows({"model": result["model"], "data": result["data"], "method": result["method"]})

@@ -1,4 +1,4 @@
-"""`topiarist study`: run a declared comparison, look at it while it runs, go on with it, read what it found."""
+"""`topiarist study`: run a declared comparison, watch it, resume it, and read its results."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,13 +24,13 @@ def run_command(
     file: StudyFile,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="DIR", help="Where results go; FILE without its ending unless given."),
+        typer.Option("--out", metavar="DIR", help="The folder for results.  [default: FILE without its ending]"),
     ] = None,
     workers: Workers = None,
     cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a study; the same command after an interruption goes on where it was.
+    """Run a study; after an interruption, the same command resumes it.
 
     Example: topiarist study run sizes.toml --workers 2
     """
@@ -46,10 +46,10 @@ def resume_command(
     folder: Folder,
     workers: Workers = None,
     cluster: Cluster = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Also what failed is tried again.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Also try again what failed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a study that was interrupted; nothing that has a result is run again.
+    """Resume a study that was interrupted; nothing that has a result is run again.
 
     Example: topiarist study resume sizes
     """
@@ -61,7 +61,7 @@ def resume_command(
 
 @app.command("status")
 def status_command(folder: Folder, as_json: AsJson = False) -> None:
-    """Say how far a study is, also while it runs.
+    """Show the progress of a study, also while it runs.
 
     Example: topiarist study status sizes
     """
@@ -73,32 +73,38 @@ def results_command(
     folder: Folder,
     form: Annotated[
         Literal["csv", "json", "parquet", "latex", "markdown"] | None,
-        typer.Option("--format", help="For programs and papers, in the place of a table for the eye."),
+        typer.Option("--format", help="Print for programs and papers, instead of a table for people."),
     ] = None,
-    table: Annotated[TableName, typer.Option("--table", help="Which table to write in that format.")] = "summary",
+    table: Annotated[TableName, typer.Option("--table", help="The table to print in that format.")] = "summary",
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write there, not to standard output.")
+        Path | None, typer.Option("--out", metavar="FILE", help="The file to write, instead of standard output.")
     ] = None,
-    metric: Annotated[str, typer.Option("--metric", help="The figure to compare by.")] = "accuracy",
+    metric: Annotated[str, typer.Option("--metric", help="The measure to compare by.")] = "accuracy",
     baseline: Annotated[
-        str | None, typer.Option("--baseline", metavar="CONFIGURATION", help="To compare with; the first unless given.")
+        str | None,
+        typer.Option(
+            "--baseline", metavar="CONFIGURATION", help="What the others are compared with.  [default: the first]"
+        ),
     ] = None,
     margin: Annotated[
         float | None,
         typer.Option(
-            "--margin", min=0, help="Find the smallest that is not worse than the baseline by more than this."
+            "--margin", min=0, help="Find the smallest configuration that loses no more than this against the baseline."
         ),
     ] = None,
     size: Annotated[
         Literal["parameters", "nonzero", "memory_kb", "file_kb", "macs", "latency_ms"],
-        typer.Option("--size", help="What small means."),
+        typer.Option("--size", help="The measure of size."),
     ] = "parameters",
     test: Annotated[
         Literal["auto", "corrected-t", "signed-rank", "rank-sum"],
-        typer.Option("--test", help="Folds: the corrected t-test; seeds: the rank-sum test; unless given."),
+        typer.Option(
+            "--test",
+            help="The statistical test; auto is the corrected t-test for folds and the rank-sum test for seeds.",
+        ),
     ] = "auto",
 ) -> None:
-    """Show what a study found: means, spreads, tests against a baseline, the Pareto front.
+    """Show the results of a study: means, spreads, tests against a baseline, the Pareto front.
 
     Example: topiarist study results sizes --margin 0.01
     """
@@ -129,7 +135,7 @@ def write_table(frame: Any, form: Any, *, caption: str, out: Path | None) -> Non
     if out is not None:
         write_atomically(out, content)
     elif form == "parquet":
-        raise SettingsError("a parquet table is not for the terminal: name a file with --out")
+        raise SettingsError("a parquet table cannot be printed: name a file with --out")
     else:
         sys.stdout.write(content.decode())
 
@@ -137,7 +143,7 @@ def write_table(frame: Any, form: Any, *, caption: str, out: Path | None) -> Non
 def drive(
     study: "Study", out: Path, *, workers: int | None, cluster: str | None, retry_failed: bool, as_json: bool
 ) -> None:
-    """Run a study with a bar; an interruption says how to go on."""
+    """Run a study with a bar; an interruption prints how to resume."""
     from topiarist.study.ledger import FILE as LEDGER
 
     try:
@@ -145,6 +151,6 @@ def drive(
             study.run(out, workers=workers, cluster=cluster, retry_failed=retry_failed, on_progress=on_progress)
     except KeyboardInterrupt:
         known = (out / LEDGER).exists()
-        hint = f"go on with `topiarist study resume {out}`" if known else "nothing was written"
+        hint = f"resume with `topiarist study resume {out}`" if known else "nothing was written"
         raise InterruptionError(f"interrupted: {hint}") from None
     emit(status_of(out), as_json=as_json, show=show_status)

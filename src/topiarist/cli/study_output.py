@@ -1,4 +1,4 @@
-"""What `topiarist study` shows."""
+"""What `topiarist study` prints."""
 
 import logging
 import signal
@@ -23,7 +23,7 @@ WIDE = 110
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let Ctrl-C, or a request to end the process, be a clean stop, which no second one disturbs."""
+    """Stop cleanly on Ctrl-C or a request to end the process; a second one changes nothing."""
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # a cluster that is stopped would complain at length
     stopped = False
 
@@ -45,7 +45,7 @@ def ended_by_signals() -> Iterator[None]:
 
 @contextmanager
 def study_bar(name: str) -> Iterator["OnProgress | None"]:
-    """Give something to call when a result comes: a bar with the time left on a terminal, nothing in a pipe."""
+    """Yield a function to call when a result comes: a bar with the time left on a terminal, None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -73,7 +73,7 @@ def study_bar(name: str) -> Iterator["OnProgress | None"]:
 
 
 def status_of(folder: Path) -> dict[str, Any]:
-    """Say how far the study in a folder is, and how long the rest may take."""
+    """Return the progress of the study in a folder, and how long the rest may take."""
     from topiarist.study.lock import is_running
     from topiarist.study.results import Results
 
@@ -101,7 +101,7 @@ def status_of(folder: Path) -> dict[str, Any]:
 
 
 def show_status(status: Mapping[str, Any]) -> None:
-    """Print how far a study is."""
+    """Print the progress of a study."""
     rows = {"study": f"{status['study']} in {status['folder']}"}
     failed = f", {status['failed']} failed" if status["failed"] else ""
     rows["cells"] = f"{status['done']} of {status['cells']} done{failed} ({status['share_of_work']:.0%} of the work)"
@@ -121,7 +121,7 @@ def show_status(status: Mapping[str, Any]) -> None:
 
 
 def duration(seconds: float) -> str:
-    """Write a time as people do."""
+    """Return a time in words."""
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, hours = round(seconds / 60), seconds / 3600
@@ -131,7 +131,7 @@ def duration(seconds: float) -> str:
 def show_results(
     results: "Results", *, metric: str, baseline: str | None, margin: float | None, size: str, test: "TestName"
 ) -> None:
-    """Print the configurations with their figures, the tests and the front, and the decision where one is asked for."""
+    """Print configurations, tests and the Pareto front, and the decision where one is asked for."""
     from rich.table import Table
     from rich.text import Text
 
@@ -155,7 +155,7 @@ def show_results(
 def result_rows(
     results: "Results", *, metric: str, baseline: str | None, size: str, test: "TestName"
 ) -> list[dict[str, str]]:
-    """Give one row a configuration, as text."""
+    """Return one row per configuration, as text."""
     from topiarist.report.cells import signed
 
     front = {row["configuration"]: row for row in results.front(metric, sizes=[size]).table.to_dict("records")}
@@ -180,7 +180,7 @@ def result_rows(
 
 
 def tests_of(results: "Results", *, baseline: str | None, metric: str, test: "TestName") -> list[dict[str, Any]]:
-    """Compare with the baseline where there are runs enough to compare."""
+    """Return the comparisons with the baseline, where there are enough runs to compare."""
     scores = results.scores(metric)
     if len(scores) < 2 or min(map(len, scores.values())) < 2:
         return []
@@ -191,15 +191,15 @@ def tests_of(results: "Results", *, baseline: str | None, metric: str, test: "Te
 
 
 def figure(mean: float, sd: float | None) -> str:
-    """Write a mean with its SD."""
+    """Return a mean with its standard deviation."""
     return f"{mean:.4f}" if sd is None else f"{mean:.4f} ± {sd:.4f}"
 
 
 def notes_of(results: "Results", *, baseline: str | None, metric: str, test: "TestName") -> list[str]:
-    """Say which test was made, and what to beware of."""
+    """Return which test was made, and what to be careful about."""
     unfinished = sum(row["state"] == "waiting" for row in results.rows)
     failed = sum(row["state"] == "failed" for row in results.rows)
-    notes = [f"{unfinished} cells are still to be done"] if unfinished else []
+    notes = [f"{unfinished} cells are not done yet"] if unfinished else []
     notes += [f"{failed} cells failed: see --format csv --table cells"] if failed else []
     tests = tests_of(results, baseline=baseline, metric=metric, test=test)
     said = dict.fromkeys(note for row in tests if row["notes"] for note in row["notes"].split("; "))
@@ -208,7 +208,7 @@ def notes_of(results: "Results", *, baseline: str | None, metric: str, test: "Te
 
 
 def decision_text(results: "Results", margin: float, baseline: str | None, metric: str, size: str) -> str:
-    """Say which configuration is the smallest that is good enough."""
+    """Return which configuration is the smallest that is good enough."""
     decision = results.smallest(margin, baseline, metric, size=size)
     if decision.chosen == decision.baseline:
         return f"smallest: none is proven to be within {margin:g} of '{decision.baseline}'"

@@ -1,4 +1,4 @@
-"""`topiarist train`: a network for some data, with every practice by name."""
+"""`topiarist train`: train a network, with every option of training by its name."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -117,7 +117,7 @@ def train_command(
     ] = None,
     **options: Any,
 ) -> None:
-    """Train a network, of fully connected layers unless --family names another, measure it and save it.
+    """Train a network, measure it and save it; it is fully connected unless --family names another.
 
     Example: topiarist train digits --hidden 64 --epochs 60 --early-stopping 8 --out digits.safetensors
 
@@ -241,7 +241,7 @@ def parse_projection(text: str | None) -> tuple[tuple[int, int], ...] | None:
 
 
 def show_result(result: Mapping[str, Any]) -> None:
-    """Print what a person wants to know."""
+    """Print a training as a table."""
     rows: dict[str, str] = {"data": result["data"]}
     if "folds" in result:
         rows["accuracy"] = (

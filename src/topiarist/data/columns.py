@@ -1,4 +1,7 @@
-"""The columns of a table: which can be features, and how they become numbers (gaps filled, text as one-hot)."""
+"""The columns of a table: which can be features, and how they become numbers (gaps filled, text as one-hot).
+
+pandas is imported where a table is at hand: networks and arrays are handled without it, in half a second less.
+"""
 
 import difflib
 from collections import Counter
@@ -7,13 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy
-import pandas
 from numpy.typing import NDArray
 
-from topiarist.data.source import Features
+from topiarist.data.source import Features, is_table
 from topiarist.errors import DataError
 
 if TYPE_CHECKING:
+    import pandas
+
     Cells = pandas.Series[Any]
 
 MOST_CATEGORIES = 50  # trades off width against rare texts: a column of names would make thousands of inputs
@@ -43,6 +47,8 @@ class Column:
 
 def describe_column(values: "Cells", training_rows: NDArray[numpy.intp]) -> Column:
     """Decide whether a column is numbers or text, and what replaces its missing cells."""
+    import pandas  # noqa: PLC0415  # see the top of the file
+
     training = values.iloc[training_rows]
     if pandas.api.types.is_numeric_dtype(values):
         median = training.astype(float).median()
@@ -54,7 +60,7 @@ def describe_column(values: "Cells", training_rows: NDArray[numpy.intp]) -> Colu
     return Column(name=str(values.name), kind="text", categories=categories, known=known)
 
 
-def encode(table: pandas.DataFrame, columns: tuple[Column, ...]) -> NDArray[numpy.float64]:
+def encode(table: "pandas.DataFrame", columns: tuple[Column, ...]) -> NDArray[numpy.float64]:
     """Return the table as numbers (n_samples, width): missing numbers filled, text as one-hot.
 
     Text that is missing, or that training did not show, is all zeros.
@@ -67,6 +73,8 @@ def encode(table: pandas.DataFrame, columns: tuple[Column, ...]) -> NDArray[nump
 
 
 def _numbers(values: "Cells", column: Column) -> NDArray[numpy.float64]:
+    import pandas  # noqa: PLC0415  # see the top of the file
+
     numbers = pandas.to_numeric(values, errors="coerce").astype(float)
     wrong = values[numbers.isna() & values.notna()]
     if len(wrong):
@@ -76,6 +84,8 @@ def _numbers(values: "Cells", column: Column) -> NDArray[numpy.float64]:
 
 
 def _one_hot(values: "Cells", column: Column) -> NDArray[numpy.float64]:
+    import pandas  # noqa: PLC0415  # see the top of the file
+
     texts = _texts(values)
     shown = pandas.Categorical(texts.where(texts.isin(column.known)), categories=list(column.categories))
     return numpy.ascontiguousarray(pandas.get_dummies(shown, dtype=float))  # the order of sums depends on the layout
@@ -90,8 +100,10 @@ def _texts(values: "Cells") -> "Cells":
 
 def wide_text_notes(features: Features) -> tuple[str, ...]:
     """Note which text columns have more different texts than are used."""
-    if not isinstance(features, pandas.DataFrame):
+    if not is_table(features):
         return ()
+    import pandas  # noqa: PLC0415  # see the top of the file
+
     text = [name for name in features.columns if not pandas.api.types.is_numeric_dtype(features[name])]
     counts = {name: features[name].nunique() for name in text}
     return tuple(
@@ -122,8 +134,10 @@ def check_column(name: str, columns: Sequence[str], wanted: str, *, option: str)
         raise DataError(f"{name}: {option} {wanted} is not a column, found {listed(columns)}{hint}")
 
 
-def tidy(name: str, frame: pandas.DataFrame) -> tuple[pandas.DataFrame, list[str]]:
+def tidy(name: str, frame: "pandas.DataFrame") -> "tuple[pandas.DataFrame, list[str]]":
     """Return each column as floats, truth values or text, without infinite numbers, and notes of what was changed."""
+    import pandas  # noqa: PLC0415  # see the top of the file
+
     unnamed = [column for column in frame.columns if not column]
     notes = [f"{len(unnamed)} column(s) without a name left out"] if unnamed else []
     named = frame.loc[:, [bool(column) for column in frame.columns]]
@@ -138,6 +152,8 @@ def tidy(name: str, frame: pandas.DataFrame) -> tuple[pandas.DataFrame, list[str
 
 def _tidy(name: str, column: "Cells") -> "Cells":
     """Return numbers as float64, truth values as bool where none is missing, everything else as text."""
+    import pandas  # noqa: PLC0415  # see the top of the file
+
     kind = pandas.api.types.infer_dtype(column, skipna=True)
     if kind == "boolean" and column.notna().all():
         return column.astype(bool)
@@ -148,7 +164,7 @@ def _tidy(name: str, column: "Cells") -> "Cells":
     return column.astype(object).map(str, na_action="ignore")
 
 
-def drop_uninformative(frame: pandas.DataFrame) -> tuple[pandas.DataFrame, list[str]]:
+def drop_uninformative(frame: "pandas.DataFrame") -> "tuple[pandas.DataFrame, list[str]]":
     """Leave out columns that are empty, constant, or text that differs in every row, and note which."""
     distinct = frame.nunique(dropna=False)
     empty = [column for column in frame.columns if frame[column].isna().all()]

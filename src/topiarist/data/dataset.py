@@ -1,10 +1,9 @@
 """`Data`: train, validation and test parts with input shape, classes and, where known, groups."""
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy
-import pandas
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
@@ -13,9 +12,12 @@ from torch.utils.data import Dataset, Subset
 from topiarist.data.labels import number_labels
 from topiarist.data.preparation import PreparationOptions, PreparedSource, fit_split, prepare
 from topiarist.data.preprocessing import Preprocessing
-from topiarist.data.source import Features, Rows, Scaling, Source, take_rows
+from topiarist.data.source import Features, Rows, Scaling, Source, is_table, take_rows
 from topiarist.data.split import Split, SplitRule, fold_splits, original_rows, with_fewer_rows
 from topiarist.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas
 
 
 def draw_rows(count: int, most: int | None, generator: torch.Generator) -> Tensor:
@@ -95,7 +97,7 @@ class Data:
     @classmethod
     def from_arrays(
         cls,
-        x: ArrayLike | pandas.DataFrame,
+        x: "ArrayLike | pandas.DataFrame",
         y: ArrayLike,
         *,
         groups: ArrayLike | None = None,
@@ -130,11 +132,11 @@ class Data:
         >>> data.classes, len(data.train), len(data.validation), len(data.test)
         (('high', 'low'), 26, 6, 8)
         """
-        features = x if isinstance(x, pandas.DataFrame) else numpy.asarray(x)
+        features = x if is_table(x) else numpy.asarray(x)
         labels, known = numpy.asarray(y), None if groups is None else numpy.asarray(groups)
         _check_arrays(features, labels, known)
         if scaling == "auto":
-            pixels = not isinstance(features, pandas.DataFrame) and features.dtype == numpy.uint8
+            pixels = not is_table(features) and features.dtype == numpy.uint8
             scaling = "pixels" if pixels else "zscore"
         copied = None if originals is None else numpy.asarray(originals)
         source = Source(name=name, features=features, labels=labels, groups=known, originals=copied, scaling=scaling)
@@ -253,7 +255,7 @@ class Data:
 
 
 def _check_arrays(features: Features, labels: NDArray[Any], groups: NDArray[Any] | None) -> None:
-    if not isinstance(features, pandas.DataFrame):
+    if not is_table(features):
         if features.ndim < 2:
             raise DataError(f"x must be (n_samples, n_features) or more; found shape {features.shape}")
         if features.dtype.kind not in "biuf":

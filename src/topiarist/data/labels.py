@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy
-import pandas
 from numpy.typing import NDArray
 
 from topiarist.data.source import Source, take_rows
@@ -71,9 +70,19 @@ def as_labels(name: str, values: NDArray[Any], *, training: bool) -> NDArray[Any
     return labels
 
 
+def _count_missing(values: NDArray[Any]) -> int:
+    if values.dtype.kind == "f":
+        return int((~numpy.isfinite(values)).sum())
+    if values.dtype.kind in "biuU":
+        return 0
+    import pandas  # noqa: PLC0415  # only labels of other kinds need it
+
+    return int(pandas.isna(values).sum())
+
+
 def _plain_values(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """Return text, truth values, integers or, where fractions occur, floats; refuse missing values."""
-    missing = int((~numpy.isfinite(values) if values.dtype.kind == "f" else pandas.isna(values)).sum())
+    missing = _count_missing(values)
     if missing:
         raise DataError(
             f"{name}: {missing} of {len(values)} labels are missing or infinite: every sample needs a label"

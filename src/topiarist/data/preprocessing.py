@@ -10,11 +10,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy
-import pandas
 from numpy.typing import NDArray
 
 from topiarist.data.columns import Column, describe_column, encode
-from topiarist.data.source import Features, Rows, Scaling, take_rows
+from topiarist.data.source import Features, Rows, Scaling, is_table, take_rows
 from topiarist.errors import DataError
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class Preprocessing:
 
     def _filled(self, features: Features, shape: tuple[int, ...]) -> NDArray[numpy.floating[Any]]:
         if self.columns:
-            if not isinstance(features, pandas.DataFrame):
+            if not is_table(features):
                 raise DataError("the network was trained on a table with named columns; found an array")
             return encode(features, self.columns).reshape(len(features), *shape)
         values = as_array(features)
@@ -143,7 +142,7 @@ def fit_preprocessing(
 
 def _fit_filling(features: Features, training_rows: Rows) -> Preprocessing:
     """Learn what replaces missing cells, and how text is encoded; nothing is scaled."""
-    if isinstance(features, pandas.DataFrame):
+    if is_table(features):
         columns = tuple(describe_column(features[name], training_rows) for name in features.columns)
         return Preprocessing(scaling="none", input_shape=(sum(column.width for column in columns),), columns=columns)
     fill: tuple[float, ...] = ()
@@ -184,7 +183,7 @@ def _affine(training: NDArray[Any], scaling: Scaling) -> tuple[NDArray[Any], NDA
 
 def as_array(features: Features) -> NDArray[Any]:
     """Return an array of numbers; a table of numbers will do."""
-    if isinstance(features, pandas.DataFrame):
+    if is_table(features):
         try:
             return features.to_numpy(dtype=float)
         except (TypeError, ValueError) as error:

@@ -4,14 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy
-import pandas
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import interpolate
 
 from topiarist.data.limits import check_size
-from topiarist.data.source import Source
+from topiarist.data.source import Source, is_table
 from topiarist.errors import DataError
 
 # How bright the eye sees red, green and blue: ITU-R BT.601, as Pillow turns colour into grey.
@@ -26,8 +25,8 @@ def resized(source: Source, shape: tuple[int, ...]) -> Source:
     averages where it makes images smaller. Pixels keep their type: whole numbers are rounded.
     """
     features = source.features
-    if isinstance(features, pandas.DataFrame) or features.ndim != 4 or len(shape) != 3:
-        found = "a table" if isinstance(features, pandas.DataFrame) else f"samples of shape {features.shape[1:]}"
+    if is_table(features) or features.ndim != 4 or len(shape) != 3:
+        found = "a table" if is_table(features) else f"samples of shape {features.shape[1:]}"
         raise DataError(f"only images can be resized, to {_in_words(shape)}; found {found}")
     before = features.shape[1:]
     if before[0] != shape[0] and {before[0], shape[0]} != {1, 3}:

@@ -1,18 +1,25 @@
 """Raw samples as a reader found them, before any split or scaling."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy
-import pandas
 from numpy.typing import NDArray
 
 from topiarist.errors import DataError
 
+if TYPE_CHECKING:
+    import pandas
+    from typing_extensions import TypeIs
+
+    Features = pandas.DataFrame | NDArray[Any]
+else:
+    Features = Any  # pandas takes half a second to import, and arrays do not need it
+
 Scaling = Literal["none", "zscore", "minmax", "unit", "pixels"]
-Features = pandas.DataFrame | NDArray[Any]
 Rows = NDArray[numpy.intp]
 ImagesAndLabels = tuple[NDArray[numpy.uint8], NDArray[Any] | None]
 
@@ -55,9 +62,15 @@ class Source:
         return len(self.features)
 
 
+def is_table(samples: object) -> "TypeIs[pandas.DataFrame]":
+    """Return whether samples are a pandas table; where pandas was never imported, they are not."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(samples, pandas.DataFrame)
+
+
 def take_rows(features: Features, rows: Rows) -> Features:
     """Return some rows of a table or an array."""
-    return features.iloc[rows] if isinstance(features, pandas.DataFrame) else features[rows]
+    return features.iloc[rows] if is_table(features) else features[rows]
 
 
 def join_parts(place: Path, parts: Mapping[str, ImagesAndLabels], *, notes: tuple[str, ...] = ()) -> Source:

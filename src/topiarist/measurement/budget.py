@@ -58,8 +58,8 @@ class Budget(Settings):
     True
     """
 
-    file_kb: float | None = Field(default=None, gt=0, description="File size: 500kB, 1.5MB.")
-    memory_kb: float | None = Field(default=None, gt=0, description="Parameters and buffers in memory: 500kB.")
+    file_kb: float | None = Field(default=None, gt=0, description="Size of the model file: 500kB, 1.5MB.")
+    memory_kb: float | None = Field(default=None, gt=0, description="Size of parameters and buffers in memory: 500kB.")
     parameters: int | None = Field(default=None, ge=1, description="Number of parameters.")
     macs: int | None = Field(default=None, ge=1, description="Multiply-accumulates per sample.")
     latency_ms: float | None = Field(default=None, gt=0, description="Time per sample on one thread: 2ms, 500us.")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy
-import pandas
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -17,7 +16,7 @@ from topiarist.data import Preprocessing
 from topiarist.data.columns import Column, encode
 from topiarist.data.preprocessing import as_array
 from topiarist.data.projection import ColumnBlock
-from topiarist.data.source import Features
+from topiarist.data.source import Features, is_table
 from topiarist.models.evaluation import placed
 
 Inputs = NDArray[Any]
@@ -150,7 +149,7 @@ def as_inputs(samples: Features, preprocessing: Preprocessing | None) -> Inputs:
     if preprocessing is None:
         given: Inputs = placed(torch.from_numpy(as_array(samples)), torch.empty(0)).numpy()
         return given
-    if preprocessing.columns and isinstance(samples, pandas.DataFrame):
+    if preprocessing.columns and is_table(samples):
         numbers = encode(samples, tuple(replace(column, fill=math.nan) for column in preprocessing.columns))
     else:
         numbers = as_array(samples)

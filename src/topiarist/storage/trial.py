@@ -5,17 +5,16 @@ The test part is compared and the training part calibrates, so that nothing is d
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy
-import pandas
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from topiarist.data import Data, Part
 from topiarist.data.columns import Column
-from topiarist.data.source import Features
+from topiarist.data.source import Features, is_table, take_rows
 from topiarist.errors import DataError, ModelError
 from topiarist.models import Card, card_for, card_of
 from topiarist.models.copying import copied
@@ -24,9 +23,12 @@ from topiarist.randomness import array_generator
 from topiarist.storage.deployable import Deployable, InputForm, Inputs, as_inputs, form_of
 from topiarist.training.inference import part_batches, predict_logits
 
+if TYPE_CHECKING:
+    import pandas
+
 MOST_COMPARED, MOST_CALIBRATING, RANDOM = 1000, 512, 100  # samples: enough to see every layer, a few seconds of work
 PARTS: tuple[Literal["test", "validation", "train"], ...] = ("test", "validation", "train")
-RawSamples = ArrayLike | pandas.DataFrame | Tensor
+RawSamples = ArrayLike | Features | Tensor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,14 +93,14 @@ def _drawn(data: Data, name: Literal["test", "validation", "train"], most: int) 
         return x.numpy(), y
     chosen = numpy.linspace(0, len(part) - 1, min(len(part), most)).astype(numpy.intp)
     rows, features = getattr(data.split, name)[chosen], data.source.features
-    return features.iloc[rows] if isinstance(features, pandas.DataFrame) else features[rows], part.y[chosen]
+    return take_rows(features, rows), part.y[chosen]
 
 
 def _as_features(samples: RawSamples) -> Features:
     """Return samples as a table or an array of at least one."""
     if isinstance(samples, Tensor):
         samples = samples.detach().cpu().numpy()
-    features = samples if isinstance(samples, pandas.DataFrame) else numpy.asarray(samples)
+    features = samples if is_table(samples) else numpy.asarray(samples)
     if features.ndim < 2 or not len(features):
         raise DataError(f"samples to compare an export on are (n_samples, …), 1 or more; found {features.shape}")
     return features
@@ -118,8 +120,10 @@ def _random_features(model: nn.Module, card: Card) -> Features:
     return _as_table(values.reshape(RANDOM, math.prod(shape)), known.columns) if known.columns else values
 
 
-def _as_table(values: NDArray[Any], columns: tuple[Column, ...]) -> pandas.DataFrame:
+def _as_table(values: NDArray[Any], columns: tuple[Column, ...]) -> "pandas.DataFrame":
     """Return a table of values (n_samples, width), each text the category of which the value is largest."""
+    import pandas  # noqa: PLC0415  # only tables need it
+
     pieces = numpy.split(values, numpy.cumsum([column.width for column in columns])[:-1], axis=1)
     cells = {
         column.name: piece[:, 0]

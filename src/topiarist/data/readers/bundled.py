@@ -4,7 +4,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy
-import pandas
 
 from topiarist.data.source import Source
 
@@ -40,6 +39,8 @@ def read_bundled(name: str) -> Source:
         classes = tuple(str(digit) for digit in range(10))
         labels = numbers[:, -1].astype(numpy.int64)
         return Source(name=name, features=numbers[:, :-1], labels=labels, classes=classes, scaling="pixels")
+    import pandas  # noqa: PLC0415  # digits are read without it
+
     file, columns = _TABLES[name]
     with (folder / file).open(encoding="utf-8") as stream:
         _, _, *classes_found = stream.readline().strip().split(",")  # 150,4,setosa,versicolor,virginica

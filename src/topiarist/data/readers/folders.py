@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy
-import pandas
 from numpy.typing import NDArray
 
 from topiarist.data.columns import listed
@@ -14,6 +13,9 @@ from topiarist.data.readers.sound import SOUND_ENDINGS, read_sounds
 from topiarist.data.readers.tables import group_values, known_labels, read_delimited, split_labels
 from topiarist.data.source import Source
 from topiarist.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas
 
 IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp", ".pgm", ".ppm")
 MEDIA_ENDINGS = (*IMAGE_ENDINGS, *SOUND_ENDINGS)
@@ -30,7 +32,7 @@ _ROWS_TRIED = 20  # of a column, to see whether it names files: some may be miss
 class LabelTable:
     """A table of labels: one row of `frame` per file, the columns of names, labels and groups."""
 
-    frame: pandas.DataFrame
+    frame: "pandas.DataFrame"
     files: str
     target: str | None
     group: str | None
@@ -170,12 +172,12 @@ def find_annotated(folder: Path, *, target: str | None, group: str | None, label
     )
 
 
-def first_of(frame: pandas.DataFrame, names: tuple[str, ...], *, other_than: str | None = None) -> str | None:
+def first_of(frame: "pandas.DataFrame", names: tuple[str, ...], *, other_than: str | None = None) -> str | None:
     """Return the first of `names` that is a column."""
     return next((name for name in names if name in frame.columns and name != other_than), None)
 
 
-def file_column(folder: Path, table: Path, frame: pandas.DataFrame) -> tuple[str, str]:
+def file_column(folder: Path, table: Path, frame: "pandas.DataFrame") -> tuple[str, str]:
     """Return the first column that names files below the folder, and the subfolder they are in."""
     for column in frame.columns:
         for base in _BASES:

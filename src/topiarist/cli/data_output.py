@@ -1,0 +1,93 @@
+"""What `topiarist data` prints."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from topiarist.data.readers.download import Progress
+
+
+def show_sounds(found: Mapping[str, Any]) -> None:
+    """Print how many spectrograms were written, and where."""
+    for note in found["notes"]:
+        typer.echo(note)
+    size = f"{found['clips']} clips at {found['rate']} Hz, {found['bands']} bands × {found['frames']} frames"
+    typer.echo(f"{size}: {found['out']}")
+
+
+def print_listing(listing: Mapping[str, Any]) -> None:
+    """Print data sets as a table."""
+    rows = [("name", "description", "samples", "classes", "MB", "where")]
+    for row in listing["data_sets"]:
+        size = f"{row['size_bytes'] / 1e6:.0f}" if row.get("size_bytes") else ""
+        rows.append((row["name"], row["description"], str(row["samples"]), str(row["classes"]), size, whereabouts(row)))
+    print_columns(rows, right=("samples", "classes", "MB"))
+    typer.echo(f"\nThe cache is {listing['cache']}")
+
+
+def whereabouts(row: Mapping[str, Any]) -> str:
+    """Return in a word where a data set is now."""
+    if row["kind"] == "bundled":
+        return "bundled"
+    return "to download" if row["folder"] is None else "cached"
+
+
+def print_summary(summary: Mapping[str, Any]) -> None:
+    """Print data as lines and a table."""
+    parts = list(summary["samples"])
+    typer.echo(summary["name"])
+    typer.echo(f"samples        {', '.join(f'{count} {part}' for part, count in summary['samples'].items())}")
+    typer.echo(f"input shape    {' × '.join(str(size) for size in summary['input_shape'])}")
+    typer.echo(f"preprocessing  {preprocessing_line(**summary['preprocessing'])}")
+    for note in summary["notes"]:
+        typer.echo(f"note           {note}")
+    typer.echo("")
+    rows = [(row["name"], *(str(row[part]) for part in parts)) for row in summary["classes"]]
+    print_columns([("class", *parts), *rows], right=parts)
+
+
+def preprocessing_line(*, scaling: str, number_columns: int, text_columns: int) -> str:
+    """Return in a line how raw samples become what the network reads."""
+    columns = [
+        f"{number_columns} columns of numbers" if number_columns else "",
+        f"{text_columns} columns of text as one-hot" if text_columns else "",
+    ]
+    return ", ".join(["no scaling" if scaling == "none" else f"scaling {scaling}", *filter(None, columns)])
+
+
+def print_columns(rows: Sequence[Sequence[str]], *, right: Sequence[str]) -> None:
+    """Print rows of text below their headings; plain, since rich takes as long to import as all else that is shown."""
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
+        aligned = zip(rows[0], row, gaps, strict=True)
+        typer.echo("  ".join(gap + cell if name in right else cell + gap for name, cell, gap in aligned).rstrip())
+
+
+@contextmanager
+def progress_bar() -> Iterator["Progress | None"]:
+    """Yield a function to report a download to: a bar with the time left on a terminal, None in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def show(name: str, done: int, total: int | None) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=done, total=total)
+
+        yield show
