@@ -18,6 +18,7 @@ from typing import Any
 
 import topiarist
 from topiarist import Budget, Study, TrainConfig, load_data, methods, models, resize, rightsize, surgery, train
+from topiarist.data import Part
 
 HOME = Path(topiarist.__file__).parent
 FUNCTION = (
@@ -49,6 +50,7 @@ def calls(folder: Path) -> dict[str, Callable[[], object]]:
     data = load_data("iris")
     model = models.mlp([4, 16, 16, 3])
     train(model, data, TrainConfig(epochs=30, learning_rate=0.01))
+    assert isinstance(data.train, Part)
     x = data.train.x
     study = Study(
         data="iris",
