@@ -45,7 +45,7 @@ class Factorisation(Method):
     )
     layers: tuple[str, ...] | None = Field(default=None, description="Look only at these layers.")
     remove_first: bool = Field(
-        default=False, description="With a budget: first remove units, by distinctiveness, down to twice its limits."
+        default=False, description="With a budget: first remove units, down to twice its limits."
     )
 
     @property

@@ -45,7 +45,7 @@ def resize(
     data : Data, optional
         Labelled samples. Without them, give your own `calibration` and, where a loss is limited, `score`.
     method : Method or str
-        What decides, or its name; by default distinctiveness.
+        What decides, or the name of a registered method.
     budget : Budget, optional
         How small the network must become, or how much it may lose.
     retraining : FineTuning or Rewinding, optional
@@ -67,7 +67,7 @@ def resize(
     latency : bool
         Whether to time the networks before and after.
     checkpoint : path, optional
-        A file that a method which resumes (the surgeon) writes as it goes; the same call continues from it.
+        A file that a method which resumes writes as it goes; the same call continues from it.
     on_progress : callable, optional
         Called with the share of the work that is done, from 0 to 1; it never falls.
 
