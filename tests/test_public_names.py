@@ -32,10 +32,10 @@ PUBLIC = [
     "methods",
     "models",
     "monte_carlo",
+    "resize",
     "reuse",
     "rightsize",
     "save",
-    "shape",
     "surgery",
     "train",
     "train_many",
@@ -57,4 +57,10 @@ def test_other_names_are_refused() -> None:
 
 def test_importing_the_package_is_light() -> None:
     code = "import sys, topiarist; print(sorted({'torch', 'pandas', 'sklearn', 'pydantic'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_resize_costs_torch_and_little_more() -> None:
+    heavy = {"dask", "distributed", "matplotlib", "onnx", "onnxruntime", "sklearn"}
+    code = f"import sys; from topiarist import resize; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
