@@ -19,7 +19,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 def invoke(*arguments: object) -> tuple[int, str, str]:
-    """Run a command in this process and give exit code, standard output and standard error."""
+    """Run a command in this process and return exit code, standard output and standard error."""
     out, err = io.StringIO(), io.StringIO()
     words = ["topiarist", *map(str, arguments)]
     with warnings.catch_warnings(), mock.patch.object(sys, "argv", words), redirect_stdout(out), redirect_stderr(err):
@@ -49,7 +49,7 @@ def installed() -> Run:
 
 @pytest.fixture(scope="session")
 def digits_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a network for digits, with dropout, trained for a moment."""
+    """Return a network for digits, with dropout, trained for a moment."""
     path = tmp_path_factory.mktemp("models") / "digits.safetensors"
     code, _, err = invoke("train", "digits", "--hidden", 16, "--epochs", 3, "--dropout", 0.2, "--out", path)
     assert (code, err) == (0, "")
@@ -58,7 +58,7 @@ def digits_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def flowers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a table with numbers, text and gaps, in which length and colour tell the kind."""
+    """Return a table with numbers, text and gaps, in which length and colour tell the kind."""
     random = numpy.random.default_rng(0)
     lines = ["length,colour,height,kind"]
     for number in range(150):
@@ -73,7 +73,7 @@ def flowers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def flowers_model(flowers: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a network for the flowers."""
+    """Return a network for the flowers."""
     path = tmp_path_factory.mktemp("models") / "flowers.safetensors"
     words = ("--target", "kind", "--hidden", 16, "--epochs", 60, "--lr", 0.01, "--out", path)
     code, _, err = invoke("train", flowers, *words)

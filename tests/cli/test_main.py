@@ -8,12 +8,18 @@ from typing import Any, NoReturn
 import pytest
 
 import topiarist
+from topiarist.methods import registered
 
 Run = Callable[..., tuple[int, str, str]]
-COMMANDS = ["rightsize", "train", "measure", "predict", "export", "data list", "data get", "data show"]
+COMMANDS = [
+    *("rightsize", "train", "recommend", "measure", "predict", "export", "report"),
+    *("study run", "study resume", "study status", "study results"),
+    *("data list", "data get", "data show", "data sounds"),
+]
+METHODS = [f"resize {name}" for name in registered()]
 
 
-@pytest.mark.parametrize("words", COMMANDS)
+@pytest.mark.parametrize("words", [*COMMANDS, *METHODS])
 def test_help_has_an_example_that_calls_the_command(command: Run, words: str) -> None:
     code, out, err = command(*words.split(), "--help")
     assert (code, err) == (0, "")

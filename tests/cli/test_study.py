@@ -42,7 +42,7 @@ model.hidden = [6, 5]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the folder of a small study that is done."""
+    """Return the folder of a small study that is done."""
     folder = tmp_path_factory.mktemp("studies")
     (folder / "small.toml").write_text(SMALL_TOML)
     code, _, err = invoke("study", "run", folder / "small.toml", "--workers", 1)
@@ -329,7 +329,7 @@ def test_what_an_interrupted_command_proposes_can_be_done(
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, tuple[Any, ...]]]:
-    """Give the file of a study that takes 2 s, and what it comes to when nobody disturbs it."""
+    """Return the file of a study that takes 2 s, and what it comes to when nobody disturbs it."""
     folder = tmp_path_factory.mktemp("slow")
     (folder / "slow.toml").write_text(SLOW)
     code, out, err = forked(folder, "study", "run", "slow.toml", "--workers", 1, "--json")

@@ -253,7 +253,7 @@ def _without_panel(parameter: inspect.Parameter) -> bool:
 
 
 def with_options(*derived: DerivedOptions[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command the options of settings besides its own; it takes them as `**options`.
+    """Add the options of settings to those of a command; it takes them as `**options`.
 
     In the help, the command's own options come first, but those in a panel of their own last.
     """

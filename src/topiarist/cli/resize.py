@@ -179,7 +179,7 @@ def resize_with_checkpoint(
 
 
 def add_command(method: type[Method]) -> None:
-    """Give a method its command."""
+    """Add the command of a method."""
     command = MethodCommand(method)
 
     def run(

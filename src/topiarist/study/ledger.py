@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from topiarist.errors import TopiaristError
 from topiarist.files import cannot_write, canonical_json, sha256, write_atomically
-from topiarist.study.job import CellStack, StackResult
+
+if TYPE_CHECKING:
+    from topiarist.study.job import CellStack, StackResult
 
 FILE = "ledger.sqlite"
 State = Literal["waiting", "done", "failed"]
@@ -101,7 +103,7 @@ class Ledger:
         with self.connection:
             self.connection.executemany("INSERT OR REPLACE INTO study VALUES (?, ?)", rows)
 
-    def declare(self, stacks: Sequence[CellStack], numbers: Mapping[str, int], **facts: Any) -> None:
+    def declare(self, stacks: "Sequence[CellStack]", numbers: Mapping[str, int], **facts: Any) -> None:
         """Write down all cells and the study's facts, at once."""
         rows = [
             (
@@ -149,7 +151,7 @@ class Ledger:
         """Return all that is known of the cells, in the order declared."""
         return [dict(row) for row in self.connection.execute("SELECT * FROM cells ORDER BY number")]
 
-    def record(self, done: StackResult) -> None:
+    def record(self, done: "StackResult") -> None:
         """Write the results of a stack: the files first, then all its rows at once."""
         share = done.seconds / (len(done.results) + len(done.failures))
         made = (done.started, share, done.machine, canonical_json(done.versions))
@@ -166,7 +168,7 @@ class Ledger:
             )
             self._fail(done.failures, done.started)
 
-    def fail(self, stack: CellStack, reason: str) -> None:
+    def fail(self, stack: "CellStack", reason: str) -> None:
         """Write down why a stack gave no results."""
         with self.connection:
             self._fail({cell.hash: reason for cell in stack.cells}, time.time())
