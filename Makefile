@@ -9,11 +9,11 @@ READY := .venv/.ready
 
 .PHONY: setup demo check test lint types contracts fast unit docs bench bench-rightsize bench-surgeon bench-scenes stress clean
 
-# What the demo needs. torch comes first and by exact version: a plain `torch` may pull gigabytes of accelerator packages.
+# What the demo needs: it writes an ONNX file too. torch comes first and by exact version: a plain `torch` may pull gigabytes of accelerator packages.
 $(CORE): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(PIP) torch==$(TORCH)
-	$(PIP) -e .
+	$(PIP) -e '.[onnx]'
 	touch $(CORE)
 
 # What the tests, the docs and the benchmarks need besides.

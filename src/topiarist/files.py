@@ -7,8 +7,11 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from topiarist.errors import TopiaristError
+
+JsonObject = dict[str, Any]  # an object of a JSON text; the class that reads it checks it
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from topiarist.errors import SettingsError
+from topiarist.files import JsonObject
 
 _INSIDE: ContextVar[bool] = ContextVar("inside another configuration", default=False)
 
@@ -52,7 +53,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain values."""
         return self.model_dump(mode="json")
 

@@ -6,7 +6,7 @@ from torch import nn
 from tests.methods.tasks import drawn, perceptron
 from topiarist.errors import ModelError, SettingsError
 from topiarist.measurement import Budget, BudgetError
-from topiarist.methods import Distinctiveness, Factorisation, Magnitude, published, resize
+from topiarist.methods import Distinctiveness, Factorisation, Magnitude, Method, Surgeon, published, resize
 
 SAMPLES = drawn(90, 6)
 
@@ -44,7 +44,7 @@ def test_an_ignored_layer_is_not_factorised_either() -> None:
     assert thin.model.get_submodule("hidden1").weight.shape == (12, 20)
 
 
-@pytest.mark.parametrize("method", [Magnitude(), published.Magnitude()])
-def test_a_method_that_prunes_all_layers_refuses_to_ignore_some(method: Magnitude) -> None:
-    with pytest.raises(SettingsError, match="prunes all layers: leave ignored out"):
+@pytest.mark.parametrize("method", [Magnitude(), published.Magnitude(), Surgeon()])
+def test_a_method_that_trains_refuses_to_ignore_layers(method: Method) -> None:
+    with pytest.raises(SettingsError, match="changes the network as a whole: leave ignored out"):
         resize(perceptron(6, 20, 12, 3), method=method, calibration=SAMPLES, ignored="hidden0")

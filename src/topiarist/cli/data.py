@@ -1,7 +1,7 @@
 """`topiarist data`: list, download and inspect data sets, and turn sounds into spectrograms."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,6 +9,7 @@ from topiarist.cli.data_output import print_listing, print_summary, progress_bar
 from topiarist.cli.derived import naming
 from topiarist.cli.options import AsJson, DataLocation, Group, Target
 from topiarist.cli.output import count_bar, emit
+from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
     from topiarist.data.preparation import PreparedSource
@@ -123,12 +124,12 @@ def describe_folder_of_sounds(
     emit({**result, "notes": list(found.notes)}, as_json=as_json, show=show_sounds)
 
 
-def bundled_rows() -> list[dict[str, Any]]:
+def bundled_rows() -> list[JsonObject]:
     """Return the data sets that come with scikit-learn."""
     return [{"name": name, "kind": "bundled", **facts} for name, facts in BUNDLED.items()]
 
 
-def downloadable_rows() -> list[dict[str, Any]]:
+def downloadable_rows() -> list[JsonObject]:
     """Return the data sets of the catalogue; `folder` is None for those that are not in the cache."""
     from topiarist.data.readers.catalogue import CATALOGUE, cached
 
@@ -148,7 +149,7 @@ def downloadable_rows() -> list[dict[str, Any]]:
     ]
 
 
-def summarise(data: "PreparedSource") -> dict[str, Any]:
+def summarise(data: "PreparedSource") -> JsonObject:
     """Return what is worth knowing about data as plain values."""
     import numpy
 

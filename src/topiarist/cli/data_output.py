@@ -1,11 +1,13 @@
 """What `topiarist data` prints."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
+
+from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from topiarist.data.readers.download import Progress
 
 
-def show_sounds(found: Mapping[str, Any]) -> None:
+def show_sounds(found: JsonObject) -> None:
     """Print how many spectrograms were written, and where."""
     for note in found["notes"]:
         typer.echo(note)
@@ -21,7 +23,7 @@ def show_sounds(found: Mapping[str, Any]) -> None:
     typer.echo(f"{size}: {found['out']}")
 
 
-def print_listing(listing: Mapping[str, Any]) -> None:
+def print_listing(listing: JsonObject) -> None:
     """Print data sets as a table."""
     rows = [("name", "description", "samples", "classes", "MB", "where")]
     for row in listing["data_sets"]:
@@ -31,14 +33,14 @@ def print_listing(listing: Mapping[str, Any]) -> None:
     typer.echo(f"\nThe cache is {listing['cache']}")
 
 
-def whereabouts(row: Mapping[str, Any]) -> str:
+def whereabouts(row: JsonObject) -> str:
     """Return in a word where a data set is now."""
     if row["kind"] == "bundled":
         return "bundled"
     return "to download" if row["folder"] is None else "cached"
 
 
-def print_summary(summary: Mapping[str, Any]) -> None:
+def print_summary(summary: JsonObject) -> None:
     """Print data as lines and a table."""
     parts = list(summary["samples"])
     typer.echo(summary["name"])

@@ -24,6 +24,7 @@ from topiarist.errors import SettingsError
 from topiarist.settings import Settings
 
 Parse = Callable[[Any], Any]
+CallValues = Mapping[str, Any]  # the values of a call, by the names of its parameters
 S = TypeVar("S", bound=Settings)
 WIDEST_CHOICE = 36  # characters in the column of types; more choices than fit are listed in the text of the help
 
@@ -51,7 +52,7 @@ class DerivedOptions(Generic[S]):
     kind: type[S]
     options: tuple[DerivedOption, ...]
 
-    def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def values(self, given: CallValues) -> dict[str, Any]:
         """Return the settings that stand in the call, nested where they are nested."""
         found: dict[str, Any] = {}
         for each in self.options:
@@ -67,19 +68,19 @@ class DerivedOptions(Generic[S]):
                 raise SettingsError(f"{each.option}: {error}") from error
         return found
 
-    def make(self, given: Mapping[str, Any], **others: Any) -> S:
+    def make(self, given: CallValues, **others: Any) -> S:
         """Return the settings; raise SettingsError that names the option at fault."""
         values = self.values(given)
         with naming(self.names):
             return self.kind(**values, **others)
 
-    def change(self, settings: S, given: Mapping[str, Any], **others: Any) -> S:
+    def change(self, settings: S, given: CallValues, **others: Any) -> S:
         """Return settings with what stands in the call; raise SettingsError that names the option at fault."""
         values = self.values(given)
         with naming(self.names):
             return settings.changed(**values, **others)
 
-    def given(self, values: Mapping[str, Any]) -> list[str]:
+    def given(self, values: CallValues) -> list[str]:
         """Return the options that stand in the call."""
         return [each.option for each in self.options if values.get(each.parameter.name) is not None]
 

@@ -1,13 +1,13 @@
 """`topiarist export`: a saved network as a file for ONNX Runtime or for torch alone."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from topiarist.cli.options import DATA_FORMS, AsJson, Group, Into, ModelFile, Target
 from topiarist.cli.output import emit, print_rows, waiting
+from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
     from torch import nn
@@ -49,7 +49,7 @@ def export_command(
 
     network = load_network(model, into)
     task = None if data is None else task_for(network, data, target=target, group=group)
-    result: dict[str, Any] = {"model": str(model), "data": data}
+    result: JsonObject = {"model": str(model), "data": data}
     if onnx is not None:
         with waiting("ONNX"):
             result["onnx"] = export_onnx(network, onnx, data=task, int8=int8).to_json()
@@ -87,7 +87,7 @@ def torch_latency(network: "nn.Module") -> float:
     return time_sample(network, zeros(1, *input_shape(network, card_of(network)))).median_ms
 
 
-def show_exports(result: Mapping[str, Any]) -> None:
+def show_exports(result: JsonObject) -> None:
     """Print the files and how they compare with torch, as a table."""
     rows = {"model": result["model"], "data": result["data"] or "none"}
     for name, label in (("onnx", "ONNX"), ("torch", "torch.export")):
@@ -99,7 +99,7 @@ def show_exports(result: Mapping[str, Any]) -> None:
     print_rows(rows | {"latency": f"{latency} (1 thread)"})
 
 
-def export_rows(export: Mapping[str, Any], label: str) -> dict[str, str]:
+def export_rows(export: JsonObject, label: str) -> dict[str, str]:
     """Return a file in words."""
     form, shape = export["input"], " x ".join(map(str, export["input"]["shape"]))
     rows = {

@@ -1,12 +1,12 @@
 """`topiarist measure`: the quality, size and speed of a saved network."""
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Target
 from topiarist.cli.output import emit, measurement_rows, print_rows
+from topiarist.files import JsonObject
 
 
 def measure_command(
@@ -42,7 +42,7 @@ def measure_command(
     emit(result, as_json=as_json, show=show_measurement)
 
 
-def show_measurement(result: Mapping[str, Any]) -> None:
+def show_measurement(result: JsonObject) -> None:
     """Print a measurement as a table."""
     print_rows(
         {"model": result["model"], "data": f"{result['data']}, {result['part']} part", **measurement_rows(result)}

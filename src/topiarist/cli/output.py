@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from topiarist.errors import TopiaristError
+from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +22,7 @@ class InterruptionError(TopiaristError):
     """The user pressed Ctrl-C; the text says how to resume."""
 
 
-def emit(result: Mapping[str, Any], *, as_json: bool, show: Callable[[Mapping[str, Any]], None]) -> None:
+def emit(result: JsonObject, *, as_json: bool, show: Callable[[JsonObject], None]) -> None:
     """Print the result for a program or for a person."""
     if as_json:
         typer.echo(json.dumps(result))
@@ -49,7 +50,7 @@ def console() -> "Console":
     return Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH)
 
 
-def measurement_rows(measured: Mapping[str, Any]) -> dict[str, str]:
+def measurement_rows(measured: JsonObject) -> dict[str, str]:
     """Return a measurement in words."""
     return {
         "accuracy": f"{measured['accuracy']:.2%} of {measured['samples']} samples",

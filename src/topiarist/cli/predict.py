@@ -1,6 +1,5 @@
 """`topiarist predict`: the class of each sample, with its probability."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,6 +7,7 @@ import typer
 
 from topiarist.cli.options import AsJson, DataLocation, Into, ModelFile, Target
 from topiarist.cli.output import emit
+from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
     import pandas
@@ -55,7 +55,7 @@ def predict_command(
         "columns": {name: table[name].tolist() for name in table.columns if name != "prediction"},
     }
 
-    def show(result: Mapping[str, Any]) -> None:
+    def show(result: JsonObject) -> None:
         typer.echo(text.rstrip("\n") if out is None else f"{result['samples']} predictions written to {out}")
 
     emit(result, as_json=as_json, show=show)

@@ -1,6 +1,6 @@
 """`topiarist reproduce`: the published systems as ready-made studies."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,6 +12,7 @@ from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Wor
 from topiarist.cli.output import InterruptionError, console, count_bar, emit
 from topiarist.cli.study_output import ended_by_signals, study_bar
 from topiarist.errors import SettingsError
+from topiarist.files import JsonObject
 from topiarist.reproductions.faces.options import FaceImageOptions
 from topiarist.reproductions.scenes.options import ScenesMixing, ScenesOptions, ScenesPruning
 from topiarist.reproductions.surgeon.options import SurgeonScope
@@ -214,7 +215,7 @@ def surgeon_command(
     emit(found, as_json=as_json, show=show_found)
 
 
-def show_found(found: Mapping[str, Any]) -> None:
+def show_found(found: JsonObject) -> None:
     """Print the results, and where the files are."""
     for note in found["notes"]:
         typer.echo(note)
@@ -223,13 +224,13 @@ def show_found(found: Mapping[str, Any]) -> None:
     typer.echo(f"page: {found['page']}  tables: {found['tables']}  figures: {found['figures']}")
 
 
-def show_failures(found: Mapping[str, Any]) -> None:
+def show_failures(found: JsonObject) -> None:
     """Print how many cells failed, and the command that shows why."""
     for folder in found["failed_in"]:
         typer.echo(f"{found['failed']} cells failed: topiarist study status {folder}")
 
 
-def show_findings(found: Mapping[str, Any]) -> None:
+def show_findings(found: JsonObject) -> None:
     """Print what helped and what hurt, and where the files are."""
     from rich.table import Table
     from rich.text import Text

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from pydantic import Field
 
-from topiarist.cli.derived import DerivedOptions, derive, naming, shown_value, with_options
+from topiarist.cli.derived import CallValues, DerivedOptions, derive, naming, shown_value, with_options
 from topiarist.cli.loading import load_network, task_for
 from topiarist.cli.options import (
     BUDGET,
@@ -27,6 +27,7 @@ from topiarist.cli.options import (
 from topiarist.cli.output import checkpoint_beside, console, emit, epoch_bar, print_rows, resumable_from, waiting
 from topiarist.cli.retraining_options import AFTER_CUT, AfterCut
 from topiarist.errors import SettingsError
+from topiarist.files import JsonObject
 from topiarist.methods import Method, Outcome, TrainingMethod, registered, resize
 from topiarist.settings import Settings
 from topiarist.training import TrainConfig
@@ -107,7 +108,7 @@ class MethodCommand:
         text = f"{self.method.traits.summary}\n\n{example}\n\n{inspect.cleandoc(self.method.__doc__ or '')}"
         return f"{text}\n\n{RESUMING}" if self.method.traits.resumes else text
 
-    def run(self, model: Path, data: str, values: Mapping[str, Any]) -> None:
+    def run(self, model: Path, data: str, values: CallValues) -> None:
         """Resize a network, save it, and show what it cost."""
         out = values["out"]
         check_model_out(out)
@@ -139,7 +140,7 @@ class MethodCommand:
                 result["lineage_files"] = write_lineage(outcome.lineage, out)
         emit(result, as_json=values["as_json"], show=show_outcome)
 
-    def make_method(self, values: Mapping[str, Any]) -> Method:
+    def make_method(self, values: CallValues) -> Method:
         """Return the method with what stands in the call; of its training, the rest stays as it is."""
         made: Method = self.options.make(values)
         changes = {} if self.training is None else self.training.values(values)
@@ -203,7 +204,7 @@ for _method in registered().values():
     add_command(_method)
 
 
-def show_outcome(result: Mapping[str, Any]) -> None:
+def show_outcome(result: JsonObject) -> None:
     """Print before and after, side by side."""
     from rich.table import Table
 
@@ -222,7 +223,7 @@ def show_outcome(result: Mapping[str, Any]) -> None:
     print_rows(rows)
 
 
-def compared(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+def compared(before: JsonObject, after: JsonObject) -> list[tuple[str, str, str, str]]:
     """Return the rows of the table: a figure, before, after, and what that means."""
     points = 100 * (after["accuracy"] - before["accuracy"])
     rows = [("accuracy", f"{before['accuracy']:.2%}", f"{after['accuracy']:.2%}", f"{points:+.2f} points")]

@@ -3,12 +3,13 @@
 import logging
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from topiarist.cli.output import console, print_rows
+from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
     from topiarist.study.comparison import TestName
@@ -72,7 +73,7 @@ def study_bar(name: str) -> Iterator["OnProgress | None"]:
         yield show
 
 
-def status_of(folder: Path) -> dict[str, Any]:
+def status_of(folder: Path) -> JsonObject:
     """Return the progress of the study in a folder, and how long the rest may take."""
     from topiarist.study.lock import is_running
     from topiarist.study.results import Results
@@ -100,7 +101,7 @@ def status_of(folder: Path) -> dict[str, Any]:
     }
 
 
-def show_status(status: Mapping[str, Any]) -> None:
+def show_status(status: JsonObject) -> None:
     """Print the progress of a study."""
     rows = {"study": f"{status['study']} in {status['folder']}"}
     failed = f", {status['failed']} failed" if status["failed"] else ""
@@ -179,7 +180,7 @@ def result_rows(
     return rows
 
 
-def tests_of(results: "Results", *, baseline: str | None, metric: str, test: "TestName") -> list[dict[str, Any]]:
+def tests_of(results: "Results", *, baseline: str | None, metric: str, test: "TestName") -> list[JsonObject]:
     """Return the comparisons with the baseline, where there are enough runs to compare."""
     scores = results.scores(metric)
     if len(scores) < 2 or min(map(len, scores.values())) < 2:

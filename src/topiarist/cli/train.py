@@ -1,13 +1,13 @@
 """`topiarist train`: train a network, with every option of training by its name."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topiarist.cli.derived import derive, naming, with_options
+from topiarist.cli.derived import CallValues, derive, naming, with_options
 from topiarist.cli.options import (
     AsJson,
     DataLocation,
@@ -24,6 +24,7 @@ from topiarist.cli.options import (
 from topiarist.cli.output import emit, measurement_rows, print_rows
 from topiarist.cli.train_run import cross_validate, fresh_network, train_and_measure, with_new_head
 from topiarist.errors import DataError, SettingsError
+from topiarist.files import JsonObject
 from topiarist.models.settings import ModelSettings
 from topiarist.training.config import Augmentation, Phase, TrainConfig
 from topiarist.training.pruning import Pruning
@@ -153,7 +154,7 @@ def train_command(
             trained, part, drop=drop_top or 0, add=NETWORK.values(options).get("hidden", ()), seed=seed
         )
 
-    result: dict[str, Any] = {"data": task.name, "seed": seed, "config": config.model_dump(mode="json")}
+    result: JsonObject = {"data": task.name, "seed": seed, "config": config.model_dump(mode="json")}
     if declared:
         result["phases"] = [phase.model_dump(mode="json") for phase in declared]
     if folds is not None:
@@ -163,7 +164,7 @@ def train_command(
     emit(result, as_json=as_json, show=show_result)
 
 
-def training_of(options: Mapping[str, Any], *, seed: int) -> TrainConfig:
+def training_of(options: CallValues, *, seed: int) -> TrainConfig:
     """Return how to train; epochs and steps together are refused."""
     if options["epochs"] is not None and options["steps"] is not None:
         raise SettingsError("--epochs and --steps both say how long to train: give one")
@@ -177,7 +178,7 @@ def training_of(options: Mapping[str, Any], *, seed: int) -> TrainConfig:
         return TrainConfig(**values, seed=seed)
 
 
-def network_of(options: Mapping[str, Any]) -> ModelSettings:
+def network_of(options: CallValues) -> ModelSettings:
     """Return the network; dropout of a convolutional one is among the options of its family."""
     values = NETWORK.values(options)
     if values.get("family", "mlp") != "mlp" and "dropout" in values:
@@ -191,7 +192,7 @@ def network_of(options: Mapping[str, Any]) -> ModelSettings:
         return ModelSettings(**values)
 
 
-def check_transfer(options: Mapping[str, Any], base: Path | None, *, drop_top: int | None, into: str | None) -> None:
+def check_transfer(options: CallValues, base: Path | None, *, drop_top: int | None, into: str | None) -> None:
     """Raise SettingsError for options that would have no effect."""
     if base is None:
         for option, given in (("--drop-top", drop_top), ("--into", into)):
@@ -240,7 +241,7 @@ def parse_projection(text: str | None) -> tuple[tuple[int, int], ...] | None:
     return blocks
 
 
-def show_result(result: Mapping[str, Any]) -> None:
+def show_result(result: JsonObject) -> None:
     """Print a training as a table."""
     rows: dict[str, str] = {"data": result["data"]}
     if "folds" in result:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from topiarist.cli.output import checkpoint_beside, epoch_bar, resumable_from
 from topiarist.errors import TopiaristWarning
+from topiarist.files import JsonObject
 from topiarist.models.settings import ModelSettings
 from topiarist.training.config import Phase, TrainConfig
 
@@ -40,7 +41,7 @@ def cross_validate(
     config: TrainConfig,
     folds: int,
     phases: Sequence[Phase],
-) -> dict[str, Any]:
+) -> JsonObject:
     """Train one network per fold, all as one computation where they can be, and return the accuracies."""
     from topiarist.data import SplitRule
     from topiarist.measurement import measure
@@ -66,7 +67,7 @@ def cross_validate(
 
 def train_and_measure(
     data: "Data", model: "nn.Module", config: TrainConfig, phases: Sequence[Phase], out: Path | None
-) -> dict[str, Any]:
+) -> JsonObject:
     """Train on the training part, save where asked, measure on the test part."""
     from topiarist.measurement import measure
     from topiarist.storage import save

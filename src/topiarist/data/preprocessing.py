@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from topiarist.data.columns import Column, describe_column, encode
 from topiarist.data.source import Features, Rows, Scaling, is_table, take_rows
 from topiarist.errors import DataError
+from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -93,14 +94,14 @@ class Preprocessing:
             raise DataError(f"the samples must hold finite numbers; found {wrong}: fill or replace them")
         return values
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain lists, numbers and texts, for a file's header; a projection only where there is one."""
         record = asdict(self)
         del record["projection"]
         return record | ({"projection": [block.to_json() for block in self.projection]} if self.projection else {})
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Self:
+    def from_json(cls, record: JsonObject) -> Self:
         """Return what `to_json` wrote down."""
         columns = tuple(
             Column(**{**column, "categories": tuple(column["categories"]), "known": tuple(column["known"])})

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from topiarist.errors import DataError
+from topiarist.files import JsonObject
 from topiarist.threads import torch_threads
 
 BlockSizes = Sequence[tuple[int, int]]  # of each block: how many columns, how many components
@@ -50,13 +51,13 @@ class ColumnBlock:
         """Return the axes (columns, components)."""
         return numpy.frombuffer(self.axes, _STORED).reshape(self.columns, self.components).astype(numpy.float64)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain values, the axes as text."""
         axes = base64.b64encode(self.axes).decode("ascii")
         return {"columns": self.columns, "offset": list(self.offset), "axes": axes}
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Self:
+    def from_json(cls, record: JsonObject) -> Self:
         """Return what `to_json` wrote down; axes of another size are a ValueError."""
         offset = tuple(float(value) for value in record["offset"])
         block = cls(columns=index(record["columns"]), offset=offset, axes=base64.b64decode(record["axes"]))

@@ -1,10 +1,11 @@
 """The record of an evolution: every network that was tried, where it came from, what it was worth, and its fate."""
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
 from pydantic import TypeAdapter
+
+from topiarist.files import JsonObject
 
 Fate = Literal["running", "kept", "dropped", "best"]
 Point = tuple[float, float]
@@ -79,11 +80,11 @@ class Lineage:
         """The number of the decision that comes next, from 1."""
         return self.decisions[-1].number + 1 if self.decisions else 1
 
-    def to_record(self) -> dict[str, Any]:
+    def to_record(self) -> JsonObject:
         """Return plain lists and numbers."""
         return asdict(self)
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Lineage":
+    def from_record(cls, record: JsonObject) -> "Lineage":
         """Read what `to_record` returned, or what JSON made of it."""
         return TypeAdapter(cls).validate_python(dict(record))

@@ -3,11 +3,11 @@
 import math
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any
 
 from torch import nn
 
 from topiarist.data import Data
+from topiarist.files import JsonObject
 from topiarist.measurement.cost import count_macs
 from topiarist.measurement.latency import REPEATS, time_sample
 from topiarist.models.evaluation import count_parameters
@@ -34,7 +34,7 @@ class Footprint:
     latency_spread_ms: float | None = None
     threads: int = 1
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain numbers; one that is not finite, as the loss of a network that diverged, becomes None."""
         return {
             name: None if isinstance(value, float) and not math.isfinite(value) else value

@@ -45,8 +45,6 @@ class Traits:
         Whether it writes a checkpoint and continues from it.
     all_samples : bool
         Whether it looks at all training samples, as its paper does, and not at some thousands.
-    spares_layers : bool
-        Whether it leaves alone the layers that `resize` is told to ignore.
     relative_cost : float
         Its time beside that of the fine-tuning that follows it: what `rightsize` plans with.
     marker : str
@@ -60,7 +58,6 @@ class Traits:
     own_training: bool = False
     resumes: bool = False
     all_samples: bool = False
-    spares_layers: bool = True
     relative_cost: float = 1.0
     marker: Marker = "circle"
 
@@ -177,8 +174,6 @@ class Resizing:
             raise SettingsError(f"{self.method.name} changes the network as a whole: leave ignored out")
         if self.checkpoint is not None and not self.method.traits.resumes:
             raise SettingsError(f"{self.method.name} writes no checkpoint: leave checkpoint out")
-        if job.ignored and not self.method.traits.spares_layers:
-            raise SettingsError(f"{self.method.name} prunes all layers: leave ignored out")
         if self.retraining is not None:
             job.labelled("retraining")
         rewinds = isinstance(self.retraining, Rewinding) and self.retraining.weights

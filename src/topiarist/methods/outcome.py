@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from torch import nn
 
 from topiarist.errors import ModelError
 from topiarist.evolution.lineage import Lineage
+from topiarist.files import JsonObject
 from topiarist.measurement import Measurement
 from topiarist.methods.job import Job
 from topiarist.surgery import Plan, plan_of
@@ -90,7 +90,7 @@ class Outcome:
             parts.append(f"accuracy {before.accuracy:.1%} → {after.accuracy:.1%} of {after.samples:,} test samples")
         return ", ".join(parts)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain lists and numbers: everything but the network."""
         return {
             "before": self.before.to_json(),

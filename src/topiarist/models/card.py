@@ -4,14 +4,15 @@ We have no base class: the card is an attribute of any `nn.Module`. It survives 
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from torch import nn
 
 from topiarist.data import Data, Preprocessing, SplitRule
+from topiarist.files import JsonObject
 
 Bits = Literal[32, 16, 8]
-Spec = dict[str, Any]  # the name of a family, and the arguments of its function as JSON
+Spec = JsonObject  # the name of a family, and the arguments of its function as JSON
 
 _ATTRIBUTE = "_topiarist_card"
 
@@ -34,7 +35,7 @@ class Card:
     input_shape: tuple[int, ...] | None = None
     preprocessing: Preprocessing | None = None
     rule: SplitRule | None = None
-    training: dict[str, Any] | None = None
+    training: JsonObject | None = None
     bits: Bits | None = None
 
 

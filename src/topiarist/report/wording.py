@@ -2,10 +2,10 @@
 
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from topiarist.errors import DataError
+from topiarist.files import JsonObject
 
 # What no XML document may contain: control characters and halves of surrogate pairs.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -27,7 +27,7 @@ def shorten(text: object, limit: int = 32) -> str:
     return whole if len(whole) <= limit else whole[: limit - 1].rstrip() + "…"
 
 
-def required(record: Mapping[str, Any], name: str) -> Any:
+def required(record: JsonObject, name: str) -> Any:
     """Return a field of a record, or raise a DataError in one line that it is missing."""
     if name not in record:
         raise DataError(f"a record needs the field '{name}': it has {', '.join(map(repr, record)) or 'none'}")

@@ -14,13 +14,12 @@ from torch import Tensor, uint8
 
 from topiarist.data import Preprocessing, SplitRule
 from topiarist.errors import ModelError
-from topiarist.files import canonical_json
+from topiarist.files import JsonObject, canonical_json
 from topiarist.models import Card
 from topiarist.surgery import Plan
 
 KEY = "topiarist"
 FORMAT = 1
-Record = dict[str, Any]  # JSON that another class writes, and checks when it reads it
 
 
 class Version(BaseModel):
@@ -40,13 +39,13 @@ class Header(Version, extra="forbid"):
     the rest of the header, of the tensors' names, types and shapes, and of their bytes.
     """
 
-    spec: Record | None
+    spec: JsonObject | None
     classes: tuple[str, ...] | None
     input_shape: tuple[int, ...] | None
-    preprocessing: Record | None
+    preprocessing: JsonObject | None
     rule: SplitRule | None
-    training: Record | None = None
-    edits: tuple[Record, ...]
+    training: JsonObject | None = None
+    edits: tuple[JsonObject, ...]
     example: Any = None
     aliases: dict[str, str]
     digest: str = ""

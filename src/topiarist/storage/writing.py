@@ -12,10 +12,10 @@ from torch.nn.parameter import is_lazy
 
 from topiarist.data import Data
 from topiarist.errors import ModelError, TopiaristWarning
-from topiarist.files import write_atomically
+from topiarist.files import JsonObject, write_atomically
 from topiarist.models import Card, build, card_for, card_of, spec_of
 from topiarist.models.evaluation import kernels_of
-from topiarist.storage.header import KEY, Record, make_header, sign
+from topiarist.storage.header import KEY, make_header, sign
 from topiarist.storage.packed import Packing, pack
 from topiarist.storage.quantising import is_rounded
 from topiarist.surgery import plan_of
@@ -103,7 +103,7 @@ def _card_to_write(model: nn.Module, data: Data | None) -> Card:
     return replace(card, spec=_spec_to_write(model))
 
 
-def _spec_to_write(model: nn.Module) -> Record | None:
+def _spec_to_write(model: nn.Module) -> JsonObject | None:
     """Return the spec on a network's card where it, and the edits since, still make the network; None otherwise."""
     plan, spec = plan_of(model), card_of(model).spec
     if spec is None or not plan.edits:

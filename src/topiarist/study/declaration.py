@@ -11,7 +11,7 @@ import numpy
 from pydantic import Field, field_validator
 
 from topiarist.errors import SettingsError
-from topiarist.files import canonical_json, sha256
+from topiarist.files import JsonObject, canonical_json, sha256
 from topiarist.randomness import child_seed
 from topiarist.settings import Settings
 from topiarist.study.grid import AxisChoice, Configuration, configurations, flat, grid_axes, shown
@@ -36,9 +36,9 @@ class Cell:
     latency: bool
 
     @cached_property
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonObject:
         """What decides the result, as plain values, defaults left out."""
-        record: dict[str, Any] = {
+        record: JsonObject = {
             "seed": self.seed,
             "settings": self.settings.model_dump(mode="json", exclude_defaults=True),
         }
@@ -155,7 +155,7 @@ class Declaration(Settings):
             for fold in (range(self.folds) if self.folds is not None else (None,))
         ]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return the declaration as plain values, defaults left out."""
         return self.model_dump(mode="json", exclude_defaults=True)
 

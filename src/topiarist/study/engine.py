@@ -5,11 +5,10 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from topiarist.data import Data, Source
 from topiarist.errors import DataError, SettingsError, TopiaristWarning
-from topiarist.files import cannot_write
+from topiarist.files import JsonObject, cannot_write
 from topiarist.parallel import check_workers, open_pool
 from topiarist.study.declaration import Declaration
 from topiarist.study.job import PACKAGES, CellStack, run_stack
@@ -126,7 +125,7 @@ def given_sources(declared: Declaration, data: Data | Mapping[str, Data | Source
     return sources
 
 
-def declared_in(folder: Path) -> tuple[dict[str, Any], Path]:
+def declared_in(folder: Path) -> tuple[JsonObject, Path]:
     """Read the study that a folder holds, and the folder that its paths start from."""
     facts = Results.read(folder).facts
     return facts["declaration"], Path(facts["folder"])

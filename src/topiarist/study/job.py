@@ -7,14 +7,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from topiarist.data import Data, Part
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
-from topiarist.files import canonical_json
+from topiarist.files import JsonObject, canonical_json
 from topiarist.measurement import measure
 from topiarist.models import build_network
 from topiarist.models.evaluation import numbers_of, placed
@@ -48,7 +47,7 @@ class CellResult:
     """The figures of one cell, and its history and network as the content of files."""
 
     hash: str
-    figures: dict[str, Any]
+    figures: JsonObject
     history: bytes
     model: bytes | None
 

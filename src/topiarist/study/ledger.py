@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from topiarist.errors import TopiaristError
-from topiarist.files import cannot_write, canonical_json, sha256, write_atomically
+from topiarist.files import JsonObject, cannot_write, canonical_json, sha256, write_atomically
 
 if TYPE_CHECKING:
     from topiarist.study.job import CellStack, StackResult
@@ -93,7 +93,7 @@ class Ledger:
         with _closing(folder, address) as connection:
             yield cls(folder, connection)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> JsonObject:
         """Return what is known of the study as a whole."""
         return {row["key"]: json.loads(row["value"]) for row in self.connection.execute("SELECT * FROM study")}
 
@@ -147,7 +147,7 @@ class Ledger:
         """Return the state of every cell."""
         return {row["hash"]: row["state"] for row in self.connection.execute("SELECT hash, state FROM cells")}
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[JsonObject]:
         """Return all that is known of the cells, in the order declared."""
         return [dict(row) for row in self.connection.execute("SELECT * FROM cells ORDER BY number")]
 

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pandas
 
 from topiarist.errors import SettingsError, TopiaristError
+from topiarist.files import JsonObject
 from topiarist.statistics import SmallestDecision, smallest_not_worse, summarise
 from topiarist.study.comparison import ParetoFront, Scores, TestName, compare, pareto_front
 from topiarist.study.ledger import Ledger, StudyProgress
@@ -21,9 +22,7 @@ SIZES = ("parameters", "nonzero", "memory_kb", "file_kb", "macs", "latency_ms")
 class Results:
     """The results in a study's folder, as far as the study has come."""
 
-    def __init__(
-        self, folder: Path, facts: dict[str, Any], rows: list[dict[str, Any]], progress: StudyProgress
-    ) -> None:
+    def __init__(self, folder: Path, facts: JsonObject, rows: list[JsonObject], progress: StudyProgress) -> None:
         self.folder, self.facts, self.rows, self.progress = folder, facts, rows, progress
 
     @classmethod
@@ -165,13 +164,13 @@ class Results:
         found = {name: self.sizes(name) for name in sizes}
         return pareto_front(self.scores(metric), found, metric=metric, smaller_is_better=metric in SMALLER_IS_BETTER)
 
-    def history(self, row: dict[str, Any]) -> list[dict[str, Any]]:
+    def history(self, row: JsonObject) -> list[JsonObject]:
         """Return the epochs of a cell that is done."""
         place = self.folder / "histories" / f"{row['history']}.json"
-        epochs: list[dict[str, Any]] = json.loads(place.read_text())["epochs"]
+        epochs: list[JsonObject] = json.loads(place.read_text())["epochs"]
         return epochs
 
-    def model_path(self, row: dict[str, Any]) -> Path:
+    def model_path(self, row: JsonObject) -> Path:
         """Return the file of the network of a cell that is done."""
         if row["model"] is None:
             raise SettingsError("the study kept no networks: declare it with models = true")

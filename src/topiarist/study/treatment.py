@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import SerializationInfo, SerializeAsAny, model_serializer
 
 from topiarist.errors import SettingsError
+from topiarist.files import JsonObject
 from topiarist.measurement import Budget
 from topiarist.methods import Method, find_method, registered
 from topiarist.methods.retraining import Retraining
@@ -25,8 +26,8 @@ class Treatment(Settings):
     method: SerializeAsAny[Method] | None = None
 
     @model_serializer(mode="plain")
-    def _one_table(self, info: SerializationInfo) -> dict[str, Any]:
-        how: dict[str, Any] = {"mode": info.mode, "exclude_defaults": info.exclude_defaults}
+    def _one_table(self, info: SerializationInfo) -> JsonObject:
+        how: JsonObject = {"mode": info.mode, "exclude_defaults": info.exclude_defaults}
         table = {} if self.method is None else self.method.model_dump(**how)
         beside = {"budget": self.budget, "retraining": self.retraining}
         dumped = {key: None if value is None else value.model_dump(**how) for key, value in beside.items()}

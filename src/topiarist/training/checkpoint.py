@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -19,7 +18,7 @@ from torch import Tensor, nn
 
 from topiarist.data import Data, Part
 from topiarist.errors import ModelError
-from topiarist.files import write_atomically
+from topiarist.files import JsonObject, write_atomically
 from topiarist.models.evaluation import under
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines.steps import State, flattened
@@ -33,7 +32,7 @@ class Snapshot:
     weights: list[State]
     best: dict[int, State]
     optimizer: State
-    runs: list[dict[str, Any]]
+    runs: list[JsonObject]
 
 
 class Checkpoint:

@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
+from topiarist.files import JsonObject
 from topiarist.settings import Settings
 from topiarist.training.pruning import Pruning
 from topiarist.training.schedules import Schedule
@@ -122,9 +123,9 @@ class TrainConfig(Settings):
         return "performance scheduling" if self.schedule.name == "performance" else None
 
     @model_serializer(mode="wrap")
-    def _only_the_length_that_counts(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _only_the_length_that_counts(self, handler: SerializerFunctionWrapHandler) -> JsonObject:
         # A record of a training in steps must not name epochs that never counted, and must be readable again.
-        record: dict[str, Any] = handler(self)
+        record: JsonObject = handler(self)
         if self.steps is not None:
             record.pop("epochs", None)
         return record

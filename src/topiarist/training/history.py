@@ -2,8 +2,9 @@
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Self
 
+from topiarist.files import JsonObject
 from topiarist.training.config import TrainConfig
 
 
@@ -37,12 +38,12 @@ class History:
     def __len__(self) -> int:
         return len(self.epochs)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain lists and numbers."""
         return {**asdict(self), "epochs": [asdict(epoch) for epoch in self.epochs]}
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Self:
+    def from_json(cls, record: JsonObject) -> Self:
         """Read what `to_json` returned."""
         return cls(**{**record, "epochs": tuple(Epoch(**epoch) for epoch in record["epochs"])})
 
@@ -134,14 +135,14 @@ class TrainingRun:
             diverged_epoch=self.diverged_epoch,
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> JsonObject:
         """Return plain lists and numbers."""
         record = {name: value for name, value in vars(self).items() if name != "config"}
         best = None if self.best == -math.inf else self.best
         return {**record, "best": best, "epochs": [asdict(epoch) for epoch in self.epochs]}
 
     @classmethod
-    def from_json(cls, record: dict[str, Any], config: TrainConfig) -> Self:
+    def from_json(cls, record: JsonObject, config: TrainConfig) -> Self:
         """Read what `to_json` returned."""
         best = -math.inf if record["best"] is None else record["best"]
         return cls(config, **{**record, "best": best, "epochs": [Epoch(**epoch) for epoch in record["epochs"]]})

@@ -72,7 +72,6 @@ class Magnitude(PruningMethod):
     name: ClassVar[str] = "magnitude"
     traits: ClassVar[Traits] = Traits(
         summary="Prune weights or units while training; the file is packed.",
-        spares_layers=False,
         relative_cost=3.5,
         marker="diamond",
     )

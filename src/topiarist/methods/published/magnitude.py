@@ -24,7 +24,6 @@ class PublishedMagnitude(PruningMethod):
         summary="Prune weights while training for 400 epochs, as published.",
         in_rightsizing=False,
         all_samples=True,
-        spares_layers=False,
     )
 
     @model_validator(mode="before")

@@ -8,13 +8,14 @@ recommended by nothing, and can only be drawn at random. Input and output layers
 hidden layer was folded has no edit left, and is only trained on.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
 
+from topiarist.files import JsonObject
 from topiarist.measurement import Budget
 from topiarist.methods.method import Traits
 from topiarist.methods.published.surgeon_edits import KINDS, candidates_of, rank
@@ -207,11 +208,11 @@ class PublishedStrategy:
         gain = branch.accuracy - parent.accuracy
         return composite_score(branch.accuracy, gain, branch.parameters / parent.parameters)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """Nothing is remembered but the branches."""
         return {}
 
-    def load(self, state: Mapping[str, Any]) -> None:
+    def load(self, state: JsonObject) -> None:
         """There is nothing to take up."""
 
     def _steps(self, epoch: int, epochs: int) -> int:

@@ -5,10 +5,9 @@ generator is stored; a network is rebuilt from the one at the start and its edit
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.evolution.lineage import Lineage
-from topiarist.files import write_atomically
+from topiarist.files import JsonObject, write_atomically
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.models.evaluation import under
 from topiarist.surgery import Plan, plan_of
@@ -32,7 +31,7 @@ class CheckpointState:
 
     branches: Sequence[Branch]
     lineage: Lineage
-    strategy: Mapping[str, Any]
+    strategy: JsonObject
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def _tensors_of(branch: Branch) -> Iterator[tuple[str, Tensor]]:
         yield from ((f"numbers/{number}/{name}", value) for name, value in numbers.items())
 
 
-def _record_of(branch: Branch) -> dict[str, Any]:
+def _record_of(branch: Branch) -> JsonObject:
     return {
         "plan": plan_of(branch.model).to_record(),
         "node": branch.node,
@@ -99,7 +98,7 @@ def _record_of(branch: Branch) -> dict[str, Any]:
     }
 
 
-def _branch_from(record: Mapping[str, Any], tensors: dict[str, Tensor], whole: nn.Module) -> Branch:
+def _branch_from(record: JsonObject, tensors: dict[str, Tensor], whole: nn.Module) -> Branch:
     known, plan = plan_of(whole), Plan.from_record(record["plan"])
     model = rebuild(Plan(plan.edits[len(known) :], plan.example), whole)
     model.load_state_dict(under("weights/", tensors))

@@ -2,13 +2,14 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 from topiarist.errors import ModelError, TopiaristError, TopiaristWarning
 from topiarist.evolution.lineage import Decision, Fate, Lineage
+from topiarist.files import JsonObject
 from topiarist.measurement.cost import count_macs
 from topiarist.methods.job import Job
 from topiarist.methods.surgeon.branches import Branch, BranchTraining, TrainingSetup, edited, evaluated, train_branch
@@ -177,11 +178,11 @@ class Strategy(Protocol):
         """Return what a branch is worth."""
         ...
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """Return what it remembers from decision to decision, as JSON values."""
         ...
 
-    def load(self, state: Mapping[str, Any]) -> None:
+    def load(self, state: JsonObject) -> None:
         """Continue from what `state` returned."""
         ...
 

@@ -6,15 +6,16 @@ its training; what the others cost is kept within a share of the whole.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import nn
 
 from topiarist.errors import ModelError
 from topiarist.evolution.lineage import Node
+from topiarist.files import JsonObject
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.evolution import EditCandidate, Evolution
 from topiarist.methods.surgeon.proposals import FLATTENING, GROWING, LATE, Kind, Proposals
@@ -242,12 +243,12 @@ class RacingStrategy:
         start = self.evolution.start_parameters
         return priced_score(branch.value, branch.parameters, start=start, price=self.price)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> JsonObject:
         """Return what a checkpoint keeps, as JSON values."""
         counts = {name: getattr(self, name) for name in REMEMBERED}
         return {**counts, "closed": sorted(self.closed), "seen": self.seen}
 
-    def load(self, state: Mapping[str, Any]) -> None:
+    def load(self, state: JsonObject) -> None:
         """Continue from what `state` returned."""
         for name in REMEMBERED:
             setattr(self, name, state[name])

@@ -3,10 +3,10 @@
 import json
 import warnings
 from pathlib import Path
-from typing import Any
 
 from topiarist.data import Data
 from topiarist.errors import TopiaristWarning
+from topiarist.files import JsonObject
 from topiarist.reproductions.faces.claims import RULE
 from topiarist.reproductions.faces.data import read_faces
 from topiarist.reproductions.faces.features.describing import OnImage
@@ -33,7 +33,7 @@ def reproduce_faces(
     cluster: str | None = None,
     on_image: OnImage | None = None,
     on_progress: OnProgress | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Reproduce the paper's tables and figures, and add ours; the same call after an interruption resumes.
 
     `location` is the spreadsheet of descriptors or a folder of images; without it a stand-in is used. Writes

@@ -3,10 +3,10 @@
 import json
 import warnings
 from pathlib import Path
-from typing import Any
 
 from topiarist.data import Data, load_data
 from topiarist.errors import TopiaristWarning
+from topiarist.files import JsonObject
 from topiarist.report import format_table
 from topiarist.reproductions.findings import failures_of, figure_files, file_stem, versions, write_files
 from topiarist.reproductions.practices.findings import data_note, judge_practices, paper_data, practices_findings
@@ -27,7 +27,7 @@ def reproduce_practices(
     workers: int | None = 1,
     cluster: str | None = None,
     on_progress: OnProgress | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Compare every practice with its alternatives; the same call after an interruption resumes.
 
     Writes `index.html`, `table.csv`, `claims.json`, `figures/` and, in `study/`, the ledger. `samples` limits the
@@ -41,7 +41,7 @@ def reproduce_practices(
     return _write(out, plan, results, data)
 
 
-def _write(out: Path, plan: PracticesPlan, results: Results, data: Data) -> dict[str, Any]:
+def _write(out: Path, plan: PracticesPlan, results: Results, data: Data) -> JsonObject:
     """Judge and write what was found; return it with the places of the files."""
     findings = practices_findings(plan, results)
     table, note = findings.table, data_note(data.name)

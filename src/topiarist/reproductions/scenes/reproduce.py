@@ -4,11 +4,11 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 import pandas
 
 from topiarist.errors import TopiaristWarning
+from topiarist.files import JsonObject
 from topiarist.reproductions.claims import claims_frame
 from topiarist.reproductions.findings import failures_of, versions, write_findings
 from topiarist.reproductions.scenes import paper
@@ -44,7 +44,7 @@ def reproduce_scenes(
     cluster: str | None = None,
     on_clip: OnClip | None = None,
     watch: Watch | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Reproduce the paper's tables, and add ours; the same call after an interruption resumes.
 
     `location` is a folder of recordings; without it scenes are synthesised. `scope` says how much is run. Writes

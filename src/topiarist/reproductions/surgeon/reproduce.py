@@ -3,9 +3,9 @@
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from topiarist.errors import TopiaristWarning
+from topiarist.files import JsonObject
 from topiarist.reproductions.claims import claims_frame
 from topiarist.reproductions.findings import failures_of, versions, write_findings
 from topiarist.reproductions.surgeon.claims import judge_surgeon_claims
@@ -27,7 +27,7 @@ def reproduce_surgeon(
     workers: int | None = 1,
     cluster: str | None = None,
     on_run: OnRun | None = None,
-) -> dict[str, Any]:
+) -> JsonObject:
     """Reproduce the paper's Table 3 and Figure 2, and add ours; the same call after an interruption resumes.
 
     `data` are given as NAME=DATA or DATA alone; without any, digits stand in. `scope` says how much is run. Writes

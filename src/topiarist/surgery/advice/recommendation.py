@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.errors import ModelError
+from topiarist.files import JsonObject
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery import layers
@@ -196,7 +197,7 @@ class Recommendation:
         self.read(self.spaces)
         return tables_of(self, measured=measured)
 
-    def to_record(self, *, measured: bool = False) -> dict[str, Any]:
+    def to_record(self, *, measured: bool = False) -> JsonObject:
         """Return all of it as what JSON is made of."""
         self.read(self.spaces)
         return record_of(self, measured=measured)

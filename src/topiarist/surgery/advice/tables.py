@@ -3,8 +3,9 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from topiarist.files import JsonObject
 from topiarist.surgery.advice.options import Factorising, Folding, Removal
 from topiarist.surgery.advice.spectra import count_negligible
 from topiarist.tracing.table import aligned
@@ -16,14 +17,14 @@ Cell = str | int | float | None
 Table = list[dict[str, Cell]]
 
 
-def record_of(seen: "Recommendation", *, measured: bool) -> dict[str, Any]:
+def record_of(seen: "Recommendation", *, measured: bool) -> JsonObject:
     """Return all that a recommendation has to say as what JSON is made of."""
     record: dict[str, object] = {"parameters": seen.parameters, "seed": seen.seed}
     if measured:
         record["loss"] = seen.loss
     record["spaces"] = {name: _space_record(seen, name, measured) for name in seen.spaces}
     record["layers"] = {name: _layer_record(seen, name, measured) for name in seen.layers}
-    plain: dict[str, Any] = json.loads(json.dumps(record))  # lists in the place of tuples
+    plain: JsonObject = json.loads(json.dumps(record))  # lists in the place of tuples
     return plain
 
 

@@ -1,9 +1,10 @@
 """The kinds of edits, printable and JSON-able."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, PositiveInt, SerializerFunctionWrapHandler, model_serializer
 
+from topiarist.files import JsonObject
 from topiarist.settings import Settings
 
 Unit = NonNegativeInt
@@ -14,7 +15,7 @@ class _Edit(Settings):
     added: ClassVar[tuple[str, ...]] = ()  # settings that versions before them can read an edit without
 
     @model_serializer(mode="wrap")
-    def _dump(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _dump(self, write: SerializerFunctionWrapHandler) -> JsonObject:
         usual = {name: type(self).model_fields[name].default for name in self.added}
         return {name: value for name, value in write(self).items() if name not in usual or value != usual[name]}
 
