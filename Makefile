@@ -7,6 +7,9 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 CORE := .venv/.core
 READY := .venv/.ready
 
+# Where the machine forbids compiled files, each of the hundreds of processes of the tests would compile torch anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup demo check test lint types contracts fast unit docs bench bench-rightsize bench-surgeon bench-scenes stress clean
 
 # What the demo needs: it writes an ONNX file too. torch comes first and by exact version: a plain `torch` may pull gigabytes of accelerator packages.
@@ -41,10 +44,10 @@ contracts: setup
 	$(BIN)/lint-imports --no-cache
 
 fast: setup
-	$(BIN)/pytest -n auto -m "not slow"
+	$(BIN)/pytest -n auto --dist worksteal -m "not slow"
 
 unit: setup
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 bench: setup
 	$(BIN)/python -m benchmarks.stacked_training

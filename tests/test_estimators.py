@@ -62,6 +62,7 @@ def people() -> tuple[pandas.DataFrame, NDArray[Any]]:
     return table, numpy.where(town == "rome", "south", "north")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::topiarist.TopiaristWarning")
 @pytest.mark.usefixtures("nothing_cut")
 @parametrize_with_checks([classifier()])  # type: ignore[untyped-decorator]
@@ -69,11 +70,13 @@ def test_scikit_learn_is_content(estimator: RightSizedClassifier, check: Callabl
     check(estimator)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", [check_estimators_pickle, check_fit_idempotent])
 def test_scikit_learn_is_content_with_a_network_that_is_cut(check: Callable[[str, Any], None]) -> None:
     check("RightSizedClassifier", classifier())
 
 
+@pytest.mark.slow
 def test_the_network_is_plain_and_smaller_than_the_baseline() -> None:
     x, y = blobs()
     found = classifier().fit(x, y)
@@ -86,6 +89,7 @@ def test_the_network_is_plain_and_smaller_than_the_baseline() -> None:
     assert found.score(x, y) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nothing_cut")
 def test_the_same_random_state_gives_the_same_answers() -> None:
     x, y = blobs(60)
@@ -95,6 +99,7 @@ def test_the_same_random_state_gives_the_same_answers() -> None:
     assert (one.predict_proba(x) != other.predict_proba(x)).any()
 
 
+@pytest.mark.slow
 def test_a_table_with_text_and_gaps() -> None:
     table, labels = people()
     found = classifier().fit(table, labels)
@@ -129,6 +134,7 @@ def test_numbers_may_be_missing_later_though_none_was_in_training() -> None:
     numpy.testing.assert_array_equal(found.predict_proba(gaps), found.predict_proba(filled))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("nothing_cut")
 def test_a_pipeline_in_a_grid_search_is_cloned_and_scored() -> None:
     x, y = blobs(60)
@@ -158,6 +164,7 @@ def test_two_samples_are_enough_for_a_baseline() -> None:
         assert classifier().fit(x, ["a", "b"]).predict(x).tolist() == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_a_network_of_the_users_own_and_a_budget() -> None:
     x, y = blobs()
     with isolated(0):

@@ -120,6 +120,7 @@ print({"dask", "distributed"} & set(sys.modules))
 """
 
 
+@pytest.mark.slow
 def test_in_process_dask_is_not_loaded_and_any_system_will_do() -> None:
     found = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, check=True).stdout
     assert found == "[(1, 'shared')] True\nset()\n"
@@ -155,6 +156,7 @@ def test_a_worker_with_another_version_is_warned_of() -> None:
         check_versions(Cluster([{"torch": "2.12.0"}]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "127.0.0.1:1"])
 def test_nobody_at_an_address_is_one_line(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_cluster, "PATIENCE", "0.3s")
@@ -191,6 +193,7 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Pool, P
             yield pool, folder
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the cluster has no workers left")  # it may seem so while both are started anew
 def test_two_workers(together: tuple[Pool, Path]) -> None:
     pool, folder = together
@@ -232,6 +235,7 @@ def test_two_workers(together: tuple[Pool, Path]) -> None:
     assert outcomes(pool, [("fine", 0)])[0].value["number"] == 0
 
 
+@pytest.mark.slow
 def test_nobody_outside_this_machine_is_listened_to(together: tuple[Pool, Path]) -> None:
     psutil: Any = importlib.import_module("psutil")
     me = psutil.Process()

@@ -60,6 +60,7 @@ def test_importing_the_package_is_light() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_resize_costs_torch_and_little_more() -> None:
     heavy = {"dask", "distributed", "matplotlib", "onnx", "onnxruntime", "sklearn"}
     code = f"import sys; from topiarist import resize; print(sorted({heavy} & set(sys.modules)))"

@@ -248,6 +248,7 @@ def refused(run: Run, words: list[str], said: str) -> None:
     assert said in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("call", "said"), [*OPTIONS, *DATA, *OUT, *MODELS])
 def test_wrong_input_is_one_line(
     command: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, said: str
@@ -262,6 +263,7 @@ def test_wrong_input_is_one_line(
     assert contents(folder, tmp_path) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "said"),
     [

@@ -184,11 +184,13 @@ def test_help_has_an_example(command: str) -> None:
     assert f"topiarist data {command}" in run(command, "--help")
 
 
+@pytest.mark.slow
 def test_help_needs_no_heavy_import() -> None:
     code = "import sys, topiarist.cli.data; sys.exit(len({'torch', 'pandas', 'sklearn'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("show", "iris"), ("show", "digits"), ("list",)])
 def test_reading_splitting_and_listing_data_load_nothing_heavy(words: tuple[str, ...]) -> None:
     heavy = {"torch", "distributed", "sklearn", "scipy", "matplotlib", "PIL", "requests"}

@@ -26,6 +26,7 @@ def as_json(ran: tuple[int, str, str]) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_both_files_of_digits_one_in_8_bits(
     command: Run, digits_model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -43,6 +44,7 @@ def test_both_files_of_digits_one_in_8_bits(
     assert min(result["latency_ms"], result["onnx"]["latency_ms"]) > 0
 
 
+@pytest.mark.slow
 def test_people_read_that_the_samples_are_random(command: Run, digits_model: Path, tmp_path: Path) -> None:
     code, out, err = command("export", digits_model, "--torch", tmp_path / "m.pt2")
     assert (code, err) == (0, "")
@@ -50,6 +52,7 @@ def test_people_read_that_the_samples_are_random(command: Run, digits_model: Pat
     assert "raw samples, each 64 of float32" in out
 
 
+@pytest.mark.slow
 def test_text_is_read_as_zeros_and_ones(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:
     """What the file says of its inputs is enough to encode a table and to name the class, without topiarist."""
     words = (flowers, "--target", "kind", "--onnx", tmp_path / "m.onnx")
@@ -65,6 +68,7 @@ def test_text_is_read_as_zeros_and_ones(command: Run, flowers: Path, flowers_mod
     numpy.testing.assert_allclose(probabilities.max(axis=1), predicted["columns"]["probability"], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_network_of_ones_own(
     command: Run, digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,6 +19,7 @@ COMMANDS = [
 METHODS = [f"resize {name}" for name in registered()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [*COMMANDS, *METHODS])
 def test_help_has_an_example_that_calls_the_command(command: Run, words: str) -> None:
     code, out, err = command(*words.split(), "--help")
@@ -43,6 +44,7 @@ def test_without_a_command_help_is_shown(command: Run, words: tuple[str, ...], w
     assert "Usage" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [[], *(words.split() for words in COMMANDS)])
 def test_help_imports_nothing_heavy(words: list[str]) -> None:
     heavy = {"torch", "pandas", "numpy", "sklearn", "scipy"}
@@ -78,6 +80,7 @@ def test_an_interruption_is_one_line(command: Run, monkeypatch: pytest.MonkeyPat
     assert command("train", "iris", "--epochs", 1) == (130, "", f"topiarist: {said}\n")
 
 
+@pytest.mark.slow
 def test_the_installed_command_is_the_same(command: Run, installed: Run) -> None:
     for words in (("--version",), ("train", "iris", "--epoch", "x")):
         assert installed(*words) == command(*words)

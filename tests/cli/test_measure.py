@@ -31,6 +31,7 @@ def test_training_and_measuring_agree(command: Run, tmp_path: Path) -> None:
     assert (measured["model"], measured["data"], measured["part"]) == (str(out), "digits", "test")
 
 
+@pytest.mark.slow
 def test_each_part_is_that_of_training(command: Run, digits_model: Path) -> None:
     data, network = load_data("digits"), load(digits_model)
     for part in ("train", "validation", "test"):

@@ -10,6 +10,7 @@ from tests.report.rightsizing_record import record
 from topiarist.report import rightsizing_page
 
 
+@pytest.mark.slow
 def test_the_page_is_that_of_the_record(command: Run, tmp_path: Path) -> None:
     (tmp_path / "result.json").write_text(json.dumps(record().to_json()))
     assert command("report", tmp_path)[0] == 0

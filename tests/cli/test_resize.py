@@ -13,6 +13,8 @@ from torch import Tensor
 from topiarist import load, load_data, measure
 from topiarist.models import card_of
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., tuple[int, str, str]]
 
 

@@ -25,6 +25,8 @@ from topiarist.methods.surgeon.proposals import KINDS
 from topiarist.report.writing import write_lineage
 from topiarist.storage import serialise
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., tuple[int, str, str]]
 FILES = ("curves.svg", "lineage.json", "safetensors", "topology.svg", "tree.svg")
 

@@ -49,6 +49,7 @@ def as_json(ran: tuple[int, str, str]) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.slow
 def test_people_get_a_sentence_a_table_and_the_files(command: Run, tmp_path: Path) -> None:
     place = tmp_path / "new" / "iris"
     code, out, err = command("rightsize", "iris", *QUICK, "--max-drop", 0.3, "--out", place)
@@ -68,6 +69,7 @@ def test_people_get_a_sentence_a_table_and_the_files(command: Run, tmp_path: Pat
     assert record["settings"]["command"].startswith("topiarist rightsize iris --effort quick --methods distinctiveness")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_page")
 def test_a_program_gets_one_object_and_a_table_needs_only_its_target(
     command: Run, flowers: Path, tmp_path: Path
@@ -86,6 +88,7 @@ def test_a_program_gets_one_object_and_a_table_needs_only_its_target(
     assert measured["accuracy"] == result["test"]["after"]["accuracy"]
 
 
+@pytest.mark.slow
 def test_names_in_a_table_are_escaped_on_the_page(command: Run, tmp_path: Path) -> None:
     random = numpy.random.default_rng(0)
     kinds = ["<b>x</b>", "&<script>alert(1)</script>"]
@@ -100,6 +103,7 @@ def test_names_in_a_table_are_escaped_on_the_page(command: Run, tmp_path: Path) 
     assert page.count("<script>") == 1 and "&lt;script&gt;alert(1)" in page
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_page")
 def test_a_network_of_ones_own_and_samples(command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -111,6 +115,7 @@ def test_a_network_of_ones_own_and_samples(command: Run, tmp_path: Path, monkeyp
     assert count_parameters(load(tmp_path / "rightsized" / "model.safetensors")) <= 60
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_page")
 def test_a_network_from_a_file_is_the_baseline(
     command: Run, flowers: Path, flowers_model: Path, tmp_path: Path
@@ -122,6 +127,7 @@ def test_a_network_from_a_file_is_the_baseline(
     assert result["test"]["before"]["accuracy"] == before["accuracy"]
 
 
+@pytest.mark.slow
 def test_a_budget_that_cannot_be_met_lists_the_nearest_and_writes_nothing(command: Run, tmp_path: Path) -> None:
     place = tmp_path / "out"
     code, out, err = command("rightsize", "iris", *QUICK, "--budget", "1kB", "--out", place, "--json")

@@ -23,6 +23,7 @@ def clips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "clips"
 
 
+@pytest.mark.slow
 def test_every_command_reads_a_raw_folder_of_sounds_as_spectrograms(command: Run, clips: Path, tmp_path: Path) -> None:
     model, smaller = tmp_path / "m.safetensors", tmp_path / "s.safetensors"
     code, out, err = command(

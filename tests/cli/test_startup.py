@@ -8,6 +8,8 @@ import pytest
 
 from tests.cli.conftest import invoke
 
+pytestmark = pytest.mark.slow
+
 NO_TORCH = ("torch", "distributed", "matplotlib", "sklearn")
 STUDY = 'data = "iris"\nfolds = 2\ntraining.epochs = 1\ngrid.model.hidden = [[5], [4]]\n'
 

@@ -50,6 +50,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "small"
 
 
+@pytest.mark.slow
 def test_the_installed_command(installed: Run, finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     code, said, err = installed("study", "run", finished.with_suffix(".toml"), "--workers", 1, "--out", out)
@@ -67,6 +68,7 @@ def one_line(err: str) -> str:
     return err.removeprefix("topiarist: ").strip()
 
 
+@pytest.mark.slow
 def test_status(command: Run, finished: Path) -> None:
     code, out, err = command("study", "status", finished, "--json")
     status = json.loads(out)
@@ -117,6 +119,7 @@ COLUMNS = {
 LENGTHS = {"summary": 4, "cells": 16, "tests": 3, "front": 4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["summary", "cells", "tests", "front"])
 def test_results_for_programs_and_papers(command: Run, finished: Path, table: str, tmp_path: Path) -> None:
     def written(form: str, *more: object) -> str:
@@ -337,6 +340,7 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, tupl
     return folder / "slow.toml", outcome(folder / "slow")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_is_a_clean_stop(
     command: Run, slow: tuple[Path, dict[str, tuple[Any, ...]]], tmp_path: Path, number: signal.Signals
@@ -370,6 +374,7 @@ def test_a_signal_is_a_clean_stop(
     assert outcome(out) == expected and {key: begun(out)[key] for key in kept} == kept
 
 
+@pytest.mark.slow
 def test_ctrl_c_with_two_workers(command: Run, slow: tuple[Path, dict[str, tuple[Any, ...]]], tmp_path: Path) -> None:
     """A terminal sends Ctrl-C to all processes at once; the workers leave it to the driver."""
     file, expected = slow
@@ -389,6 +394,7 @@ def test_ctrl_c_with_two_workers(command: Run, slow: tuple[Path, dict[str, tuple
     assert outcome(out) == expected and {key: begun(out)[key] for key in kept} == kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_while_workers_are_started(
     slow: tuple[Path, dict[str, tuple[Any, ...]]], tmp_path: Path, number: signal.Signals
@@ -405,6 +411,7 @@ def test_a_signal_while_workers_are_started(
     check_whole(out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest_file", [1000, 20_000, 40_000, 60_000])
 def test_files_that_must_not_grow(command: Run, finished: Path, tmp_path: Path, largest_file: int) -> None:
     file, out = finished.with_suffix(".toml"), tmp_path / "out"
@@ -419,6 +426,7 @@ def test_files_that_must_not_grow(command: Run, finished: Path, tmp_path: Path, 
     assert outcome(out) == outcome(finished)
 
 
+@pytest.mark.slow
 def test_a_full_disk(command: Run, finished: Path, tmp_path: Path) -> None:
     """The less room there is, the earlier it ends; each time in one line, and each time nothing is lost."""
     file = finished.with_suffix(".toml")
@@ -457,6 +465,7 @@ def test_a_folder_that_is_read_only(command: Run, finished: Path, tmp_path: Path
     assert not list(folder.iterdir())
 
 
+@pytest.mark.slow
 def test_a_study_in_a_folder_that_is_read_only_can_be_looked_at(
     command: Run, slow: tuple[Path, dict[str, tuple[Any, ...]]], tmp_path: Path
 ) -> None:

@@ -58,6 +58,7 @@ def test_a_network_is_trained_measured_and_saved(command: Run, tmp_path: Path) -
     assert names(tmp_path) == ["m.safetensors"]
 
 
+@pytest.mark.slow
 def test_the_seed_decides_every_byte(command: Run, tmp_path: Path) -> None:
     contents = []
     for number, seed in enumerate((3, 3, 4)):
@@ -163,6 +164,7 @@ def test_settings_of_layers_that_are_not_there_are_refused(command: Run, words: 
     assert command("train", "iris", *words.split()) == (2, "", f"topiarist: {said}\n")
 
 
+@pytest.mark.slow
 def test_convolutional_networks_are_named_by_family_and_blocks(command: Run, tmp_path: Path) -> None:
     out = tmp_path / "m.safetensors"
     words = ("--input-shape", "1x8x8", "--family", "inception", "--blocks", "1,1,0", "--dropout", 0.25, "--epochs", 0)
@@ -184,6 +186,7 @@ def test_images_are_told_their_shape(command: Run, tmp_path: Path) -> None:
     assert card_of(load(out)).input_shape == (1, 8, 8)
 
 
+@pytest.mark.slow
 def test_balanced_weights_help_the_rare_class(command: Run, tmp_path: Path) -> None:
     random = numpy.random.default_rng(0)
     y = (numpy.arange(400) % 16 == 0).astype(int)
@@ -205,6 +208,7 @@ def test_a_network_that_learned_nothing_is_said_and_trained_again(command: Run, 
     assert note.startswith("the network does not tell the classes of its training samples apart")
 
 
+@pytest.mark.slow
 def test_a_base_is_continued(command: Run, digits_model: Path, tmp_path: Path) -> None:
     out = tmp_path / "m.safetensors"
     words = ("--base", digits_model, "--phase", "2:1", "--phase", "1:2:0.0001")
@@ -331,6 +335,7 @@ def interrupted(running: subprocess.Popen[str]) -> tuple[str, str]:
             continue
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_resumes_to_the_same_bytes(command: Run, tmp_path: Path) -> None:
     """A checkpoint is written every few seconds; here after every epoch, so that the test need not wait."""
     often = (

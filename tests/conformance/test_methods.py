@@ -120,6 +120,7 @@ def test_a_method_has_settings_for_these_tests(name: str) -> None:
     assert SETTINGS.get(name), f"give '{name}' a line in SETTINGS, so that it is tested as all others are"
 
 
+@pytest.mark.slow
 @every
 def test_the_original_is_untouched(network: str, name: str, case: str) -> None:
     found, fresh = once(network, name, case), network_for(network)
@@ -130,6 +131,7 @@ def test_the_original_is_untouched(network: str, name: str, case: str) -> None:
     assert own.isdisjoint(parameter.data_ptr() for parameter in found.outcome.model.parameters())
 
 
+@pytest.mark.slow
 @every
 def test_the_result_is_a_plain_network_of_the_same_class(network: str, name: str, case: str) -> None:
     found = once(network, name, case)
@@ -163,6 +165,7 @@ def test_the_result_runs_is_no_larger_and_keeps_its_budget(network: str, name: s
     assert budget is None or budget.excess(outcome.after) is None
 
 
+@pytest.mark.slow
 @every
 def test_reasons_and_record_say_what_was_done(network: str, name: str, case: str) -> None:
     outcome = once(network, name, case).outcome
@@ -171,6 +174,7 @@ def test_reasons_and_record_say_what_was_done(network: str, name: str, case: str
     assert (outcome.lineage is not None) == find_method(name).traits.resumes
 
 
+@pytest.mark.slow
 @every
 def test_the_same_seed_gives_the_same_bits(network: str, name: str, case: str) -> None:
     first, second = once(network, name, case).outcome, resized(network, name, case).outcome
@@ -179,6 +183,7 @@ def test_the_same_seed_gives_the_same_bits(network: str, name: str, case: str) -
         assert getattr(first, attribute) == getattr(second, attribute)
 
 
+@pytest.mark.slow
 @every
 def test_a_file_gives_the_same_bits(network: str, name: str, case: str, tmp_path: Path) -> None:
     found = once(network, name, case)
@@ -196,6 +201,7 @@ def test_progress_goes_from_0_to_1_and_never_falls(network: str, name: str, case
     assert progress == sorted(progress)
 
 
+@pytest.mark.slow
 @each_name
 def test_a_checkpoint_is_honoured_or_refused(name: str, tmp_path: Path) -> None:
     model, checkpoint = network_for("perceptron"), tmp_path / "checkpoint"

@@ -61,6 +61,7 @@ def scenes(*, seed: int = 0, samples: int = 120, parts: Array | None = None, **c
     return replace(source, **changes)
 
 
+@pytest.mark.slow
 @given(
     seed=SEEDS,
     pieces=strategies.integers(1, 17),
@@ -117,6 +118,7 @@ def test_each_class_has_mixtures_in_proportion(within: Any) -> None:
         assert all(abs(found[number] - count) < 1 for number, count in enumerate([15, 45, 37.5, 52.5]))
 
 
+@pytest.mark.slow
 def test_every_sample_every_group_and_every_place_has_its_share() -> None:
     samples, pieces, time = 60, 10, 467
     cities = numpy.repeat([0, 1, 2, 3], [6, 10, 20, 24])

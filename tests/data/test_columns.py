@@ -14,6 +14,7 @@ def described(values: list[object], training: int | None = None) -> Column:
     return describe_column(pandas.Series(values, name="c"), rows)
 
 
+@pytest.mark.slow
 @given(CELLS)
 def test_text_becomes_what_get_dummies_gives(cells: list[str | None]) -> None:
     table = pandas.DataFrame({"c": pandas.Series(cells, dtype=object)})
@@ -23,6 +24,7 @@ def test_text_becomes_what_get_dummies_gives(cells: list[str | None]) -> None:
     numpy.testing.assert_array_equal(encode(table, (column,)), expected.to_numpy())
 
 
+@pytest.mark.slow
 @given(strategies.lists(strategies.one_of(strategies.floats(-1e6, 1e6), strategies.just(float("nan"))), min_size=2))
 def test_missing_numbers_become_the_median_of_training(values: list[float]) -> None:
     half = numpy.array(values[: len(values) // 2])

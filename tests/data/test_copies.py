@@ -74,6 +74,7 @@ def without_copies(source: Source) -> tuple[Source, NDArray[Any]]:
     return bare, rows
 
 
+@pytest.mark.slow
 @given(SEEDS, strategies.booleans(), strategies.booleans(), strategies.sampled_from([None, 12]))
 def test_the_rule_holds_in_every_split(seed: int, groups: bool, parts: bool, samples: int | None) -> None:
     source = mixed(seed, groups=groups, parts=parts)
@@ -88,6 +89,7 @@ def test_the_rule_holds_in_every_split(seed: int, groups: bool, parts: bool, sam
     assert data.notes == alone.notes
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(SEEDS, strategies.booleans(), strategies.sampled_from(["all", "development"]))
 def test_the_rule_holds_in_every_fold(seed: int, groups: bool, of: Any) -> None:

@@ -32,6 +32,7 @@ def table() -> pandas.DataFrame:
     )
 
 
+@pytest.mark.slow
 @given(NUMBERS)
 def test_zscore_and_minmax_are_those_of_scikit_learn(x: NDArray[numpy.float64]) -> None:
     spread = numpy.ptp(x[TRAINING], axis=0)

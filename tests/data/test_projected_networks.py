@@ -85,6 +85,7 @@ def test_a_damaged_projection_is_one_line(tmp_path: Path, archive: Path, change:
         assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_commands(
     tmp_path: Path, archive: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -221,6 +221,7 @@ def test_projected_inputs_can_be_seen_in_another_shape() -> None:
     assert data.input_shape == (2, 3) and all(fold.input_shape == (2, 3) for fold in data.folds(2))
 
 
+@pytest.mark.slow
 def test_many_more_columns_than_rows_are_fast() -> None:
     x = numpy.random.default_rng(0).normal(size=(607, 9552)).astype(numpy.float32)
     begun = time.process_time()

@@ -86,6 +86,7 @@ def rows_of(data: Data) -> tuple[list[int], list[int], list[int]]:
     return data.split.train.tolist(), data.split.validation.tolist(), data.split.test.tolist()
 
 
+@pytest.mark.slow
 @given(st.integers(3, 62), st.integers(0, 5))
 def test_as_many_samples_as_asked_for_from_all_classes(count: int, seed: int) -> None:
     whole, fewer = made([30, 30, 30], seed=seed), made([30, 30, 30], samples=count, seed=seed)

@@ -104,6 +104,7 @@ GROUPED = strategies.lists(
 ).filter(lambda rows: len({group for _, group in rows}) > 3)
 
 
+@pytest.mark.slow
 @given(GROUPED, SEEDS)
 def test_groups_are_never_shared(rows: list[tuple[int, int]], seed: int) -> None:
     labels, groups = numpy.array(rows).T
@@ -130,6 +131,7 @@ def test_folds_test_each_row_once_and_are_stratified(sizes: list[int], folds: in
         assert (numpy.abs(counts - numpy.array(sizes) / folds) < 1).all()
 
 
+@pytest.mark.slow
 @given(GROUPED, SEEDS)
 def test_folds_keep_groups_together(rows: list[tuple[int, int]], seed: int) -> None:
     labels, groups = numpy.array(rows).T

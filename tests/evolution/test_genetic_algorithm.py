@@ -113,6 +113,7 @@ def deap_best(weighing: Weighing, settings: GeneticSettings, seed: int) -> float
     return float(hall[0].fitness.values[0])
 
 
+@pytest.mark.slow
 def test_searches_end_as_high_as_with_deap() -> None:
     weighing, settings, seeds = Weighing(1, 60), GeneticSettings(population=40, generations=12), range(40)
     ours = [evolve(weighing, 60, [array_generator(seed)], settings)[0].fitness for seed in seeds]

@@ -94,6 +94,7 @@ def test_the_same_seed_gives_the_same_front() -> None:
     assert first.bits.tolist() == second.bits.tolist()
 
 
+@pytest.mark.slow
 def test_fifty_bits_are_searched_as_well_as_by_pymoo() -> None:
     knapsack, seeds = Knapsack(50), range(6)
     corner = numpy.array([0.0, knapsack.weights[:, 1].sum()])

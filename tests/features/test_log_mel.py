@@ -49,6 +49,7 @@ def tone(length: int, *, hertz: float, rate: int) -> NDArray[numpy.float32]:
     return numpy.asarray(numpy.rint(wave * 2**15) / 2**15, dtype=numpy.float32)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [1024, 2048, 4096])
 @pytest.mark.parametrize("bands", [32, 48, 64])
 @pytest.mark.parametrize("rate", [8000, 44100, 48000])
@@ -60,6 +61,7 @@ def test_librosa_agrees(oracle: Oracle, rate: int, bands: int, window: int) -> N
         numpy.testing.assert_allclose(found, expected, rtol=0, atol=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rate", "bands", "window"), [(22050, 1, 2), (500, 3, 30), (1999, 7, 510), (22050, 200, 256), (2000, 5, 64)]
 )

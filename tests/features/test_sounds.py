@@ -84,6 +84,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return fill(tmp_path_factory.mktemp("sounds") / "data")
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(rows=st.permutations(range(5)), left_out=st.integers(0, 1))
 def test_rows_follow_the_table(shared: Path, rows: list[int], left_out: int) -> None:

@@ -144,6 +144,7 @@ def test_what_cannot_be_counted_is_refused(model: nn.Module, shape: tuple[int, .
         count_macs(model, torch.ones(1, *shape))
 
 
+@pytest.mark.slow
 def test_the_compiler_is_not_loaded() -> None:
     code = (
         "import sys, torch; from topiarist.measurement.cost import count_macs;"

@@ -40,6 +40,7 @@ def test_threads_are_restored_after_an_error() -> None:
     assert torch.get_num_threads() == before
 
 
+@pytest.mark.slow
 def test_a_slow_network_is_timed_a_few_times() -> None:
     model = Counting(seconds=0.1)
     time_sample(model, torch.ones(1, 2))

@@ -40,6 +40,7 @@ def resized(model: nn.Module, data: Data, method: Method | None = None, **others
     return resize(model, data, chosen, budget=Budget(**budget), latency=False, **others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(
     "limits",
@@ -89,6 +90,7 @@ def clock(network: nn.Module, sample: Tensor, **_: Any) -> Latency:
     return Latency(median_ms=0.1 + count_macs(network, sample) / 10_000, spread_ms=0.0)
 
 
+@pytest.mark.slow
 def test_a_latency_is_kept(model: nn.Module, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("topiarist.measurement.footprint.time_sample", clock)
     assert 200 < resized(model, data, latency_ms=0.13).after.macs <= 300
@@ -117,6 +119,7 @@ def nearest(error: BudgetError) -> float:
     return float(found[1].replace(",", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     ["distinctiveness", "genetic", "genetic front"],
@@ -135,6 +138,7 @@ def test_a_size_that_cannot_be_kept_is_refused_with_one_that_can(
             resized(model, data, METHODS[method], **{name: figure - 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "limit", "words"), [("file_kb", 0.5, "KB on disk"), ("memory_kb", 0.05, "KB in memory")]
 )
@@ -147,6 +151,7 @@ def test_a_size_in_kb_that_cannot_be_kept_is_refused_with_one_that_can(
     assert getattr(resized(model, data, None, **{name: figure}).after, name) <= figure
 
 
+@pytest.mark.slow
 def test_a_latency_that_cannot_be_kept_is_refused(model: nn.Module, data: Data) -> None:
     with pytest.raises(BudgetError, match="ms per sample") as refused:
         resized(model, data, latency_ms=1e-6)
@@ -161,6 +166,7 @@ def test_a_method_that_cannot_cut_so_far_says_so_too(model: nn.Module, data: Dat
     assert resized(model, data, Distinctiveness(**settings), parameters=figure).after.parameters <= figure
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rounds", "limits"), [(2, {"file_kb": 0.1}), (4, {"parameters": 1})])
 def test_in_rounds_too_a_size_that_cannot_be_kept_is_refused(
     model: nn.Module, data: Data, rounds: int, limits: dict[str, Any]
@@ -169,6 +175,7 @@ def test_in_rounds_too_a_size_that_cannot_be_kept_is_refused(
         resized(model, data, Distinctiveness(rounds=rounds), retraining=FineTuning(epochs=1), **limits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("loss", [0.0, 0.2])
 def test_no_more_is_lost_than_is_allowed(model: nn.Module, data: Data, method: str, loss: float) -> None:
@@ -187,6 +194,7 @@ def test_whatever_may_be_lost_a_network_is_found(model: nn.Module, data: Data, m
     assert outcome.after.parameters < outcome.before.parameters
 
 
+@pytest.mark.slow
 def test_the_more_may_be_lost_the_smaller_the_network(model: nn.Module, data: Data) -> None:
     sizes = [resized(model, data, max_drop=loss).after.parameters for loss in (0.01, 0.9)]
     assert sizes[0] > sizes[-1] == 8 + 1 + 1 + 1 + 3 + 3
@@ -234,6 +242,7 @@ def test_a_method_that_decides_where_to_stop_takes_no_budget(model: nn.Module, d
         resized(model, data, method, parameters=100)
 
 
+@pytest.mark.slow
 def test_without_a_validation_part_a_loss_is_judged_on_the_training_part(model: nn.Module) -> None:
     whole = data_for(model, 8, counts=(60, 1, 20))
     empty = Part(torch.zeros(0, 8), torch.zeros(0, dtype=torch.int64))

@@ -18,6 +18,7 @@ def test_an_ignored_layer_keeps_its_units() -> None:
     assert outcome.model.get_submodule("hidden0").out_features == 20
 
 
+@pytest.mark.slow
 def test_a_budget_is_met_without_the_ignored_layer_or_refused() -> None:
     model = perceptron(6, 20, 12, 3)
     outcome = resize(model, budget=Budget(parameters=240), calibration=SAMPLES, ignored=["hidden0"])
@@ -37,6 +38,7 @@ def test_the_name_of_no_layer_is_refused() -> None:
         resize(perceptron(6, 20, 12, 3), calibration=SAMPLES, ignored="head")
 
 
+@pytest.mark.slow
 def test_an_ignored_layer_is_not_factorised_either() -> None:
     model = perceptron(6, 20, 12, 3)
     assert resize(model, method=Factorisation(keep=0.3), calibration=SAMPLES).plan.edits

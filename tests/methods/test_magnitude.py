@@ -96,6 +96,7 @@ def refusal(model: nn.Module, method: PruningMethod, **others: Any) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "settings"),
     [
@@ -143,6 +144,7 @@ def test_units_that_zeros_have_emptied_are_cut_out() -> None:
     assert compacted.after.parameters < plain.after.parameters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "share", "bits"),
     [
@@ -185,6 +187,7 @@ def test_a_network_that_fits_already_loses_nothing() -> None:
     assert not any(mask.any() for mask in zeros(outcome.model).values())
 
 
+@pytest.mark.slow
 def test_a_budget_that_cannot_be_met_names_the_nearest() -> None:
     said = refusal(perceptron(), Magnitude(), budget=Budget(file_kb=0.5))
     found = re.search(r"98% of it zero and 32 bits per weight, has ([\d.]+) KB on disk, the budget is 0.5$", said)
@@ -195,6 +198,7 @@ def test_a_budget_that_cannot_be_met_names_the_nearest() -> None:
     assert "8 bits" in refusal(perceptron(), Magnitude(bits=8), budget=Budget(file_kb=0.1))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::topiarist.errors.TopiaristWarning")
 def test_a_training_that_never_fits_is_refused_with_a_size() -> None:
     diverging = FineTuning(epochs=4, optimizer="sgd", learning_rate=1e30)
@@ -202,6 +206,7 @@ def test_a_training_that_never_fits_is_refused_with_a_size() -> None:
     assert re.search(r"has [\d.]+ KB on disk, the budget is 4$", said), said
 
 
+@pytest.mark.slow
 def test_no_more_is_lost_than_is_allowed() -> None:
     outcome = resized(perceptron(), Magnitude(), budget=Budget(max_drop=0.03))
     assert outcome.score[1] >= outcome.score[0] - 0.03
@@ -211,6 +216,7 @@ def test_no_more_is_lost_than_is_allowed() -> None:
     assert most.after.file_kb < outcome.after.file_kb
 
 
+@pytest.mark.slow
 def test_where_nothing_can_go_the_network_stays_and_is_not_the_argument() -> None:
     model = perceptron()
 
@@ -223,6 +229,7 @@ def test_where_nothing_can_go_the_network_stays_and_is_not_the_argument() -> Non
     assert "no weight can go within the loss allowed" in outcome.reasons
 
 
+@pytest.mark.slow
 def test_a_size_and_an_allowed_loss_are_both_kept_or_refused() -> None:
     outcome = resized(perceptron(), Magnitude(), budget=Budget(file_kb=6, max_drop=0.05))
     assert outcome.after.file_kb <= 6 and outcome.score[1] >= outcome.score[0] - 0.05
@@ -244,6 +251,7 @@ def test_limits_on_what_zeros_do_not_change_need_units(limit: dict[str, Any], wh
     assert said.endswith(f"a limit on {what} needs units")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("network", "limit"), [("perceptron", "parameters"), ("perceptron", "macs"), ("vgg", "parameters")]
 )
@@ -291,6 +299,7 @@ def hidden(outcome: Outcome) -> list[int]:
     return [min((14, 24, 18), key=lambda width, found=found: abs(width - found)) for found in widths]  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_an_ensemble_loses_members_only_when_it_must_and_the_weakest(tmp_path: Path) -> None:
     whole = Ensemble(members(), [1, 2, 3])
     state = state_of(whole)
@@ -403,6 +412,7 @@ def test_a_training_with_a_pattern_can_be_repeated() -> None:
     assert len(resized(model, Magnitude(sparsity=0.6), retraining=Rewinding(epoch=0)).histories[0]) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", ["perceptron", "ensemble"])
 def test_the_seed_decides(whole: str) -> None:
     def made(seed: int) -> nn.Module:

@@ -112,6 +112,7 @@ def test_a_method_that_trains_does_all_itself(model: nn.Module) -> None:
         resize(model, data_for(model, 6), "idle", retraining=FineTuning())
 
 
+@pytest.mark.slow
 def test_rightsize_asks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     use_small_plan(monkeypatch)
     found = shrunk(blobs(), methods=("last-units",), max_drop=0.9)
@@ -120,6 +121,7 @@ def test_rightsize_asks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(found.record.decision.rungs[0].chosen_by_fold) == {"last-units"}
 
 
+@pytest.mark.slow
 def test_rightsize_asks_it_beside_others_unless_methods_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     use_small_plan(monkeypatch)
     monkeypatch.setattr("topiarist.methods.registry._METHODS", {name: registered()[name] for name in FEW})

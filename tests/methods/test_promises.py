@@ -19,6 +19,7 @@ from topiarist.study.study import Study
 CUT = {"name": "distinctiveness", "keep_fraction": 0.05}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("sizes", "refitted"), [((6, 14, 3), False), ((6, 14, 3), True), ((6, 9, 7, 3), False)])
 def test_the_front_delivers_what_it_says(sizes: tuple[int, ...], refitted: bool, seed: int) -> None:

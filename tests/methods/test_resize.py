@@ -77,6 +77,7 @@ def test_an_outcome_as_json_has_all_but_the_network(model: nn.Module, data: Data
     assert set(outcome.to_json()) == {field.name for field in fields(Outcome)} - {"model", "job"} | known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ["perceptron", "residual"])
 def test_the_plan_replayed_on_the_original_gives_the_network(name: str, method: str) -> None:

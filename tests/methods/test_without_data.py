@@ -124,6 +124,7 @@ def test_calibration_may_be_any_batches(model: nn.Module, x: Tensor, kind: str) 
     assert torch.allclose(answers(found.model, x), answers(expected.model, x), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_users_score_limits_the_loss(model: nn.Module, x: Tensor) -> None:
     right = answers(model, x).argmax(dim=1)
 

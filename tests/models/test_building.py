@@ -115,6 +115,7 @@ SETTINGS = strategies.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(SETTINGS)
 def test_a_spec_that_went_through_json_builds_the_same_network(settings: dict[str, Any]) -> None:
     model = mlp(**settings)

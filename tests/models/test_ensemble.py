@@ -263,6 +263,7 @@ def test_it_has_one_footprint() -> None:
     assert together.macs == sum(found.macs for found in apart)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dynamo", [False, True])
 def test_onnx_runtime_computes_the_same_for_any_number_of_samples(tmp_path: Path, dynamo: bool) -> None:
     for extra in ("onnx", "onnxscript"):

@@ -36,5 +36,6 @@ def test_kernels_stay_where_the_gradient_would_overrun(convolution: nn.Conv2d, m
         assert other.weight.is_contiguous() is not moved
 
 
+@pytest.mark.slow
 def test_a_way_around_with_few_channels_can_be_trained() -> None:
     subprocess.run([sys.executable, "-c", IN_A_PROCESS_OF_ITS_OWN], check=True, timeout=120)

@@ -14,6 +14,7 @@ from topiarist.report.curves import Run, summarise
 GAPPY = st.lists(st.one_of(st.none(), st.just(math.nan), st.floats(-1e6, 1e6)), max_size=8)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.integers(1, 8).map(float), GAPPY, max_size=8))
 def test_mean_and_spread_are_those_of_the_values_that_are_there(values: dict[float, Run]) -> None:
     curve = summarise("a", values)

@@ -56,6 +56,7 @@ def test_names_are_shown_as_they_are(figure: Callable[[str], str]) -> None:
     assert "<b>" not in svg
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", FIGURES)
 def test_the_same_data_gives_the_same_bytes_whatever_the_settings(figure: Callable[[str], str]) -> None:
     before = figure("a")
@@ -74,6 +75,7 @@ def test_the_background_is_empty_and_the_ink_is_that_of_the_surroundings(figure:
     assert len(svg) < 30_000
 
 
+@pytest.mark.slow
 def test_the_settings_of_matplotlib_stay_and_no_window_is_thought_of() -> None:
     code = (
         "import sys, matplotlib\n"

@@ -22,6 +22,7 @@ def lines(frame: pd.DataFrame, caption: str | None = None) -> list[str]:
     return format_table(frame, "latex", caption=caption).decode().splitlines()
 
 
+@pytest.mark.slow
 @given(st.text(st.one_of(st.sampled_from(HOSTILE), st.characters())))
 def test_no_special_character_is_left(text: str) -> None:
     assert SAFE.fullmatch(escaped(text))
@@ -50,6 +51,7 @@ def test_a_whole_table() -> None:
     ]
 
 
+@pytest.mark.slow
 @given(st.text(), st.lists(st.tuples(st.text(), st.floats()), max_size=4), st.text())
 def test_the_structure_is_balanced_whatever_the_names(column: str, rows: list[tuple[str, float]], caption: str) -> None:
     frame = pd.DataFrame(rows, columns=[f"n{column}", "x"])

@@ -114,6 +114,7 @@ def edge_cases() -> dict[str, Lineage]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", FIGURES)
 @pytest.mark.parametrize("case", edge_cases())
 def test_whatever_the_lineage_a_figure_is_drawn(figure: Figure, case: str) -> None:
@@ -135,6 +136,7 @@ def test_names_are_shown_as_they_are(figure: Figure) -> None:
     assert "<b>" not in page and "http" not in page.replace("http-equiv", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", FIGURES)
 def test_the_same_lineage_gives_the_same_bytes_whatever_the_settings(figure: Figure) -> None:
     before = figure(evolution(3, 7))
@@ -143,6 +145,7 @@ def test_the_same_lineage_gives_the_same_bytes_whatever_the_settings(figure: Fig
     assert figure(evolution(4, 7)) != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", FIGURES)
 def test_the_ink_is_that_of_the_surroundings(figure: Figure) -> None:
     svg = figure(evolution(3, 7))
@@ -223,6 +226,7 @@ def test_larger_networks_are_above_the_line_and_the_best_nearest_to_it() -> None
     assert rows_of(LineageView(evolved), 0.1) == {0: 0, 1: 0, 2: 2, 3: 1, 4: -2, 5: -1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decisions, labelled", [(1, 1), (8, 8), (40, 40), (150, 30)])
 def test_labels_do_not_overlap(decisions: int, labelled: int) -> None:
     root = ElementTree.fromstring(lineage_tree(evolution(decisions, 3)))
@@ -319,6 +323,7 @@ def test_a_lineage_that_makes_no_sense_is_one_line() -> None:
             lineage_tree(lineage(node(0), second))
 
 
+@pytest.mark.slow
 def test_neither_torch_nor_a_window_is_needed_to_import() -> None:
     code = (
         "import sys\n"
@@ -328,6 +333,7 @@ def test_neither_torch_nor_a_window_is_needed_to_import() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_curves_of_networks_that_no_one_changed_stand_beside() -> None:
     evolved = evolution(3, 4)
     plain = {"plain (SGD)": [(2.0, 0.3), (1.0, 0.2)], HOSTILE: [(4.0, 0.6)]}

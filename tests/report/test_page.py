@@ -137,6 +137,7 @@ def test_tables_that_do_not_fit_are_refused() -> None:
         Table(columns=("a",), rows=((1,),), highlight=frozenset({0, 1}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statement, loaded",
     [

@@ -23,6 +23,8 @@ from topiarist.report.rightsizing.quotes import FORMS, Quotes
 from topiarist.report.writing import read_record
 from topiarist.rightsizing.record import RightsizingRecord
 
+pytestmark = pytest.mark.slow
+
 CASES: dict[str, Callable[[], RightsizingRecord]] = {
     "proven": records.record,
     "unproven": records.unproven,

@@ -27,9 +27,10 @@ SWITCHES = (
     "--disable-sync",
     "--no-first-run",
 )
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver on the PATH"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver on the PATH"),
+]
 SECONDS = 10
 RECORD = records.record()
 POINT = '.front:not([hidden]) a[aria-label="genetic-8"]'

@@ -26,6 +26,7 @@ def example() -> pd.DataFrame:
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(NAMES, NUMBERS, st.integers(-(2**60), 2**60)), min_size=1, max_size=5))
 def test_csv_and_json_read_back_as_they_were(rows: list[tuple[str, float, int]]) -> None:
     frame = pd.DataFrame(rows, columns=["name", "score", "units"])

@@ -13,9 +13,10 @@ from tests.report import rightsizing_record as records
 from tests.report.test_rightsizing_browser import CHROMIUM, DRIVER, SECONDS, SWITCHES, resize
 from topiarist.report import Section, Table, render_page, rightsizing_page
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver on the PATH"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason="needs chromium and chromedriver on the PATH"),
+]
 
 # Tables as the reproductions make them: few columns, long texts, a dozen columns, and more than any window holds.
 HEADINGS = ("model", "pruned", "runs", "micro", "macro", "sd", "macro (paper, its own data)", "log loss", "p, micro")

@@ -45,6 +45,7 @@ def test_a_bad_option_is_refused_by_its_name(
     assert not (tmp_path / OUT).exists()
 
 
+@pytest.mark.slow
 def test_help_needs_no_torch() -> None:
     program = "import sys, topiarist.cli.reproduce; print('torch' in sys.modules, 'pandas' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -25,6 +25,8 @@ from topiarist.reproductions.faces.study import FULL, QUICK, FacesPlan, FacesSco
 from topiarist.reproductions.faces.tables import PARTS
 from topiarist.study.results import Results
 
+pytestmark = pytest.mark.slow
+
 TINY = FacesScope(
     repeats=1,
     folds=2,

@@ -165,6 +165,7 @@ def test_equation_6_is_judged_where_it_is_furthest() -> None:
     assert table["55 % left"].tolist() == [True, False, False]
 
 
+@pytest.mark.slow
 def test_the_reading_with_most_claims_matches_best() -> None:
     def cells(best: int) -> pandas.DataFrame:
         made = [variants(gain=0.0 if number == best else -4.0) for number in range(len(READINGS))]
@@ -194,6 +195,7 @@ def test_what_could_not_be_trained_is_not_judged_in_any_reading() -> None:
     assert {len(match.claims) for match in matches} == {len(judged)}
 
 
+@pytest.mark.slow
 def test_300_epochs_learn_the_samples_by_heart_and_pruning_forgets_them_where_300_steps_do_not(tmp_path: Path) -> None:
     data = Data.from_source(face_stand_in(), validation_fraction=0.0, seed=0)
     study = Study(

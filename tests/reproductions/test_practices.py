@@ -29,6 +29,8 @@ from topiarist.study.comparison import compare
 from topiarist.study.results import Results
 from topiarist.study.study import Study
 
+pytestmark = pytest.mark.slow
+
 OPEN = "not testable on this data"
 
 

@@ -31,6 +31,8 @@ from topiarist.statistics import bootstrap_macro_gain
 from topiarist.storage import load
 from topiarist.study.results import Results
 
+pytestmark = pytest.mark.slow
+
 TINY = ScenesScope(
     recipe=FASTER,
     epochs=2,

@@ -60,6 +60,8 @@ from topiarist.study.job import network_for, train_config
 from topiarist.study.results import Results
 from topiarist.study.samples import StudySamples, source_key
 
+pytestmark = pytest.mark.slow
+
 TINY = SurgeonScope(seeds=2, topologies=("small", "medium"), epochs=6, samples=300)
 ONE = SurgeonScope(seeds=1, topologies=("small",), setting="ours", epochs=6, samples=200)
 Reproduced = tuple[Path, dict[str, Any]]

@@ -27,7 +27,7 @@ from topiarist.storage.onnx_export import Session
 pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")
-pytestmark = pytest.mark.usefixtures("small_plan")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_plan")]
 
 
 @pytest.fixture(scope="module")

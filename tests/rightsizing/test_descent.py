@@ -109,6 +109,7 @@ def test_what_is_the_same_training_is_done_once(monkeypatch: pytest.MonkeyPatch)
         torch.testing.assert_close(weights_of(one.model)[name], values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", rightsizing_methods())
 @pytest.mark.parametrize("ratio", [2, 5])
 def test_every_method_makes_a_network_of_the_size(method: str, ratio: int) -> None:
@@ -130,6 +131,7 @@ def test_what_is_trained_again_has_a_file_of_the_baselines_kind() -> None:
     assert (card_of(made.model).bits, card_of(tuned.model).bits) == (32, None)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_plan")
 def test_a_trained_network_is_cut_once_for_all_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     data, model, calls = blobs(apart=6.0), small_network(), list[Any]()
@@ -140,6 +142,7 @@ def test_a_trained_network_is_cut_once_for_all_folds(monkeypatch: pytest.MonkeyP
     assert found.record.plan.design == "held out" and ratios == sorted(set(ratios))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_plan")
 def test_convolutions_are_rightsized_one_by_one() -> None:
     found = shrunk(pictures(120), lambda: vgg(1, 1, 0, 1, input_shape=(1, 12, 12), classes=3), max_drop=0.2)

@@ -23,7 +23,7 @@ from topiarist.rightsizing import FewSamplesError, Rightsizing, RightsizingRecor
 from topiarist.training import TrainConfig, train
 
 METHODS = rightsizing_methods()
-pytestmark = pytest.mark.usefixtures("small_plan")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("small_plan")]
 
 
 @pytest.fixture(scope="module")

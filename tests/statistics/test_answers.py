@@ -85,6 +85,7 @@ def test_the_power_is_as_computed(samples: int, margin: float, differing: float)
     assert rate == pytest.approx(expected, abs=error_of(expected) + 0.02)  # counts are whole numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("margin", "differing"), [(0.02, 0.05), (0.1, 0.12)])
 def test_the_samples_needed_prove_an_equal_candidate_four_times_of_five(margin: float, differing: float) -> None:
     variance = varied(1000 * differing, 1000 * differing, 2000, margin)

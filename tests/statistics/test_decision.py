@@ -65,6 +65,7 @@ def test_of_independent_runs_there_may_be_different_numbers() -> None:
     assert smallest_not_worse(data, SIZES, baseline="full", margin=0.1, design="runs").chosen == "half"
 
 
+@pytest.mark.slow
 def test_several_inferior_candidates_are_rarely_chosen() -> None:
     # Three candidates just worse by the margin: without Holm's correction one would be chosen in about 14 % of cases.
     generator = array_generator(1, "family")

@@ -55,6 +55,7 @@ def test_one_block_with_replicates_is_kruskal_and_walliss(groups: list[list[int]
     assert found.p == pytest.approx(reference.pvalue)
 
 
+@pytest.mark.slow
 def test_the_statistic_has_the_mean_that_permutations_give_it() -> None:
     # Under permutation within blocks, E Q = k − 1 exactly, with ties and replicates too.
     generator = array_generator(0, "friedman")

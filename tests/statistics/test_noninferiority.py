@@ -45,6 +45,7 @@ def rate_proven(design: Design, difference: float, *, margin: float, test_to_tra
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 def test_at_the_margin_it_errs_no_more_often_than_alpha(design: Design) -> None:
     overlap = OVERLAP if design == "folds" else 0.0
@@ -56,6 +57,7 @@ def test_folds_without_correction_err_often() -> None:
     assert rate_proven("folds", -1.0, margin=1.0, test_to_train=0.0) > 0.15
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("design", "margin"), [("folds", 1.5), ("pairs", 0.9)])
 def test_the_power_is_as_computed(design: Design, margin: float) -> None:
     overlap = OVERLAP if design == "folds" else 0.0

@@ -14,6 +14,7 @@ def test_examples_in_docstrings(module: str) -> None:
     assert doctest.testmod(importlib.import_module(f"topiarist.statistics.{module}")).failed == 0
 
 
+@pytest.mark.slow
 def test_scipys_tests_are_loaded_when_one_is_called() -> None:
     code = "import sys; from topiarist.statistics import holm; holm([0.1]); print('scipy.stats' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

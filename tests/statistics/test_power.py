@@ -54,6 +54,7 @@ def test_published_sample_sizes() -> None:
     assert power_of_noninferiority(26, sd=2, margin=1) < 0.8 < power_of_noninferiority(27, sd=2, margin=1)
 
 
+@pytest.mark.slow
 @given(st.floats(0.1, 10), st.floats(0.1, 3), st.floats(0, 0.5), st.sampled_from([0.01, 0.05, 0.2]))
 def test_the_runs_needed_are_the_fewest(sd: float, ratio: float, test_to_train: float, alpha: float) -> None:
     margin = ratio * sd

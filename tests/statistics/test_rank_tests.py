@@ -25,6 +25,7 @@ def tails(sums: Sequence[float], found: float, alternative: Alternative) -> floa
     return {"greater": greater, "less": less, "two-sided": min(1, 2 * min(greater, less))}[alternative]
 
 
+@pytest.mark.slow
 @given(FEW, st.sampled_from(ALTERNATIVES))
 def test_signed_ranks_with_ties_and_zeros_are_those_of_all_signs(differences: list[int], how: Alternative) -> None:
     kept = numpy.array([value for value in differences if value != 0])
@@ -37,6 +38,7 @@ def test_signed_ranks_with_ties_and_zeros_are_those_of_all_signs(differences: li
     assert finding.p == pytest.approx(tails(sums, found, how), abs=1e-14)
 
 
+@pytest.mark.slow
 @given(FEW, FEW, st.sampled_from(ALTERNATIVES))
 def test_rank_sums_with_ties_are_those_of_all_allotments(first: list[int], second: list[int], how: Alternative) -> None:
     ranks = rankdata(first + second)
@@ -47,12 +49,14 @@ def test_rank_sums_with_ties_are_those_of_all_allotments(first: list[int], secon
     assert finding.p == pytest.approx(tails(sums, found, how), abs=1e-14)
 
 
+@pytest.mark.slow
 @given(DISTINCT.filter(lambda values: 0 not in values), st.sampled_from(ALTERNATIVES))
 def test_signed_ranks_without_ties_are_scipys(differences: list[int], how: Alternative) -> None:
     reference = wilcoxon(differences, alternative=how, method="exact")
     assert signed_rank(differences, [0] * len(differences), alternative=how).p == pytest.approx(reference.pvalue)
 
 
+@pytest.mark.slow
 @given(DISTINCT, st.integers(1, 11), st.sampled_from(ALTERNATIVES))
 def test_rank_sums_without_ties_are_scipys(values: list[int], size: int, how: Alternative) -> None:
     first, second = values[: min(size, len(values) - 1)], values[min(size, len(values) - 1) :]
@@ -97,6 +101,7 @@ def test_exact_and_approximate_p_nearly_agree(n: int) -> None:
     assert paired.p == pytest.approx(near_paired.pvalue, rel=0.05)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1, max_size=20), st.integers(-9, 9))
 def test_order_and_shift(rows: list[tuple[int, int]], shift: int) -> None:
     first, second = (numpy.array(column) for column in zip(*rows, strict=True))

@@ -25,6 +25,7 @@ def ideal_bca(values: list[float], confidence: float) -> list[float]:
     return [float(numpy.quantile(means, q)) for q in norm.cdf(bias + ends / (1 - acceleration * ends))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 def test_the_interval_is_that_of_all_resamples(confidence: float) -> None:
     values = [0.61, 0.72, 0.74, 0.79, 0.83, 1.4]
@@ -37,6 +38,7 @@ def test_the_interval_is_that_of_all_resamples(confidence: float) -> None:
     assert found.high - found.mean > 1.3 * (found.mean - found.low)  # skewed as the sample is
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_mean_about_as_often_as_it_says() -> None:
     generator = array_generator(0, "coverage")
     found = [summarise(generator.normal(3, 2, 25), confidence=0.9, resamples=400) for _ in range(300)]

@@ -14,6 +14,7 @@ ALTERNATIVES: tuple[Alternative, ...] = get_args(Alternative)
 CASES = st.integers(2, 20), st.integers(0, 1000), st.sampled_from(ALTERNATIVES)
 
 
+@pytest.mark.slow
 @given(*CASES, st.floats(-1, 1))
 def test_without_correction_it_is_the_paired_t_test(n: int, seed: int, how: Alternative, margin: float) -> None:
     first, second = array_generator(seed, "t").normal(size=(2, n))

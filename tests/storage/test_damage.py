@@ -49,6 +49,7 @@ def test_more_bytes_are_found(tmp_path: Path) -> None:
     refused(tmp_path / "m.safetensors", serialise(network()) + b"\0", "not a whole")
 
 
+@pytest.mark.slow
 def test_every_flipped_byte_of_the_weights_is_found(tmp_path: Path) -> None:
     content = serialise(network())
     start = 8 + int.from_bytes(content[:8], "little")
@@ -58,6 +59,7 @@ def test_every_flipped_byte_of_the_weights_is_found(tmp_path: Path) -> None:
         refused(tmp_path / "m.safetensors", bytes(flipped), "does not match its digest")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", [0x01, 0x04, 0x10, 0x80, 0xFF])
 def test_no_flipped_byte_of_the_header_gives_another_network(tmp_path: Path, mask: int) -> None:
     content, path, original = serialise(network()), tmp_path / "m.safetensors", network()

@@ -43,6 +43,7 @@ def assert_loaded(loaded: nn.Module, saved: nn.Module, example: Any) -> None:
     assert all(map(torch.equal, outputs(loaded, example), outputs(saved, example)))
 
 
+@pytest.mark.slow
 @settings(max_examples=18)
 @given(perceptrons(), st.integers(1, 6), st.data())
 def test_a_perceptron_is_loaded_after_any_edits(case: Case, count: int, data: st.DataObject) -> None:
@@ -57,6 +58,7 @@ def test_a_perceptron_is_loaded_after_any_edits(case: Case, count: int, data: st
     assert surgery.plan_of(again).edits[: len(surgery.plan_of(model))] == surgery.plan_of(model).edits
 
 
+@pytest.mark.slow
 @settings(max_examples=18)
 @given(zoo(), SEEDS, st.integers(1, 6), st.data())
 def test_a_users_network_is_loaded_into_a_fresh_one_after_any_edits(
@@ -227,6 +229,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_hostile_plan_in_the_header_is_one_line(tmp_path: Path, what: str) -> None:
     model, batch = perceptron([4, 6, 5, 3])

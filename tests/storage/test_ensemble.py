@@ -86,6 +86,7 @@ def assert_loaded(loaded: nn.Module, saved: nn.Module) -> None:
     assert all(map(torch.equal, outputs(loaded, images()), outputs(saved, images())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", CUTS)
 def test_an_ensemble_is_loaded_without_code(make: Cut, tmp_path: Path) -> None:
     ensemble = make()
@@ -98,6 +99,7 @@ def test_an_ensemble_is_loaded_without_code(make: Cut, tmp_path: Path) -> None:
     assert serialise(loaded) == path.read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [cut_apart, cut_apart_then_together])
 def test_a_member_of_a_loaded_ensemble_is_saved_by_itself(make: Cut, tmp_path: Path) -> None:
     ensemble = make()
@@ -128,6 +130,7 @@ def test_the_plan_is_that_of_the_members_then_that_of_the_ensemble() -> None:
     assert surgery.plan_of(apart) == plan
 
 
+@pytest.mark.slow
 def test_a_member_that_is_cut_inside_an_ensemble_is_seen(tmp_path: Path) -> None:
     ensemble = cut_apart_then_together()
     ensemble.members[0] = surgery.remove(ensemble.members[0], images(), units={"convolution2_0": [3]})
@@ -143,6 +146,7 @@ def test_cutting_an_ensemble_is_cutting_its_members() -> None:
     assert_identical(together, apart)
 
 
+@pytest.mark.slow
 def test_a_refitted_ensemble_is_loaded_without_the_data(tmp_path: Path) -> None:
     units = {"members.0.dense": range(8), "members.1.dense": range(8)}
     ensemble = Ensemble(whole())
@@ -164,6 +168,7 @@ def test_the_units_of_all_members_are_free_and_the_classes_are_not() -> None:
     assert {name for name, space in spaces.items() if space.fixed} == {"x", "members.0.output"}
 
 
+@pytest.mark.slow
 def test_what_nobody_reads_goes_from_all_members(tmp_path: Path) -> None:
     ensemble = Ensemble(whole(), [1, 3])
     with torch.no_grad():
@@ -241,6 +246,7 @@ def test_a_layer_may_be_a_member(tmp_path: Path) -> None:
     assert all(map(torch.equal, outputs(into, x), outputs(thinner, x)))
 
 
+@pytest.mark.slow
 def test_a_member_that_left_its_spec_is_told(tmp_path: Path) -> None:
     ensemble = cut_apart()
     ensemble.members[0].get_submodule("dense_activation").register_module("more", nn.ReLU())
@@ -249,6 +255,7 @@ def test_a_member_that_left_its_spec_is_told(tmp_path: Path) -> None:
     assert read_card(path).spec is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

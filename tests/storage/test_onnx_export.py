@@ -22,6 +22,8 @@ from topiarist.storage.onnx_export import Session, to_int8
 from topiarist.tracing import anatomy
 from topiarist.training.inference import part_logits, predict_logits
 
+pytestmark = pytest.mark.slow
+
 onnx: Any = pytest.importorskip("onnx")
 pytest.importorskip("onnxscript")
 pytest.importorskip("onnxruntime")

@@ -67,6 +67,7 @@ def test_every_truncation_is_found(tmp_path: Path) -> None:
         refused(tmp_path / "m.safetensors", data[:length], "it is empty" if not length else "not a whole")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mask", [0x01, 0x10, 0x80, 0xFF])
 def test_no_flipped_byte_gives_another_network(tmp_path: Path, mask: int) -> None:
     data, path = content(), tmp_path / "m.safetensors"
@@ -116,6 +117,7 @@ def test_what_someone_made_up_is_one_line(tmp_path: Path, what: str) -> None:
     refused(tmp_path / "m.safetensors", forged(change), match)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "match"),
     [
@@ -141,6 +143,7 @@ def test_a_tensor_that_is_no_row_of_bytes_is_one_line(tmp_path: Path, tensor: Te
     refused(tmp_path / "m.safetensors", pack({PACKED: tensor}, metadata={KEY: text}), "the file is damaged")
 
 
+@pytest.mark.slow
 def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
     bomb = deflated(bytes(2**26))
 
@@ -157,6 +160,7 @@ def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_signed_nonsense_is_one_line_or_a_network(tmp_path: Path, data: st.DataObject) -> None:

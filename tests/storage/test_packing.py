@@ -63,6 +63,7 @@ def loaded(model: nn.Module, folder: Path, *, bits: int = 32, into: nn.Module | 
     return load(save(model, folder / "m.safetensors", packing=packing), into=into)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "bits", "most"),
     [
@@ -88,6 +89,7 @@ def test_a_network_without_zeros_takes_no_more_than_unpacked(name: str) -> None:
     assert len(serialise(model, packing=Packing())) <= 1.01 * len(serialise(model))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(model=networks(), fraction=st.floats(0, 1), special=st.booleans(), seed=st.integers(0, 99))
 def test_at_32_bits_every_bit_comes_back(model: nn.Sequential, fraction: float, special: bool, seed: int) -> None:
@@ -103,6 +105,7 @@ def test_at_32_bits_every_bit_comes_back(model: nn.Sequential, fraction: float, 
     assert serialise(found, packing=Packing()) == serialise(model, packing=Packing())
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(model=networks(), fraction=st.floats(0, 1), few=st.sampled_from([16, 8]), size=st.integers(-20, 20))
 def test_rounded_weights_are_within_half_a_step(model: nn.Sequential, fraction: float, few: int, size: int) -> None:

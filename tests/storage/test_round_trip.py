@@ -55,6 +55,7 @@ def raw(tensor: Tensor) -> bytes:
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(model=networks(), known=cards(), training=st.booleans())
 def test_a_network_comes_back_bit_for_bit(model: nn.Sequential, known: dict[str, Any], training: bool) -> None:

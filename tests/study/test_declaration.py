@@ -177,6 +177,7 @@ def test_a_choice_replaces_what_is_declared_and_leaves_the_rest() -> None:
     assert study.training == {"epochs": 7, "schedule": {"name": "exponential", "step_size": 4}}
 
 
+@pytest.mark.slow
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(1, 3), st.sampled_from([None, 2, 3]))
 def test_as_many_cells_as_combinations_all_different(sizes: list[int], seeds: int, folds: int | None) -> None:
     paths = ["training.epochs", "training.learning_rate", "model.hidden", "data.seed"]
@@ -466,6 +467,7 @@ VALUES = st.recursive(
 KEYS = st.sampled_from([*Declaration.model_fields, "nonsense"])
 
 
+@pytest.mark.slow
 @given(st.dictionaries(KEYS, VALUES, max_size=4), st.booleans())
 def test_whatever_is_declared_is_taken_or_refused_in_one_line(declared: dict[str, Any], with_data: bool) -> None:
     values = {**declared, "data": "iris"} if with_data else declared

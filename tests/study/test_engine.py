@@ -43,11 +43,13 @@ def interrupting(after: int) -> Callable[[StudyProgress], None]:
     return stop
 
 
+@pytest.mark.slow
 def test_a_study_gives_the_same_each_time_it_is_run(tmp_path: Path, reference: dict[str, tuple[Any, ...]]) -> None:
     Study(**{**SMALL, "stack": 2}).run(tmp_path / "again")
     assert outcome(tmp_path / "again") == reference
 
 
+@pytest.mark.slow
 def test_progress_is_reported_from_the_first_cell_to_the_last(tmp_path: Path) -> None:
     seen: list[StudyProgress] = []
     results = Study(**{**SMALL, "stack": 2}).run(tmp_path / "new" / "deep", on_progress=seen.append)
@@ -58,6 +60,7 @@ def test_progress_is_reported_from_the_first_cell_to_the_last(tmp_path: Path) ->
     assert results.cells["state"].tolist() == ["done"] * 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 4, 12, 16])
 def test_an_interrupted_study_goes_on_where_it_was(
     tmp_path: Path, reference: dict[str, tuple[Any, ...]], after: int
@@ -95,6 +98,7 @@ def test_nothing_that_has_a_result_is_run_again(tmp_path: Path) -> None:
     assert sorted(line.split()[0] for line in lines(log)) == ["2", "3", "4", "5"]
 
 
+@pytest.mark.slow
 def test_stacks_do_not_depend_on_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sums of a stack depend on its members: a cell that is tried again is tried with the same ones."""
     taken: list[list[str]] = []
@@ -119,6 +123,7 @@ def test_stacks_do_not_depend_on_what_is_left(tmp_path: Path, monkeypatch: pytes
     assert {key: now[key] for key in kept} == kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -147,6 +152,7 @@ def table(folder: Path, change: Callable[[pandas.DataFrame], pandas.DataFrame] =
     change(frame).to_csv(folder / "table.csv", index=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -304,6 +310,7 @@ def test_a_method_that_fails_does_not_take_the_training_down(tmp_path: Path, mon
     assert results.cells["state"].tolist() == ["done", "failed"]
 
 
+@pytest.mark.slow
 def test_a_second_driver_is_refused_and_a_stale_lock_is_not(tmp_path: Path) -> None:
     (tmp_path / "lock").write_text("left behind")
     assert not is_running(tmp_path)
@@ -317,6 +324,7 @@ def test_a_second_driver_is_refused_and_a_stale_lock_is_not(tmp_path: Path) -> N
         Study(**SMALL).run(tmp_path)
 
 
+@pytest.mark.slow
 def test_other_versions_are_warned_of(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         Study(**SMALL).run(tmp_path, on_progress=interrupting(1))
@@ -335,6 +343,7 @@ def test_the_users_code_gets_the_same_options_before_and_after_an_interruption(v
     assert Study(**study.to_json()).cells[0].settings.model.options == study.cells[0].settings.model.options
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the cluster has no workers left")  # it may seem so while both are started anew
 def test_two_workers_give_what_one_gives_also_where_workers_die(tmp_path: Path) -> None:
     """One network kills every worker that takes it, one only the first: all other cells finish, bit for bit."""

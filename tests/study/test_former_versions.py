@@ -26,6 +26,7 @@ def begun_before(name: str, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_study_begun_before_resumes_and_keeps_what_is_done(tmp_path: Path) -> None:
     out = begun_before("study-to-resume", tmp_path)
     before = rows(out)

@@ -67,6 +67,7 @@ def test_one_cell_is_one_training_bit_for_bit() -> None:
     assert result.figures["diverged_epoch"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", [{}, {"training": {"epochs": 4, "early_stopping": 2, "optimizer": "rmsprop"}}])
 def test_a_stack_is_its_members_one_by_one(declared: dict[str, Any]) -> None:
     cells, results, done = run(

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import numpy
+import pytest
 
 from tests.study.drivers import command, driver, no_orphans
 from tests.study.studies import begun, check_whole, driven_by, outcome, until
@@ -29,6 +30,7 @@ model = { code = "tests.study.networks:network", options = { pause = 0.04, log =
 """  # 16 cells of 8 trainings: 2 stacks, and 4 that take 0.3 s each
 
 
+@pytest.mark.slow
 def test_kill_9_of_the_driver(tmp_path: Path) -> None:
     random, log = numpy.random.default_rng(4), tmp_path / "log"
     file, whole, out = tmp_path / "study.toml", tmp_path / "whole", tmp_path / "out"

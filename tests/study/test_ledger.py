@@ -56,6 +56,7 @@ def results_of(stack: CellStack, text: str = "first") -> StackResult:
     return StackResult(results=results, started=12.5, seconds=3.0, machine="here", versions={"torch": "2"})
 
 
+@pytest.mark.slow
 def test_a_finished_study_is_whole(finished: Path) -> None:
     check_whole(finished)
     found = rows(finished)
@@ -273,6 +274,7 @@ def test_a_file_that_is_no_ledger_is_one_line_and_stays(tmp_path: Path, content:
     assert (tmp_path / "ledger.sqlite").read_bytes() == content
 
 
+@pytest.mark.slow
 def test_a_torn_ledger_is_one_line(finished: Path, tmp_path: Path) -> None:
     content = (finished / "ledger.sqlite").read_bytes()
     (tmp_path / "ledger.sqlite").write_bytes(content[: len(content) // 2])

@@ -255,6 +255,7 @@ VALUES = st.recursive(
 KEYS = ["data", "model", "training", "base", "prediction", "grid", "variants", "methods", "folds", "seeds", "stack"]
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from([*KEYS, "latency", "models", "name"]), VALUES, max_size=3))
 def test_any_value_of_any_key_is_taken_or_refused_in_one_line_with_a_line(

@@ -52,6 +52,7 @@ validation_fraction = 0.2
 {METHODS}"""  # 6 cells of 2 trainings in 2 stacks
 
 
+@pytest.mark.slow
 def test_a_surgeon_in_a_study_is_resize_by_hand() -> None:
     training = {"epochs": 4, "learning_rate": 0.01}
     methods = [{"name": "none"}, {"name": "surgeon", "aim": "better", "training": training}]
@@ -101,6 +102,7 @@ def test_what_training_does_not_name_stays_as_it_is() -> None:
         assert surgeon_of(name=plain.name, training=shorter).training == shorter
 
 
+@pytest.mark.slow
 def test_it_goes_on_and_workers_change_nothing(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY)
     cells = study.run(tmp_path / "whole").cells

@@ -43,6 +43,7 @@ def check_widths(
             assert cost({**widths, name: next_width(width, full[name], multiple_of)}) > budget, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.35, 0.6, 0.9])
 @pytest.mark.parametrize("unit", ["parameters", "macs"])
 @pytest.mark.parametrize("name", NAMES)

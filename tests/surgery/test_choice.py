@@ -107,6 +107,7 @@ def halves(model: nn.Module, example: Any) -> dict[str, int]:
     return {name: -(-space.size // 2) for name, space in anatomy(model, example).free.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_choosing_and_refitting_loses_less_than_removing_at_random(name: str) -> None:
     model, example = SMALL[name](0)
@@ -235,6 +236,7 @@ def test_a_fraction_that_cannot_be_kept_is_one_clear_error(keep: Any) -> None:
         choose_units(model, x[:2], keep={"0": keep}, calibration=x)
 
 
+@pytest.mark.slow
 def test_a_space_is_named_by_any_layer_that_writes_it() -> None:
     model, example = NETWORKS["residual"](0)
     x = more(example, 30)

@@ -30,6 +30,7 @@ from topiarist.randomness import generator
 from topiarist.tracing import anatomy
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(networks(), st.data())
 def test_units_that_nothing_reads_go_and_the_outputs_stay(case: Case, data: st.DataObject) -> None:
@@ -47,6 +48,7 @@ def test_units_that_nothing_reads_go_and_the_outputs_stay(case: Case, data: st.D
         assert left < 2 or sizes[name] <= left  # a convolution with one group left is a plain one
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(networks(), st.data())
 def test_units_that_nothing_writes_are_constants_and_the_outputs_stay(case: Case, data: st.DataObject) -> None:
@@ -58,6 +60,7 @@ def test_units_that_nothing_writes_are_constants_and_the_outputs_stay(case: Case
     assert_same(smaller, case.model, case.example)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(st.integers(2, 8), min_size=1, max_size=3), st.sampled_from([False, "before", "after"]), st.data())
 def test_constants_of_a_perceptron_go(hidden: list[int], batch_norm: Any, data: st.DataObject) -> None:
@@ -81,6 +84,7 @@ def test_a_network_in_which_all_units_work_stays_as_it_is(name: str) -> None:
     assert surgery.plan_of(same) == surgery.Plan()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_what_grew_goes_again(name: str) -> None:
     model, example = NETWORKS[name](0)

@@ -72,6 +72,7 @@ def test_the_cut_perceptron_is_what_choosing_removing_and_refitting_make(activat
     assert_identical(again, cut.model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(SMALL) - {"two inputs"}))
 def test_the_cut_network_is_what_choosing_removing_and_refitting_make(name: str) -> None:
     model, example, x = samples(NETWORKS[name](0))
@@ -195,6 +196,7 @@ def described(found: Anatomy) -> Any:
     return places, sizes, {name: calls[name] for name in layers}, found.shapes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_the_anatomy_after_changes_of_width_is_that_of_the_new_network(name: str) -> None:
     model, example = NETWORKS[name](0)

@@ -51,6 +51,7 @@ def check(model: nn.Module, example: Any, widths: dict[str, int]) -> None:
     assert costs.macs(widths) == real_macs(cut, example)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 @settings(max_examples=12)
 @given(data=st.data())
@@ -67,6 +68,7 @@ def test_the_narrowest_network_costs_what_the_formulas_say(name: str) -> None:
     check(model, example, dict.fromkeys(anatomy(model, example).free, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_without_a_change_costs_are_those_of_the_network(name: str) -> None:
     model, example = NETWORKS[name](0)

@@ -32,6 +32,7 @@ def parameters_of(model: nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(networks(), st.booleans())
 def test_deepening_after_any_layer_keeps_the_outputs(case: Case, batch_norm: bool) -> None:
@@ -191,6 +192,7 @@ def test_linearising_drops_the_activation_between_two_layers() -> None:
     assert_same(surgery.fold(model, example, layer="hidden0", linearise=True), linear, example)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(networks())
 def test_factorising_any_layer_at_full_rank_keeps_the_outputs(case: Case) -> None:
@@ -225,6 +227,7 @@ def test_what_cannot_be_factorised_is_refused(layer: str, rank: int, refusal: st
         surgery.factorise(model, layer=layer, rank=rank)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(networks(), st.data())
 def test_random_sequences_of_all_edits_keep_the_anatomy_valid(case: Case, data: st.DataObject) -> None:
@@ -244,6 +247,7 @@ def test_random_sequences_of_all_edits_keep_the_anatomy_valid(case: Case, data: 
 EXACT = ("widen", "grow", "deepen", "fold", "compact")
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(networks(), st.data())
 def test_random_sequences_of_exact_edits_keep_the_outputs(case: Case, data: st.DataObject) -> None:

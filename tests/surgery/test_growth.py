@@ -33,6 +33,7 @@ def grown_gains(model: nn.Module, samples: LabelledSamples, edit: GrowSpace) -> 
     return gains, grown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gain_is_what_autograd_finds_in_the_grown_network(name: str) -> None:
     model, samples = labelled(name, 300 if name == "mlp" else 20)

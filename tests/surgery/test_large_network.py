@@ -27,6 +27,7 @@ def random_half(model: nn.Module, example: Inputs) -> dict[str, torch.Tensor]:
     return {name: torch.randperm(space.size, generator=random)[: space.size // 2] for name, space in free.items()}
 
 
+@pytest.mark.slow
 def test_its_anatomy_takes_no_time(resnet: tuple[nn.Module, Inputs]) -> None:
     model, example = resnet
     assert sum(parameter.numel() for parameter in model.parameters()) > 11_000_000
@@ -36,6 +37,7 @@ def test_its_anatomy_takes_no_time(resnet: tuple[nn.Module, Inputs]) -> None:
     assert len(found.free) == 12 and not found.opaque
 
 
+@pytest.mark.slow
 def test_half_of_all_its_units_go_at_once(resnet: tuple[nn.Module, Inputs], tmp_path: Path) -> None:
     model, example = resnet
     units = random_half(model, example)
@@ -47,6 +49,7 @@ def test_half_of_all_its_units_go_at_once(resnet: tuple[nn.Module, Inputs], tmp_
     assert half < 0.3 * whole
 
 
+@pytest.mark.slow
 def test_it_widens_and_deepens_without_a_change(resnet: tuple[nn.Module, Inputs]) -> None:
     model, example = resnet
     wider = surgery.widen(model, example, space="conv1", by=32, generator=generator(0, "wider"))

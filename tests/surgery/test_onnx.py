@@ -81,6 +81,7 @@ def test_a_wider_deeper_and_factorised_network_is_exported(name: str, tmp_path: 
     assert_exported(rebuilt(model, example), example, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "edit"), [("frozen", halved), ("residual", halved), ("inception", rebuilt)])
 def test_the_exporter_of_torch_export_takes_them_too(name: str, edit: Edit, tmp_path: Path) -> None:
     model, example = exportable(name)

@@ -36,6 +36,7 @@ def draw_plan(data: st.DataObject, case: Case, most: int = 8) -> nn.Module:
     return model
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(networks(), st.data())
 def test_a_plan_makes_the_same_network_again(case: Case, data: st.DataObject) -> None:
@@ -48,6 +49,7 @@ def test_a_plan_makes_the_same_network_again(case: Case, data: st.DataObject) ->
     assert all(map(torch.equal, outputs(again, case.example), outputs(edited, case.example)))
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(networks(), st.data())
 def test_a_plan_as_json_is_the_same_plan(case: Case, data: st.DataObject) -> None:
@@ -60,6 +62,7 @@ def test_a_plan_as_json_is_the_same_plan(case: Case, data: st.DataObject) -> Non
         assert_identical(surgery.apply(read, case.model), edited)  # the plan knows the shape of the example
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(networks(), st.data())
 def test_a_plan_goes_on_with_further_edits_and_survives_copies(case: Case, data: st.DataObject) -> None:
@@ -72,6 +75,7 @@ def test_a_plan_goes_on_with_further_edits_and_survives_copies(case: Case, data:
     assert surgery.plan_of(case.model) == Plan()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_edit_is_one_line_of_the_plan(kind: str) -> None:
     model, example = perceptron([4, 6, 5, 3], "relu", "before")
@@ -260,6 +264,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(JSON)
 def test_any_json_is_a_plan_or_refused(record: Any) -> None:

@@ -74,6 +74,7 @@ def widened(case: Case, space: str, by: int, *, even: bool, seed: int = 0) -> tu
     return wider, anatomy(wider, case.example)[space]
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(networks(), st.integers(1, 9), SEEDS)
 def test_equal_shares_keep_the_outputs_of_any_network(case: Case, by: int, seed: int) -> None:
@@ -86,6 +87,7 @@ def test_equal_shares_keep_the_outputs_of_any_network(case: Case, by: int, seed:
             assert torch.equal(outgoing(wider, found, one), outgoing(wider, found, other))
 
 
+@pytest.mark.slow
 @given(DENSE, NAMES, SEEDS, st.data())
 def test_one_copy_halves_what_the_unit_sends_out(sizes: Sizes, activation: str, seed: int, data: st.DataObject) -> None:
     model, example = perceptron(sizes, activation, seed=seed)
@@ -131,6 +133,7 @@ def trained_case(kind: str) -> tuple[Case, str]:
     return Case(kind, *NETWORKS[kind](0)), {"inception": "narrow", "residual": "stem", "cascade": "layers.1"}[kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [*ACTIVATIONS, "inception", "residual", "cascade"])
 def test_after_100_steps_copies_with_equal_shares_are_still_equal_and_others_are_not(kind: str) -> None:
     case, name = trained_case(kind)
@@ -212,6 +215,7 @@ def project_by_hand(old: dict[str, Array], layer: str, reader: str, to: int) -> 
     return new
 
 
+@pytest.mark.slow
 @given(DENSE, NAMES, SEEDS, st.data())
 def test_a_projection_is_the_formula_for_dense_layers(
     sizes: Sizes, activation: str, seed: int, data: st.DataObject
@@ -229,6 +233,7 @@ def test_a_projection_is_the_formula_for_dense_layers(
     assert outputs(narrow, example)[0].isfinite().all()
 
 
+@pytest.mark.slow
 @given(st.integers(1, 8), st.integers(1, 8), st.integers(1, 5), SEEDS, st.data())
 def test_in_the_papers_notation_the_layer_gets_us_and_the_next_one_vt_w(
     inputs: int, units: int, out: int, seed: int, data: st.DataObject
@@ -292,6 +297,7 @@ CONVOLUTIONS: dict[str, Made] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONVOLUTIONS)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_projection_is_the_formula_for_convolutions(kind: str, seed: int) -> None:
@@ -322,6 +328,7 @@ def linear_network(sizes: Sizes, rank: int, seed: int, *, bias: str) -> tuple[nn
 THREE = st.lists(st.integers(1, 8), min_size=3, max_size=3)
 
 
+@pytest.mark.slow
 @given(THREE, SEEDS, st.data())
 def test_without_an_activation_a_projection_to_the_rank_is_exact(sizes: Sizes, seed: int, data: st.DataObject) -> None:
     rank = data.draw(st.integers(1, min(sizes[:2])), label="rank")
@@ -329,6 +336,7 @@ def test_without_an_activation_a_projection_to_the_rank_is_exact(sizes: Sizes, s
     assert_same(surgery.project(model, example, space="0", to=rank), model, example)
 
 
+@pytest.mark.slow
 @given(THREE, SEEDS, st.data())
 def test_without_an_activation_what_is_lost_is_what_lies_outside_the_directions(
     sizes: Sizes, seed: int, data: st.DataObject
@@ -348,6 +356,7 @@ def test_without_an_activation_what_is_lost_is_what_lies_outside_the_directions(
     assert lost == pytest.approx(numpy.sqrt((tail**2).sum()), abs=1e-9)
 
 
+@pytest.mark.slow
 @given(THREE, SEEDS)
 def test_with_all_directions_a_projection_is_a_rotation(sizes: Sizes, seed: int) -> None:
     model, example = linear_network(sizes, min(sizes[:2]), seed, bias="anywhere")
@@ -495,6 +504,7 @@ def test_weights_without_a_value_are_refused() -> None:
         surgery.project(model, example, space="hidden0", to=2)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(zoo(["inception", "input residual", "frozen", "normed"]), SEEDS, st.data())
 def test_a_projection_is_data_and_its_structure_has_no_values(case: Case, seed: int, data: st.DataObject) -> None:
@@ -545,6 +555,7 @@ def test_members_of_an_ensemble_are_projected_alone_or_together(tmp_path: Path) 
     assert_identical(load(save(both, tmp_path / "m.safetensors")), both)
 
 
+@pytest.mark.slow
 @given(DENSE, NAMES, SEEDS)
 def test_a_layer_that_is_removed_is_multiplied_into_the_next(sizes: Sizes, activation: str, seed: int) -> None:
     model, example = perceptron(sizes, activation, seed=seed)
@@ -565,6 +576,7 @@ def test_a_layer_that_is_removed_is_multiplied_into_the_next(sizes: Sizes, activ
         ]
 
 
+@pytest.mark.slow
 @given(DENSE, NAMES, SEEDS, st.data())
 def test_a_factorised_layer_is_the_truncated_decomposition(
     sizes: Sizes, activation: str, seed: int, data: st.DataObject
@@ -584,6 +596,7 @@ def test_a_factorised_layer_is_the_truncated_decomposition(
     assert new.keys() == rest.keys() and all(numpy.array_equal(new[name], rest[name]) for name in rest)
 
 
+@pytest.mark.slow
 @given(DENSE, SEEDS, st.booleans())
 def test_an_added_layer_is_exact_with_relu_and_as_wide_as_the_layer_it_follows(
     sizes: Sizes, seed: int, behind: bool

@@ -35,6 +35,7 @@ def tensors(model: nn.Module) -> dict[str, Tensor]:
 NAMES = ("mlp", "vgg", "residual", "inception", "cascade", "gated", "grouped", "shared layer", "normed", "frozen")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_record_of_everything_is_plain_json(name: str) -> None:
     model, samples = labelled(name, 30)
@@ -92,6 +93,7 @@ def test_scores_are_of_hidden_layers_and_spectra_of_all() -> None:
     assert found.to_record()["layers"]["output"]["scores"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp", "residual", "vgg"])
 def test_the_network_and_the_global_generator_stay_as_they_are(name: str) -> None:
     model, samples = labelled(name, 20)
@@ -111,6 +113,7 @@ def test_the_network_and_the_global_generator_stay_as_they_are(name: str) -> Non
     assert not any(layer._forward_hooks or layer._forward_pre_hooks for layer in model.modules())
 
 
+@pytest.mark.slow
 def test_a_network_in_training_mode_is_seen_as_it_will_be_used() -> None:
     model, samples = labelled("vgg", 20)
     oracle = seen(model, samples).to_record(measured=True)

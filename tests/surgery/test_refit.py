@@ -252,6 +252,7 @@ def written_rows(model: nn.Module, example: Any, space: str, path: str, units: l
 SMALL = [name for name in NETWORKS if name not in ("resnet18", "shared layer")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_refit_never_increases_the_error_of_what_a_layer_gives(name: str) -> None:
     model, example = NETWORKS[name](2)
@@ -300,6 +301,7 @@ def assert_close(left: nn.Module, right: nn.Module, tolerance: float = 1e-9) -> 
         torch.testing.assert_close(values, right.state_dict()[name], atol=tolerance, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 7, 299, 300])
 def test_how_the_data_are_cut_into_batches_does_not_matter(size: int) -> None:
     model, example = NETWORKS["residual"](0)

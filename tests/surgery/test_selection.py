@@ -158,6 +158,7 @@ def strategies() -> tuple[Literal["best"], Literal["elimination"], Literal["matc
     return "best", "elimination", "matching"
 
 
+@pytest.mark.slow
 def test_the_best_is_close_to_exhaustive_search_and_mostly_equal_to_it() -> None:
     shares, equal = [], 0
     for seed in range(60):

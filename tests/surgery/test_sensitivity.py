@@ -24,6 +24,7 @@ def predicted(
     return predicted_removals(model, found, space, readings, shares or (0.25, 0.5, 0.75))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mlp", "residual", "inception", "vgg"])
 def test_each_share_is_cut_as_surgery_cuts_it(name: str) -> None:
     model, samples = labelled(name, 50)

@@ -129,6 +129,7 @@ def test_after_growing_fresh_units_begin_without_momentum_and_with_a_share_of_th
     train(grown, new, x)
 
 
+@pytest.mark.slow
 def test_after_growing_old_columns_keep_their_state() -> None:
     model, x, old = ready("Adam")
     grown: Any = grow(model, x, space="2", by=2, generator=generator(0))

@@ -69,6 +69,7 @@ def pruned(case: Case, sparsity: float = 0.5, **others: Any) -> Pruner:
 ALONE = ("grouped", "global")  # one group is left there, and a convolution with one group is a plain one
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "scope"),
     [(name, scope) for name in CASES for scope in ("layer", "global") if (name, scope) != ALONE],

@@ -40,6 +40,7 @@ from topiarist.tracing import Space, anatomy
 BY = st.integers(1, 9)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(networks(), BY, SEEDS)
 def test_widening_any_space_keeps_the_outputs_and_sets_copies_apart(case: Case, by: int, seed: int) -> None:
@@ -60,6 +61,7 @@ def copies_in(model: nn.Module, space: Space) -> list[tuple[int, int]]:
     return [(one, other) for one, other in combinations(range(space.size), 2) if torch.equal(rows[one], rows[other])]
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(networks(), BY, SEEDS)
 def test_growing_any_space_keeps_the_outputs_with_units_that_nothing_reads(case: Case, by: int, seed: int) -> None:
@@ -94,6 +96,7 @@ def test_equal_generators_give_equal_networks(verb: Callable[..., nn.Module]) ->
     assert not torch.equal(first.state_dict()["stem.weight"], third.state_dict()["stem.weight"])
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(networks(), st.data())
 def test_removing_equals_masking_in_each_space_and_in_all(case: Case, data: st.DataObject) -> None:
@@ -109,6 +112,7 @@ def test_removing_equals_masking_in_each_space_and_in_all(case: Case, data: st.D
         assert_same(smaller, masked, case.example)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(networks(), st.data())
 def test_only_the_units_named_go_and_the_others_keep_bits_and_order(case: Case, data: st.DataObject) -> None:
@@ -142,6 +146,7 @@ def dropped(tensor: Tensor, axis: int, gone: set[int]) -> Tensor:
     return tensor.index_select(axis, torch.tensor([n for n in range(tensor.shape[axis]) if n not in gone]))
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(networks(), st.data())
 def test_all_units_but_one_can_go_and_a_space_can_grow_again(case: Case, data: st.DataObject) -> None:
@@ -158,6 +163,7 @@ def test_all_units_but_one_can_go_and_a_space_can_grow_again(case: Case, data: s
             assert sizes_of(larger, case.example)[name] == space.size + 2
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(networks(), st.data())
 def test_merging_units_that_are_equal_keeps_the_outputs(case: Case, data: st.DataObject) -> None:
@@ -181,6 +187,7 @@ def make_equal(model: nn.Module, space: Space, unit: int, into: int) -> None:
         tensor.index_copy_(axis, torch.from_numpy(positions[unit]), source)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.integers(2, 8), st.sampled_from([False, "before"]), SEEDS, st.data())
 def test_merging_complements_keeps_the_outputs(width: int, batch_norm: Any, seed: int, data: st.DataObject) -> None:
@@ -249,6 +256,7 @@ def test_merging_what_was_copied_gives_the_network_back() -> None:
         torch.testing.assert_close(tensor, model.state_dict()[name], rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(networks(), st.booleans(), st.data())
 def test_no_edit_touches_the_original_and_each_keeps_class_type_modes_and_frozen_layers(
@@ -272,6 +280,7 @@ def test_no_edit_touches_the_original_and_each_keeps_class_type_modes_and_frozen
     assert shared.isdisjoint(id(tensor) for tensor in model.state_dict(keep_vars=True).values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["remove", "merge", "widen", "grow", "project"])
 @settings(max_examples=3)
@@ -317,6 +326,7 @@ def test_a_cut_network_can_be_trained_and_its_frozen_part_is_not() -> None:
         assert (parameter.grad is None) == name.startswith("trunk.")
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(networks(), st.data())
 def test_random_changes_of_width_give_the_sizes_asked_for(case: Case, data: st.DataObject) -> None:

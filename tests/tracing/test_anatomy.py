@@ -149,6 +149,7 @@ def test_every_position_of_every_layer_belongs_to_a_space(name: str) -> None:
     }
 
 
+@pytest.mark.slow
 def test_resnet18() -> None:
     model, example = NETWORKS["resnet18"](0)
     assert sum(parameter.numel() for parameter in model.parameters()) == 11_173_962

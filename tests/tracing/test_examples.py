@@ -102,12 +102,14 @@ def test_arguments_with_defaults_may_be_left_out() -> None:
     assert gated["first"].reason == "they come from 'gate'"
 
 
+@pytest.mark.slow
 @given(batch=st.integers(1, 5), size=st.integers(1, 9))
 def test_neither_the_batch_nor_the_image_size_matters_before_pooling(batch: int, size: int) -> None:
     model, example = NETWORKS["residual"](0)
     assert places(anatomy(model, torch.zeros(batch, 3, size, size))) == places(anatomy(model, example))
 
 
+@pytest.mark.slow
 @given(batch=st.integers(1, 3), narrow=st.integers(1, 4), wide=st.integers(1, 4), pooled=st.integers(1, 4))
 def test_offsets_follow_the_widths(batch: int, narrow: int, wide: int, pooled: int) -> None:
     model = InceptionNetwork(narrow=narrow, wide=wide, pooled=pooled)

@@ -12,6 +12,7 @@ from topiarist.errors import ModelError
 from topiarist.tracing import anatomy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_printed_table_is_100_columns_wide_at_most(name: str) -> None:
     assert max(map(len, str(anatomy(*NETWORKS[name](0), partial=True)).splitlines())) <= 100

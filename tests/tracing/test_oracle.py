@@ -82,6 +82,7 @@ def ours(space: Space, unit: int) -> Coupled:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPARED)
 def test_the_same_units_are_coupled(name: str) -> None:
     model, example = NETWORKS[name](0)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy
+import pytest
 import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -67,6 +68,7 @@ def operations(draw: st.DrawFn, ndim: int, elements: int) -> Operation:
             return "doubled", (draw(axis),)
 
 
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(st.data(), st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3)))
 def test_positions_after_any_chain(data: st.DataObject, shape: tuple[int, int, int, int]) -> None:

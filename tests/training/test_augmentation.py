@@ -82,6 +82,7 @@ def test_the_loss_and_the_step_of_mixup_are_those_of_the_formula(
     assert all(torch.allclose(a, b) for a, b in zip(network.parameters(), stepped, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 4.0])
 def test_shares_are_spread_as_by_the_beta_distribution(alpha: float) -> None:
     with isolated(1):
@@ -90,6 +91,7 @@ def test_shares_are_spread_as_by_the_beta_distribution(alpha: float) -> None:
     assert shares.var() == pytest.approx(1 / (4 * (2 * alpha + 1)), rel=0.06)
 
 
+@pytest.mark.slow
 @given(
     seed=strategies.integers(0, 10**6),
     shape=strategies.sampled_from([(5, 20), (1, 5, 20), (2, 3, 5, 20)]),

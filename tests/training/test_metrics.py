@@ -8,6 +8,7 @@ from sklearn.metrics import log_loss as reference_log_loss
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
 
 
+@pytest.mark.slow
 @given(st.integers(2, 6), st.integers(2, 60), st.integers(0, 2**20))
 def test_metrics_are_those_of_scikit_learn(classes: int, samples: int, seed: int) -> None:
     random = torch.Generator().manual_seed(seed)

@@ -251,6 +251,7 @@ HARD: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HARD)
 @pytest.mark.parametrize("network", ["perceptron", "vgg"])
 def test_masks_hold_at_every_step_and_nothing_comes_back(task: Data, kind: str, network: str) -> None:
@@ -362,6 +363,7 @@ class Stopped(Exception):  # noqa: N818  # what a user's Ctrl-C is, not an error
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("settings", "stop_after"),
     [

@@ -33,12 +33,14 @@ def test_every_field_has_a_sentence_for_the_command_line(settings: type[Settings
         assert text.endswith(".") and len(text) <= 110 and text[0] == text[0].upper(), (settings.__name__, name, text)
 
 
+@pytest.mark.slow
 def test_settings_are_loaded_without_torch() -> None:
     code = "from topiarist.training import Augmentation, Distillation, Phase, Pruning, Schedule, TrainConfig\n"
     code += "from topiarist.models import ModelSettings\nTrainConfig(); ModelSettings()"
     assert loaded(code, "torch", "numpy", "pandas", "scipy", "sklearn", "distributed") == set()
 
 
+@pytest.mark.slow
 def test_training_loads_nothing_that_few_trainings_need() -> None:
     code = "import topiarist.training.rescue, topiarist.training.transfer"
     assert loaded(code, "torch", "sklearn", "distributed", "scipy.stats", "matplotlib") == {"torch"}

@@ -43,6 +43,7 @@ def both_ways(
     return together, singly, max((one - other).abs().max().item() for one, other in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_norm", [False, "before", "after"])
 @pytest.mark.parametrize("activation", ["selu", "elu", "leaky_relu", "relu", "gelu", "silu", "tanh", "sigmoid"])
 def test_every_network_of_ours(task: Data, activation: str, batch_norm: str | bool) -> None:
@@ -60,6 +61,7 @@ def test_every_network_of_ours(task: Data, activation: str, batch_norm: str | bo
 NORMS = [(1e-5, 0.1), (0.01, 0.3), (1.0, 1.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "momentum"), NORMS)
 @pytest.mark.parametrize("slope", [0.0, 0.01, 0.3])
 def test_settings_of_batch_norm_and_leaky_relu(task: Data, epsilon: float, momentum: float, slope: float) -> None:
@@ -112,6 +114,7 @@ PRACTICES: dict[str, dict[str, object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("practice", PRACTICES.values(), ids=list(PRACTICES))
 def test_every_practice(task: Data, practice: dict[str, object]) -> None:
     configs = [TrainConfig(**{"epochs": 4, "batch_size": 19, **practice, "seed": number}) for number in range(3)]

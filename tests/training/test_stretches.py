@@ -24,6 +24,7 @@ def in_stretches(model: nn.Module, data: Data, config: TrainConfig, lengths: lis
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", ["adam", "sgd", "rmsprop", "adamw"])
 @pytest.mark.parametrize("stacked", [True, False])
 def test_stretches_of_epochs_give_the_weights_of_the_whole(digits: Data, optimizer: str, stacked: bool) -> None:

@@ -60,6 +60,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_does_not(task: Data, kind
     assert same(results[0], results[1]) and not same(results[0], results[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ours", "users"])
 def test_it_learns(task: Data, kind: str) -> None:
     model = fresh(kind)
@@ -132,6 +133,7 @@ def stop_at(epoch: int) -> OnEpoch:
     return stop
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ours", "users"])
 @pytest.mark.parametrize("settings", [{"early_stopping": 3}, {"schedule": "cosine"}, {"optimizer": "rmsprop"}])
 @pytest.mark.parametrize("stop_after", [1, 7])
@@ -156,6 +158,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_an_interrupted_stack_ends_with_the_same_weights(
     task: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -442,6 +445,7 @@ def test_nothing_to_train_on(task: Data) -> None:
         train_many([mlp([6, 3])], [task, task], TrainConfig())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

@@ -56,6 +56,7 @@ def test_tables_are_those_of_scikit_learn(name: str) -> None:
     assert source.labels.tolist() == bunch.target_names[bunch.target].tolist()
 
 
+@pytest.mark.slow
 def test_scikit_learn_is_not_imported() -> None:
     code = (
         "import sys; from topiarist.data.readers.bundled import BUNDLED, read_bundled;"

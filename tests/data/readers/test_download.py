@@ -219,6 +219,7 @@ def test_a_refused_connection_is_one_line_with_the_address(tmp_path: Path, monke
         fetch("tiny", catalogue=catalogue_of(url), cache=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_stalled_server_times_out(server: Server, tmp_path: Path) -> None:
     server.stalls_after = HALF
     with pytest.raises(DataError, match=r"the connection timed out after \d+ bytes"):
@@ -275,6 +276,7 @@ def wait_until_ready(process: subprocess.Popen[bytes]) -> None:
     assert process.stdout.readline() == b"ready\n"
 
 
+@pytest.mark.slow
 def test_processes_at_once_download_once(server: Server, tmp_path: Path) -> None:
     server.stalls_after = HALF
     with start_another_process(server.url, tmp_path) as first, start_another_process(server.url, tmp_path) as second:
@@ -288,6 +290,7 @@ def test_processes_at_once_download_once(server: Server, tmp_path: Path) -> None
     assert_whole(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_no_lock_and_its_half_is_removed(server: Server, tmp_path: Path) -> None:
     server.stalls_after = HALF
     with start_another_process(server.url, tmp_path) as killed:

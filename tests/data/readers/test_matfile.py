@@ -18,6 +18,7 @@ from topiarist.errors import DataError
 X = numpy.arange(24, dtype=numpy.uint8).reshape(2, 3, 4)
 
 
+@pytest.mark.slow
 @given(
     array=arrays.arrays(
         strategies.sampled_from(["u1", "i1", "u2", "i4", "u8", "f4", "f8"]),

@@ -48,6 +48,7 @@ def bits_by_space(request: Request, point: FrontPoint) -> dict[str, list[int]]:
     return {name: numpy.flatnonzero(~bits).tolist() for name, bits in zip(spaces, parts, strict=True)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["perceptron", "residual", "inception"])
 def test_points_are_sorted_and_none_is_beaten_by_another(name: str) -> None:
     points = search().front(request_of(name))
@@ -56,6 +57,7 @@ def test_points_are_sorted_and_none_is_beaten_by_another(name: str) -> None:
         assert before.parameters < after.parameters and before.accuracy < after.accuracy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["perceptron", "residual", "inception"])
 def test_points_have_that_accuracy_and_those_parameters_when_cut(name: str) -> None:
     request = request_of(name)

@@ -185,6 +185,7 @@ def score_after(seed: int, *sizes: int) -> tuple[float, float]:
     return resize(model, data, Genetic(population=40, generations=20), latency=False).score
 
 
+@pytest.mark.slow
 def test_without_a_penalty_a_network_never_answers_worse_on_the_samples_that_decide() -> None:
     scores = [score_after(seed, 6, 12, 3) for seed in range(10)]
     assert all(after >= before for before, after in scores)

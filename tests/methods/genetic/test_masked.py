@@ -40,6 +40,7 @@ def accuracy_when_cut(found: SearchProblem, mask: Bits) -> float:
     return percentage(small, found.judged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_mask_is_as_right_as_the_network_that_is_cut(name: str) -> None:
     found = problem(name)
@@ -75,6 +76,7 @@ def test_several_networks_are_judged_as_one_by_one() -> None:
     assert together.tolist() == alone
 
 
+@pytest.mark.slow
 def test_little_memory_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     found = problem("inception")
     masks, rows = masks_for(found, 10), numpy.zeros(10, dtype=numpy.intp)

@@ -44,6 +44,7 @@ def first_highest(logits: Tensor) -> Tensor:
     return torch.tensor(logits.numpy().argmax(axis=1))
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(1, 9), st.integers(2, 5), st.booleans())
 def test_right_answers_are_those_of_the_cut_network(seed: int, n_units: int, n_classes: int, integers: bool) -> None:
     sizes = [23, 24, 1]
@@ -55,6 +56,7 @@ def test_right_answers_are_those_of_the_cut_network(seed: int, n_units: int, n_c
         assert count == int((predicted == parts[3][number]).sum())
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6))
 def test_ties_are_exact_in_single_precision_too(seed: int) -> None:
     parts = networks(seed, [40], 12, 4, integers=True)

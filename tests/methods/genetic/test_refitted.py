@@ -62,6 +62,7 @@ def test_a_mask_is_as_right_as_explicit_least_squares(seed: int, bias: bool) -> 
     assert near(judged(found, masks).tolist(), [explicit(found, mask) for mask in masks], len(found.judged))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_mask_is_as_right_as_the_network_cut_and_refitted(seed: int, bias: bool) -> None:

@@ -116,6 +116,7 @@ def test_a_training_shorter_than_the_first_decision_is_plain_training() -> None:
     assert not found.plan and not lineage_of(found).decisions
 
 
+@pytest.mark.slow
 def test_every_branch_as_it_is_the_best_edit_of_each_kind_and_one_at_random_compete() -> None:
     strategy, _, branches = grown(network(10, 30, 10))
     drawn = list(strategy.choose(branches, 2, 0))
@@ -131,6 +132,7 @@ def test_every_branch_as_it_is_the_best_edit_of_each_kind_and_one_at_random_comp
     assert drawn[-1] in known and drawn[-1] not in drawn[2:7]
 
 
+@pytest.mark.slow
 def test_the_random_draw_is_any_of_the_others() -> None:
     strategy, _, branches = grown(network(10, 30, 10))
     drawn: Counter[tuple[int, str]] = Counter()
@@ -143,6 +145,7 @@ def test_the_random_draw_is_any_of_the_others() -> None:
     assert {kind.split()[0] for _, kind in drawn} == set(KINDS)
 
 
+@pytest.mark.slow
 def test_candidates_have_the_scores_of_section_3_2() -> None:
     strategy, _, branches = grown(network(20, 30, 10))
     for branch in branches:
@@ -239,6 +242,7 @@ def test_the_second_key_is_the_size_that_the_network_will_have(hidden: tuple[int
         assert announced == real, edit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["convolutions", "residual", "inception"])
 def test_the_second_key_is_the_size_of_convolutions_too(name: str) -> None:
     model = network_for(name)
@@ -263,6 +267,7 @@ def test_edits_recuperate_for_25_batches_or_ten_times_as_many() -> None:
     assert all(task.steps == strategy.evolution.per_epoch for task in trained)
 
 
+@pytest.mark.slow
 def test_recuperation_comes_on_top_of_the_epochs() -> None:
     model = network(10, 10)
     config = TrainConfig(epochs=5, batch_size=16, learning_rate=0.05, optimizer="sgd")
@@ -275,6 +280,7 @@ def test_recuperation_comes_on_top_of_the_epochs() -> None:
     assert [node.ends for node in line] == [2, 4, 5], "the last stretch is what is left"
 
 
+@pytest.mark.slow
 def test_the_score_is_against_the_parent(lineage: Lineage) -> None:
     for node in lineage.nodes:
         if node.parent is None:
@@ -301,6 +307,7 @@ def recuperated_score(lineage: Lineage, number: int) -> float:
     return accuracy + math.exp(gain) / math.exp(node.parameters / parent.parameters)
 
 
+@pytest.mark.slow
 def test_the_two_of_the_best_scores_are_kept(lineage: Lineage) -> None:
     for decision in lineage.decisions:
         scores = {number: recuperated_score(lineage, number) for number in decision.candidates}
@@ -373,6 +380,7 @@ def test_the_best_branch_of_the_last_two_comes_out(lineage: Lineage) -> None:
     assert best.score == max(node.score for node in rivals if node.score is not None)
 
 
+@pytest.mark.slow
 def test_choices_go_by_the_validation_part_alone() -> None:
     data, method = digits(), as_published(2)
     test = part_of(data, "test")
@@ -397,6 +405,7 @@ def test_the_final_figures_are_those_of_the_network_that_comes_out(outcome: Outc
     assert len(outcome.reasons) == len(lineage_of(outcome).decisions)
 
 
+@pytest.mark.slow
 def test_the_seed_decides() -> None:
     one, again, other = (
         resize(network(10, 10), digits(), as_published(2), seed=seed, latency=False) for seed in (3, 3, 4)
@@ -410,6 +419,7 @@ def test_a_budget_has_no_say() -> None:
         resize(network(10), digits(), as_published(2), budget=Budget(parameters=100), latency=False)
 
 
+@pytest.mark.slow
 def test_the_argument_is_left_as_it_is() -> None:
     model = network(10, 10)
     state = {name: value.clone() for name, value in model.state_dict().items()}
@@ -418,6 +428,7 @@ def test_the_argument_is_left_as_it_is() -> None:
     assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
 
 
+@pytest.mark.slow
 def test_candidates_that_the_network_does_not_allow_are_left_out() -> None:
     model = network_for("inception")
     data = data_for(model, *CASES["inception"][1], counts=(32, 20, 20))
@@ -453,6 +464,7 @@ def test_a_truncated_svd_is_the_layer_as_the_published_code_splits_it() -> None:
     assert "hidden0.narrow.bias" not in dict(branch.model.named_parameters())
 
 
+@pytest.mark.slow
 def test_a_network_with_a_truncated_layer_goes_on_changing() -> None:
     strategy, _ = strategy_for(network(10, 8))
     (branch,) = strategy.first()
@@ -466,6 +478,7 @@ def test_a_network_with_a_truncated_layer_goes_on_changing() -> None:
     assert len(sizes) == len(found) and all(difference == 0 for _, difference in sizes), sizes
 
 
+@pytest.mark.slow
 def test_the_top_edits_of_all_kinds_can_be_tried() -> None:
     strategy, _, branches = grown(network(10, 30, 10))
     for top in (1, 3, 50):
@@ -499,12 +512,14 @@ def tried_before(lineage: Lineage) -> list[tuple[int, str]]:
     return again
 
 
+@pytest.mark.slow
 def test_with_memory_of_the_lineage_nothing_is_tried_again() -> None:
     repeating = [seed for seed in range(4) if tried_before(remembering("cycle", seed))]
     assert repeating, "or the next line would say nothing"
     assert all(tried_before(remembering("lineage", seed)) == [] for seed in repeating)
 
 
+@pytest.mark.slow
 def test_without_memory_new_branches_stay_whatever_they_reach() -> None:
     drawn_again = [seed for seed in range(4) if any(each.draw for each in remembering("cycle", seed).decisions)]
     assert drawn_again, "or the rest would say nothing"
@@ -518,6 +533,7 @@ def lineage_alive(lineage: Lineage, number: int) -> bool:
     return len(lineage.nodes[number].points) == 2
 
 
+@pytest.mark.slow
 def test_branches_redraws_and_batches_are_as_many_as_are_set() -> None:
     evolution, pool = evolution_for(network(10, 10), digits(), SGD.model_copy(update={"learning_rate": 1.0}), seed=2)
     settings = published.Surgeon(initial=2, branches=3, redraws=1, batches=4)
@@ -562,6 +578,7 @@ def test_a_network_without_a_hidden_layer_has_one_candidate_left_and_says_so() -
     assert evolution.lineage.nodes[after.node].reason == DEAD_END
 
 
+@pytest.mark.slow
 def test_the_work_is_that_of_all_networks_that_were_trained() -> None:
     evolution, pool = evolution_for(network(10, 10), digits(), SGD)
     evolve(PublishedStrategy(evolution=evolution, interval=1), evolution, None, None)

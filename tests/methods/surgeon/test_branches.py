@@ -140,6 +140,7 @@ def test_copies_remember_what_their_originals_do(engine: str) -> None:
                 assert torch.equal(wider.memory[f"{layer}.weight"][key][number], value[origin])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_after_an_edit_that_changes_nothing_training_goes_on_as_if_there_was_none(engine: str, optimizer: str) -> None:
@@ -215,6 +216,7 @@ EDITS: dict[str, tuple[Edit, ...]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("kind", EDITS)
 @pytest.mark.parametrize("engine", ["stacked", "autograd"])

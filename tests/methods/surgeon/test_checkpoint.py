@@ -34,6 +34,8 @@ from topiarist.methods.surgeon.surgeon import SurgeonMethod
 from topiarist.randomness import generator
 from topiarist.surgery import DeepenNetwork, FactoriseLayer, GrowSpace, RemoveUnits, plan_of
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 
 Case = tuple[Callable[[], nn.Module], Callable[[], Data], SurgeonMethod, dict[str, Any]]

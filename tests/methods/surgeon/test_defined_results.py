@@ -61,6 +61,7 @@ def with_rate(kind: str, epochs: int, rate: float, **others: Any) -> SurgeonMeth
     return chosen(training=training, interval=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     ["published", "ours"],
@@ -106,6 +107,7 @@ def diverging(kind: str) -> tuple[nn.Module, SurgeonMethod, Outcome, float]:
     return model, method, outcome, float(outcome.reasons[-1].split("epoch ")[1].split(":")[0])
 
 
+@pytest.mark.slow
 @both
 def test_a_training_that_diverges_later_gives_the_last_network_that_was_good(kind: str) -> None:
     model, method, outcome, epoch = diverging(kind)
@@ -120,6 +122,7 @@ def test_a_training_that_diverges_later_gives_the_last_network_that_was_good(kin
         assert any(node.accuracy is None for node in lineage_of(outcome).nodes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
@@ -155,6 +158,7 @@ def test_more_loss_than_is_allowed_is_an_error() -> None:
         resized(trained, data, method, budget=Budget(max_drop=0.01))
 
 
+@pytest.mark.slow
 @both
 def test_data_of_one_class_are_learned(kind: str) -> None:
     data = digits()
@@ -198,6 +202,7 @@ def test_without_kinds_or_decisions_the_network_is_trained_as_train_does(kind: s
     assert same_weights(outcome.model, plain)
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("count", [5])
 def test_a_validation_part_of_few_samples_is_enough(kind: str, count: int) -> None:
@@ -233,6 +238,7 @@ SURGEONS_OF_TWO: dict[str, Callable[[TrainConfig], SurgeonMethod]] = {
 }
 
 
+@pytest.mark.slow
 def test_two_workers_change_no_result() -> None:
     """One cluster for both strategies: it takes its time to start."""
     model, config = network(10, 8), TrainConfig(epochs=10, batch_size=16, learning_rate=0.01, seed=1)
@@ -296,6 +302,7 @@ NETWORKS: dict[str, Callable[[], tuple[nn.Module, Data]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 @both
 def test_networks_of_any_kind_come_out_whole(kind: str, name: str, tmp_path: Path) -> None:

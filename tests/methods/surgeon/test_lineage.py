@@ -76,6 +76,7 @@ def test_a_record_goes_through_json_and_back() -> None:
     assert again.to_record() == found.to_record()
 
 
+@pytest.mark.slow
 def test_the_record_of_an_evolution_goes_through_json_and_back(outcome: Outcome) -> None:
     record = json.loads(json.dumps(outcome.to_json()["lineage"], allow_nan=False))
     found = Lineage.from_record(record)
@@ -83,6 +84,7 @@ def test_the_record_of_an_evolution_goes_through_json_and_back(outcome: Outcome)
     assert json.loads(json.dumps(found.to_record())) == record
 
 
+@pytest.mark.slow
 def test_there_is_one_start_and_one_best(lineage: Lineage) -> None:
     assert [each.number for each in lineage.nodes] == list(range(len(lineage.nodes)))
     assert [each.number for each in lineage.nodes if each.parent is None] == [0]

@@ -112,6 +112,7 @@ def kinds_by_epoch(lineage: Lineage) -> list[tuple[str, float]]:
     return [(node.kind, node.begins / lineage.epochs) for node in lineage.nodes]
 
 
+@pytest.mark.slow
 def test_a_network_that_is_too_small_grows_and_is_not_cut_again() -> None:
     outcome = evolved(4)
     lineage = lineage_of(outcome)
@@ -124,12 +125,14 @@ def test_a_network_that_is_too_small_grows_and_is_not_cut_again() -> None:
 SHRINKING = ("renew", "remove", "fold", "factorise")
 
 
+@pytest.mark.slow
 def test_a_network_that_is_too_large_becomes_smaller() -> None:
     outcome = evolved(200, 100, kinds=SHRINKING)
     assert outcome.after.parameters < 0.7 * outcome.before.parameters
     assert outcome.after.accuracy > 0.9
 
 
+@pytest.mark.slow
 def test_networks_change_in_kind_early_and_lose_units_late() -> None:
     for outcome in (evolved(4), evolved(200, 100, kinds=SHRINKING)):
         for kind, share in kinds_by_epoch(lineage_of(outcome)):
@@ -141,6 +144,7 @@ def test_networks_change_in_kind_early_and_lose_units_late() -> None:
                 assert 0.4 <= share < 0.6
 
 
+@pytest.mark.slow
 def test_every_decision_keeps_one_network_and_says_why() -> None:
     for outcome in (evolved(4), evolved(200, 100)):
         lineage = lineage_of(outcome)
@@ -151,6 +155,7 @@ def test_every_decision_keeps_one_network_and_says_why() -> None:
         assert len(outcome.reasons) == len(lineage.decisions)
 
 
+@pytest.mark.slow
 def test_no_candidate_is_above_the_budget() -> None:
     budget = Budget(parameters=600)
     outcome = resize(network(4), LARGE, as_ours(20), budget=budget, latency=False)
@@ -160,11 +165,13 @@ def test_no_candidate_is_above_the_budget() -> None:
     assert outcome.after.parameters <= 600
 
 
+@pytest.mark.slow
 def test_without_an_allowance_nothing_is_tried() -> None:
     lineage = lineage_of(evolved(4, search=0.0))
     assert {node.kind for node in lineage.nodes} <= {"start", "identity", "remove"}
 
 
+@pytest.mark.slow
 def test_what_losers_take_is_kept_within_the_allowance() -> None:
     for search in (0.05, 0.2):
         outcome = evolved(200, 100, search=search, aim="smaller", kinds=SHRINKING)
@@ -213,11 +220,13 @@ def test_decisions_are_an_interval_apart() -> None:
     assert [decision.epoch for decision in lineage.decisions] == [6, 31]
 
 
+@pytest.mark.slow
 def test_removals_cost_no_steps_and_need_no_allowance() -> None:
     lineage = lineage_of(evolved(200, 100, search=0.0))
     assert "remove" in {node.kind for node in line_of(lineage, best_of(lineage).number)}
 
 
+@pytest.mark.slow
 def test_no_network_is_left_open() -> None:
     budget = Budget(parameters=600)
     some = resize(network(4), LARGE, as_ours(20), budget=budget, latency=False)
@@ -246,6 +255,7 @@ def test_a_network_that_cannot_be_followed_is_trained_as_it_is() -> None:
     assert any("cannot trace" in reason for reason in outcome.reasons)
 
 
+@pytest.mark.slow
 def test_norms_that_rest_go_on_resting() -> None:
     def made() -> nn.Module:
         model = models.mlp([64, 8, 10], batch_norm=True).train()
@@ -260,6 +270,7 @@ def test_norms_that_rest_go_on_resting() -> None:
     assert same_weights(outcome.model, plain)
 
 
+@pytest.mark.slow
 def test_a_larger_aim_for_size_gives_smaller_networks() -> None:
     sizes = [evolved(200, 100, aim=aim, kinds=SHRINKING).after.parameters for aim in ("better", "smaller")]
     assert sizes[1] < sizes[0]

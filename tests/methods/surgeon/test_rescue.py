@@ -33,6 +33,7 @@ def dead(model: nn.Module) -> int:
     return sum(len(advice.health(name).dead) for name in advice.spaces)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("alive", [0, 1])
 def test_dead_networks_are_rescued_where_training_alone_is_stuck(alive: int, seed: int) -> None:

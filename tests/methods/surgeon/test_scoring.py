@@ -88,6 +88,7 @@ def tensors(probabilities: list[tuple[float, float]]) -> tuple[Tensor, Tensor]:
     return found[None, :, 0], found[None, :, 1]
 
 
+@pytest.mark.slow
 @given(PROBABILITIES, st.floats(-0.5, 0.5))
 def test_clearly_worse_is_a_paired_test(probabilities: list[tuple[float, float]], handicap: float) -> None:
     one, leading = tensors(probabilities)

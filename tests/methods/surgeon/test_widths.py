@@ -43,6 +43,7 @@ def test_a_network_that_is_too_small_grows_before_the_first_epoch() -> None:
     assert decision.epoch == 0 and "8 × 'hidden0'" in decision.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 2, 4])
 def test_growth_has_a_limit(most: int) -> None:
     assert raced(network(4), max_growth=most).units["hidden0"] == (4, 4 * most)
@@ -68,6 +69,7 @@ def test_every_network_of_the_race_is_in_the_lineage() -> None:
     assert best_of(lineage).widths == (("hidden0", 32),)
 
 
+@pytest.mark.slow
 def test_a_trained_network_grows_by_fresh_units_that_change_nothing() -> None:
     model = network(4)
     train(model, DATA, TrainConfig(epochs=30, learning_rate=0.01))
@@ -116,6 +118,7 @@ def test_what_a_wider_network_costs_more() -> None:
     assert more(costs, {"hidden1": 1}) == 0
 
 
+@pytest.mark.slow
 def test_the_first_spaces_grow_only_while_that_is_nearly_free() -> None:
     lineage = lineage_of(raced(network(8, 8), max_growth=64))
     costs = Costs(network(8, 8), anatomy(network(8, 8), X))
@@ -123,6 +126,7 @@ def test_the_first_spaces_grow_only_while_that_is_nearly_free() -> None:
     assert all(more(costs, {"hidden1": widths["hidden1"] // 8}) <= 0.25 for widths in only_inner)
 
 
+@pytest.mark.slow
 def test_layers_that_do_not_learn_do_not_grow() -> None:
     model = network(4, 8)
     model.hidden0.requires_grad_(False)

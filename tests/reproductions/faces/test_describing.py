@@ -39,6 +39,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_table_of_pictures(folder: Path) -> None:
     heard: list[tuple[int, int]] = []
     faces = describe_faces(folder, on_image=lambda done, total: heard.append((done, total)))
@@ -54,6 +55,7 @@ def test_a_table_of_pictures(folder: Path) -> None:
     numpy.testing.assert_allclose(faces.descriptors[:, 4096:].sum(axis=1), 1, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_pictures_without_a_face_are_left_out_on_demand(folder: Path) -> None:
     faces = describe_faces(folder, missing="skip", augmentation=FaceAugmentation(copies=2))
     assert faces.names == ("b.png", "a.png", "b.png", "b.png", "a.png", "a.png")
@@ -64,6 +66,7 @@ def test_pictures_without_a_face_are_left_out_on_demand(folder: Path) -> None:
     numpy.testing.assert_array_equal(faces.descriptors[:2], whole.descriptors[[0, 2]])
 
 
+@pytest.mark.slow
 def test_copies_follow_from_the_seed_and_the_name(folder: Path) -> None:
     augmentation = FaceAugmentation(copies=2)
     faces = describe_faces(folder, augmentation=augmentation, seed=3)

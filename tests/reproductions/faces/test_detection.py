@@ -86,6 +86,7 @@ def test_the_largest_face_wins(portrait: GreyImage, cascades: Cascades) -> None:
     assert face == find_face(picture, cascades)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degrees", [-15, 0, 15])
 def test_alignment_levels_the_eyes(portrait: GreyImage, cascades: Cascades, degrees: float) -> None:
     picture = turned(portrait, degrees)

@@ -71,6 +71,7 @@ def literal_codes(
     return codes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("window", "taper"), [(3, "uniform"), (5, "uniform"), (7, "uniform"), (5, "gaussian")])
 @pytest.mark.parametrize("correlation", [None, 0.9])
 def test_codes_are_those_of_the_formula(window: int, taper: Taper, correlation: float | None) -> None:

@@ -115,6 +115,7 @@ def pyramid(descriptor: NDArray[numpy.float32], level: int) -> NDArray[numpy.flo
     return descriptor[start : start + 16 * 4**level].reshape(2**level, 2**level, 16)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10_000), size=st.sampled_from([16, 32, 48]))
 def test_a_quarter_turn_moves_cells_and_bins(seed: int, size: int) -> None:
     images = random_images(1, size, size, seed=seed)
@@ -125,6 +126,7 @@ def test_a_quarter_turn_moves_cells_and_bins(seed: int, size: int) -> None:
         numpy.testing.assert_allclose(pyramid(after, level), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10_000), size=st.sampled_from([16, 32, 48]))
 def test_a_mirror_moves_cells_and_bins(seed: int, size: int) -> None:
     images = random_images(1, size, size, seed=seed)

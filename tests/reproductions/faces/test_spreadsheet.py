@@ -98,6 +98,7 @@ def with_cell(row: int, column: int, value: Any) -> Rows:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "header", "said"),
     [

@@ -26,6 +26,7 @@ def test_the_seed_decides() -> None:
     assert numpy.array_equal(first, again) and not numpy.array_equal(first, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scaling", ["zscore", "minmax", "unit"])
 def test_a_network_tells_about_a_quarter(scaling: Scaling) -> None:
     folds = Data.from_source(face_stand_in(0), scaling=scaling).folds(10)

@@ -48,6 +48,7 @@ def clips() -> SyntheticClips:
     return scene_waves(clips=360, seconds=1.0, rate=RATE, seed=11)
 
 
+@pytest.mark.slow
 def test_a_clip_follows_from_the_seed_and_its_number_alone(clips: SyntheticClips) -> None:
     some = scene_waves(clips=[245, 3, 120], seconds=1.0, rate=RATE, seed=11)
     for few, all_clips in zip(some, clips, strict=True):
@@ -57,6 +58,7 @@ def test_a_clip_follows_from_the_seed_and_its_number_alone(clips: SyntheticClips
     assert abs(numpy.corrcoef(other.waves[0], some.waves[1])[0, 1]) < 0.1
 
 
+@pytest.mark.slow
 def test_every_fine_class_comes_equally_often_from_every_city(clips: SyntheticClips) -> None:
     assert Counter(zip(clips.finer.tolist(), clips.cities.tolist(), strict=True)) == {
         (name, city): 3 for name in SCENES for city in CITIES
@@ -66,6 +68,7 @@ def test_every_fine_class_comes_equally_often_from_every_city(clips: SyntheticCl
     assert Counter(coarse.values()) == {"indoor": 3, "outdoor": 4, "transportation": 3}
 
 
+@pytest.mark.slow
 def test_waves_are_sound(clips: SyntheticClips) -> None:
     assert clips.waves.shape == (360, RATE) and clips.waves.dtype == numpy.float32
     assert numpy.isfinite(clips.waves).all() and abs(clips.waves).max() <= 1
@@ -74,6 +77,7 @@ def test_waves_are_sound(clips: SyntheticClips) -> None:
     assert len({wave.tobytes() for wave in clips.waves}) == 360
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [11, 0])
 def test_the_coarse_classes_are_told_apart_in_new_cities_but_not_always(seed: int, clips: SyntheticClips) -> None:
     found = clips if seed == 11 else scene_waves(clips=360, seconds=1.0, rate=RATE, seed=seed)
@@ -84,6 +88,7 @@ def test_the_coarse_classes_are_told_apart_in_new_cities_but_not_always(seed: in
     assert 0.3 < (fine == found.finer).mean() < 0.8, "ten classes are harder than three"
 
 
+@pytest.mark.slow
 def test_a_city_colours_all_its_classes(clips: SyntheticClips) -> None:
     spectra = log_spectra(clips)
     class_means = {name: spectra[clips.finer == name].mean(axis=0) for name in SCENES}
@@ -121,6 +126,7 @@ def test_a_hum_is_where_it_should_be_and_glides() -> None:
     assert abs(late - 200 * (1 + 0.5 * numpy.log(2) * 1.875)) < 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sounds", [STEPS, BIRDS])
 def test_short_sounds_come_as_often_and_as_high_as_said(sounds: Sounds) -> None:
     wave = numpy.zeros(200 * RATE, dtype=numpy.float32)
