@@ -11,6 +11,7 @@ import pytest
 from torch import Tensor
 
 from topiarist import load, load_data, measure
+from topiarist.cli.resize import compared
 from topiarist.models import card_of
 
 pytestmark = pytest.mark.slow
@@ -337,3 +338,13 @@ def test_wrong_input_is_one_line_and_nothing_is_written(
     assert err.startswith("topiarist: ") and err.endswith("\n") and err.count("\n") == 1, err
     assert "Traceback" not in err and said in err
     assert contents(folder, tmp_path, digits_model.parent) == before
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [(0.023, 0.022, ""), (0.022, 0.023, ""), (2.0, 1.0, "2.0 × faster"), (1.0, 1.5, "1.5 × slower")],
+)
+def test_what_rounds_to_the_same_is_not_called_faster(before: float, after: float, said: str) -> None:
+    figures = {"accuracy": 0.9, "parameters": 10, "nonzero": 10, "file_kb": 1.0, "macs": 10}
+    rows = compared({**figures, "latency_ms": before}, {**figures, "latency_ms": after})
+    assert rows[-1][-1] == said and rows[1][-1] == ""

@@ -234,7 +234,12 @@ def compared(before: JsonObject, after: JsonObject) -> list[tuple[str, str, str,
         ("MACs", "macs", ",", ("smaller", "larger")),
         ("ms per sample", "latency_ms", ".3f", ("faster", "slower")),
     ):
-        ratio = before[name] / after[name]
-        change = f"{ratio:.1f} × {words[0]}" if ratio >= 1 else f"{1 / ratio:.1f} × {words[1]}"
+        change = _change(before[name] / after[name], *words)
         rows.append((label, format(before[name], form), format(after[name], form), change))
     return rows
+
+
+def _change(ratio: float, less: str, more: str) -> str:
+    """Return a ratio in words; none where it rounds to 1.0."""
+    times = f"{max(ratio, 1 / ratio):.1f}"
+    return "" if times == "1.0" else f"{times} × {less if ratio > 1 else more}"
