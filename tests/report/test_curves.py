@@ -64,7 +64,7 @@ def test_whatever_the_runs_a_figure_is_drawn(runs: list[Run]) -> None:
 
 
 def drawn_lines(svg: str) -> list[str]:
-    """Give the paths that are strokes cut at the axes, which are the curves."""
+    """Return the paths that are strokes cut at the axes, which are the curves."""
     paths = ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}path")
     return [
         path.get("d", "") for path in paths if path.get("clip-path") and "stroke-width: 1.9" in path.get("style", "")

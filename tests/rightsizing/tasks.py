@@ -26,7 +26,7 @@ def use_small_plan(patch: pytest.MonkeyPatch) -> None:
 
 
 def blobs(samples: int = 180, classes: int = 3, *, apart: float = 3.0, **options: Any) -> Data:
-    """Give clouds of points; 0 apart, the labels have nothing to do with them."""
+    """Return clouds of points; 0 apart, the labels have nothing to do with them."""
     random = array_generator(1, "blobs")
     labels = numpy.arange(samples) % classes
     centres = apart * random.normal(size=(classes, 4))
@@ -36,7 +36,7 @@ def blobs(samples: int = 180, classes: int = 3, *, apart: float = 3.0, **options
 
 
 def small_network(seed: int = 0, *, classes: int = 3, **options: Any) -> nn.Module:
-    """Give a network for the clouds that takes little time."""
+    """Return a network for the clouds that takes little time."""
     return mlp([4, 32, 16, classes], generator=generator(seed, "small network"), **options)
 
 
@@ -46,17 +46,17 @@ def shrunk(data: Data, model: Any = small_network, **settings: Any) -> Rightsizi
 
 
 def weights_of(model: nn.Module) -> dict[str, torch.Tensor]:
-    """Give copies of all tensors of a network."""
+    """Return copies of all tensors of a network."""
     return {name: value.clone() for name, value in model.state_dict().items()}
 
 
 def same_weights(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    """Say whether tensors are equal to the last bit."""
+    """Return whether tensors are equal to the last bit."""
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 def without_times(record: Any) -> Any:
-    """Give a record without what a clock said."""
+    """Return a record without what a clock said."""
     if isinstance(record, dict):
         timed = {"seconds", "latency_ms", "latency", "sentence", "onnx_latency", "onnx_latency_ms"}
         return {name: without_times(value) for name, value in record.items() if name not in timed}

@@ -53,7 +53,7 @@ def descent_of(model: nn.Module, data: Data, *methods: str) -> Descent:
 
 
 def counted(what: Callable[..., Any], calls: list[Any]) -> Callable[..., Any]:
-    """Give the same function, which notes what it is called with."""
+    """Return the same function, which notes what it is called with."""
 
     def call(*given: Any, **named: Any) -> Any:
         calls.append(given)

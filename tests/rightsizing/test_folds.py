@@ -17,7 +17,7 @@ both_designs = pytest.mark.parametrize("design", DESIGNS)
 
 
 def numbered(groups: NDArray[Any] | None = None, **options: Any) -> Data:
-    """Give samples that are their own numbers."""
+    """Return samples that are their own numbers."""
     numbers = numpy.arange(SAMPLES)
     x = numpy.stack([numbers, numbers % 7], axis=1)
     return Data.from_arrays(x, numbers % 3, groups=groups, scaling="none", **options)

@@ -43,7 +43,7 @@ def parts_of(data: Data) -> list[Part]:
 
 
 def with_other_test_part(data: Data) -> Data:
-    """Give the same task, with other samples and other labels in its test part alone, and in its source."""
+    """Return the same task, with other samples and other labels in its test part alone, and in its source."""
     assert data.source is not None and data.split is not None and data.preprocessing is not None
     rows = data.split.test
     features, labels = numpy.array(data.source.features), numpy.array(data.source.labels)

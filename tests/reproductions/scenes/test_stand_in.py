@@ -34,7 +34,7 @@ RATE = 16_000
 
 
 def log_spectra(clips: SyntheticClips, bands: int = 40) -> NDArray[Any]:
-    """Give the mean logarithm of the power in bands, evenly spaced in octaves: (n_clips, n_bands)."""
+    """Return the mean logarithm of the power in bands, evenly spaced in octaves: (n_clips, n_bands)."""
     _, _, found = signal.stft(clips.waves, RATE, nperseg=1024, boundary=None, padded=False)
     power = abs(found) ** 2
     edges = numpy.unique(numpy.geomspace(2, power.shape[1], bands + 1).round().astype(int))

@@ -98,7 +98,7 @@ class RacingStrategy:
 
     @property
     def stretch(self) -> int:
-        """The most steps that are made before what came of them is written down."""
+        """The most steps that are made between two checkpoints."""
         return max(1, round(STRETCH * self.evolution.setup.config.epochs)) * self.evolution.per_epoch
 
     def cycle(self, branches: Sequence[Branch]) -> list[Branch]:
