@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # What the demo needs: it writes an ONNX file too. torch comes first and by exact version: a plain `torch` may pull gigabytes of accelerator packages.
 $(CORE): pyproject.toml
-	$(PYTHON) -m venv .venv
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(PIP) torch==$(TORCH)
 	$(PIP) -e '.[onnx]'
 	touch $(CORE)
