@@ -11,6 +11,7 @@ from typing import Any
 
 from topiarist.errors import TopiaristError
 
+BYTES_PER_KB = 1024  # in all sizes, as files are listed
 JsonObject = dict[str, Any]  # an object of a JSON text; the class that reads it checks it
 
 

@@ -476,3 +476,8 @@ def test_the_weights_of_members_are_rewound_to_those_of_an_early_ensemble() -> N
         Ensemble(members), digits(), Magnitude(sparsity=0.5), retraining=rewinding, early=early, latency=False
     )
     assert [len(history) for history in found.histories] == [4, 4]
+
+
+@pytest.mark.parametrize(("sparsity", "initial"), [(0, 0.0), (0.05, 0.05), (0.8, 0.1)])
+def test_published_starts_at_ten_per_cent_or_below_where_less_is_asked(sparsity: float, initial: float) -> None:
+    assert published.Magnitude(sparsity=sparsity).initial_sparsity == initial

@@ -7,14 +7,12 @@ from itertools import chain
 from torch import nn
 
 from topiarist.data import Data
-from topiarist.files import JsonObject
+from topiarist.files import BYTES_PER_KB, JsonObject
 from topiarist.measurement.cost import count_macs
 from topiarist.measurement.latency import REPEATS, time_sample
 from topiarist.models.evaluation import count_parameters
 from topiarist.storage import serialise
 from topiarist.tracing import Inputs
-
-BYTES_PER_KB = 1024
 
 
 @dataclass(frozen=True, kw_only=True)

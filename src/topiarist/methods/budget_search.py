@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from torch import nn
 
+from topiarist.files import BYTES_PER_KB
 from topiarist.measurement import Budget, BudgetError
 from topiarist.measurement.budget import Excess
 from topiarist.measurement.footprint import Footprint, footprint
@@ -57,7 +58,7 @@ def first_limits(budget: Budget, now: Footprint, bytes_each: int) -> dict[Measur
     parameters, macs = budget.parameters, budget.macs
     for limit, found in ((budget.file_kb, now.file_kb), (budget.memory_kb, now.memory_kb)):
         if limit is not None:
-            surplus = math.ceil((found - limit) * 1024 / bytes_each)
+            surplus = math.ceil((found - limit) * BYTES_PER_KB / bytes_each)
             parameters = max(1, min(now.parameters - surplus, parameters or now.parameters))
     if budget.latency_ms is not None and now.latency_ms is not None and now.latency_ms > budget.latency_ms:
         macs = min(int(now.macs * budget.latency_ms / now.latency_ms), macs or now.macs)

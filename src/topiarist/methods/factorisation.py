@@ -25,7 +25,7 @@ from topiarist.surgery.depth.factorising import can_factorise
 from topiarist.surgery.layers import weight_of
 from topiarist.training import TrainConfig
 
-DEFAULT_KEEP = 0.95
+DEFAULT_KEEP = 0.95  # as is usual for principal components; a convention, not tuned
 JUST_BELOW = 1 - 1e-15  # so that no rounding asks for one rank more
 
 

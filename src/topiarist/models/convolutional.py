@@ -15,7 +15,7 @@ from topiarist.models.perceptrons import make_network
 SCENES = (1, 48, 467)  # ten seconds at 48 kHz as 48 mel bands
 FILTERS, LAST_FILTERS = (12, 16, 20, 24), 28  # of the blocks of V, and of the 1 × 1 convolution after them
 STEM, NARROW, WIDE = 16, 16, 32  # filters of the stem of I and of its blocks
-DENSE = 20
+DENSE = 20  # units of the hidden layer behind the convolutions, in V and in I
 
 Layers = OrderedDict[str, nn.Module]
 

@@ -20,7 +20,7 @@ from torch.export import Dim, ExportedProgram
 
 from topiarist.data import Data
 from topiarist.errors import ModelError, TopiaristError
-from topiarist.files import check_place, write_atomically
+from topiarist.files import BYTES_PER_KB, check_place, write_atomically
 from topiarist.storage.deployable import InputForm, Inputs
 from topiarist.storage.trial import RawSamples, Trial, make_trial
 from topiarist.training.metrics import accuracy
@@ -29,8 +29,7 @@ Run = Callable[[Inputs], Sequence[Inputs]]
 # Of the largest logit of a sample, or of 1: far above what another order of float32 sums changes, far below what
 # changes a class.
 TOLERANCE = 1e-4
-BATCH = 256
-BYTES_PER_KB = 1024
+BATCH = 256  # samples per run: bounds memory
 NOTES = "topiarist.json"
 
 

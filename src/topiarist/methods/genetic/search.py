@@ -27,7 +27,7 @@ from topiarist.training.inference import part_logits
 from topiarist.training.metrics import accuracy
 
 MOST_SAMPLES = 4096  # enough to tell subsets 1.5 points apart (two standard errors at 50 %)
-WATCHED_TOGETHER = 512
+WATCHED_TOGETHER = 512  # samples per batch: bounds the memory of activations
 
 
 class SearchSettings(Method):

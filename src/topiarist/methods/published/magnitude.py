@@ -12,7 +12,7 @@ from topiarist.methods.method import Traits
 from topiarist.methods.retraining import Rewinding
 from topiarist.training import TrainConfig
 
-INITIAL_SPARSITY = 0.1
+INITIAL_SPARSITY = 0.1  # s_i of the paper, section 4
 TRAINING = TrainConfig(epochs=400, batch_size=128, learning_rate=0.0001, weight_decay=0.002)
 
 
@@ -32,7 +32,7 @@ class PublishedMagnitude(PruningMethod):
         if not isinstance(values, dict) or values.get("schedule", "polynomial") not in ("polynomial", "linear"):
             return values
         sparsity = values.get("sparsity", INITIAL_SPARSITY)
-        initial = min(INITIAL_SPARSITY, sparsity) if isinstance(sparsity, float) else INITIAL_SPARSITY
+        initial = min(INITIAL_SPARSITY, sparsity) if isinstance(sparsity, int | float) else INITIAL_SPARSITY
         return {"initial_sparsity": initial, **values}
 
     @property

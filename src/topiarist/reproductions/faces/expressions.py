@@ -23,7 +23,7 @@ from topiarist.reproductions.faces import paper
 
 EXPRESSIONS = tuple(paper.CLASS_SIZES)
 DESCRIPTORS = ("LPQ", "PHOG")
-COMPONENTS = 5
+COMPONENTS = 5  # principal components of each descriptor, as in the paper's spreadsheet
 FIRST_ROW = 2  # of the samples, as a spreadsheet counts
 FORM = "an image name, 'label', 5 columns under a title for LPQ and 5 under a title for PHOG"
 

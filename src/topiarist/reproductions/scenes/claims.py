@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pandas
 
-from topiarist.measurement.footprint import BYTES_PER_KB
+from topiarist.files import BYTES_PER_KB
 from topiarist.models import ModelSettings, build_network
 from topiarist.models.evaluation import kernels_of
 from topiarist.reproductions.claims import (

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from topiarist.data import Part, Source
-from topiarist.measurement.footprint import BYTES_PER_KB
+from topiarist.files import BYTES_PER_KB
 from topiarist.models import Ensemble
 from topiarist.reproductions.scenes.study import ScenesScope, ScenesStudies
 from topiarist.statistics import Interval, StatisticalResult, bootstrap_macro_gain
@@ -22,7 +22,7 @@ from topiarist.study.study import Study
 from topiarist.training.inference import part_logits
 from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
 
-FEW_BITS = 8
+FEW_BITS = 8  # per weight: the fewest that a packed file has
 MEMBER_WEIGHTS = "log_weights"  # of an ensemble: not what the paper counts
 Networks = list[nn.Module]
 
