@@ -4,28 +4,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from torch import fx
+import numpy
 
 from topiarist.errors import ModelError
+from topiarist.tracing.integers import Attribute, Copies
+from topiarist.tracing.solving import Solver
 from topiarist.tracing.spaces import Shapes, Space
+from topiarist.tracing.steps import LayerCall
 from topiarist.tracing.table import render
+from topiarist.tracing.trace import Trace
 
 Value = TypeVar("Value")
-
-
-@dataclass(frozen=True)
-class LayerCall:
-    """A layer that runs: its first node in the graph, the shape of its result there and the axis of its units.
-
-    `count` is how often it runs, `elements` how many values it returns in all, `taken` how many it reads.
-    """
-
-    node: fx.Node
-    shape: tuple[int, ...]
-    axis: int | None
-    count: int = 1
-    elements: int = 0
-    taken: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,6 +58,9 @@ class Anatomy:
     samples: int = 1
     shapes: Shapes = field(default_factory=dict, repr=False)
     ignored: tuple[str, ...] = ()
+    unreached: tuple[str, ...] = ()
+    solver: Solver | None = field(default=None, repr=False, compare=False)
+    trace: Trace | None = field(default=None, repr=False, compare=False)
     valid_for: Literal["all", "widths", "nothing"] = "all"
 
     @property

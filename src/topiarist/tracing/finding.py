@@ -1,35 +1,36 @@
-"""Finds the unit spaces of a network: follows the units through every operation that it runs."""
+"""Finds the unit spaces of a network: runs it once, and follows the units through every operation."""
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
-import torch
-from torch import Tensor, fx, nn
+from torch import nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from topiarist.errors import ModelError
-from topiarist.tracing.anatomy import Anatomy, LayerCall
-from topiarist.tracing.function_rules import function_rule
-from topiarist.tracing.graph import LEAVES, Call, Inputs, described, find_calls
-from topiarist.tracing.module_rules import module_rule
-from topiarist.tracing.spaces import find_spaces, shapes_of
-from topiarist.tracing.step import Step
-from topiarist.tracing.units import Fixed, Layout, NotUnderstoodError, Units, Whereabouts, everywhere
+from topiarist.tracing.anatomy import Anatomy
+from topiarist.tracing.integers import follows_parameters
+from topiarist.tracing.joint import join_spaces
+from topiarist.tracing.running import Inputs
+from topiarist.tracing.solving import Solver
+from topiarist.tracing.spaces import Meeting, Role, shapes_of
+from topiarist.tracing.trace import Trace, run_traced
+from topiarist.tracing.tracer import Leaf, Tracer
 
 Ignored = str | type[nn.Module] | Iterable[str | type[nn.Module]]
+_KERNEL = "they are the positions of a kernel"
 
 
-def anatomy(model: nn.Module, example_input: Inputs, *, partial: bool = False, ignored: Ignored = ()) -> Anatomy:
+def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -> Anatomy:
     """Find the unit spaces of a network.
 
     Parameters
     ----------
     model : nn.Module
-        Any network that torch.fx can trace; it is left as it is.
-    example_input : Tensor, sequence or mapping
-        A batch as the network gets it: a tensor, a sequence of arguments, or a mapping by name.
-    partial : bool
-        Fix the units that an operation touches which cannot be followed, and list it in `opaque`.
+        Any network that runs; it is left as it is.
+    example_input : Tensor, sequence, mapping or callable
+        A batch as the network gets it: a tensor, a sequence of arguments, a mapping by name, or a function that is
+        given the network and runs it.
     ignored : str, type or several of them
         Layers that must not be cut, by name or by type; the name of a container stands for all layers in it. The
         spaces that they write, pass on or read are fixed.
@@ -42,7 +43,7 @@ def anatomy(model: nn.Module, example_input: Inputs, *, partial: bool = False, i
     Raises
     ------
     ModelError
-        The network cannot be traced; without `partial`, it names the module and the operation that cannot be followed.
+        The network does not run on the example.
 
     Examples
     --------
@@ -53,36 +54,86 @@ def anatomy(model: nn.Module, example_input: Inputs, *, partial: bool = False, i
     >>> list(anatomy(model, zeros(1, 4), ignored="0").free)
     []
     """
-    units = Units()
-    places: dict[fx.Node, Whereabouts] = {}
-    values: dict[fx.Node, Any] = {}
-    calls: dict[str, LayerCall] = {}
-    opaque = []
-    shared = _shared_parameters(model)
-    for call in find_calls(model, example_input):
-        step = Step(call, places, values, units)
-        values[call.node] = call.output
-        try:
-            places[call.node] = _follow(step, model, shared)
-        except NotUnderstoodError as error:
-            what = f"{described(call.place)} ({call.operation}): {error}"
-            if not partial:
-                raise ModelError(f"surgery cannot follow {what}; partial=True leaves its units alone") from error
-            opaque.append(what)
-            places[call.node] = _fix_all(step)
-        _note_parameters(step, places[call.node])
-        if call.module is not None:
-            calls[call.place] = _layer_call(call, places[call.node], calls.get(call.place))
-    units.fix_parameters()
-    units.fix_sizes()
-    samples = next((len(value) for value in values.values() if isinstance(value, Tensor) and value.ndim), 1)
+    trace = run_traced(model, example_input)
+    labels = trace.tracer.labels
+    meetings = find_meetings(model, trace)
+    solver = Solver(labels, trace.constraints, trace.integers)
+    spaces = join_spaces(labels, meetings, solver)
     uncut = _ignored_layers(model, ignored)
-    spaces = find_spaces(units)
     for name, space in spaces.items():
         met = next((place.module for place in space.places if place.module in uncut), None)
         if met is not None and not space.fixed:
             spaces[name] = replace(space, reason=f"'{met}' is ignored")
-    return Anatomy(spaces, calls, tuple(opaque), samples, shapes_of(model), uncut)
+    opaque = tuple(f"'{name}' ({count} times)" for name, count in trace.tracer.not_understood.items())
+    unreached = tuple(name for name, leaf in trace.tracer.leaves.items() if not leaf.users)
+    return Anatomy(
+        spaces=spaces,
+        calls=trace.calls,
+        opaque=opaque,
+        samples=trace.samples,
+        shapes=shapes_of(model),
+        ignored=uncut,
+        solver=solver,
+        trace=trace,
+        unreached=unreached,
+    )
+
+
+def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:
+    """Return the axes of parameters and buffers that units lie along, in the order in which they are used."""
+    tracer = trace.tracer
+    found: dict[tuple[str, Role, int], Meeting] = {}
+    for name in tracer.reached:
+        leaf = tracer.leaves[name]
+        path, _, own = name.rpartition(".")
+        roles = _layer_roles(model.get_submodule(path), path, own, leaf)
+        order = sorted(range(leaf.tensor.ndim), key=lambda axis: _role(leaf, roles, axis) != "reads")
+        for axis in order:
+            vector = leaf.axes[axis]
+            if vector is None or (roles is not None and axis not in roles) or _is_kernel(tracer, leaf, axis):
+                continue
+            role = _role(leaf, roles, axis)
+            key = (path if roles is not None else name, role, 0 if roles is not None else axis)
+            tensors = (*(found[key].tensors if key in found else ()), (own, axis))
+            parameter = None if roles is not None else own
+            first = found[key].vector if key in found else vector
+            found[key] = Meeting(path, role, first, tensors, parameter)
+    return list(found.values())
+
+
+def _is_kernel(tracer: Tracer, leaf: Leaf, axis: int) -> bool:
+    vector = leaf.axes[axis]
+    units = tracer.labels.units_at(vector) if vector is not None else None
+    reason = None if units is None or not units.size else tracer.labels.reason(int(units[0, 0]))
+    return reason is not None and reason.startswith(_KERNEL)
+
+
+def _role(leaf: Leaf, roles: dict[int, Role] | None, axis: int) -> Role:
+    """Return how an axis meets its units: by the kind of layer, or by how forward uses the parameter."""
+    if roles is not None:
+        return roles.get(axis, "passes")
+    seen = leaf.roles.get(axis, set())
+    return "reads" if seen == {"reads"} else "writes" if seen == {"writes"} else "passes"
+
+
+def _layer_roles(module: nn.Module, path: str, own: str, leaf: Leaf) -> dict[int, Role] | None:
+    """Return the roles of the axes of a layer's tensor; None where it is not one of torch's layers used as such."""
+    if not follows_parameters(module) or leaf.users != [path]:
+        return None
+    match module:
+        case nn.Linear():
+            return {0: "writes", 1: "reads"} if own == "weight" else {0: "writes"}
+        case _ConvTransposeNd():
+            return None
+        case _ConvNd() if module.groups == 1:
+            return {0: "writes", 1: "reads"} if own == "weight" else {0: "writes"}
+        case _ConvNd() if leaf.tensor.ndim == 1 or leaf.tensor.shape[1] == 1:
+            return {0: "passes"}
+        case _NormBase() | nn.GroupNorm() | nn.PReLU():
+            return {0: "passes"}
+        case nn.LayerNorm() | nn.RMSNorm() if leaf.tensor.ndim == 1:
+            return {0: "passes"}
+    return None
 
 
 def ensure_anatomy(model: nn.Module, example_input: Inputs, known: Anatomy | None) -> Anatomy:
@@ -101,83 +152,7 @@ def trace_again(model: nn.Module, example_input: Inputs, known: Anatomy | None) 
     """Trace a network whose anatomy is not known, or was before it changed; layers that are ignored stay so."""
     names = dict(model.named_modules())
     ignored = () if known is None else [name for name in known.ignored if name in names]
-    return anatomy(model, example_input, partial=True, ignored=ignored)
-
-
-def _follow(step: Step, model: nn.Module, shared: set[str]) -> Whereabouts:
-    """Return where the units lie after an operation."""
-    target = str(step.call.node.target)
-    match step.call.node.op:
-        case "placeholder":
-            return everywhere(step.call.output, Fixed(target.lstrip("*")))
-        case "get_attr":
-            return _read_parameter(step, model, target)
-        case "output":
-            for _, layout in step.operands:
-                if isinstance(layout, Layout):
-                    step.units.fix(layout.units, "the network's output")
-            return None
-        case "call_module":
-            if target in shared:
-                raise NotUnderstoodError("its parameters are shared with another layer, or computed from others")
-            return module_rule(step)
-        case _:
-            return function_rule(step)
-
-
-def _read_parameter(step: Step, model: nn.Module, name: str) -> Whereabouts:
-    """Return the place of a parameter or a buffer that forward reads directly; anything else is a constant."""
-    owner, _, own = name.rpartition(".")
-    module = model.get_submodule(owner)
-    if own not in module._parameters and own not in module._buffers:
-        return everywhere(step.call.output, Fixed(name))
-    step.units.read_directly.add(name)
-    return Fixed(name, parameter=name, shape=tuple(step.call.output.shape))
-
-
-def _note_parameters(step: Step, place: Whereabouts) -> None:
-    """Note the parameters that an operation takes and neither passes on nor lets lie along units."""
-    for _, taken in step.operands:
-        if isinstance(taken, Fixed) and taken.parameter is not None:
-            passed_on = isinstance(place, Fixed) and place.parameter == taken.parameter
-            if not passed_on and taken.parameter not in step.units.just_met:
-                step.units.read_otherwise.add(taken.parameter)
-    step.units.just_met.clear()
-
-
-def _fix_all(step: Step) -> Whereabouts:
-    """Fix the units of all that an operation takes, and all that its layer meets; its result has none."""
-    if step.call.module is not None:
-        step.units.fix_layer(step.call.place, f"'{step.call.operation}' is not understood")
-    for _, layout in step.operands:
-        if isinstance(layout, Layout):
-            step.units.fix(layout.units, f"'{step.call.operation}' is not understood")
-    return everywhere(step.call.output, Fixed(f"{step.call.node.name}"))
-
-
-def _layer_call(call: Call, place: Whereabouts, before: LayerCall | None) -> LayerCall:
-    """Return a layer's call, together with those before it."""
-    first = next(iter((*call.args, *call.kwargs.values())), None)
-    given, taken = (value if isinstance(value, Tensor) else torch.empty(0) for value in (call.output, first))
-    if before is None:
-        axis = place.axis if isinstance(place, Layout) else None
-        return LayerCall(call.node, tuple(given.shape), axis, 1, given.numel(), taken.numel())
-    elements, read = before.elements + given.numel(), before.taken + taken.numel()
-    return replace(before, count=before.count + 1, elements=elements, taken=read)
-
-
-def _shared_parameters(model: nn.Module) -> set[str]:
-    """Name the modules with a parameter that another module has too, or that is computed from others."""
-    owners: dict[int, str] = {}
-    shared = set()
-    for name, module in model.named_modules():
-        own = module._parameters.get("weight")
-        if hasattr(module, "parametrizations") or (isinstance(module, LEAVES) and own is not module.weight):
-            shared.add(name)
-        for parameter in module.parameters(recurse=False):
-            first = owners.setdefault(id(parameter), name)
-            shared |= {first, name} if first != name else set()
-    return shared
+    return anatomy(model, example_input, ignored=ignored)
 
 
 def _ignored_layers(model: nn.Module, ignored: Ignored) -> tuple[str, ...]:

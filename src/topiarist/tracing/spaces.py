@@ -1,17 +1,20 @@
-"""Unit spaces: sets of units that the same layers write, pass on and read; and what parameters they make up."""
+"""Unit spaces: sets of units that lie along the same axes of the same parameters; and what parameters they make up."""
 
 import math
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Literal
 
 import numpy
 from numpy.typing import NDArray
 from torch import nn
 
-from topiarist.tracing.units import Indices, Meeting, Role, Units
+from topiarist.tracing.labels import Labels, Mark, Vector
 
+Role = Literal["writes", "passes", "reads"]
+Indices = NDArray[numpy.int64]
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -22,12 +25,14 @@ class Place:
     Parameters
     ----------
     module, role : str, {"writes", "passes", "reads"}
-        The layer, and how it meets the units.
+        The module that holds the parameters, and how they meet the units.
     length, positions : int, array (n_units, n_occurrences, n_repeats)
-        The length of the layer's axis, and the units' places along it: a unit occurs once, or more often where its
-        tensor is joined with itself; flattening repeats it over a row of them.
-    parameter, dimension : str, int
-        The parameter that forward reads directly, if it is one, and its axis.
+        The length of the axis, and the units' places along it: a unit occurs once, or more often where its tensor is
+        joined with itself, or where it is one of the dims of several heads; flattening repeats it over a row of them.
+    tensors : tuple of (str, int)
+        The parameters and buffers of the module that have this axis, and which of their axes it is.
+    parameter : str, optional
+        The parameter where it is no layer that torch has, or not used as one; None for a layer.
     uneven : bool
         Whether its rows are of different lengths, or lie differently from unit to unit.
     """
@@ -35,10 +40,15 @@ class Place:
     module: str
     role: Role
     length: int
-    positions: NDArray[numpy.int64] = field(repr=False)
+    positions: Indices = field(repr=False)
+    tensors: tuple[tuple[str, int], ...]
     parameter: str | None = None
-    dimension: int = 0
     uneven: bool = False
+
+    @property
+    def dimension(self) -> int:
+        """Return the axis of the first of its tensors."""
+        return self.tensors[0][1]
 
     @property
     def offset(self) -> int:
@@ -67,9 +77,12 @@ class Space:
     reason : str, optional
         Why they are fixed; None where they are not.
     producers, passes, consumers : tuple[Place, ...]
-        The layers that write them, pass them on and read them.
-    modulated : bool
-        Whether values which do not come from their own writers are combined with them, as a gate for all units is.
+        The layers and parameters that write them, pass them on and read them.
+    modulated, averaged, escaped : bool
+        Whether values which do not come from their own writers are combined with them, as a gate for all units is;
+        whether a mean or a norm runs over them; whether more than the consumers sees them, as attention sees queries.
+    units : array (n_units,)
+        Their numbers in the labels of the anatomy.
     """
 
     name: str
@@ -79,6 +92,9 @@ class Space:
     passes: tuple[Place, ...]
     consumers: tuple[Place, ...]
     modulated: bool = False
+    averaged: bool = False
+    escaped: bool = False
+    units: Indices = field(default_factory=lambda: numpy.zeros(0, numpy.int64), repr=False, compare=False)
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -90,67 +106,119 @@ class Space:
         """Return whether units can neither go nor come."""
         return self.reason is not None
 
+    @property
+    def readers(self) -> tuple[Place, ...]:
+        """Return the consumers that are plain linear layers and convolutions."""
+        return tuple(place for place in self.consumers if place.parameter is None)
 
-def find_spaces(units: Units) -> dict[str, Space]:
-    """Group the units that the same layers meet; spaces come in the order in which they are met."""
-    meetings = list(units.meetings.values())
-    met = [units.roots(meeting.units) for meeting in meetings]
-    reasons = {units.find(unit): reason for unit, reason in reversed(units.reasons.items())}
-    sources = {units.find(int(numbers[0])): source for (source, count), numbers in units.sources.items() if count}
-    grouped, modulated = ({units.find(unit) for unit in marked} for marked in (units.grouped, units.modulated))
+
+@dataclass(frozen=True)
+class Meeting:
+    """The axis of one parameter or of several of a layer, with the units along it."""
+
+    module: str
+    role: Role
+    vector: Vector
+    tensors: tuple[tuple[str, int], ...]
+    parameter: str | None = None
+
+
+def group_units(labels: Labels, meetings: list[Meeting]) -> list[tuple[Indices, list[int]]]:
+    """Return sets of units that lie along the same axes equally often, with the numbers of their meetings.
+
+    Sets come in the order of their first meeting, units in the order of their first position there. Which axes a unit
+    has is told by the sum of random numbers, one for each axis and count.
+    """
+    total = len(labels)
+    signatures = numpy.zeros(total, numpy.uint64)
+    firsts = numpy.full(total, numpy.iinfo(numpy.int64).max)
+    random = numpy.random.default_rng(0)
+    taken: defaultdict[int, list[int]] = defaultdict(list)
+    start = 0
+    for number, meeting in enumerate(meetings):
+        units = labels.units_at(meeting.vector)
+        found, first, counts = numpy.unique(units.reshape(-1), return_index=True, return_counts=True)
+        keep = found > 0
+        found, first, counts = found[keep], first[keep], counts[keep]
+        for count in numpy.unique(counts).tolist():
+            signatures[found[counts == count]] += random.integers(2**63, dtype=numpy.uint64)
+        firsts[found] = numpy.minimum(firsts[found], start + first)
+        start += units.size
+    present = numpy.flatnonzero(firsts < numpy.iinfo(numpy.int64).max)
+    present = present[numpy.argsort(firsts[present], kind="stable")]
+    why = numpy.array([labels.reason_number(unit) for unit in present.tolist()], numpy.int64)
+    keys = numpy.stack([labels.families(present), signatures[present].view(numpy.int64), why], 1)
+    _, first, inverse = numpy.unique(keys, axis=0, return_index=True, return_inverse=True)
+    sets = [present[inverse.reshape(-1) == group] for group in numpy.argsort(first)]
+    member = numpy.full(total, -1)
+    for number, units in enumerate(sets):
+        member[units] = number
+    for number, meeting in enumerate(meetings):
+        for group in numpy.unique(member[labels.units_at(meeting.vector)]).tolist():
+            if group >= 0:
+                taken[group].append(number)
+    return [(units, taken[number]) for number, units in enumerate(sets)]
+
+
+def find_spaces(labels: Labels, meetings: list[Meeting]) -> dict[str, Space]:
+    """Group the units that lie along the same axes; spaces come in the order in which they are met."""
     spaces: dict[str, Space] = {}
-    for members, numbers in _group(met, reasons):
-        first = int(members[0])
-        places = [_find_place(meetings[number], met[number], members, first in grouped) for number in numbers]
+    for units, numbers in group_units(labels, meetings):
+        places = [_find_place(labels, meetings[number], units) for number in numbers]
         uneven = next((place.name for place in places if place.uneven), None)
-        reason = reasons.get(first) or (f"they lie unevenly along '{uneven}'" if uneven is not None else None)
+        first = int(units[0])
+        reason = labels.reason(first) or (f"they lie unevenly along '{uneven}'" if uneven is not None else None)
         roles = {role: tuple(place for place in places if place.role == role) for role in ("writes", "passes", "reads")}
         writers = roles["writes"] or roles["passes"]
-        name = unused(writers[0].name if writers else sources.get(first, "constant"), spaces)
-        change = not modulated.isdisjoint(members.tolist())
-        spaces[name] = Space(name, len(members), reason, roles["writes"], roles["passes"], roles["reads"], change)
+        name = unused(_space_name(labels, units, writers, roles["reads"]), spaces)
+        marks = Mark(0)
+        for unit in units.tolist():
+            marks |= labels.marks(unit)
+        spaces[name] = Space(
+            name,
+            len(units),
+            reason,
+            roles["writes"],
+            roles["passes"],
+            roles["reads"],
+            bool(marks & Mark.MODULATED),
+            bool(marks & Mark.AVERAGED),
+            bool(marks & Mark.ESCAPED),
+            units,
+        )
     return spaces
 
 
-def _group(met: list[Indices], reasons: dict[int, str]) -> Iterator[tuple[Indices, list[int]]]:
-    """Yield sets of units that take part in the same meetings equally often, with the numbers of those meetings.
-
-    The units of a set come in the order of their first meeting.
-    """
-    parts: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
-    for number, units in enumerate(met):
-        found, first, counts = numpy.unique(units, return_index=True, return_counts=True)
-        order = numpy.argsort(first)
-        for unit, count in zip(found[order].tolist(), counts[order].tolist(), strict=True):
-            parts[unit].append((number, count))
-    sets: defaultdict[tuple[tuple[tuple[int, int], ...], str | None], list[int]] = defaultdict(list)
-    for unit, signature in parts.items():
-        sets[tuple(signature), reasons.get(unit)].append(unit)
-    for (taken, _), members in sets.items():
-        yield numpy.array(members), [number for number, _ in taken]
+def _space_name(labels: Labels, units: Indices, writers: tuple[Place, ...], readers: tuple[Place, ...]) -> str:
+    """Name a space after the first layer that writes it; the units of an input after that input."""
+    if writers:
+        return writers[0].name
+    reason = labels.reason(int(units[0])) or ""
+    return reason.split("'")[1] if reason.startswith("they come from '") else readers[0].name if readers else "constant"
 
 
-def _find_place(meeting: Meeting, units: Indices, members: Indices, grouped: bool) -> Place:
-    """Return the place of a set of units along the axis of a layer that meets it."""
-    rank = {unit: number for number, unit in enumerate(members.tolist())}
-    ranks = numpy.array([rank.get(unit, -1) for unit in units.tolist()])
+def _find_place(labels: Labels, meeting: Meeting, members: Indices) -> Place:
+    """Return the place of a set of units along an axis."""
+    rank = numpy.full(len(labels), -1)
+    rank[members] = numpy.arange(len(members))
+    units = labels.units_at(meeting.vector)
+    ranks = rank[units].max(axis=1)
+    doubled = (rank[units] >= 0).sum(axis=1).max(initial=0) > 1
     order = numpy.argsort(ranks, kind="stable")
-    rows = order[numpy.count_nonzero(ranks < 0) :].reshape(len(members), -1)
-    lengths = _row_lengths(rows, meeting.slots, alone=len(members) == 1 and not grouped)
+    rows = order[numpy.count_nonzero(ranks < 0) :]
+    per_unit, left = divmod(len(rows), len(members))
+    if left or doubled:
+        return Place(meeting.module, meeting.role, len(units), rows[:, None, None], meeting.tensors, meeting.parameter, True)
+    lengths = _row_lengths(rows.reshape(len(members), per_unit))
     even = len(set(lengths)) == 1
     shaped = rows.reshape(len(members), -1, lengths[0] if even else 1)
-    return Place(meeting.module, meeting.role, len(units), shaped, meeting.parameter, meeting.dimension, not even)
+    return Place(meeting.module, meeting.role, len(units), shaped, meeting.tensors, meeting.parameter, not even)
 
 
-def _row_lengths(rows: Indices, slots: Indices, *, alone: bool) -> list[int]:
-    """Return how many positions of a unit follow each other, row after row; none where the units (rows) differ in that.
-
-    Other units lie between two rows; where the unit is alone in its space, only the slots tell them apart.
-    """
+def _row_lengths(rows: Indices) -> list[int]:
+    """Return how many positions of a unit follow each other, row after row; none where the units (rows) differ in that."""
     breaks = numpy.diff(rows, axis=1) != 1
-    if alone:
-        breaks |= slots[rows[:, 1:]] == 0
-    if (breaks != breaks[0]).any():
+    if (breaks != breaks[:1]).any():
         return []
     ends = [*(numpy.flatnonzero(breaks[0]) + 1).tolist(), rows.shape[1]]
     return [end - start for start, end in pairwise([0, *ends])]
@@ -166,19 +234,23 @@ def unused(name: str, taken: Container[str], joint: str = "#") -> str:
 
 @dataclass(frozen=True)
 class ParameterSize:
-    """The shape of one parameter: along each axis so many positions, and so many more per unit of some spaces.
+    """The shape of one parameter: along each axis so many positions, and so many for each unit of some spaces.
 
     A linear layer with a bias that reads 3 inputs and a space of n units, and writes a space of m units, has a weight
-    of (0 + 1·m) · (3 + 1·n) numbers and a bias of (0 + 1·m).
+    of (0 + 1·m) · (3 + 1·n) numbers and a bias of (0 + 1·m). Where spaces cross along an axis, as heads and their dims
+    do, positions are counted for each pair of units.
     """
 
-    positions: list[int]
-    per_unit: list[dict[str, int]]
+    axes: list[dict[tuple[str, ...], float]]
 
     def count(self, widths: Mapping[str, int]) -> int:
         """Return how many numbers the parameter has with some widths."""
-        axes = zip(self.positions, self.per_unit, strict=True)
-        return math.prod(fixed + sum(widths[name] * each for name, each in units.items()) for fixed, units in axes)
+        return round(
+            math.prod(
+                sum(each * math.prod(widths[name] for name in names) for names, each in axis.items())
+                for axis in self.axes
+            )
+        )
 
 
 def shapes_of(model: nn.Module) -> Shapes:
@@ -188,20 +260,28 @@ def shapes_of(model: nn.Module) -> Shapes:
 
 def parameter_sizes(spaces: Iterable[Space], shapes: Shapes) -> dict[str, ParameterSize]:
     """Return the size of each parameter as a formula of the widths of some spaces."""
-    sizes = {name: ParameterSize(list(shape), [{} for _ in shape]) for name, shape in shapes.items()}
+    met: defaultdict[tuple[str, int], list[tuple[Space, Place]]] = defaultdict(list)
     for space in spaces:
         for place in space.places:
-            for name, axis in _axes_of(place, shapes):
-                sizes[name].positions[axis] -= place.positions.size
-                units = sizes[name].per_unit[axis]
-                units[space.name] = units.get(space.name, 0) + math.prod(place.positions.shape[1:])
+            for tensor, axis in place.tensors:
+                met[f"{place.module}.{tensor}".removeprefix("."), axis].append((space, place))
+    sizes = {}
+    for name, shape in shapes.items():
+        sizes[name] = ParameterSize([dict(_axis_size(met.get((name, axis), []), length)) for axis, length in enumerate(shape)])
     return sizes
 
 
-def _axes_of(place: Place, shapes: Shapes) -> list[tuple[str, int]]:
-    """Return the parameters, with their axis, that change with the units at a place; buffers do not count."""
-    axes = [(place.name, place.dimension)]
-    if place.parameter is None:
-        reads = place.role == "reads"
-        axes = [(f"{place.module}.{own}".removeprefix("."), int(reads)) for own in ("weight", "bias")[: 2 - reads]]
-    return [(name, axis) for name, axis in axes if name in shapes]
+def _axis_size(met: list[tuple[Space, Place]], length: int) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield, for each set of spaces that lie along an axis together, how many positions there are per product of units."""
+    if len(met) == 1:
+        place = met[0][1]
+        yield (met[0][0].name,), place.positions.size / met[0][0].size
+        yield (), float(length - place.positions.size)
+        return
+    held = numpy.zeros((length, len(met)), bool)
+    for number, (_, place) in enumerate(met):
+        held[place.positions.reshape(-1), number] = True
+    rows, counts = numpy.unique(held, axis=0, return_counts=True)
+    for row, count in zip(rows, counts.tolist(), strict=True):
+        together = [space for (space, _), here in zip(met, row.tolist(), strict=True) if here]
+        yield tuple(space.name for space in together), count / math.prod(space.size for space in together)

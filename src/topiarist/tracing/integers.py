@@ -1,0 +1,231 @@
+"""Whole numbers with a memory: which attribute of which module, or which size of a tensor, each was computed from.
+
+While a network is traced, the integers that its modules hold, and the sizes that its forward asks for, remember where
+they come from, through any arithmetic. So every number that a `view`, a `split` or a slice is given leads back to what
+has to be rewritten when units go; a literal in the code leads nowhere, and is named.
+"""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.conv import _ConvNd
+
+from topiarist.tracing.labels import Labels, Vector
+
+# Layers whose integers follow from the shapes of their parameters, and from the groups that their operation found
+FOLLOWING = (nn.Linear, _ConvNd, _NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm, nn.Embedding, nn.PReLU)
+_OF_EVERY_MODULE = frozenset({*vars(nn.Module()), "training"})
+Copies = NDArray[numpy.int64]
+Values = Mapping["Attribute", int]
+
+
+def is_layer(module: nn.Module) -> bool:
+    """Return whether a module is one of torch's own layers, or computes what one does."""
+    if isinstance(module, (nn.Sequential, nn.ModuleList, nn.ModuleDict, torch.jit.ScriptModule)):
+        return False
+    own = next((kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn")), nn.Module)
+    same = own is not nn.Module and type(module).forward is getattr(own, "forward", None)
+    return same and not any(True for _ in module.children())
+
+
+def follows_parameters(module: nn.Module) -> bool:
+    """Return whether the integers of a layer follow from its parameters, and nothing else is in its code."""
+    return isinstance(module, FOLLOWING) and is_layer(module)
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An integer that a module holds: the way to it from the module, by attributes, keys and positions."""
+
+    module: str
+    way: tuple[str | int, ...]
+
+    def __str__(self) -> str:
+        return ".".join(map(str, ("self", *self.way)))
+
+    def value(self, labels: Labels, copies: Copies, values: Values) -> int:
+        """Return what the attribute becomes."""
+        return values[self]
+
+
+@dataclass(frozen=True, eq=False)
+class Size:
+    """The size of a tensor along an axis with units, as `owner` knows them."""
+
+    vector: Vector
+    owner: Labels
+
+    def __str__(self) -> str:
+        return "size"
+
+    def value(self, labels: Labels, copies: Copies, values: Values) -> int:
+        """Return what the size becomes."""
+        return labels.count(self.vector, copies)
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A number in the code, or one whose memory was lost."""
+
+    number: int
+
+    def __str__(self) -> str:
+        return str(self.number)
+
+    def value(self, labels: Labels, copies: Copies, values: Values) -> int:
+        """Return the number."""
+        return self.number
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """A number that was computed from others."""
+
+    function: Callable[[int, int], int]
+    left: "Expression"
+    right: "Expression"
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.function.__name__} {self.right}"
+
+    def value(self, labels: Labels, copies: Copies, values: Values) -> int:
+        """Return what the number becomes."""
+        left, right = (side.value(labels, copies, values) for side in (self.left, self.right))
+        try:
+            return self.function(left, right)
+        except (ZeroDivisionError, OverflowError, ValueError, TypeError):
+            return -1
+
+
+Expression = Attribute | Size | Literal | Computed
+
+
+class TrackedInt(int):
+    """An integer that remembers where it comes from."""
+
+    expression: Expression
+
+    def __deepcopy__(self, memo: Any) -> int:
+        return int(self)
+
+    def __reduce__(self) -> Any:
+        return int, (int(self),)
+
+
+def tracked(number: int, expression: Expression) -> TrackedInt:
+    """Return an integer with its memory."""
+    made = TrackedInt(number)
+    made.expression = expression
+    return made
+
+
+def expression_of(number: int) -> Expression:
+    """Return where a number comes from."""
+    return number.expression if isinstance(number, TrackedInt) else Literal(int(number))
+
+
+def _remember(function: Callable[[int, int], int], *, reflected: bool) -> Callable[[TrackedInt, Any], Any]:
+    def method(self: TrackedInt, other: Any) -> Any:
+        if not isinstance(other, int) or isinstance(other, bool):
+            plain = getattr(int, f"__{'r' if reflected else ''}{function.__name__.strip('_')}__")
+            return plain(int(self), other)
+        left, right = (other, self) if reflected else (self, other)
+        found = function(int(left), int(right))
+        if not isinstance(found, int):
+            return found
+        return tracked(found, Computed(function, expression_of(left), expression_of(right)))
+
+    return method
+
+
+for _function in (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.pow):
+    for _reflected in (False, True):
+        _name = f"__{'r' if _reflected else ''}{_function.__name__}__"
+        setattr(TrackedInt, _name, _remember(_function, reflected=_reflected))
+
+
+def expressions_within(expression: Expression) -> Iterator[Expression]:
+    """Yield an expression and all that it is computed from."""
+    yield expression
+    if isinstance(expression, Computed):
+        yield from expressions_within(expression.left)
+        yield from expressions_within(expression.right)
+
+
+def track_integers(model: nn.Module) -> dict[Attribute, int]:
+    """Let the integers that modules hold remember that they do, in place; return their values."""
+    found: dict[Attribute, int] = {}
+    seen: set[int] = set()
+    for path, module in model.named_modules():
+        if follows_parameters(module) or isinstance(module, torch.jit.ScriptModule):
+            continue
+        own = vars(module)
+        for name in [name for name in own if name not in _OF_EVERY_MODULE]:
+            own[name] = _tracked_value(own[name], Attribute(path, (name,)), found, seen)
+    return found
+
+
+def _tracked_value(value: Any, place: Attribute, found: dict[Attribute, int], seen: set[int]) -> Any:
+    """Return a value in which integers remember their place; objects of the user's are changed in place."""
+    if isinstance(value, bool) or isinstance(value, (Tensor, nn.Module, str, float, type(None))) or callable(value):
+        return value
+    if isinstance(value, int):
+        found[place] = int(value)
+        return tracked(value, place)
+    if type(value) in (tuple, list) or isinstance(value, torch.Size):
+        inner = [_tracked_value(item, _further(place, at), found, seen) for at, item in enumerate(value)]
+        return type(value)(inner)
+    if len(place.way) > 3 or id(value) in seen or type(value).__module__.startswith("torch"):
+        return value
+    held = value if isinstance(value, dict) else getattr(value, "__dict__", None)
+    if isinstance(held, dict) and type(held) is dict:
+        seen.add(id(value))
+        for key in [key for key in held if isinstance(key, str)]:
+            held[key] = _tracked_value(held[key], _further(place, key), found, seen)
+    return value
+
+
+def _further(place: Attribute, key: str | int) -> Attribute:
+    return Attribute(place.module, (*place.way, key))
+
+
+def read_integer(module: nn.Module, way: tuple[str | int, ...]) -> Any:
+    """Return what lies at a way from a module; None where there is nothing."""
+    value: Any = module
+    for key in way:
+        if isinstance(key, int):
+            value = value[key] if isinstance(value, (tuple, list)) and key < len(value) else None
+        else:
+            value = value.get(key) if isinstance(value, dict) else getattr(value, key, None)
+        if value is None:
+            return None
+    return value
+
+
+def write_integer(module: nn.Module, way: tuple[str | int, ...], number: int) -> None:
+    """Set the integer at a way from a module; objects that it lies in are copied, as other modules may share them."""
+    name = str(way[0])
+    vars(module)[name] = _with(vars(module)[name], way[1:], number)
+
+
+def _with(value: Any, way: tuple[str | int, ...], number: int) -> Any:
+    if not way:
+        return number
+    key = way[0]
+    if isinstance(key, int):
+        items = [*value]
+        items[key] = _with(items[key], way[1:], number)
+        return type(value)(items)
+    if isinstance(value, dict):
+        return {**value, key: _with(value[key], way[1:], number)}
+    changed = object.__new__(type(value))
+    changed.__dict__.update(value.__dict__)
+    changed.__dict__[key] = _with(changed.__dict__[key], way[1:], number)
+    return changed

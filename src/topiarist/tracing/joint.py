@@ -1,0 +1,100 @@
+"""Joint spaces: where one integer of the code ties several spaces, their units go together, in equal shares."""
+
+import math
+from itertools import combinations
+
+import numpy
+
+from topiarist.tracing.labels import Labels
+from topiarist.tracing.solving import Solution, Solver, units_of
+from topiarist.tracing.spaces import Indices, Meeting, Space, find_spaces
+
+MOST_TOGETHER = 3  # spaces that one space is joined with at most: width, heads and dims are the known case
+MOST_TRIED = 64
+
+
+def join_spaces(labels: Labels, meetings: list[Meeting], solver: Solver) -> dict[str, Space]:
+    """Return the spaces of a network: those that the code allows to change alone, and joined ones where it does not.
+
+    A space that the code allows to change in no company is fixed, with what the code asks for as the reason.
+    """
+    while True:
+        spaces = find_spaces(labels, meetings)
+        changed = False
+        for space in spaces.values():
+            if space.fixed or space.size < 2:
+                continue
+            solution = _trial(labels, solver, [space])
+            if not solution.violated:
+                continue
+            partners = _find_partners(labels, solver, spaces, space, solution)
+            if partners is None:
+                labels.fix(space.units[:, None], str(solution.violated[0]))
+            else:
+                _join(labels, [space, *partners])
+                solver.index_units()
+            changed = True
+            break
+        if not changed:
+            return spaces
+
+
+def _trial(labels: Labels, solver: Solver, spaces: list[Space]) -> Solution:
+    """Try to take half of the units of some spaces, in blocks where they are joined."""
+    copies = numpy.ones(len(labels), numpy.int64)
+    blocks = math.gcd(*(space.size for space in spaces))
+    for space in spaces:
+        each = space.size // blocks
+        copies[space.units[(blocks + 1) // 2 * each :]] = 0
+    return solver.solve(copies)
+
+
+def _find_partners(
+    labels: Labels, solver: Solver, spaces: dict[str, Space], space: Space, solution: Solution
+) -> list[Space] | None:
+    """Return the fewest other spaces with which a space can change; None where there are none."""
+    home = numpy.full(len(labels), -1)
+    listed = [other for other in spaces.values() if not other.fixed]
+    for number, other in enumerate(listed):
+        home[other.units] = number
+    near: list[Space] = []
+    for constraint in solution.violated:
+        for number in numpy.unique(home[units_of(labels, constraint)]).tolist():
+            if number >= 0 and listed[number] is not space and listed[number] not in near:
+                near.append(listed[number])
+    tried = 0
+    for count in range(1, MOST_TOGETHER + 1):
+        for partners in combinations(near, count):
+            together = [space, *partners]
+            if math.gcd(*(each.size for each in together)) < 2:
+                continue
+            tried += 1
+            if tried > MOST_TRIED:
+                return None
+            found = _trial(labels, solver, together)
+            if not found.violated:
+                return list(partners)
+            more = _missing(labels, found, home, listed, together)
+            if more and math.gcd(*(each.size for each in (*together, *more))) > 1:
+                if not _trial(labels, solver, [*together, *more]).violated:
+                    return [*partners, *more]
+    return None
+
+
+def _missing(labels: Labels, found: Solution, home: Indices, listed: list[Space], together: list[Space]) -> list[Space]:
+    """Return the spaces that what is violated counts, and that do not change yet."""
+    more: list[Space] = []
+    for constraint in found.violated:
+        for number in numpy.unique(home[units_of(labels, constraint)]).tolist():
+            if number >= 0 and listed[number] not in together and listed[number] not in more:
+                more.append(listed[number])
+    return more
+
+
+def _join(labels: Labels, spaces: list[Space]) -> None:
+    """Let the units of spaces go together: as many blocks as all can be parted into evenly."""
+    blocks = math.gcd(*(space.size for space in spaces))
+    parts = [space.units.reshape(blocks, -1) for space in spaces]
+    together = numpy.concatenate(parts, axis=1)
+    for column in range(1, together.shape[1]):
+        labels.tie(together[:, :1], together[:, column : column + 1], "they are joined with others")

@@ -1,0 +1,333 @@
+"""Labels: which positions of which tensors belong together, so that they can only go together.
+
+A label vector (n_positions, n_factors) lies along one axis of a tensor. Each entry is a unit, 0 for none: a position goes
+when any of its units goes. Positions with one unit are plain; those with several are products, as head × dim is after
+heads and their dims were merged into one axis. Units that meet are tied (union–find); a unit that turns out to be a
+product is replaced by its factors. All of it works on whole vectors.
+"""
+
+from collections.abc import Callable
+from enum import IntFlag
+from itertools import permutations
+
+import numpy
+from numpy.typing import NDArray
+
+Vector = NDArray[numpy.int64]
+Reason = str | Callable[[], str]  # a call where finding the words costs something
+Axes = list[Vector | None]  # one vector per axis of a tensor; None where it has no units: batch, tokens, height, width
+_LARGEST = numpy.iinfo(numpy.int64).max
+
+
+class Mark(IntFlag):
+    """What happens to units on the way, apart from being written and read by parameters."""
+
+    AVERAGED = 1  # a mean or a norm runs over them
+    ESCAPED = 2  # their values are summed, or multiplied with other activations: not only parameters read them
+    MODULATED = 4  # values which do not come from their own writers are combined with them
+
+
+class Labels:
+    """All units found so far: a union–find forest with families, products, reasons and marks.
+
+    The family of a unit are those that it was created with and those that these were tied to: units of one space.
+    """
+
+    def __init__(self) -> None:
+        self._count = 1  # number 0 stands for no unit
+        self._parents = numpy.arange(64)
+        self._families = numpy.zeros(64, numpy.int64)
+        self._family_parents = numpy.arange(64)
+        self._family_count = 1
+        self._why = numpy.zeros(64, numpy.int64)  # number of the reason why a unit is fixed; 0 where it is not
+        self._marks = numpy.zeros(64, numpy.int64)
+        self._products = numpy.zeros(64, numpy.int64)  # number of the row of factors; 0 for a plain unit
+        self._factors = numpy.zeros((1, 2), numpy.int64)  # of each product, 0 behind the last
+        self.reasons: list[str] = [""]
+
+    def create(self, count: int) -> Vector:
+        """Return fresh units (count, 1) of one new family."""
+        start = self._count
+        self._count += count
+        if self._count > len(self._parents):
+            size = max(2 * len(self._parents), self._count)
+            old = len(self._parents)
+            self._parents = numpy.concatenate([self._parents, numpy.arange(old, size)])
+            self._families, self._why, self._marks, self._products = (
+                numpy.concatenate([array, numpy.zeros(size - old, numpy.int64)])
+                for array in (self._families, self._why, self._marks, self._products)
+            )
+        if self._family_count >= len(self._family_parents):
+            size = 2 * len(self._family_parents)
+            self._family_parents = numpy.concatenate([self._family_parents, numpy.arange(size // 2, size)])
+        self._families[start : self._count] = self._family_count
+        self._family_count += 1
+        return numpy.arange(start, self._count).reshape(count, 1)
+
+    def roots(self, units: Vector) -> Vector:
+        """Return the numbers that stand for units; products stay what they are."""
+        return _roots(self._parents, units)
+
+    def families(self, units: Vector) -> Vector:
+        """Return the families of units that are roots."""
+        return _roots(self._family_parents, self._families[units])
+
+    def units_at(self, vector: Vector) -> Vector:
+        """Return the plain units at each position (n_positions, n_factors), in order, 0 behind the last."""
+        found = self.roots(vector)
+        while self._products[found].any():
+            found = self.roots(self._expanded(found))
+        return found if found.shape[1] == 1 else self._in_order(found)
+
+    def _expanded(self, found: Vector) -> Vector:
+        """Replace each product by its factors."""
+        rows = self._products[found]
+        wide = self._factors[rows]  # (n_positions, n_factors, most)
+        wide[:, :, 0] = numpy.where(rows > 0, wide[:, :, 0], found)
+        return wide.reshape(len(found), -1)
+
+    def _in_order(self, found: Vector) -> Vector:
+        """Sort the units at each position by family, name each once, and leave out columns without any."""
+        key = numpy.where(found > 0, self.families(found) * self._count + found, _LARGEST)
+        order = numpy.argsort(key, axis=1, kind="stable")
+        sorted_units = numpy.take_along_axis(found, order, axis=1)
+        repeated = numpy.zeros(found.shape, bool)
+        repeated[:, 1:] = (sorted_units[:, 1:] == sorted_units[:, :-1]) & (sorted_units[:, 1:] > 0)
+        if repeated.any():
+            return self._in_order(numpy.where(repeated, 0, sorted_units))
+        width = max(int((sorted_units > 0).sum(1).max(initial=0)), 1)
+        return sorted_units[:, :width]
+
+    # What is known of units
+
+    def fix(self, vector: Vector, reason: Reason) -> None:
+        """Record that the units at some positions can neither go nor come, and why; the first reason counts."""
+        units = numpy.unique(self.units_at(vector))
+        new = units[(units > 0) & (self._why[units] == 0)]
+        if len(new):
+            text = reason if isinstance(reason, str) else reason()
+            if text not in self.reasons:
+                self.reasons.append(text)
+            self._why[new] = self.reasons.index(text)
+
+    def reason(self, unit: int) -> str | None:
+        """Return why a unit, which must be a root, is fixed; None where it is not."""
+        return self.reasons[self._why[unit]] or None
+
+    def reason_number(self, unit: int) -> int:
+        """Return a number for the reason why a unit, which must be a root, is fixed; 0 where it is not."""
+        return int(self._why[unit])
+
+    def mark(self, vector: Vector, mark: Mark) -> None:
+        """Mark the units at some positions."""
+        units = numpy.unique(self.units_at(vector))
+        self._marks[units[units > 0]] |= mark
+
+    def marks(self, unit: int) -> Mark:
+        """Return the marks of a unit, which must be a root."""
+        return Mark(int(self._marks[unit]))
+
+    # Ties
+
+    def tie(self, left: Vector, right: Vector, reason: Reason) -> None:
+        """Let two vectors stand for the same units, position by position; `reason` is for what has to be fixed."""
+        while True:
+            one, other = self._padded(self.units_at(left), self.units_at(right))
+            different = (one != other).any(1)
+            if not different.any():
+                return
+            left, right, one, other = left[different], right[different], one[different], other[different]
+            one, other = self._without_common(one, other)
+            first, second = (one > 0).sum(1), (other > 0).sum(1)
+            empty = (first == 0) | (second == 0)
+            if empty.any():  # beside nothing, or beside a part of itself, a unit has to stay
+                self.fix(numpy.concatenate([one[empty], other[empty]]), reason)
+            single = (first == 1) & (second == 1)
+            self._unite(one[single, 0], other[single, 0])
+            self._define(one[(first == 1) & (second > 1), 0], other[(first == 1) & (second > 1)])
+            self._define(other[(second == 1) & (first > 1), 0], one[(second == 1) & (first > 1)])
+            several = (first > 1) & (second > 1)
+            if several.any():
+                self._unite_products(one[several], other[several], reason)
+            rest = ~empty
+            left, right = left[rest], right[rest]
+            if not len(left):
+                return
+
+    @staticmethod
+    def _padded(one: Vector, other: Vector) -> tuple[Vector, Vector]:
+        width = max(one.shape[1], other.shape[1])
+        first, second = (
+            numpy.concatenate([each, numpy.zeros((len(each), width - each.shape[1]), numpy.int64)], axis=1)
+            for each in (one, other)
+        )
+        return first, second
+
+    @staticmethod
+    def _without_common(one: Vector, other: Vector) -> tuple[Vector, Vector]:
+        """Leave out, row by row, what both have; what stays keeps its order, 0 behind it."""
+        if one.shape[1] == 1:
+            return one, other
+        same = (one[:, :, None] == other[:, None, :]) & (one[:, :, None] > 0)
+
+        def rest(units: Vector, common: NDArray[numpy.bool_]) -> Vector:
+            left = numpy.where(common, 0, units)
+            order = numpy.argsort(left == 0, axis=1, kind="stable")
+            return numpy.take_along_axis(left, order, axis=1)
+
+        return rest(one, same.any(2)), rest(other, same.any(1))
+
+    def _unite(self, left: Vector, right: Vector) -> None:
+        """Make plain units one, pair by pair; the earliest number stands for all."""
+        while len(left):
+            one, other = self.roots(left), self.roots(right)
+            different = one != other
+            left, right, one, other = left[different], right[different], one[different], other[different]
+            if not len(left):
+                return
+            low, high = numpy.minimum(one, other), numpy.maximum(one, other)
+            high, first = numpy.unique(high, return_index=True)  # one parent for each in this round
+            low = low[first]
+            self._unite_families(low, high)
+            numpy.bitwise_or.at(self._marks, low, self._marks[high])
+            known = self._why[high] > 0
+            unknown = known & (self._why[low] == 0)
+            self._why[low[unknown]] = self._why[high[unknown]]
+            self._parents[high] = low
+
+    def _unite_families(self, left: Vector, right: Vector) -> None:
+        pairs = numpy.unique(numpy.stack([self.families(left), self.families(right)], 1), axis=0)
+        for pair in pairs.tolist():
+            low, high = sorted(_roots(self._family_parents, numpy.array(pair)).tolist())
+            self._family_parents[high] = low
+
+    def _define(self, units: Vector, rows: Vector) -> None:
+        """Let plain units stand for products; of several products for one unit, the first in this round."""
+        if not len(units):
+            return
+        units, first = numpy.unique(units, return_index=True)
+        rows = rows[first]
+        waits = self._products[rows].any(1) | (self._products[units] > 0) | numpy.isin(rows, units).any(1)
+        waits[0] &= bool(self._products[rows[0]].any() or self._products[units[0]])  # a circle begins somewhere
+        units, rows = units[~waits], rows[~waits]
+        start, missing = len(self._factors), rows.shape[1] - self._factors.shape[1]
+        self._factors = numpy.pad(self._factors, ((0, 0), (0, max(missing, 0))))
+        self._factors = numpy.concatenate([self._factors, numpy.pad(rows, ((0, 0), (0, max(-missing, 0))))])
+        self._products[units] = numpy.arange(start, len(self._factors))
+        for column in rows.T:
+            numpy.bitwise_or.at(self._marks, column, self._marks[units])
+            free = (self._why[column] == 0) & (self._why[units] > 0)
+            self._why[column[free]] = self._why[units[free]]
+        self._marks[0] = self._why[0] = 0
+
+    def _unite_products(self, one: Vector, other: Vector, reason: Reason) -> None:
+        """Pair the factors of products that meet: those that change with the positions in the same way."""
+        counts = (one > 0).sum(1), (other > 0).sum(1)
+        if (counts[0] != counts[0][0]).any() or (counts[1] != counts[0]).any():
+            self.fix(numpy.concatenate([one, other]), reason)
+            return
+        width = int(counts[0][0])
+        for order in permutations(range(width)):
+            if all(_correspond(one[:, place], other[:, own]) for place, own in enumerate(order)):
+                for place, own in enumerate(order):
+                    self._unite(one[:, place], other[:, own])
+                return
+        self.fix(numpy.concatenate([one, other]), reason)
+
+    # Products
+
+    def merge(self, vectors: Axes, sizes: list[int]) -> Vector | None:
+        """Return the vector of axes that become one, the last of them running fastest; None where none has units."""
+        if all(vector is None for vector in vectors):
+            return None
+        merged = numpy.zeros((1, 0), numpy.int64)
+        for vector, size in zip(vectors, sizes, strict=True):
+            own = numpy.zeros((size, 0), numpy.int64) if vector is None else vector
+            before = numpy.repeat(merged, size, axis=0)
+            merged = numpy.concatenate([before, numpy.tile(own, (len(merged), 1))], axis=1)
+        return merged
+
+    @staticmethod
+    def joined(vectors: Axes, sizes: list[int]) -> Vector | None:
+        """Return the vector of axes that are listed one after the other; None where none has units."""
+        if all(vector is None for vector in vectors):
+            return None
+        width = max(vector.shape[1] for vector in vectors if vector is not None)
+        parts = []
+        for vector, size in zip(vectors, sizes, strict=True):
+            own = numpy.zeros((size, 0), numpy.int64) if vector is None else vector
+            parts.append(numpy.pad(own, ((0, 0), (0, width - own.shape[1]))))
+        return numpy.concatenate(parts)
+
+    def split(self, vector: Vector | None, sizes: list[int], reason: Reason) -> Axes:
+        """Return the vectors of an axis that becomes several, the last of them running fastest."""
+        if vector is None or len(sizes) == 1:
+            return [None] * len(sizes) if vector is None else [vector]
+        rows, columns = sizes[0], len(vector) // sizes[0]
+        if columns == 1:
+            return [vector, *self.split(None, sizes[1:], reason)]
+        if rows == 1:
+            return [None, *self.split(vector, sizes[1:], reason)]
+        across, along = self._split_in_two(vector, rows, columns, reason)
+        return [across, *self.split(along, sizes[1:], reason)]
+
+    def _split_in_two(self, vector: Vector, rows: int, columns: int, reason: Reason) -> tuple[Vector | None, Vector | None]:
+        units = self.units_at(vector)
+        table = units.reshape(rows, columns, -1)
+        across = _common(table)  # what a row has at all its positions
+        along = _common(table.transpose(1, 0, 2))
+        both = numpy.concatenate(
+            [numpy.repeat(across, columns, axis=0), numpy.tile(along, (rows, 1))], axis=1
+        )
+        if numpy.array_equal(*self._padded(self._in_order(both), self._in_order(units))):
+            return _if_any(self._in_order(across)), _if_any(self._in_order(along))
+        if units.shape[1] == 1 and units.all() and len(numpy.unique(units)) == len(units):  # plain: they become products
+            first, second = self.create(rows), self.create(columns)
+            product = numpy.concatenate([numpy.repeat(first, columns, 0), numpy.tile(second, (rows, 1))], axis=1)
+            self._define(units[:, 0], product)
+            return first, second
+        for row in range(1, rows):  # mixed: the same column of every row goes together
+            self.tie(table[0], table[row], reason)
+        return None, self.units_at(table[0])
+
+    # Counting
+
+    def count(self, vector: Vector, copies: NDArray[numpy.int64]) -> int:
+        """Return how many positions there are when each unit is there `copies` times; number 0 must have 1."""
+        return int(copies[self.units_at(vector)].prod(axis=1).sum())
+
+    def alive(self, vector: Vector, gone: NDArray[numpy.bool_]) -> NDArray[numpy.bool_]:
+        """Return the positions none of whose units is gone; number 0 must not be."""
+        alive: NDArray[numpy.bool_] = ~gone[self.units_at(vector)].any(axis=1)
+        return alive
+
+    def __len__(self) -> int:
+        return self._count
+
+
+def _roots(parents: Vector, units: Vector) -> Vector:
+    """Follow parents to the end, and remember the way."""
+    found = parents[units]
+    while True:
+        further = parents[found]
+        if numpy.array_equal(further, found):
+            parents[units] = found
+            return found
+        found = further
+
+
+def _common(table: Vector) -> Vector:
+    """Return, row by row (n_rows, n_positions, n_factors), the units that all positions of the row have."""
+    first = table[:, 0, :]
+    held = (first[:, None, :, None] == table[:, :, None, :]).any(3).all(1)
+    return numpy.where(held, first, 0)
+
+
+def _if_any(vector: Vector) -> Vector | None:
+    return vector if vector.any() else None
+
+
+def _correspond(one: Vector, other: Vector) -> bool:
+    """Return whether two columns of units change at the same positions."""
+    pairs = len(numpy.unique(numpy.stack([one, other], 1), axis=0))
+    return pairs == len(numpy.unique(one)) == len(numpy.unique(other))

@@ -1,0 +1,280 @@
+"""Operations that move values without changing them: the labels move the same way."""
+
+import math
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor
+
+from topiarist.tracing.labels import Axes, Vector
+from topiarist.tracing.operation import Operation, rule_for
+
+MOST_PROBED = 2**24  # positions of a tensor that is moved in a way of which only an experiment tells
+
+
+def _keep_origin(operation: Operation, dimensions: Any) -> None:
+    """Let a tensor that comes out have the origin of the first that went in; `dimensions` are its axes there."""
+    origin = operation.tracer.origin(operation.inputs[0])
+    if origin is not None:
+        kept = tuple(None if place is None else origin.dimensions[place] for place in dimensions)
+        for given in operation.outputs:
+            if given.ndim == len(kept):
+                operation.tracer.set_origin(given, type(origin)(origin.name, kept))
+
+
+def _reordered(operation: Operation, order: list[int]) -> None:
+    axes = operation.axes_before or operation.axes(operation.inputs[0])
+    operation.give([axes[place] for place in order])
+    _keep_origin(operation, order)
+
+
+@rule_for("permute", "permute_copy")
+def permute(operation: Operation) -> None:
+    """Reorder axes."""
+    count = operation.inputs[0].ndim
+    _reordered(operation, [place % count for place in operation.arguments["dims"]])
+
+
+@rule_for("transpose", "transpose_copy", "swapaxes", "swapdims")
+def transpose(operation: Operation) -> None:
+    """Exchange two axes."""
+    count = operation.inputs[0].ndim
+    order = list(range(count))
+    if count:
+        one, other = operation.arguments["dim0"] % count, operation.arguments["dim1"] % count
+        order[one], order[other] = order[other], order[one]
+    _reordered(operation, order)
+
+
+@rule_for("t", "t_copy", "numpy_T")
+def turn(operation: Operation) -> None:
+    """Reverse the axes."""
+    _reordered(operation, list(reversed(range(operation.inputs[0].ndim))))
+
+
+@rule_for("unsqueeze", "unsqueeze_copy")
+def unsqueeze(operation: Operation) -> None:
+    """Put in an axis of one position."""
+    axes = list(operation.axes_before or operation.axes(operation.inputs[0]))
+    place = operation.arguments["dim"] % (len(axes) + 1)
+    operation.give([*axes[:place], None, *axes[place:]])
+    _keep_origin(operation, [*range(place), None, *range(place, len(axes))])
+
+
+@rule_for("squeeze", "squeeze_copy")
+def squeeze(operation: Operation) -> None:
+    """Leave out axes of one position; a unit alone on one has to stay."""
+    axes = list(operation.axes_before or operation.axes(operation.inputs[0]))
+    shape = operation.shape_before or list(operation.inputs[0].shape)
+    asked = operation.arguments.get("dim")
+    asked = list(range(len(shape))) if asked is None else [asked] if isinstance(asked, int) else list(asked)
+    gone = {place % len(shape) for place in asked if shape and shape[place % len(shape)] == 1}
+    for place in gone:
+        operation.fix(axes[place], "its axis disappears")
+    kept = [place for place in range(len(shape)) if place not in gone]
+    operation.give([axes[place] for place in kept])
+    _keep_origin(operation, kept)
+
+
+@rule_for("slice", "slice_copy", "narrow")
+def take_slice(operation: Operation) -> None:
+    """Keep a part of an axis."""
+    axes, asked = list(operation.axes(operation.inputs[0])), operation.arguments
+    place = asked.get("dim", 0) % len(axes)
+    if axes[place] is not None:
+        if operation.name == "narrow":
+            kept = slice(asked["start"], asked["start"] + asked["length"])
+        else:
+            kept = slice(asked.get("start"), asked.get("end"), asked.get("step", 1))
+        axes[place] = axes[place][kept]
+    operation.give(axes)
+    _keep_origin(operation, range(len(axes)))
+
+
+@rule_for("select", "select_copy")
+def select(operation: Operation) -> None:
+    """Pick one position of an axis, which fixes its units: their numbers are in the code."""
+    axes = list(operation.axes(operation.inputs[0]))
+    place = operation.arguments["dim"] % len(axes)
+    operation.fix(axes[place], "one of them is picked by its number")
+    operation.give([*axes[:place], *axes[place + 1 :]])
+    _keep_origin(operation, [*range(place), *range(place + 1, len(axes))])
+
+
+@rule_for("unbind", "unbind_copy")
+def unbind(operation: Operation) -> None:
+    """Pick all positions of an axis one by one."""
+    axes = list(operation.axes(operation.inputs[0]))
+    place = operation.arguments["dim"] % len(axes)
+    operation.fix(axes[place], "they are picked one by one")
+    for given in operation.outputs:
+        operation.give([*axes[:place], *axes[place + 1 :]], given)
+    _keep_origin(operation, [*range(place), *range(place + 1, len(axes))])
+
+
+@rule_for(*"split split_with_sizes unsafe_split unsafe_split_with_sizes chunk unsafe_chunk split_copy split_with_sizes_copy".split())
+def split(operation: Operation) -> None:
+    """Cut an axis into pieces; pieces of one size must stay so, and their units go together place by place."""
+    axes = list(operation.axes(operation.inputs[0]))
+    place = operation.arguments.get("dim", 0) % len(axes)
+    vector, start = axes[place], 0
+    pieces = []
+    for given in operation.outputs:
+        size = given.shape[place]
+        own = None if vector is None else vector[start : start + size]
+        operation.give([*axes[:place], own, *axes[place + 1 :]], given)
+        pieces.append(own)
+        start += size
+    _keep_origin(operation, range(len(axes)))
+    by_count = "with_sizes" not in operation.name
+    if by_count and vector is not None and len({len(piece) for piece in pieces if piece is not None}) == 1:
+        for piece in pieces[1:]:
+            operation.tie(pieces[0], piece)
+
+
+@rule_for("cat", "concat", "concatenate")
+def concatenate(operation: Operation) -> None:
+    """List the units of tensors one after the other along one axis, and tie them along the others."""
+    given = operation.outputs[0]
+    tensors = [tensor for tensor in operation.inputs if tensor.numel() or tensor.ndim > 1]
+    place = operation.arguments.get("dim", 0) % max(given.ndim, 1)
+    result: Axes = []
+    for axis in range(given.ndim):
+        vectors = [operation.axes(tensor)[axis] for tensor in tensors]
+        if axis == place:
+            result.append(operation.labels.joined(vectors, [tensor.shape[axis] for tensor in tensors]))
+        else:
+            result.append(_tied(operation, vectors))
+    operation.give(result)
+    _join_origin(operation)
+
+
+@rule_for("stack")
+def stack(operation: Operation) -> None:
+    """Put tensors on a new axis; what stands at the same place in each is one unit."""
+    count = operation.outputs[0].ndim
+    place = operation.arguments.get("dim", 0) % count
+    result = [
+        _tied(operation, [operation.axes(tensor)[axis] for tensor in operation.inputs]) for axis in range(count - 1)
+    ]
+    operation.give([*result[:place], None, *result[place:]])
+
+
+def _join_origin(operation: Operation) -> None:
+    """Let parameters that are joined count as the first of them."""
+    origins = [operation.tracer.origin(tensor) for tensor in operation.inputs]
+    if origins and all(origin is not None for origin in origins):
+        operation.tracer.set_origin(operation.outputs[0], origins[0])
+
+
+def _tied(operation: Operation, vectors: Axes) -> Vector | None:
+    for vector in vectors[1:]:
+        operation.tie(vectors[0], vector)
+    return None if any(vector is None for vector in vectors) else vectors[0]
+
+
+@rule_for("expand", "expand_copy", "broadcast_to")
+def expand(operation: Operation) -> None:
+    """Repeat what has one position along an axis: the copies are units of their own, as queries per key are."""
+    taken, given = operation.inputs[0], operation.outputs[0]
+    axes, new = operation.axes(taken), given.ndim - taken.ndim
+    result: Axes = []
+    for place in range(given.ndim):
+        own = axes[place - new] if place >= new else None
+        if place >= new and taken.shape[place - new] == given.shape[place]:
+            result.append(own)
+        else:
+            operation.fix(own, "one unit is spread over many")
+            result.append(operation.labels.create(given.shape[place]))
+    operation.give(result)
+    _keep_origin(operation, [None] * new + list(range(taken.ndim)))
+
+
+@rule_for("repeat", "tile")
+def repeat(operation: Operation) -> None:
+    """Repeat a whole axis: the copies of a unit stay that unit; where it has one position, they are units of their own."""
+    taken, given = operation.inputs[0], operation.outputs[0]
+    axes, new = operation.axes(taken), given.ndim - taken.ndim
+    result: Axes = []
+    for place in range(given.ndim):
+        size = taken.shape[place - new] if place >= new else 1
+        own = axes[place - new] if place >= new else None
+        times = given.shape[place] // size if size else 1
+        if size == 1 and times > 1:
+            operation.fix(own, "one unit is spread over many")
+            result.append(operation.labels.create(times))
+        else:
+            result.append(None if own is None else numpy.tile(own, (times, 1)))
+    operation.give(result)
+    _keep_origin(operation, [None] * new + list(range(taken.ndim)))
+
+
+@rule_for("constant_pad_nd")
+def pad(operation: Operation) -> None:
+    """Put constant positions around an axis, or cut some off."""
+    taken, given = operation.inputs[0], operation.outputs[0]
+    pads = operation.arguments["pad"]
+    axes = list(operation.axes(taken))
+    for number in range(len(pads) // 2):
+        place = taken.ndim - 1 - number
+        before, after = pads[2 * number], pads[2 * number + 1]
+        vector = axes[place]
+        if vector is not None and (before or after):
+            cut = vector[max(-before, 0) : len(vector) - max(-after, 0)]
+            axes[place] = numpy.pad(cut, ((max(before, 0), max(after, 0)), (0, 0)))
+    operation.give(axes, given)
+
+
+@rule_for("flip")
+def flip(operation: Operation) -> None:
+    """Reverse axes."""
+    axes = list(operation.axes(operation.inputs[0]))
+    for place in operation.arguments["dims"]:
+        vector = axes[place]
+        axes[place] = None if vector is None else vector[::-1]
+    operation.give(axes)
+    _keep_origin(operation, range(len(axes)))
+
+
+@rule_for("roll")
+def roll(operation: Operation) -> None:
+    """Shift axes in a circle, which fixes units: the distance is in the code."""
+    axes = operation.axes(operation.inputs[0])
+    places = operation.arguments.get("dims") or range(len(axes))
+    for place in places:
+        operation.fix(axes[place], "they are shifted by a number of positions")
+    operation.give(list(axes))
+
+
+@rule_for("unfold", "unfold_copy", "diagonal", "diagonal_copy", "diag_embed", "as_strided", "movedim", "rot90", "im2col")
+def probe(operation: Operation) -> None:
+    """Find out by an experiment where the positions of each axis go."""
+    taken, given = operation.inputs[0], operation.outputs[0]
+    axes = operation.axes_before or operation.axes(taken)
+    result: Axes = [None] * given.ndim
+    if operation.name == "as_strided" and operation.axes_before and len(axes) == given.ndim:
+        operation.give(axes)
+        return
+    for vector in axes if math.prod(taken.shape) > MOST_PROBED or operation.name == "im2col" else ():
+        operation.fix(vector, "they move in a way that is not understood")
+    for place, vector in enumerate(axes):
+        if vector is None or math.prod(taken.shape) > MOST_PROBED or operation.name == "im2col":
+            continue
+        shape = [1] * taken.ndim
+        shape[place] = len(vector)
+        numbers = torch.arange(len(vector), device=taken.device).view(shape).expand(taken.shape).contiguous()
+        _place_units(operation, vector, operation.function(numbers, *operation.args[1:], **operation.kwargs), result)
+    operation.give(result)
+
+
+def _place_units(operation: Operation, vector: Vector, moved: Tensor, result: Axes) -> None:
+    """Put the units of one axis along the axis of the result that they vary with."""
+    varies = [axis for axis in range(moved.ndim) if moved.shape[axis] > 1 and bool((moved.diff(dim=axis) != 0).any())]
+    if len(varies) != 1 or result[varies[0]] is not None:
+        operation.fix(vector, "they are spread over several axes")
+        return
+    line = moved
+    for axis in reversed(range(moved.ndim)):
+        line = line.select(axis, 0) if axis != varies[0] else line
+    result[varies[0]] = vector[line.cpu().numpy()]

@@ -1,0 +1,100 @@
+"""What the integers of a network's modules have to become when its units change."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy
+
+from topiarist.tracing.constraints import Constraint
+from topiarist.tracing.integers import Attribute, Copies, Size, expressions_within
+from topiarist.tracing.labels import Labels
+
+
+@dataclass
+class Solution:
+    """The integers that change, and what the code asks for that no integers give."""
+
+    values: dict[Attribute, int] = field(default_factory=dict)
+    violated: list[Constraint] = field(default_factory=list)
+
+
+class Solver:
+    """Finds integers for changed counts of units."""
+
+    def __init__(
+        self, labels: Labels, constraints: Sequence[Constraint], old: dict[Attribute, int]
+    ) -> None:
+        self.labels, self.constraints, self.old = labels, constraints, old
+        self.attributes = [
+            {part for part in expressions_within(constraint.expression) if isinstance(part, Attribute)}
+            for constraint in constraints
+        ]
+        self.by_attribute: dict[Attribute, list[int]] = {}
+        for number, found in enumerate(self.attributes):
+            for attribute in found:
+                self.by_attribute.setdefault(attribute, []).append(number)
+        self.index_units()
+
+    def index_units(self) -> None:
+        """Find the units that each constraint counts, again after more of them were tied."""
+        self.units = [units_of(self.labels, constraint) for constraint in self.constraints]
+        self.by_unit: dict[int, list[int]] = {}
+        for number, units in enumerate(self.units):
+            for unit in units.tolist():
+                self.by_unit.setdefault(unit, []).append(number)
+
+    def solve(self, copies: Copies) -> Solution:
+        """Return the integers for a network whose units are there so many times each."""
+        changed = numpy.flatnonzero(copies != 1)
+        waiting = {number for unit in changed.tolist() for number in self.by_unit.get(unit, ())}
+        solution = Solution()
+        looked_at: set[int] = set()
+        while waiting:
+            looked_at |= waiting
+            before = dict(solution.values)
+            self._propose(sorted(looked_at), copies, solution)
+            new = [attribute for attribute in solution.values if solution.values[attribute] != before.get(attribute)]
+            touched = {number for attribute in new for number in self.by_attribute[attribute]}
+            if not new:
+                break
+            waiting = looked_at | touched
+            if waiting == looked_at and solution.values == before:
+                break
+        values = {**self.old, **solution.values}
+        for number in sorted(looked_at):
+            constraint = self.constraints[number]
+            if constraint.expression.value(self.labels, copies, values) != constraint.required(self.labels, copies):
+                solution.violated.append(constraint)
+        solution.values = {key: value for key, value in solution.values.items() if value != self.old[key]}
+        return solution
+
+    def _propose(self, numbers: Iterable[int], copies: Copies, solution: Solution) -> None:
+        """Give attributes the values that constraints ask for: first those that stand alone, then what is left."""
+        numbers = list(numbers)
+        for alone in (True, False):
+            for number in numbers:
+                constraint = self.constraints[number]
+                if isinstance(constraint.expression, Attribute) is not alone:
+                    continue
+                required = constraint.required(self.labels, copies)
+                values = {**self.old, **solution.values}
+                now = constraint.expression.value(self.labels, copies, values)
+                open_ones = [each for each in self.attributes[number] if each not in solution.values]
+                if now == required:
+                    continue
+                if alone:
+                    solution.values.setdefault(constraint.expression, required)  # type: ignore[arg-type]
+                elif len(open_ones) == 1 and now > 0:
+                    guess = values[open_ones[0]] * required // now
+                    tried = {**values, open_ones[0]: guess}
+                    if constraint.expression.value(self.labels, copies, tried) == required:
+                        solution.values[open_ones[0]] = guess
+
+
+def units_of(labels: Labels, constraint: Constraint) -> numpy.ndarray:
+    """Return the units that a constraint counts, in the axis and in the sizes that it is computed from."""
+    vectors = [part.vector for part in expressions_within(constraint.expression) if isinstance(part, Size)]
+    vectors += [constraint.vector] if constraint.vector is not None else []
+    found = [labels.units_at(vector).reshape(-1) for vector in vectors]
+    units = numpy.unique(numpy.concatenate(found)) if found else numpy.zeros(0, numpy.int64)
+    return units[units > 0]

@@ -1,0 +1,134 @@
+"""One run of a network under watch: labels, the order of layers, and what the code asks of its integers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+from torch.utils.hooks import RemovableHandle
+
+from topiarist.tracing.constraints import Constraint, IntegerWatch
+from topiarist.tracing.integers import Attribute, follows_parameters, is_layer, track_integers
+from topiarist.tracing.labels import Axes
+from topiarist.tracing.running import Inputs, arguments, check_runnable, named_inputs, own_errors, quietly, sharing_copy
+from topiarist.tracing.steps import LayerCall, Step
+from topiarist.tracing.tracer import Tracer
+
+
+
+@dataclass
+class Trace:
+    """What one run showed."""
+
+    tracer: Tracer
+    constraints: list[Constraint]
+    integers: dict[Attribute, int]
+    calls: dict[str, LayerCall] = field(default_factory=dict)
+    output: Step = field(default_factory=lambda: Step("output", "output"))
+    samples: int = 1
+
+
+def run_traced(model: nn.Module, example_input: Inputs) -> Trace:
+    """Run a copy of a network, which shares its parameters, on an example, and follow all that it does."""
+    check_runnable(model)
+    copy = sharing_copy(model)
+    integers = track_integers(copy)
+    tracer = Tracer(copy)
+    watch = IntegerWatch(tracer)
+    trace = Trace(tracer, watch.constraints, integers)
+    with quietly(copy), _watched(copy, trace, watch), own_errors(tracer.described_place):
+        given = _run(copy, example_input, trace, watch)
+    for tensor in _outputs(given):
+        step = tracer.step_of(tensor)
+        trace.output.take([] if step is None else [step])
+        for vector in tracer.axes(tensor):
+            if vector is not None:
+                tracer.labels.fix(vector, "the network's output")
+    return trace
+
+
+def _run(model: nn.Module, example_input: Inputs, trace: Trace, watch: IntegerWatch) -> Any:
+    if callable(example_input) and not isinstance(example_input, Tensor):
+        with trace.tracer, watch:
+            return example_input(model)
+    args, kwargs = arguments(model, example_input)
+    for name, value in named_inputs(model, args, kwargs).items():
+        for tensor in _tensors(value):
+            trace.tracer.set_step(tensor, Step("input", name, source=name))
+            trace.samples = len(tensor) if tensor.ndim and trace.samples == 1 else trace.samples
+    with trace.tracer, watch:
+        return model(*args, **kwargs)
+
+
+def _outputs(given: Any) -> list[Tensor]:
+    """Return the tensors that a network is run for: the scores of the hub's models, not what they return besides."""
+    scores = getattr(given, "logits", None) if hasattr(given, "to_tuple") else None
+    return [scores] if isinstance(scores, Tensor) else _tensors(given)
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    """Return the tensors in what a network takes or returns, also in objects such as outputs of the hub's models."""
+    if hasattr(value, "to_tuple"):
+        value = value.to_tuple()
+    leaves = tree_leaves(value)
+    found = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor) and hasattr(leaf, "__dict__") and not isinstance(leaf, (nn.Module, type)):
+            found += [tensor for tensor in tree_leaves(vars(leaf)) if isinstance(tensor, Tensor)]
+    return found
+
+
+@contextmanager
+def _watched(model: nn.Module, trace: Trace, watch: IntegerWatch) -> Iterator[None]:
+    """Follow which module is running, and which layer."""
+    handles: list[RemovableHandle] = []
+    try:
+        for path, module in model.named_modules():
+            if not isinstance(module, torch.jit.ScriptModule):
+                handles += _hook(path, module, trace, watch)
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _hook(path: str, module: nn.Module, trace: Trace, watch: IntegerWatch) -> list[RemovableHandle]:
+    tracer, layer, following = trace.tracer, is_layer(module), follows_parameters(module)
+
+    def enter(_: nn.Module, args: Any, kwargs: Any) -> None:
+        if path:
+            tracer.modules.append(path)
+        if layer and tracer.layer is None:
+            step = tracer.layer = Step("layer", path, tuple(tracer.modules))
+            step.take(step for tensor in _tensors((args, kwargs)) if (step := tracer.step_of(tensor)) is not None)
+            watch.quiet = following
+
+    def leave(_: nn.Module, args: Any, kwargs: Any, given: Any) -> None:
+        step = tracer.layer
+        if layer and step is not None and step.name == path:
+            tracer.layer, watch.quiet = None, False
+            tensors = _tensors(given)
+            for tensor in tensors:
+                tracer.set_step(tensor, step)
+            taken = next(iter(_tensors((args, kwargs))), None)
+            if tensors:
+                trace.calls[path] = _layer_call(step, tensors[0], taken, tracer.axes(tensors[0]), trace.calls.get(path))
+        if path:
+            tracer.modules.pop()
+
+    first = module.register_forward_pre_hook(enter, with_kwargs=True, prepend=True)
+    return [first, module.register_forward_hook(leave, with_kwargs=True, always_call=False)]
+
+
+def _layer_call(step: Step, given: Tensor, taken: Tensor | None, axes: Axes, before: LayerCall | None) -> LayerCall:
+    """Return a layer's call, together with those before it."""
+    read = 0 if taken is None else taken.numel()
+    if before is not None:
+        elements, read = before.elements + given.numel(), before.taken + read
+        return replace(before, count=before.count + 1, elements=elements, taken=read)
+    places = [place - given.ndim for place, vector in enumerate(axes) if vector is not None]
+    axis = places[-1] if places else None
+    return LayerCall(step, tuple(given.shape), axis, 1, given.numel(), read)

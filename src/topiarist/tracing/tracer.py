@@ -1,0 +1,220 @@
+"""The run itself: every ATen operation that a network runs is seen here, and the labels of its tensors follow it."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.weak import WeakTensorKeyDictionary
+
+from topiarist.tracing.labels import Axes, Labels, Vector
+from topiarist.tracing.operation import INPUT, RULES, Operation
+from topiarist.tracing.rules import pointwise
+from topiarist.tracing.steps import Step
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The parameter that a tensor is made of, and the parameter's axis that each axis of the tensor lies along."""
+
+    name: str
+    dimensions: tuple[int | None, ...]
+
+
+@dataclass
+class Leaf:
+    """A parameter or buffer with the labels of its axes."""
+
+    tensor: Tensor
+    axes: Axes
+    roles: dict[int, set[str]] = field(default_factory=dict)
+    users: list[str | None] = field(default_factory=list)  # layers in which it is used; None for forward itself
+
+
+@dataclass
+class Renumbering:
+    """A buffer of whole numbers that picks positions along an axis: its values follow a cut of that axis."""
+
+    name: str
+    vector: Vector
+
+
+class Tracer(TorchDispatchMode):
+    """Follows the labels through one run or several."""
+
+    def __init__(self, model: nn.Module, labels: Labels | None = None) -> None:
+        super().__init__()
+        self.labels = labels or Labels()
+        self.leaves: dict[str, Leaf] = {}
+        self.not_understood: Counter[str] = Counter()
+        self.renumberings: list[Renumbering] = []
+        self.reached: list[str] = []  # parameters and buffers in the order in which they are used
+        self.modules: list[str] = [""]
+        self.layer: Step | None = None
+        self.groups: Vector | None = None  # of the last operation in groups
+        self.layer_groups: dict[str, tuple[str, Vector]] = {}
+        self._axes: Any = WeakTensorKeyDictionary()
+        self._origins: Any = WeakTensorKeyDictionary()
+        self._steps: Any = WeakTensorKeyDictionary()
+        for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+            self._add_leaf(name, tensor)
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from importing its compiler, which takes a second."""
+        return False
+
+    def _add_leaf(self, name: str, tensor: Tensor) -> None:
+        whole = not tensor.is_floating_point() and tensor.ndim != 1
+        axes: Axes = [None if whole else self.labels.create(size) for size in tensor.shape]
+        self.leaves[name] = Leaf(tensor, axes)
+        self._axes[tensor] = axes
+        self._origins[tensor] = Origin(name, tuple(range(tensor.ndim)))
+
+    # What is known of tensors
+
+    def axes(self, tensor: Tensor) -> Axes:
+        """Return the label vectors along the axes of a tensor."""
+        found: Axes | None = self._axes.get(tensor)
+        return [None] * tensor.ndim if found is None else found
+
+    def set_axes(self, tensor: Tensor, axes: Axes) -> None:
+        """Set the label vectors along the axes of a tensor."""
+        if len(axes) != tensor.ndim:
+            raise ValueError(f"a tensor of {tensor.ndim} axes needs as many label vectors; found {len(axes)}")
+        self._axes[tensor] = axes
+
+    def origin(self, tensor: Tensor) -> Origin | None:
+        """Return the parameter that a tensor is made of; None for what depends on the input."""
+        found: Origin | None = self._origins.get(tensor)
+        return found
+
+    def set_origin(self, tensor: Tensor, origin: Origin | None) -> None:
+        """Remember the parameter that a tensor is made of."""
+        if origin is not None:
+            self._origins[tensor] = origin
+
+    def step_of(self, tensor: Tensor) -> Step | None:
+        """Return the step that a tensor comes from; None where it depends on no input."""
+        found: Step | None = self._steps.get(tensor)
+        return found
+
+    def set_step(self, tensor: Tensor, step: Step) -> None:
+        """Remember the step that a tensor comes from."""
+        self._steps[tensor] = step
+
+    def source_of(self, tensors: Iterable[Tensor]) -> str:
+        """Say where the first tensor that has no units along the axis in question comes from."""
+        sources = [step.source for step in map(self.step_of, tensors) if step is not None and step.source]
+        return f"{INPUT}{sources[0]}'" if sources else "they meet a constant"
+
+    def described_place(self) -> str:
+        """Name the module that is running."""
+        return f"'{self.modules[-1]}'" if self.modules[-1] else "the network's forward"
+
+    def note_role(self, tensor: Tensor, axis: int, role: str) -> None:
+        """Remember how an axis of a parameter is used: it reads units, or writes them."""
+        origin = self.origin(tensor)
+        if origin is not None and origin.dimensions[axis] is not None:
+            self.leaves[origin.name].roles.setdefault(int(origin.dimensions[axis] or 0), set()).add(role)
+
+    def is_constant(self, *tensors: Tensor) -> bool:
+        """Return whether one of some tensors depends on no input."""
+        return any(self.step_of(tensor) is None for tensor in tensors)
+
+    def renumber(self, name: str, vector: Vector) -> None:
+        """Remember that a buffer of whole numbers picks positions along an axis."""
+        self.renumberings.append(Renumbering(name, vector))
+
+    def note_groups(self, attribute: str) -> None:
+        """Remember how many groups the layer that is running has, and which units they are."""
+        if self.layer is not None and self.groups is not None:
+            self.layer_groups[self.layer.name] = attribute, self.groups
+
+    # The run
+
+    def __torch_dispatch__(self, func: Any, types: Sequence[Any], args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = _name_of(func)
+        if not _is_known(name, func):
+            from torch._decomp import decomposition_table  # noqa: PLC0415 - takes a second; few networks need it
+
+            table = decomposition_table.get(func)
+            if table is not None or func.has_kernel_for_dispatch_key(torch.DispatchKey.CompositeImplicitAutograd):
+                with self:
+                    given = table(*args, **kwargs) if table is not None else func.decompose(*args, **kwargs)
+                if given is not NotImplemented:
+                    return given
+        axes_before, shape_before = [], []
+        if func._schema.is_mutable and args and isinstance(args[0], Tensor):
+            axes_before, shape_before = list(self.axes(args[0])), list(args[0].shape)
+        output = self.compute(name, func, args, kwargs)
+        operation = Operation(self, name, func, args, kwargs, output)
+        operation.axes_before, operation.shape_before = axes_before, shape_before
+        self.follow(operation)
+        return output
+
+    def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation."""
+        return func(*args, **kwargs)
+
+    def follow(self, operation: Operation) -> None:
+        """Let the labels, origins and steps of what came out follow from what went in."""
+        rule = RULES.get(operation.name)
+        if rule is None and torch.Tag.pointwise in operation.function.tags:
+            rule = pointwise.combine
+        if rule is None:
+            self._fix_all(operation)
+        else:
+            rule(operation)
+        for tensor in operation.inputs:
+            origin = self.origin(tensor)
+            if origin is not None:
+                self._note_use(self.leaves[origin.name], origin.name)
+        self._add_step(operation)
+
+    def _note_use(self, leaf: Leaf, name: str) -> None:
+        user = None if self.layer is None else self.layer.name
+        if not leaf.users:
+            self.reached.append(name)
+        if user not in leaf.users:
+            leaf.users.append(user)
+
+    def _fix_all(self, operation: Operation) -> None:
+        """Fix the units of all that an operation takes that is not understood; its result has none."""
+        self.not_understood[operation.name] += 1
+        for tensor in operation.inputs:
+            for vector in self.axes(tensor):
+                operation.fix(vector, f"'{operation.name}' is not understood")
+        for tensor in operation.outputs:
+            self.set_axes(tensor, [None] * tensor.ndim)
+
+    def _add_step(self, operation: Operation) -> None:
+        sources = [step for step in map(self.step_of, operation.inputs) if step is not None]
+        if not sources:
+            return
+        if self.layer is not None:
+            for tensor in operation.outputs:
+                self.set_step(tensor, self.layer)
+            return
+        tensors = {id(tensor) for tensor in operation.inputs}
+        settings = {name: value for name, value in operation.arguments.items() if id(value) not in tensors}
+        step = Step("operation", operation.name, tuple(self.modules), settings)
+        step.take(sources)
+        for tensor in operation.outputs:
+            self.set_step(tensor, step)
+
+
+def _name_of(func: Any) -> str:
+    """Name an operation: without "aten::" and without the underscore of those that work in place."""
+    space, _, name = func._schema.name.partition("::")
+    plain = name.rstrip("_") if not name.startswith("_") or name.endswith("_") else name
+    return plain if space == "aten" else f"{space}::{plain}"
+
+
+def _is_known(name: str, func: Any) -> bool:
+    return name in RULES or torch.Tag.pointwise in func.tags
