@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from topiarist.errors import ModelError, TopiaristError
 from topiarist.models.evaluation import evaluating
 from topiarist.tracing import Inputs
-from topiarist.tracing.graph import arguments
+from topiarist.tracing.running import arguments
 
 aten = torch.ops.aten
 

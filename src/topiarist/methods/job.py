@@ -139,7 +139,7 @@ class Request:
         return self.remember("anatomy", lambda: self._traced())
 
     def _traced(self) -> Anatomy:
-        return anatomy(self.model, self.job.example_input, partial=True, ignored=self.job.ignored)
+        return anatomy(self.model, self.job.example_input, ignored=self.job.ignored)
 
     @property
     def costs(self) -> Costs:

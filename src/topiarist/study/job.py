@@ -203,7 +203,7 @@ def judge(cell: Cell, made: TreatedNetwork, data: Data, history: History, keep_m
 def units_of(model: nn.Module, data: Data) -> int | None:
     """Count the units of all spaces that can change; None where the network cannot be looked at."""
     try:
-        found = anatomy(model, placed(torch.cat([first_sample(data.train)] * 2), numbers_of(model)), partial=True)
+        found = anatomy(model, placed(torch.cat([first_sample(data.train)] * 2), numbers_of(model)))
     except ModelError:
         return None
     return sum(space.size for space in found.free.values())

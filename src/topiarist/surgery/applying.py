@@ -25,7 +25,7 @@ from topiarist.surgery.width.idle_units import move_constants
 from topiarist.surgery.width.reexpressions import project_space, reexpression, removal
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
 from topiarist.tracing.finding import trace_again
-from topiarist.tracing.graph import arguments, sharing_copy
+from topiarist.tracing.running import call, sharing_copy
 
 
 def apply(
@@ -184,7 +184,7 @@ def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, st
             rows, after = change_widths(model, anatomy, changes, structure_only=structure_only)
             for name in edit.biased if structure_only else ():
                 layers.ensure_bias(find_layer(model, name), torch.nan)
-            readers = (place for name in edit.units for place in anatomy[name].consumers)
+            readers = (place for name in edit.units for place in anatomy[name].readers)
             return Changed(after, {place.module: place.repeat for place in readers}, rows)
         case kinds.MergeUnits() | kinds.WidenSpace() | kinds.GrowSpace():
             space = anatomy.free_space(edit.space)
@@ -204,10 +204,9 @@ def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, st
 
 def check_runs(model: nn.Module, example_input: Inputs) -> None:
     """Make sure that a network still runs: its code may hold a size that no one could see."""
-    args, kwargs = arguments(model, example_input)
     try:
         with evaluating(model), isolated(0):
-            model(*args, **kwargs)
+            call(model, example_input)
     except TopiaristError:
         raise
     except Exception as error:  # whatever a user's forward raises

@@ -15,7 +15,7 @@ from topiarist.errors import DataError, ModelError
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 from topiarist.tracing import Inputs
-from topiarist.tracing.graph import Args, Kwargs, arguments
+from topiarist.tracing.running import Args, Kwargs, arguments
 
 Calibration = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor] | Iterable[Any]
 Watched = tuple[Tensor, Tensor]

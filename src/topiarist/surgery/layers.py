@@ -1,15 +1,15 @@
 """How a layer's tensors are cut, copied and drawn anew along the axes where it meets units."""
 
 import math
+from collections.abc import Container, Mapping
 
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.conv import _ConvNd
+from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from topiarist.errors import ModelError
-
-ROW_TENSORS = ("weight", "bias", "running_mean", "running_var")
+from topiarist.tracing.integers import Attribute, write_integer
 
 
 def is_plain(module: nn.Module) -> bool:
@@ -41,61 +41,86 @@ def device_of(module: nn.Module) -> torch.device:
     return tensors[0].device if tensors else torch.device("cpu")
 
 
-def row_tensors(module: nn.Module) -> dict[str, Tensor]:
-    """Return the tensors that have one row per unit that a layer writes or passes on, apart from any graph."""
-    tensors = {name: getattr(module, name, None) for name in ROW_TENSORS}
-    return {name: tensor.detach() for name, tensor in tensors.items() if isinstance(tensor, Tensor)}
+class Holders:
+    """Who holds each tensor of a network: one that several modules share is replaced in all of them."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._held: dict[int, list[tuple[nn.Module, str]]] = {}
+        self.changed: set[nn.Module] = set()
+        for module in model.modules():
+            for name, tensor in (*module._parameters.items(), *module._buffers.items()):
+                if tensor is not None:
+                    self._held.setdefault(id(tensor), []).append((module, name))
+
+    def put(self, module: nn.Module, name: str, values: Tensor) -> None:
+        """Put a tensor in the place of one that a module has, and everywhere else where that is held."""
+        old = module._buffers[name] if name in module._buffers else module._parameters[name]
+        first, *others = self._held.get(id(old), [(module, name)])
+        put(*first, values)
+        new = first[0]._buffers.get(first[1]) if first[1] in first[0]._buffers else first[0]._parameters[first[1]]
+        for holder, own in others:
+            (holder._buffers if own in holder._buffers else holder._parameters)[own] = new
+        self._held[id(new)] = self._held.pop(id(old), [(module, name)])
+        self.changed |= {holder for holder, _ in self._held[id(new)]}
 
 
-def gather_rows(module: nn.Module, take: Tensor) -> None:
-    """Keep, copy and order the units that a layer writes or passes on; its settings say how many there are."""
-    for name, tensor in row_tensors(module).items():
-        put(module, name, tensor.index_select(0, take))
-    count = len(take)
-    match module:
-        case nn.Linear():
-            module.out_features = count
-        case _ConvNd():
-            rows, columns = module.out_channels // module.groups, module.in_channels // module.groups
-            module.out_channels = count
-            if module.groups > 1:
-                module.groups = count // rows
-                module.in_channels = module.groups * columns
-        case _NormBase():
-            module.num_features = count
-        case nn.GroupNorm():
-            module.num_groups = count * module.num_groups // module.num_channels
-            module.num_channels = count
-        case nn.PReLU():
-            module.num_parameters = count
+def set_integers(model: nn.Module, integers: Mapping[Attribute, int]) -> None:
+    """Set integers that the network's modules hold, and that its forward reads."""
+    for attribute, number in integers.items():
+        write_integer(model.get_submodule(attribute.module), attribute.way, number)
 
 
-def gather_columns(module: nn.Module, take: Tensor) -> None:
-    """Keep, copy and order the units that a layer reads."""
-    put(module, "weight", weight_of(module).index_select(1, take))
-    if isinstance(module, nn.Linear):
-        module.in_features = len(take)
-    elif isinstance(module, _ConvNd):
-        module.in_channels = len(take)
+def follow_parameters(model: nn.Module, changed: Container[nn.Module]) -> None:
+    """Let the settings of layers say what the shapes of their parameters are."""
+    for module in model.modules():
+        if not any(each in changed for each in module.modules()):
+            continue
+        weight = getattr(module, "weight", None)
+        match module:
+            case nn.RNNBase():
+                module._flat_weights = [getattr(module, name, None) for name in module._flat_weights_names]
+            case nn.InstanceNorm1d() | nn.InstanceNorm2d() | nn.InstanceNorm3d() if not isinstance(weight, Tensor):
+                pass
+            case _NormBase():
+                tensor = weight if isinstance(weight, Tensor) else module.running_mean
+                module.num_features = module.num_features if tensor is None else len(tensor)
+            case _ if not isinstance(weight, Tensor):
+                pass
+            case nn.Linear():
+                module.out_features, module.in_features = weight.shape
+            case _ConvTransposeNd():
+                module.in_channels, module.out_channels = len(weight), weight.shape[1] * module.groups
+            case _ConvNd():
+                module.out_channels, module.in_channels = len(weight), weight.shape[1] * module.groups
+            case nn.GroupNorm():
+                module.num_channels = len(weight)
+            case nn.LayerNorm() | nn.RMSNorm():
+                module.normalized_shape = tuple(weight.shape)
+            case nn.Embedding():
+                module.num_embeddings, module.embedding_dim = weight.shape
+            case nn.PReLU():
+                module.num_parameters = len(weight)
 
 
-def draw_rows(module: nn.Module, rows: Tensor, generator: torch.Generator) -> None:
-    """Draw units anew (He et al., 2015): random incoming weights, no bias; a norm that changes nothing."""
-    for name, tensor in row_tensors(module).items():
-        changed = tensor.clone()
-        if name == "weight" and tensor.ndim > 1:
-            spread = math.sqrt(2 / tensor[0].numel())
-            drawn = torch.randn((len(rows), *tensor.shape[1:]), generator=generator, dtype=torch.float64) * spread
-            changed[rows] = drawn.to(changed)
-        elif not isinstance(module, nn.PReLU):
-            changed[rows] = 0.0 if name in ("bias", "running_mean") else 1.0
-        put(module, name, changed)
+def drawn(
+    tensor: Tensor, name: str, axis: int, module: nn.Module, fresh: Tensor, generator: torch.Generator
+) -> Tensor:
+    """Return a tensor whose fresh units are drawn anew (He et al., 2015): random incoming weights, no bias.
 
-
-def forget_rows(module: nn.Module, rows: Tensor) -> None:
-    """Mark units as having no values yet."""
-    for name, tensor in row_tensors(module).items():
-        put(module, name, tensor.index_fill(0, rows, math.nan))
+    A norm changes nothing; slopes and what else a network has for each unit are copied from another unit.
+    """
+    changed = tensor.clone()
+    writes = isinstance(module, (nn.Linear, _ConvNd, nn.Embedding)) or name.startswith(("weight_", "in_proj"))
+    if tensor.ndim > 1 and writes:
+        others = tensor.numel() // tensor.shape[axis]
+        shape = [len(fresh), *(size for place, size in enumerate(tensor.shape) if place != axis)]
+        values = torch.randn(shape, generator=generator, dtype=torch.float64) * math.sqrt(2 / others)
+        changed.index_copy_(axis, fresh, values.movedim(0, axis).to(changed))
+    elif name in ("bias", "running_mean") or name.startswith(("bias_", "in_proj_bias")):
+        changed.index_fill_(axis, fresh, 0.0)
+    elif isinstance(module, (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)):
+        changed.index_fill_(axis, fresh, 1.0)
+    return changed
 
 
 def forget(module: nn.Module) -> None:

@@ -13,7 +13,7 @@ from topiarist.errors import ModelError
 from topiarist.surgery.calibration import first_of
 from topiarist.surgery.width.reexpressions import UnitNumbers, check_units, unit_numbers
 from topiarist.tracing import Anatomy, Inputs, Place, ensure_anatomy
-from topiarist.tracing.graph import Args, Kwargs
+from topiarist.tracing.running import Args, Kwargs
 
 
 class Masks:

@@ -14,7 +14,7 @@ from topiarist.models.copying import copied
 from topiarist.surgery.applying import replay
 from topiarist.surgery.edits.plan import Plan, plan_of
 from topiarist.tracing import Anatomy
-from topiarist.tracing.graph import sharing_copy
+from topiarist.tracing.running import sharing_copy
 
 # The mean of squares of a new value, as a share of the usual one: what fresh units get in gradients before they are
 # read with large weights. From zero, Adam's first steps are so long that many ReLU units die (docs/methods/surgeon.md).

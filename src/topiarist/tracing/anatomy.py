@@ -7,9 +7,9 @@ from typing import Literal, TypeVar
 import numpy
 
 from topiarist.errors import ModelError
-from topiarist.tracing.integers import Attribute, Copies
+from topiarist.tracing.integers import Attribute
 from topiarist.tracing.solving import Solver
-from topiarist.tracing.spaces import Shapes, Space
+from topiarist.tracing.spaces import Indices, Shapes, Space
 from topiarist.tracing.steps import LayerCall
 from topiarist.tracing.table import render
 from topiarist.tracing.trace import Trace
@@ -61,12 +61,43 @@ class Anatomy:
     unreached: tuple[str, ...] = ()
     solver: Solver | None = field(default=None, repr=False, compare=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
+    integers: Mapping[Attribute, int] = field(default_factory=dict, repr=False, compare=False)
     valid_for: Literal["all", "widths", "nothing"] = "all"
 
     @property
     def free(self) -> dict[str, Space]:
         """Return the spaces whose units can go and come."""
         return {name: space for name, space in self.spaces.items() if not space.fixed}
+
+    @property
+    def has_renumberings(self) -> bool:
+        """Return whether buffers of whole numbers pick units: their values say where, and follow a cut once."""
+        return self.trace is not None and bool(self.trace.tracer.renumberings)
+
+    def integers_for(self, units: Mapping[str, Indices]) -> dict[Attribute, int]:
+        """Return the integers that modules must hold when some spaces have other units, by their numbers.
+
+        Raises
+        ------
+        ModelError
+            The network's code asks for something that no integers give.
+        """
+        if self.solver is None or self.trace is None:
+            return {}
+        labels = self.solver.labels
+        copies = numpy.ones(len(labels), numpy.int64)
+        for name, space in self.spaces.items():
+            copies[space.units] = 0
+            numpy.add.at(copies, units.get(name, space.units), 1)
+        solution = self.solver.solve(copies)
+        if solution.violated:
+            raise ModelError(f"the network's own code does not allow this: {solution.violated[0]}")
+        groups = {
+            Attribute(path, (own,)): labels.count(vector, copies)
+            for path, (own, vector) in self.trace.tracer.layer_groups.items()
+        }
+        unchanged = {attribute: self.solver.old[attribute] for attribute in self.integers if attribute in self.solver.old}
+        return {**unchanged, **solution.values, **groups}
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.spaces)

@@ -20,12 +20,13 @@ from topiarist.surgery.choice.selection import Strategy, select
 from topiarist.surgery.edits.examples import shape_of
 from topiarist.surgery.edits.kinds import RemoveUnits
 from topiarist.surgery.edits.plan import Plan, attach_plan, plan_of
-from topiarist.surgery.refit.fitting import reachable, refit
+from topiarist.surgery.refit.fitting import refit
 from topiarist.surgery.refit.moments import Moments
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal, round_up
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
-from topiarist.tracing.graph import sharing_copy
+from topiarist.tracing.running import sharing_copy
+from topiarist.tracing.steps import behind
 
 Keep = float | Mapping[str, int | float]
 Units = dict[str, tuple[int, ...]]
@@ -162,7 +163,7 @@ class _Cutting:
 
     def _remove(self, name: str, units: Sequence[int], kept: Sequence[int], fits: Mapping[str, Moments]) -> None:
         """Remove units of one more space, and refit its readers."""
-        readers = {place.module: place.repeat for place in self.now[name].consumers}
+        readers = {place.module: place.repeat for place in self.now[name].readers}
         changed, self.now = change_widths(self.network, self.now, {name: removal(self.now[name], units)})
         for module, left in changed.items():
             self.rows[module] = self.rows[module][left] if module in self.rows else left
@@ -182,11 +183,11 @@ class _Cutting:
         if len(set(self.fitted)) < len(self.fitted) or any(calls[path].count > 1 for path in self.fitted):
             return False
         for number, path in enumerate(self.fitted):
-            behind = reachable(self.before, [path])
-            if any(calls[earlier].node in behind for earlier in self.fitted[:number]):
+            after = behind([calls[path].step])
+            if any(calls[earlier].step in after for earlier in self.fitted[:number]):
                 return False
-        behind = reachable(self.before, self.fitted)
-        modules = (self.whole.get_submodule(path) for path, call in calls.items() if call.node in behind)
+        after = behind(calls[path].step for path in self.fitted)
+        modules = (self.whole.get_submodule(path) for path, call in calls.items() if call.step in after)
         return not any(isinstance(module, _BatchNorm) and module.running_mean is not None for module in modules)
 
     @property

@@ -34,7 +34,7 @@ class Costs:
                 weight = layers.weight_of(module)
                 transposed = isinstance(module, _ConvNd) and module.transposed
                 uses = (call.taken if transposed else call.elements) // len(weight) // anatomy.samples
-                constant = ParameterSize(list(weight.shape), [{} for _ in weight.shape])  # of one that is tied
+                constant = ParameterSize([{(): size} for size in weight.shape])  # of one that is tied
                 self.positions[path] = uses
                 self._terms["macs"].append((uses, sizes.get(f"{path}.weight".removeprefix("."), constant)))
         self._meeting: dict[Measure, dict[str, list[tuple[int, ParameterSize]]]] = {
@@ -64,4 +64,4 @@ class Costs:
 
 
 def _spaces_of(size: ParameterSize) -> set[str]:
-    return {name for units in size.per_unit for name in units}
+    return {name for axis in size.axes for names in axis for name in names}

@@ -123,10 +123,10 @@ def unit_weights(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | 
 
 
 def _rows_of(places: Sequence[Place], parameters: Tensors) -> Iterator[UnitRows]:
-    """Yield the rows of weights and biases of the layers that meet the units in this way."""
+    """Yield the rows of the layers' parameters that meet the units in this way."""
     for place in places:
         rows = torch.from_numpy(place.positions).flatten(1)
-        for name in ("weight", "bias") if place.parameter is None else ():
+        for name, axis in place.tensors if place.parameter is None else ():
             known = f"{place.module}.{name}".removeprefix(".")
-            if known in parameters:
+            if known in parameters and axis == 0:
                 yield UnitRows(known, rows)

@@ -1,8 +1,8 @@
 """The one operation behind every change of width: re-express the old units of a space in new ones.
 
-h_old ≈ mix · h_new + shift. Layers that write the space, or pass it on, gather rows by index; layers that read it get
-the weights W · mix, and W · shift goes to their bias. Removal selects, merging adds with a coefficient, widening copies
-a unit and splits its outgoing weights, growing appends units that nothing reads yet.
+h_old ≈ mix · h_new + shift. Parameters that write the space, or pass it on, gather positions by index; those that read
+it get the weights W · mix, and W · shift goes to their bias. Removal selects, merging adds with a coefficient, widening
+copies a unit and splits its outgoing weights, growing appends units that nothing reads yet.
 """
 
 from collections import defaultdict
@@ -18,8 +18,8 @@ from topiarist.errors import ModelError
 from topiarist.randomness import generator
 from topiarist.surgery import layers
 from topiarist.tracing import Anatomy, Place, Space
-from topiarist.tracing.anatomy import LayerCall
 from topiarist.tracing.spaces import shapes_of
+from topiarist.tracing.steps import LayerCall
 
 Indices = NDArray[numpy.int64]
 Rows = Mapping[str, Tensor]
@@ -40,6 +40,11 @@ class Reexpression:
     fresh: int = 0
     seed: int = 0
 
+    @property
+    def only_removes(self) -> bool:
+        """Return whether units go, and that is all."""
+        return self.mix is None and self.shift is None and not self.fresh and int(self.copies.max()) <= 1
+
 
 @dataclass(frozen=True)
 class WidthPart:
@@ -53,40 +58,94 @@ class WidthPart:
 def change_widths(
     model: nn.Module, anatomy: Anatomy, changes: Mapping[str, Reexpression], *, structure_only: bool = False
 ) -> tuple[Rows, Anatomy]:
-    """Change the widths of spaces, in place.
+    """Change the widths of spaces, in place, and the integers of the network's modules with them.
 
     Return, by name, the old rows that layers still write or pass on, and the network's new anatomy, which follows from
     the old one. With `structure_only`, values are gathered and never computed.
     """
-    axes: defaultdict[tuple[str, str], list[tuple[str, Place]]] = defaultdict(list)
+    units = {name: numpy.repeat(anatomy.spaces[name].units, change.copies) for name, change in changes.items()}
+    integers = anatomy.integers_for(units)
+    axes: defaultdict[tuple[str, tuple[tuple[str, int], ...]], list[tuple[str, Place]]] = defaultdict(list)
     for name, space in anatomy.spaces.items():
         for place in space.places:
-            axes[place.name, place.role].append((name, place))
+            axes[place.module, place.tensors].append((name, place))
     rows, calls, moved = {}, dict(anatomy.calls), {}
-    for (layer, role), met in axes.items():
-        if any(name in changes for name, _ in met):
+    outdated = anatomy.valid_for == "nothing"
+    holders = layers.Holders(model)
+    for met in axes.values():
+        changed = [(place, changes[name]) for name, place in met if name in changes]
+        if not changed:
+            continue
+        place = met[0][1]
+        if _crossing([place for _, place in met]):
+            take, parts = _crossed_axis(changed)
+            outdated = True
+        else:
             take, parts = new_axis([(place, changes.get(name) or _unchanged(place)) for name, place in met])
-            index = _change_axis(model, take, parts, structure_only)
-            for (name, place), part in zip(met, parts, strict=True):
-                moved[name, layer, role] = replace(place, length=len(take), positions=part.positions)
-            if role != "reads":
-                rows[layer] = index
-            if layer in calls:
-                calls[layer] = _resized(calls[layer], role, met[0][1].length, len(take))
+            for (name, own), part in zip(met, parts, strict=True):
+                moved[name, own.name, own.role, own.tensors] = replace(own, length=len(take), positions=part.positions)
+        index = _change_axis(model, holders, take, parts, structure_only)
+        if place.role != "reads" and place.parameter is None:
+            rows[place.module] = index
+        if place.module in calls and place.parameter is None:
+            calls[place.module] = _resized(calls[place.module], place.role, place.length, len(take))
+    layers.set_integers(model, integers)
+    if anatomy.trace is not None:
+        _renumber(model, anatomy, units, holders)
+    layers.follow_parameters(model, holders.changed)
 
     def now(space: Space) -> Space:
         writes, passes, reads = (
-            tuple(moved.get((space.name, place.name, place.role), place) for place in places)
+            tuple(moved.get((space.name, place.name, place.role, place.tensors), place) for place in places)
             for places in (space.producers, space.passes, space.consumers)
         )
-        size = int(changes[space.name].copies.sum()) if space.name in changes else space.size
-        return replace(space, size=size, producers=writes, passes=passes, consumers=reads)
+        own = units.get(space.name, space.units)
+        size = len(own) if space.name in changes else space.size
+        return replace(space, size=size, producers=writes, passes=passes, consumers=reads, units=own)
 
     spaces = {name: now(space) for name, space in anatomy.spaces.items()}
     single = any(1 in (anatomy.spaces[name].size, spaces[name].size) for name in changes)
-    outdated = single or anatomy.valid_for == "nothing"  # a convolution of one group, for instance, is an ordinary one
-    after = replace(anatomy, spaces=spaces, calls=calls, shapes=shapes_of(model))
+    outdated |= single or anatomy.has_renumberings  # a convolution of one group, for instance, is an ordinary one
+    after = replace(anatomy, spaces=spaces, calls=calls, shapes=shapes_of(model), integers=integers)
     return rows, replace(after, valid_for="nothing" if outdated else "widths")
+
+
+def _renumber(model: nn.Module, anatomy: Anatomy, units: Mapping[str, Indices], holders: layers.Holders) -> None:
+    """Let buffers that pick units by their numbers have the new numbers."""
+    assert anatomy.trace is not None
+    labels = anatomy.trace.tracer.labels
+    gone = numpy.zeros(len(labels), bool)
+    for name, left in units.items():
+        gone[anatomy.spaces[name].units] = True
+        gone[left] = False
+    for each in anatomy.trace.tracer.renumberings:
+        alive = labels.alive(each.vector, gone)
+        if not alive.all():
+            path, _, name = each.name.rpartition(".")
+            module = model.get_submodule(path)
+            old: Tensor = getattr(module, name)
+            new = torch.from_numpy(numpy.cumsum(alive) - 1).to(old)
+            holders.put(module, name, new[old])
+
+
+def _crossing(places: Sequence[Place]) -> bool:
+    """Return whether spaces cross along an axis, as heads and their dims do: a position belongs to several."""
+    return len(places) > 1 and len(numpy.unique(numpy.concatenate([place.positions.reshape(-1) for place in places]))) < sum(
+        place.positions.size for place in places
+    )
+
+
+def _crossed_axis(changed: Sequence[tuple[Place, Reexpression]]) -> tuple[Indices, list[WidthPart]]:
+    """Return the old position for each new one where spaces cross; only one of them may do more than lose units."""
+    if len(changed) == 1:
+        return new_axis(changed)
+    if not all(change.only_removes for _, change in changed):
+        raise ModelError(f"'{changed[0][0].name}' has spaces that cross along one axis: change one of them at a time")
+    kept = numpy.ones(changed[0][0].length, dtype=bool)
+    for place, change in changed:
+        kept[place.positions[change.copies == 0].reshape(-1)] = False
+    take = numpy.flatnonzero(kept)
+    return take, [WidthPart(place, change, place.positions) for place, change in changed]
 
 
 def _unchanged(place: Place) -> Reexpression:
@@ -103,27 +162,26 @@ def _resized(call: LayerCall, role: str, old: int, new: int) -> LayerCall:
     return replace(call, shape=tuple(shape), elements=call.elements * new // old)
 
 
-def _change_axis(model: nn.Module, take: Indices, parts: Sequence[WidthPart], structure_only: bool) -> Tensor:
-    """Change all spaces along one axis of one layer; return the old position for each new one."""
+def _change_axis(
+    model: nn.Module, holders: layers.Holders, take: Indices, parts: Sequence[WidthPart], structure_only: bool
+) -> Tensor:
+    """Change all spaces along one axis of a module's tensors; return the old position for each new one."""
     place = parts[0].place
     module = model.get_submodule(place.module)
     index = torch.from_numpy(take).to(layers.device_of(module))
-    if place.parameter is not None:
-        tensor = getattr(module, place.parameter).detach()
-        layers.put(module, place.parameter, tensor.index_select(place.dimension, index))
-    elif place.role == "reads":
-        weight = layers.weight_of(module)
-        layers.gather_columns(module, index)
+    shifts = [] if place.role != "reads" else [_shift(module, part, structure_only) for part in parts]
+    for name, axis in place.tensors:
+        old: Tensor = getattr(module, name).detach()
+        new = old.index_select(axis, index.to(old.device))
         for part in parts:
-            _reexpress_columns(module, weight, part, structure_only)
-    else:
-        layers.gather_rows(module, index)
-        for part in parts:
-            if part.change.fresh and structure_only:
-                layers.forget_rows(module, _fresh(part, index.device))
-            elif part.change.fresh:
-                random = generator(part.change.seed, part.place.name)
-                layers.draw_rows(module, _fresh(part, index.device), random)
+            if part.change.fresh and place.role != "reads":
+                new = _with_fresh(new, name, axis, module, part, structure_only)
+            elif place.role == "reads" and not part.change.only_removes:
+                new = _reexpressed(old, new, axis, part, structure_only)
+        holders.put(module, name, new)
+    for shift in shifts:
+        if shift is not None:
+            layers.add_to_bias(module, shift)
     return index
 
 
@@ -154,35 +212,52 @@ def new_axis(parts: Sequence[tuple[Place, Reexpression]]) -> tuple[Indices, list
     return source[order], [WidthPart(*part, each) for part, each in zip(parts, positions, strict=True)]
 
 
-def _reexpress_columns(module: nn.Module, weight: Tensor, part: WidthPart, structure_only: bool) -> None:
-    """Put the weights W · mix for a space into a reader, and W · shift into its bias; `weight` is the old W.
+def _with_fresh(new: Tensor, name: str, axis: int, module: nn.Module, part: WidthPart, structure_only: bool) -> Tensor:
+    """Return a tensor whose fresh units are drawn anew, or marked as having no values yet."""
+    fresh = _fresh(part, new.device)
+    if structure_only:
+        return new.index_fill(axis, fresh, torch.nan) if new.is_floating_point() else new
+    return layers.drawn(new, name, axis, module, fresh, generator(part.change.seed, part.place.name))
 
-    With `structure_only`, mark what it has for fresh units, and a bias that it did not have, as having no values yet.
+
+def _reexpressed(old: Tensor, new: Tensor, axis: int, part: WidthPart, structure_only: bool) -> Tensor:
+    """Return the weights W · mix for a space in a tensor that reads it; `old` is W, `new` what was gathered of it.
+
+    With `structure_only`, what it has for fresh units is marked as having no values yet.
     """
     change = part.change
     if structure_only:
-        if change.fresh:
-            fresh = _fresh(part, weight.device)
-            layers.put(module, "weight", layers.weight_of(module).index_fill(1, fresh, torch.nan))
-        if change.shift is not None:
-            layers.ensure_bias(module, torch.nan)
-    if structure_only or (change.mix is None and change.shift is None):
-        return
-    old = torch.from_numpy(part.place.positions.reshape(-1)).to(weight.device)
-    columns = weight.index_select(1, old).reshape(len(weight), len(change.copies), -1)
-    if change.mix is not None:
-        mixed = torch.einsum("onk,nm->omk", columns, change.mix.to(weight))
-        new = torch.from_numpy(part.positions.reshape(-1)).to(weight.device)
-        current = layers.weight_of(module).clone()
-        current[:, new] = mixed.reshape(len(weight), len(new), *weight.shape[2:])
-        layers.put(module, "weight", current)
-    if change.shift is not None:
-        if layers.pads_with_zeros(module) and bool(change.shift.any()):
-            raise ModelError(
-                f"a constant cannot move into the bias of '{part.place.module}', which pads with zeros: merge without"
-                " a shift"
-            )
-        layers.add_to_bias(module, torch.einsum("onk,n->o", columns, change.shift.to(weight)))
+        return new.index_fill(axis, _fresh(part, new.device), torch.nan) if change.fresh else new
+    if change.mix is None:
+        return new
+    weight = old.movedim(axis, 0)
+    before = torch.from_numpy(part.place.positions.reshape(-1)).to(weight.device)
+    rows = weight.index_select(0, before).reshape(len(change.copies), -1)
+    mixed = change.mix.to(weight).T @ rows
+    after = torch.from_numpy(part.positions.reshape(-1)).to(weight.device)
+    current = new.movedim(axis, 0).clone()
+    current[after] = mixed.reshape(len(after), *weight.shape[1:])
+    return current.movedim(0, axis).contiguous()
+
+
+def _shift(module: nn.Module, part: WidthPart, structure_only: bool) -> Tensor | None:
+    """Return W · shift, for the bias of the layer that reads a space; None where there is no shift."""
+    place, shift = part.place, part.change.shift
+    if shift is None:
+        return None
+    if place.parameter is not None:
+        raise ModelError(f"a constant cannot move into '{place.name}', which is no layer with a bias: merge without it")
+    if structure_only:
+        layers.ensure_bias(module, torch.nan)
+        return None
+    if layers.pads_with_zeros(module) and bool(shift.any()):
+        raise ModelError(
+            f"a constant cannot move into the bias of '{place.module}', which pads with zeros: merge without a shift"
+        )
+    weight = layers.weight_of(module)
+    old = torch.from_numpy(place.positions.reshape(-1)).to(weight.device)
+    columns = weight.index_select(1, old).reshape(len(weight), len(shift), -1)
+    return torch.einsum("onk,n->o", columns, shift.to(weight))
 
 
 def _fresh(part: WidthPart, device: torch.device) -> Tensor:

@@ -16,7 +16,6 @@ from topiarist.surgery.edits.plan import Plan
 from topiarist.surgery.width.idle_units import find_idle
 from topiarist.surgery.width.reexpressions import UnitNumbers, put_back, round_up, unit_numbers
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
-from topiarist.tracing import anatomy as trace
 
 Known = Anatomy | None
 
@@ -213,11 +212,6 @@ def compact(model: nn.Module, example_input: Inputs, *, anatomy: Known = None) -
     -------
     nn.Module
 
-    Raises
-    ------
-    ModelError
-        The network cannot be followed as a whole.
-
     Examples
     --------
     >>> sparse = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
@@ -225,9 +219,7 @@ def compact(model: nn.Module, example_input: Inputs, *, anatomy: Known = None) -
     >>> compact(sparse, x)[0].out_features
     10
     """
-    known = trace(model, example_input) if anatomy is None else ensure_anatomy(model, example_input, anatomy)
-    if known.opaque:
-        raise ModelError(f"surgery cannot follow {known.opaque[0]}: what does nothing cannot be told")
+    known = ensure_anatomy(model, example_input, anatomy)
     with torch.inference_mode(False):
         current = copied_with_plan(model)
         while (edit := find_idle(current, known, example_input)).units:
