@@ -12,7 +12,7 @@ import numpy
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
+from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.linear import NonDynamicallyQuantizableLinear
 
 from topiarist.errors import ModelError
@@ -26,8 +26,8 @@ from topiarist.tracing.steps import Step
 
 Flags = NDArray[numpy.bool_]
 Indices = NDArray[numpy.int64]
-# Layers of torch that use their parameters as they are; forward may make anything of those that it reads itself.
-_UNCHANGED = (nn.MultiheadAttention, NonDynamicallyQuantizableLinear, _ConvTransposeNd, nn.RNNBase, nn.RNNCellBase)
+# Modules of torch that hold others, and use their parameters as they are.
+_UNCHANGED = (nn.MultiheadAttention, NonDynamicallyQuantizableLinear)
 _LAST_BITS = 16  # torch rounds differently at the end of a row
 
 
@@ -36,7 +36,7 @@ def find_idle(model: nn.Module, anatomy: Anatomy, example_input: Inputs) -> Remo
     units: dict[str, tuple[int, ...]] = {}
     biased: set[str] = set()
     for name, space in anatomy.free.items():
-        unread = _find_unread(model, space)
+        unread = _find_unread(model, space, anatomy)
         constant, values = _find_constant(model, space, anatomy, example_input)
         idle = unread | constant
         idle[0] &= not idle.all()
@@ -55,7 +55,7 @@ def move_constants(model: nn.Module, edit: RemoveUnits, anatomy: Anatomy, exampl
             raise ModelError(f"'{name}' is no linear layer or convolution, and cannot take a constant")
     for name, units in edit.units.items() if edit.biased else ():
         space = anatomy[name]
-        unread = _find_unread(model, space)
+        unread = _find_unread(model, space, anatomy)
         moved = numpy.isin(numpy.arange(space.size), units) & ~unread
         constant, values = _find_constant(model, space, anatomy, example_input)
         if (moved & ~constant).any():
@@ -67,15 +67,20 @@ def move_constants(model: nn.Module, edit: RemoveUnits, anatomy: Anatomy, exampl
                 layers.add_to_bias(model.get_submodule(place.module), output)
 
 
-def _find_unread(model: nn.Module, space: Space) -> Flags:
+def _find_unread(model: nn.Module, space: Space, anatomy: Anatomy) -> Flags:
     """Return, per unit, whether all weights of all that reads it are zero, and nothing else sees it."""
-    used_as_is = all(
-        place.parameter is None or isinstance(model.get_submodule(place.module), _UNCHANGED)
-        for place in space.consumers
-    )
+    used_as_is = all(_is_used_as_is(model, place, anatomy) for place in space.consumers)
     if space.escaped or space.averaged or not used_as_is:
         return numpy.zeros(space.size, dtype=bool)
     return _without_weights(model, space, space.consumers)
+
+
+def _is_used_as_is(model: nn.Module, place: Place, anatomy: Anatomy) -> bool:
+    """Return whether a weight of zero reads nothing: layers of torch use it, not forward, which may change it first."""
+    if place.parameter is None or isinstance(model.get_submodule(place.module), _UNCHANGED):
+        return True
+    leaf = None if anatomy.trace is None else anatomy.trace.tracer.leaves.get(place.name)
+    return leaf is not None and None not in leaf.users
 
 
 def _without_weights(model: nn.Module, space: Space, places: Sequence[Place]) -> Flags:
@@ -126,7 +131,7 @@ def _find_constant(
 
 def _inputs_of(module: _ConvNd, place: Place, units: int) -> Indices | None:
     """Return all inputs of the groups of each unit (n_units, n_inputs) of a grouped convolution; None if unknown."""
-    if place.parameter is not None and place.tensors != (("weight", 0),):
+    if place.parameter is not None:
         return None
     rows, columns = module.out_channels // module.groups, module.in_channels // module.groups
     groups = place.positions.reshape(units, -1, 1) // rows
