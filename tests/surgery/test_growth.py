@@ -24,7 +24,7 @@ def grown_gains(model: nn.Module, samples: LabelledSamples, edit: GrowSpace) -> 
     parameters = dict(grown.named_parameters())
     found = torch.autograd.grad(functional.cross_entropy(grown(x), samples.labels), list(parameters.values()))
     gradients = dict(zip(parameters, found, strict=True))
-    space = anatomy(grown, x[:2], partial=True).spaces[edit.space]
+    space = anatomy(grown, x[:2]).spaces[edit.space]
     gains = torch.zeros(space.size, dtype=torch.float64)
     for place in space.consumers:
         gradient = gradients[f"{place.module}.weight"]
@@ -37,7 +37,7 @@ def grown_gains(model: nn.Module, samples: LabelledSamples, edit: GrowSpace) -> 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_gain_is_what_autograd_finds_in_the_grown_network(name: str) -> None:
     model, samples = labelled(name, 300 if name == "mlp" else 20)
-    found = anatomy(model, samples.calibration[:2], partial=True)
+    found = anatomy(model, samples.calibration[:2])
     assert found.free
     for space, units in found.free.items():
         growth = expected_growth(model, found, space, samples, seed=3)

@@ -19,7 +19,7 @@ NAMES = ("residual", "inception", "cascade", "gated", "grouped", "grouped sequen
 @pytest.mark.parametrize("network", NAMES)
 def test_one_pass_gives_the_activity_and_the_evidence_of_each_space(network: str) -> None:
     model, example = NETWORKS[network](0)
-    found = anatomy(model, example, partial=True)
+    found = anatomy(model, example)
     batches = CalibrationBatches(more(example, 40), model, 1)
     read = read_spaces(model, found, found.free, batches)
     assert list(read) == list(found.free)

@@ -42,7 +42,7 @@ def test_a_record_of_everything_is_plain_json(name: str) -> None:
     found = seen(model, samples)
     record = found.to_record(measured=True)
     assert json.loads(json.dumps(record, allow_nan=False)) == record
-    assert list(record["spaces"]) == list(anatomy(model, samples.calibration[:2], partial=True).free)
+    assert list(record["spaces"]) == list(anatomy(model, samples.calibration[:2]).free)
     assert record["parameters"] == count_parameters(model)
     assert record["loss"] == pytest.approx(loss_by_hand(model, samples))
     options = [option for space in record["spaces"].values() for option in space["removals"]]
