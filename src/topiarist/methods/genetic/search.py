@@ -152,6 +152,7 @@ def problem_for(
 ) -> SearchProblem:
     """Return a request as a search sees it; without held-out samples, it is judged on the training samples.
 
+    Without names, all spaces are cut whose units can be hidden from those that read them, which plain layers must do.
     Some thousands of samples are enough, unless `all_samples` are asked for.
     """
     training, held_out, seed = request.job.training, request.job.held_out, request.job.seed
@@ -161,7 +162,11 @@ def problem_for(
     fitted = training.draw(most, generator(seed, "samples to judge"))
     on_training = judged_on == "training" or held_out is None or not len(held_out)
     judged = fitted if on_training or held_out is None else held_out.draw(most, generator(seed, "samples to judge"))
-    return SearchProblem(request, request.cuttable(names), fitted, judged)
+    cuttable = request.cuttable(names)
+    if names is None:
+        hidden = [name for name, space in cuttable.spaces.items() if blind_spot(space) is None]
+        cuttable = request.cuttable(hidden)
+    return SearchProblem(request, cuttable, fitted, judged)
 
 
 def evaluator_for(problems: Sequence[SearchProblem], *, refitted: bool) -> Evaluator:
