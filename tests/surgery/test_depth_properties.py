@@ -126,7 +126,7 @@ def test_folding_any_batch_norm_that_can_fold_keeps_the_outputs(case: Case) -> N
 
 def reads_a_layer(model: nn.Module, example: Inputs, norm: str) -> bool:
     """Return whether a batch norm comes right after a linear layer or a convolution."""
-    before = str(anatomy(model, example).calls[norm].node.all_input_nodes[0].target)
+    before = anatomy(model, example).calls[norm].step.inputs[0].name
     return isinstance(dict(model.named_modules()).get(before), (nn.Linear, nn.Conv1d, nn.Conv2d))
 
 

@@ -102,7 +102,7 @@ def test_a_planted_rank_is_found_and_loses_nothing() -> None:
 @pytest.mark.parametrize("name", ["mlp", "vgg", "residual"])
 def test_factorised_layers_are_those_that_surgery_makes(name: str) -> None:
     model, samples = labelled(name, 20)
-    found = anatomy(model, samples.calibration[:2], partial=True)
+    found = anatomy(model, samples.calibration[:2])
     possible = [layer for layer in weighted_layers(model, found) if can_factorise(model, layer)]
     assert len(possible) == len(weighted_layers(model, found)) - (name == "residual")  # its depthwise convolution
     for layer in possible:

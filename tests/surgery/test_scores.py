@@ -77,7 +77,7 @@ def test_all_layers_that_a_sum_at_the_output_adds_are_outputs() -> None:
 
 def test_layers_of_an_ensemble_are_hidden_as_in_its_members() -> None:
     model = models.Ensemble([models.mlp([4, 5, 3]), models.mlp([4, 6, 3])])
-    hidden = hidden_layers(model, anatomy(model, torch.zeros(2, 4), partial=True))
+    hidden = hidden_layers(model, anatomy(model, torch.zeros(2, 4)))
     assert hidden == ("members.0.hidden0", "members.1.hidden0")
 
 

@@ -29,7 +29,7 @@ def predicted(
 def test_each_share_is_cut_as_surgery_cuts_it(name: str) -> None:
     model, samples = labelled(name, 50)
     x = samples.calibration
-    found = anatomy(model, x[:2], partial=True)
+    found = anatomy(model, x[:2])
     for space, units in found.free.items():
         for removal in predicted(model, found, space, samples):
             assert len(removal.units) == min(max(round(removal.share * units.size), 1), units.size - 1)
@@ -42,7 +42,7 @@ def test_each_share_is_cut_as_surgery_cuts_it(name: str) -> None:
 @pytest.mark.parametrize("name", ["mlp", "residual", "cascade"])
 def test_what_is_lost_is_what_the_allotment_of_widths_knows(name: str) -> None:
     model, samples = labelled(name)
-    found = anatomy(model, samples.calibration[:2], partial=True)
+    found = anatomy(model, samples.calibration[:2])
     oracle = lost_shares(model, found, samples.batches(model))
     for space, units in found.free.items():
         removals = predicted(model, found, space, samples)

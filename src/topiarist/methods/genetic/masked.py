@@ -65,7 +65,7 @@ def right_answers(judged: MaskedNetwork, masks: Tensor) -> Tensor:
     sizes = [space.size for space in judged.spaces]
     with ExitStack() as hooks:
         for space, bits in zip(judged.spaces, torch.split(masks, sizes, dim=1), strict=True):
-            for place in space.consumers:
+            for place in space.readers:
                 hook = hide_each(place, bits)
                 handle = judged.model.get_submodule(place.module).register_forward_pre_hook(hook, with_kwargs=True)
                 hooks.callback(handle.remove)

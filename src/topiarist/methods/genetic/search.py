@@ -22,6 +22,7 @@ from topiarist.surgery import Edit, Plan, RemoveUnits, apply, layers
 from topiarist.surgery.calibration import watch
 from topiarist.surgery.choice.allotment import LimitError
 from topiarist.surgery.choice.costs import Costs
+from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.tracing import Anatomy, Space
 from topiarist.training.inference import part_logits
 from topiarist.training.metrics import accuracy
@@ -110,12 +111,12 @@ class SearchProblem:
         if len(self.spaces) != 1:
             return None
         (space,) = self.spaces.values()
-        if len(space.consumers) != 1 or space.consumers[0].positions.shape[1:] != (1, 1):
+        if len(space.consumers) != 1 or blind_spot(space) or space.readers[0].positions.shape[1:] != (1, 1):
             return None
-        name = space.consumers[0].module
+        name = space.readers[0].module
         seen, module = self.anatomy.calls[name], self.model.get_submodule(name)
-        last = len(seen.node.users) == 1 and next(iter(seen.node.users)).op == "output"
-        whole = space.consumers[0].length == space.size
+        last = [step.kind for step in seen.step.users] == ["output"]
+        whole = space.readers[0].length == space.size
         return name if isinstance(module, nn.Linear) and seen.count == 1 and last and whole else None
 
     def refuse_above_limits(self, kept: Bits) -> None:
@@ -151,6 +152,7 @@ def problem_for(
 ) -> SearchProblem:
     """Return a request as a search sees it; without held-out samples, it is judged on the training samples.
 
+    Without names, all spaces are cut whose units can be hidden from those that read them, which plain layers must do.
     Some thousands of samples are enough, unless `all_samples` are asked for.
     """
     training, held_out, seed = request.job.training, request.job.held_out, request.job.seed
@@ -160,7 +162,11 @@ def problem_for(
     fitted = training.draw(most, generator(seed, "samples to judge"))
     on_training = judged_on == "training" or held_out is None or not len(held_out)
     judged = fitted if on_training or held_out is None else held_out.draw(most, generator(seed, "samples to judge"))
-    return SearchProblem(request, request.cuttable(names), fitted, judged)
+    cuttable = request.cuttable(names)
+    if names is None:
+        hidden = [name for name, space in cuttable.spaces.items() if blind_spot(space) is None]
+        cuttable = request.cuttable(hidden)
+    return SearchProblem(request, cuttable, fitted, judged)
 
 
 def evaluator_for(problems: Sequence[SearchProblem], *, refitted: bool) -> Evaluator:
@@ -187,6 +193,11 @@ def evaluator_for(problems: Sequence[SearchProblem], *, refitted: bool) -> Evalu
 
 
 def _masked(problem: SearchProblem) -> MaskedNetwork:
+    """Return a network whose units can be hidden from those that read them, which must be plain layers."""
+    for name, space in problem.spaces.items():
+        reason = blind_spot(space)
+        if reason is not None:
+            raise ModelError(f"a genetic search cannot hide units of '{name}': {reason}; choose other spaces")
     x = placed(problem.judged.x, numbers_of(problem.model))
     return MaskedNetwork(problem.model, list(problem.spaces.values()), x, problem.judged.y)
 

@@ -23,6 +23,7 @@ from topiarist.surgery import (
 )
 from topiarist.surgery.advice.spectra import ABSOLUTE_FLOOR, RELATIVE_FLOOR
 from topiarist.surgery.choice.costs import Costs
+from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.tracing import Space
 
 KINDS = ("widen", "deepen", "project", "fold", "factorise")
@@ -46,7 +47,7 @@ def candidates_of(
     if found is None:
         return
     costs = Costs(branch.model, found)
-    hidden = [(name, space) for name, space in found.free.items() if len(space.producers) == len(space.consumers) == 1]
+    hidden = [(name, space) for name, space in found.free.items() if _is_plain(space)]
     weights = [layers.weight_of(branch.model.get_submodule(space.producers[0].module)) for _, space in hidden]
     seed = evolution.seed("widen", decision)
     scored = paper_scores(weights, relative=relative, absolute=absolute)
@@ -57,11 +58,18 @@ def candidates_of(
             yield EditCandidate(branch=branch, kind=kind, edits=(edit,), reason=said, merit=merit, parameters=size)
 
 
+def _is_plain(space: Space) -> bool:
+    """Return whether one layer writes a space and one reads it, and nothing else sees its units."""
+    together = (*space.producers, *space.consumers)
+    plain = all(place.parameter is None for place in together) and blind_spot(space) is None
+    return plain and len(space.producers) == len(space.consumers) == 1
+
+
 def edits_of(
     model: nn.Module, name: str, space: Space, scores: Scores, costs: Costs, seed: int
 ) -> Iterator[tuple[str, Edit, float, int]]:
     """Yield the edits of one hidden layer with their scores, and how many parameters the network would have."""
-    layer, reader = space.producers[0].module, space.consumers[0].module
+    layer, reader = space.producers[0].module, space.readers[0].module
     weight, read = (layers.weight_of(model.get_submodule(path)) for path in (layer, reader))
     units, whole = space.size, costs.parameters({})
     few = max(2, units // 10)

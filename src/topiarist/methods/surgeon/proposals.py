@@ -111,10 +111,9 @@ class Proposals:
     def saved(self, layer: str) -> float:
         """Return which share of the parameters is saved where a layer is folded: a trial of it costs a refit."""
         for name, space in self.advice.anatomy.free.items():
-            if [place.module for place in space.producers] == [layer] and len(space.consumers) == 1:
+            if [place.name for place in space.producers] == [layer] and len(space.consumers) == len(space.readers) == 1:
                 written, read = (
-                    layers.weight_of(self.advice.model.get_submodule(path))
-                    for path in (layer, space.consumers[0].module)
+                    layers.weight_of(self.advice.model.get_submodule(path)) for path in (layer, space.readers[0].module)
                 )
                 folded = self.costs.parameters({name: 0}) + written[0].numel() * (read.numel() // space.size)
                 return 1 - folded / self.advice.parameters

@@ -16,6 +16,7 @@ from topiarist.surgery.advice.readings import Readings, evidence_read
 from topiarist.surgery.advice.spectra import Spectrum, lost_share, smallest_rank
 from topiarist.surgery.advice.trials import LabelledSamples, mean_loss, trial
 from topiarist.surgery.choice.costs import Costs
+from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.surgery.choice.selection import eliminate
 from topiarist.surgery.depth.factorising import can_factorise
 from topiarist.surgery.depth.folding import chain_from
@@ -24,7 +25,7 @@ from topiarist.surgery.refit.fitting import LayerPair
 from topiarist.surgery.refit.moments import Spread
 from topiarist.surgery.width.change import new_axis
 from topiarist.surgery.width.reexpressions import growing
-from topiarist.tracing import Anatomy
+from topiarist.tracing import Anatomy, Space
 
 SHARES = (0.25, 0.5, 0.75)  # of the units of a space that go on trial
 KEPT_SHARES = (0.99, 0.95, 0.9)  # of the squared singular values that a factorisation keeps
@@ -120,6 +121,15 @@ def check_shares(shares: Sequence[float]) -> None:
             raise SettingsError(f"shares of units must be above 0 and below 1; found {share}")
 
 
+def judged_space(anatomy: Anatomy, name: str) -> Space:
+    """Return a free space whose readers tell all of its units, or raise an error that says why they do not."""
+    space = anatomy.free_space(name)
+    reason = blind_spot(space)
+    if reason is not None:
+        raise ModelError(f"nothing can be said of '{space.name}': {reason}")
+    return space
+
+
 def predicted_removals(
     model: nn.Module, anatomy: Anatomy, name: str, readings: Readings, shares: Sequence[float] = SHARES
 ) -> tuple[Removal, ...]:
@@ -128,7 +138,7 @@ def predicted_removals(
     At least one unit goes and at least one stays. Units go by greedy elimination, the one that is missed least first.
     """
     check_shares(shares)
-    size = anatomy.free_space(name).size
+    size = judged_space(anatomy, name).size
     evidence = evidence_read(model, anatomy, readings)
     costs = Costs(model, anatomy)
     removals = []
@@ -186,13 +196,13 @@ def expected_growth(
     model: nn.Module, anatomy: Anatomy, name: str, samples: LabelledSamples, *, by: int | None = None, seed: int = 0
 ) -> Growth:
     """Grow a space of a copy, by half of its units and at least 2 unless `by` says otherwise, and take the gradient."""
-    space = anatomy.free_space(name)
+    space = judged_space(anatomy, name)
     edit = GrowSpace(space=name, by=max(2, space.size // 2) if by is None else by, seed=seed)
     grown = trial(model, edit, anatomy, samples.batches(model)).eval()
-    gradients = _weight_gradients(grown, [place.module for place in space.consumers], samples)
+    gradients = _weight_gradients(grown, [place.module for place in space.readers], samples)
     change = growing(space, edit, structure_only=True)
     gains = numpy.zeros(space.size + edit.by)
-    for place, gradient in zip(space.consumers, gradients, strict=True):
+    for place, gradient in zip(space.readers, gradients, strict=True):
         squares = gradient.to(torch.float64).square().transpose(0, 1).flatten(1).sum(1).cpu().numpy()
         _, (part,) = new_axis([(place, change)])
         gains += squares[part.positions].sum((1, 2))

@@ -3,10 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 
@@ -15,15 +14,24 @@ from topiarist.surgery.choice import evidence
 from topiarist.surgery.choice.selection import SelectionEvidence
 from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import Anatomy, Place, Space
-from topiarist.tracing.function_rules import SPATIAL, known_name, words
-from topiarist.tracing.module_rules import POOLING
+from topiarist.tracing.steps import Step
 
 NEARLY_ALWAYS = 0.95  # of all samples and positions
 LAST_BITS = 16  # torch rounds differently at the end of a row
 NEXT_TO = 0.01  # of the range between the bounds
-PASSING = (nn.Identity, nn.Flatten, _DropoutNd, *POOLING)
-PASSING_FUNCTIONS = SPATIAL | words("dropout flatten view reshape contiguous permute transpose squeeze")
-JOINING_FUNCTIONS = words("cat concat concatenate")
+PASSING = (
+    *(nn.Identity, nn.Flatten, _DropoutNd, nn.Upsample),
+    *(nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d),
+    *(nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool1d, nn.AdaptiveMaxPool2d),
+    *(nn.ZeroPad1d, nn.ZeroPad2d, nn.ReflectionPad1d, nn.ReflectionPad2d, nn.ReplicationPad1d, nn.ReplicationPad2d),
+)
+PASSING_OPERATIONS = frozenset(
+    (
+        *("view", "_unsafe_view", "clone", "permute", "transpose", "t", "squeeze", "unsqueeze", "mean", "avg_pool2d"),
+        *("max_pool2d_with_indices", "_adaptive_avg_pool2d", "adaptive_max_pool2d", "upsample_nearest1d"),
+        *("upsample_nearest2d", "upsample_bilinear2d"),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class Bounds:
 
 
 UNIT, SIGNED, CLIPPED = Bounds(0.0, 1.0), Bounds(-1.0, 1.0), Bounds(0.0, 6.0, from_above=True)
-FUNCTIONS = {"sigmoid": UNIT, "hardsigmoid": UNIT, "tanh": SIGNED, "softsign": SIGNED, "relu6": CLIPPED}
+FUNCTIONS = {"sigmoid": UNIT, "hardsigmoid": UNIT, "tanh": SIGNED}
 MODULES = {nn.Sigmoid: UNIT, nn.Hardsigmoid: UNIT, nn.Tanh: SIGNED, nn.Softsign: SIGNED, nn.ReLU6: CLIPPED}
 
 
@@ -53,46 +61,44 @@ def _bounds_seen(model: nn.Module, anatomy: Anatomy, space: Space, reader: Place
     """
     call = anatomy.calls[reader.module]
     writers = frozenset(place.module for place in (*space.producers, *space.passes))
-    sources = call.node.all_input_nodes
+    sources = call.step.inputs
     return _bounds_of(model, sources[0], writers) if call.count == 1 and sources else None
 
 
-def _bounds_of(model: nn.Module, node: fx.Node, writers: frozenset[str]) -> Bounds | None:
-    """Return the bounds of what an operation returns of units that some layers write."""
+def _bounds_of(model: nn.Module, step: Step, writers: frozenset[str]) -> Bounds | None:
+    """Return the bounds of what a step returns of units that some layers write."""
     joining = False
-    if node.op == "call_module":
-        module = model.get_submodule(str(node.target))
+    if step.kind == "layer":
+        module = model.get_submodule(step.name)
         passing = isinstance(module, PASSING)
         own = next((bounds for kind, bounds in MODULES.items() if isinstance(module, kind)), None)
         if isinstance(module, nn.Hardtanh) and own is None:
             own = Bounds(float(module.min_val), float(module.max_val))
-    elif node.op in ("call_function", "call_method"):
-        name = known_name(node) or ""
-        passing, joining = name in PASSING_FUNCTIONS, name in JOINING_FUNCTIONS
-        own = FUNCTIONS.get(name)
-        if name == "hardtanh":
-            named: dict[str, Any] = {"min_val": -1.0, "max_val": 1.0, **node.kwargs}
-            named |= dict(zip(("min_val", "max_val"), node.args[1:3], strict=False))
-            own = Bounds(float(named["min_val"]), float(named["max_val"]))
+    elif step.kind == "operation":
+        passing, joining = step.name in PASSING_OPERATIONS, step.name == "cat"
+        own = FUNCTIONS.get(step.name)
+        if step.name == "hardtanh":  # also what relu6 is
+            lowest, highest = float(step.settings["min_val"]), float(step.settings["max_val"])
+            own = CLIPPED if (lowest, highest) == (0.0, 6.0) else Bounds(lowest, highest)
     else:
         return None
     if own is not None or not (passing or joining):
         return own
-    sources = [source for source in node.all_input_nodes if _leads_to(model, source, writers)]
+    sources = [source for source in step.inputs if _leads_to(model, source, writers)]
     known = {_bounds_of(model, source, writers) for source in (sources if joining else sources[:1])}
     return known.pop() if len(known) == 1 else None
 
 
-def _leads_to(model: nn.Module, node: fx.Node, writers: frozenset[str]) -> bool:
-    """Return whether an operation returns units that one of some layers wrote; what those read does not count."""
-    waiting, known = [node], {node}
+def _leads_to(model: nn.Module, step: Step, writers: frozenset[str]) -> bool:
+    """Return whether a step returns units that one of some layers wrote; what those read does not count."""
+    waiting, known = [step], {step}
     while waiting:
         now = waiting.pop()
-        if now.op == "call_module" and isinstance(model.get_submodule(str(now.target)), (nn.Linear, _ConvNd)):
-            if str(now.target) in writers:
+        if now.kind == "layer" and isinstance(model.get_submodule(now.name), (nn.Linear, _ConvNd)):
+            if now.name in writers:
                 return True
             continue
-        new = [source for source in now.all_input_nodes if source not in known]
+        new = [source for source in now.inputs if source not in known]
         known.update(new)
         waiting += new
     return False
@@ -151,7 +157,7 @@ def read_spaces(
     for name in names:
         space = anatomy[name]
         read[name] = {
-            place.module: LayerReading(place, _bounds_seen(model, anatomy, space, place)) for place in space.consumers
+            place.module: LayerReading(place, _bounds_seen(model, anatomy, space, place)) for place in space.readers
         }
         for path, reading in read[name].items():
             watched[path].append(reading)

@@ -21,6 +21,7 @@ from topiarist.surgery.advice import options, spectra
 from topiarist.surgery.advice.readings import Health, Readings, activity_read, health_from, read_spaces
 from topiarist.surgery.advice.tables import Table, record_of, rendered, tables_of
 from topiarist.surgery.advice.trials import LabelledSamples, is_finite, mean_loss, trial
+from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
 
 Asked = ParamSpec("Asked")
@@ -116,8 +117,12 @@ class Recommendation:
 
     @cached_property
     def spaces(self) -> dict[str, int]:
-        """Return the widths of the spaces that can change, in the order in which they are written."""
-        return {name: space.size for name, space in self.anatomy.free.items()}
+        """Return the widths of the spaces that can change, in the order in which they are written.
+
+        Spaces whose readers do not tell all of their units, as those of queries, are left out.
+        """
+        free = self.anatomy.free
+        return {name: space.size for name, space in free.items() if blind_spot(space) is None}
 
     @cached_property
     def layers(self) -> tuple[str, ...]:
@@ -158,13 +163,13 @@ class Recommendation:
         """Return what is lost with each share of the units of a space; `measured` also tries each removal out."""
         if measured:
             return self._tried(self.removals(space))
-        name = self.anatomy.free_space(space).name
+        name = options.judged_space(self.anatomy, space).name
         return options.predicted_removals(self.model, self.anatomy, name, self.readings(name), self.shares)
 
     @_once
     def growth(self, space: str, *, by: int | None = None) -> options.Growth:
         """Return what fresh units of a space promise, half as many as there are and at least 2 unless `by` is given."""
-        name = self.anatomy.free_space(space).name
+        name = options.judged_space(self.anatomy, space).name
         return options.expected_growth(self.model, self.anatomy, name, self.samples, by=by, seed=self.seed)
 
     @_once
@@ -207,7 +212,7 @@ class Recommendation:
 
     def readings(self, space: str) -> Readings:
         """Return what the readers of a space see."""
-        name = self.anatomy.free_space(space).name
+        name = options.judged_space(self.anatomy, space).name
         self.read([name])
         return cast(Readings, self._known["readings", name])
 

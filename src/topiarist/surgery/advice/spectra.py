@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import numpy
 import torch
-from torch import Tensor, fx, nn
-from torch.nn.modules.conv import _ConvNd
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from topiarist.errors import SettingsError
 from topiarist.surgery.choice.evidence import Activity
 from topiarist.tracing import Anatomy
+from topiarist.tracing.steps import Step, behind
 
 RELATIVE_FLOOR, ABSOLUTE_FLOOR = 0.005, 0.3  # ε₁ and ε₂ of the paper
 
@@ -152,22 +153,26 @@ def score_spectra(
 
 
 def weighted_layers(model: nn.Module, anatomy: Anatomy) -> tuple[str, ...]:
-    """Name the linear layers and convolutions in the order in which they run."""
-    return tuple(name for name in anatomy.calls if isinstance(model.get_submodule(name), (nn.Linear, _ConvNd)))
+    """Name the linear layers and convolutions, but not transposed ones, in the order in which they run."""
+    return tuple(
+        name
+        for name in anatomy.calls
+        if isinstance(module := model.get_submodule(name), (nn.Linear, _ConvNd))
+        and not isinstance(module, _ConvTransposeNd)
+    )
 
 
 def hidden_layers(model: nn.Module, anatomy: Anatomy) -> tuple[str, ...]:
     """Name the linear layers and convolutions behind which another comes: all but those that return the output."""
     weighted = weighted_layers(model, anatomy)
-    graph = next((call.node.graph for call in anatomy.calls.values()), fx.Graph())
-    waiting = [node for node in graph.nodes if node.op == "output"]
-    known: set[fx.Node] = set()
+    waiting = [step for step in behind(call.step for call in anatomy.calls.values()) if step.kind == "output"]
+    known: set[Step] = set()
     last: set[str] = set()
     while waiting:
-        for node in waiting.pop().all_input_nodes:
-            if node.op == "call_module" and node.target in weighted:
-                last.add(str(node.target))
-            elif node not in known:
-                known.add(node)
-                waiting.append(node)
+        for step in waiting.pop().inputs:
+            if step.kind == "layer" and isinstance(model.get_submodule(step.name), (nn.Linear, _ConvNd)):
+                last.add(step.name)
+            elif step not in known:
+                known.add(step)
+                waiting.append(step)
     return tuple(name for name in weighted if name not in last)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.conv import _ConvNd
 
@@ -17,10 +17,11 @@ from topiarist.surgery.calibration import CalibrationBatches, watch
 from topiarist.surgery.choice.selection import SelectionEvidence, damped
 from topiarist.surgery.refit.fitting import MOST_POSITIONS, LayerPair, enough_samples, some_positions
 from topiarist.surgery.refit.moments import Moments
-from topiarist.tracing import Anatomy, Place
-from topiarist.tracing.function_rules import known_name
+from topiarist.tracing import Anatomy, Place, Space
+from topiarist.tracing.steps import Step
 
 PASSED_ON = (nn.Dropout, nn.AlphaDropout, nn.Identity, nn.Flatten)
+PASSING_OPERATIONS = ("view", "_unsafe_view", "clone")  # what `flatten` runs
 ROUNDING = 1e-13  # of the mean square: E[x²] − E[x]² is no more exact than that
 NOTHING = 1e-12
 Floats = NDArray[numpy.float64]
@@ -68,9 +69,10 @@ def activity_of(
     *,
     most_positions: int | None = MOST_POSITIONS,
 ) -> Activity | None:
-    """Watch the units of a space; None where no one reads it."""
+    """Watch the units of a space; None where no one reads it, or where its readers do not see all there is to see."""
     moments = Moments()
-    readers = anatomy[name].consumers
+    space = anatomy[name]
+    readers = space.readers if blind_spot(space) is None else ()
     for place in readers:
         call = anatomy.calls[place.module]
         enough = enough_samples(model.get_submodule(place.module), call, anatomy.samples)
@@ -87,20 +89,31 @@ def activity_from(model: nn.Module, anatomy: Anatomy, moments: Moments, readers:
         products=products.to("cpu", torch.float64).numpy(),
         means=means.to("cpu", torch.float64).numpy(),
         shiftable=not any(layers.pads_with_zeros(model.get_submodule(path)) for path in readers),
-        sigmoid=all(_follows_sigmoid(model, anatomy.calls[path].node) for path in readers),
+        sigmoid=all(_follows_sigmoid(model, anatomy.calls[path].step) for path in readers),
     )
 
 
-def _follows_sigmoid(model: nn.Module, node: fx.Node) -> bool:
+def blind_spot(space: Space) -> str | None:
+    """Return what the linear layers and convolutions that read a space do not tell of it; None where they tell all."""
+    other = next((place.name for place in space.consumers if place.parameter is not None), None)
+    if other is not None:
+        return f"'{other}' reads its units, and is no plain layer"
+    if space.escaped:
+        return "forward itself sees its units, as attention sees queries"
+    return "a norm or a mean runs over its units" if space.averaged else None
+
+
+def _follows_sigmoid(model: nn.Module, step: Step) -> bool:
     """Return whether what a layer reads was returned by a sigmoid, whatever only passed it on."""
-    before = node.args[0] if node.args else None
-    if not isinstance(before, fx.Node):
+    if not step.inputs:
         return False
-    if before.op == "call_module":
-        module = model.get_submodule(str(before.target))
+    before = step.inputs[0]
+    if before.kind == "layer":
+        module = model.get_submodule(before.name)
         found, passed = isinstance(module, nn.Sigmoid), isinstance(module, PASSED_ON)
     else:
-        found, passed = known_name(before) == "sigmoid", known_name(before) in ("flatten", "dropout")
+        operation = before.name if before.kind == "operation" else ""
+        found, passed = operation == "sigmoid", operation in PASSING_OPERATIONS
     return found or (passed and _follows_sigmoid(model, before))
 
 
@@ -113,14 +126,16 @@ def gather_evidence(
     batches: CalibrationBatches,
     fits: dict[str, Moments] | None = None,
 ) -> SelectionEvidence | None:
-    """Compare a space in the whole network and in one that is cut elsewhere; None where no one reads it.
+    """Compare a space in the whole network and in one that is cut elsewhere; None where no layer reads it.
+
+    Only linear layers and convolutions are asked: what else sees the units (see `blind_spot`) has no say.
 
     `before` is the anatomy of the whole network, `now` that of the cut one. `fits` gets what linear layers read and
     returned that read this space alone: a refit need not watch them again.
     """
 
     def parts() -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-        for readers, place in same_readings(before, before[name].consumers, now[name].consumers):
+        for readers, place in same_readings(before, before[name].readers, now[name].readers):
             moments, own, fit = Moments(), Moments(), Moments()
             path = readers[0].module
             plain = fits is not None and len(readers) == 1 and _reads_alone(whole.get_submodule(path), place)
@@ -166,10 +181,33 @@ def same_readings(
     """Put readers of the same tensor together; `before` and `after` are their places in two networks."""
     together: defaultdict[object, list[tuple[Place, Place]]] = defaultdict(list)
     for number, places in enumerate(zip(before, after, strict=True)):
-        call = anatomy.calls[places[0].module]
-        together[call.node.args[0] if call.count == 1 and call.node.args else number].append(places)
+        source = _source_of(anatomy, places[0].module)
+        together[number if source is None else source].append(places)
     for group in together.values():
         yield [first for first, _ in group], group[0][1]
+
+
+def _source_of(anatomy: Anatomy, reader: str) -> Step | None:
+    """Return the step that returned what a layer reads; None where that does not tell which tensor it is.
+
+    It does not where the layer runs more than once, or where the step returned several tensors, as `split` does.
+    """
+    call = anatomy.calls[reader]
+    source = call.step.inputs[0] if call.count == 1 and len(call.step.inputs) == 1 else None
+    return None if source is None or _may_return_several(source, anatomy) else source
+
+
+def _may_return_several(step: Step, anatomy: Anatomy) -> bool:
+    """Return whether a step may have returned several tensors of activations."""
+    if step.kind == "layer":  # recurrent layers also return their states
+        return any(name.startswith(f"{step.name}.weight_hh") for name in anatomy.shapes)
+    if step.kind != "operation" or step.name.endswith("_with_indices") or "_norm" in step.name:
+        return False  # what pooling and norms return besides are no activations
+    packet = getattr(torch.ops.aten, step.name, None)
+    if packet is None:  # an operation of another library
+        return True
+    returns = [[str(each.type) for each in getattr(packet, name)._schema.returns] for name in packet.overloads()]
+    return any(kinds.count("Tensor") > 1 or "List[Tensor]" in kinds for kinds in returns)
 
 
 def activations(model: nn.Module, place: Place, x: Tensor, most: int | None = MOST_POSITIONS) -> Tensor:

@@ -3,10 +3,11 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from torch import fx, nn
+from torch import nn
 
 from topiarist.errors import ModelError
 from topiarist.tracing.spaces import unused
+from topiarist.tracing.steps import Step
 
 
 def find_layer(model: nn.Module, path: str) -> nn.Module:
@@ -29,10 +30,10 @@ def parent_of(model: nn.Module, path: str) -> tuple[nn.Module, str]:
     return model.get_submodule(above), name
 
 
-def insert_after(model: nn.Module, path: str, node: fx.Node, layers: Mapping[str, nn.Module]) -> None:
+def insert_after(model: nn.Module, path: str, step: Step, layers: Mapping[str, nn.Module]) -> None:
     """Put layers right after a layer: next to it in a sequence, or together with it in a new one."""
     parent, name = parent_of(model, path)
-    if not _runs_in_order(parent, path, node):
+    if not _runs_in_order(parent, path, step):
         layer = model.get_submodule(path)
         parent._modules[name] = _in_mode_of(layer, nn.Sequential(OrderedDict(layer=layer, **layers)))
         return
@@ -45,10 +46,10 @@ def insert_after(model: nn.Module, path: str, node: fx.Node, layers: Mapping[str
     parent._modules.update(ordered)
 
 
-def take_out(model: nn.Module, path: str, node: fx.Node) -> None:
+def take_out(model: nn.Module, path: str, step: Step) -> None:
     """Take a layer out of a sequence; elsewhere, let it do nothing."""
     parent, name = parent_of(model, path)
-    if _runs_in_order(parent, path, node):
+    if _runs_in_order(parent, path, step):
         del parent._modules[name]
     else:
         parent._modules[name] = _in_mode_of(model.get_submodule(path), nn.Identity())
@@ -60,10 +61,9 @@ def replace_layer(model: nn.Module, path: str, layer: nn.Module) -> None:
     parent._modules[name] = layer
 
 
-def _runs_in_order(parent: nn.Module, path: str, node: fx.Node) -> bool:
+def _runs_in_order(parent: nn.Module, path: str, step: Step) -> bool:
     """Return whether a layer runs as part of a plain `nn.Sequential`, which runs whatever is put into it."""
-    above = path.rpartition(".")[0]
-    called = not above or above in (node.meta.get("nn_module_stack") or {})
+    called = path.rpartition(".")[0] in step.modules
     return called and type(parent).forward is nn.Sequential.forward
 
 

@@ -16,11 +16,9 @@ from topiarist.surgery.depth.containers import find_layer, insert_after
 from topiarist.surgery.edits.kinds import DeepenNetwork
 from topiarist.surgery.layers import forget
 from topiarist.tracing import Anatomy
-from topiarist.tracing.anatomy import LayerCall
-from topiarist.tracing.function_rules import known_name
+from topiarist.tracing.steps import LayerCall, Step
 
 IDEMPOTENT = (nn.ReLU, nn.ReLU6, nn.Hardtanh)
-IDEMPOTENT_FUNCTIONS = {"relu": nn.ReLU, "relu6": nn.ReLU6}
 KERNEL = 3  # where the layer before has no kernel with a centre
 
 
@@ -43,7 +41,7 @@ def deepen_network(model: nn.Module, edit: DeepenNetwork, anatomy: Anatomy, stru
         module.to(like.device, like.dtype).train(layer.training)
         if structure_only:
             forget(module)
-    insert_after(model, edit.after, call.node, new)
+    insert_after(model, edit.after, call.step, new)
 
 
 def _identity_layer(layer: nn.Module, call: LayerCall, name: str) -> nn.Module:
@@ -84,14 +82,23 @@ def _identity_norm(call: LayerCall, name: str) -> nn.Module:
 
 def _following_activation(model: nn.Module, call: LayerCall) -> nn.Module | None:
     """Return a copy of the idempotent activation that alone follows a layer; None where there is none."""
-    users = list(call.node.users)
-    if len(users) != 1 or call.count != 1 or users[0].op == "output":
+    users = call.step.users
+    if len(users) != 1 or call.count != 1:
         return None
-    if users[0].op == "call_module":
-        module = model.get_submodule(str(users[0].target))
+    if users[0].kind == "layer":
+        module = model.get_submodule(users[0].name)
         return _out_of_place(module) if isinstance(module, IDEMPOTENT) else None
-    kind = IDEMPOTENT_FUNCTIONS.get(known_name(users[0]) or "")
-    return None if kind is None else kind()
+    return _idempotent_operation(users[0])
+
+
+def _idempotent_operation(step: Step) -> nn.Module | None:
+    """Return the activation that an operation of forward is, where that is idempotent; None for any other."""
+    if step.kind != "operation" or step.name not in ("relu", "hardtanh"):
+        return None
+    if step.name == "relu":
+        return nn.ReLU()
+    lowest, highest = float(step.settings["min_val"]), float(step.settings["max_val"])
+    return nn.ReLU6() if (lowest, highest) == (0.0, 6.0) else nn.Hardtanh(lowest, highest)
 
 
 def _out_of_place(activation: nn.Module) -> nn.Module:

@@ -3,7 +3,7 @@
 from copy import deepcopy
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
@@ -14,9 +14,13 @@ from topiarist.surgery.depth.containers import find_layer, replace_layer, take_o
 from topiarist.surgery.depth.factorising import FACTORS
 from topiarist.surgery.edits.kinds import FoldLayer
 from topiarist.tracing import Anatomy
-from topiarist.tracing.anatomy import LayerCall
-from topiarist.tracing.module_rules import POINTWISE
+from topiarist.tracing.steps import LayerCall
 
+ACTIVATIONS = (
+    *(nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.RReLU, nn.ELU, nn.SELU, nn.CELU, nn.GELU, nn.SiLU, nn.Mish, nn.Sigmoid),
+    *(nn.Tanh, nn.Hardtanh, nn.Hardswish, nn.Hardsigmoid, nn.Softplus, nn.Softsign, nn.Softshrink, nn.Hardshrink),
+    *(nn.Tanhshrink, nn.Threshold, nn.LogSigmoid),
+)
 GEOMETRY = ("kernel_size", "padding", "dilation", "padding_mode", "_reversed_padding_repeated_twice")
 
 
@@ -35,7 +39,7 @@ def fold_layer(model: nn.Module, edit: FoldLayer, anatomy: Anatomy, structure_on
         layers.forget(folded)
     replace_layer(model, receiver, folded)
     for name in (edit.layer, *between):
-        take_out(model, name, anatomy.calls[name].node)
+        take_out(model, name, anatomy.calls[name].step)
     return receiver
 
 
@@ -44,13 +48,13 @@ def chain_from(model: nn.Module, edit: FoldLayer, anatomy: Anatomy) -> list[str]
     chain = [edit.layer]
     while True:
         call = anatomy.calls[chain[-1]]
-        users = list(call.node.users)
+        users = call.step.users
         if call.count != 1 or len(users) != 1:
             raise ModelError(f"'{edit.layer}' cannot fold: what '{chain[-1]}' returns is not read by one layer alone")
-        if users[0].op != "call_module":
-            what = "the network's output" if users[0].op == "output" else f"'{users[0].name}' in forward"
+        if users[0].kind != "layer":
+            what = "the network's output" if users[0].kind == "output" else f"'{users[0].name}' in forward"
             raise ModelError(f"'{edit.layer}' cannot fold: {what} comes before the next layer")
-        name = str(users[0].target)
+        name = users[0].name
         module = model.get_submodule(name)
         chain.append(name)
         if isinstance(module, FACTORS):
@@ -59,9 +63,9 @@ def chain_from(model: nn.Module, edit: FoldLayer, anatomy: Anatomy) -> list[str]
             return chain
         if isinstance(module, _BatchNorm):
             _check_axis(name, anatomy.calls[edit.layer])
-        elif not isinstance(module, (nn.Identity, _DropoutNd, *(POINTWISE if edit.linearise else ()))):
+        elif not isinstance(module, (nn.Identity, _DropoutNd, *(ACTIVATIONS if edit.linearise else ()))):
             kind = type(module).__name__
-            hint = "; linearise=True drops it" if isinstance(module, POINTWISE) else ""
+            hint = "; linearise=True drops it" if isinstance(module, ACTIVATIONS) else ""
             raise ModelError(f"'{edit.layer}' cannot fold: '{name}' ({kind}) lies between it and the next layer{hint}")
 
 
@@ -141,10 +145,9 @@ def _check_axis(name: str, call: LayerCall) -> None:
 def _fold_norm(model: nn.Module, name: str, anatomy: Anatomy, structure_only: bool) -> str:
     """Fold a batch norm into the layer whose output it alone reads."""
     call = anatomy.calls[name]
-    source = call.node.args[0]
-    path = str(source.target) if isinstance(source, fx.Node) and source.op == "call_module" else ""
+    path = next((step.name for step in call.step.inputs if step.kind == "layer"), "")
     layer, norm = model.get_submodule(path), model.get_submodule(name)
-    alone = path and anatomy.calls[path].count == 1 and len(anatomy.calls[path].node.users) == 1 and call.count == 1
+    alone = path and anatomy.calls[path].count == 1 and len(anatomy.calls[path].step.users) == 1 and call.count == 1
     if not isinstance(layer, FACTORS) or not layers.is_plain(layer) or not isinstance(norm, _BatchNorm) or not alone:
         raise ModelError(f"'{name}' cannot fold: no layer comes right before it that it alone reads")
     _check_axis(name, anatomy.calls[path])
@@ -153,5 +156,5 @@ def _fold_norm(model: nn.Module, name: str, anatomy: Anatomy, structure_only: bo
     layers.put(layer, "bias", bias)
     if structure_only:
         layers.forget(layer)
-    take_out(model, name, call.node)
+    take_out(model, name, call.step)
     return path

@@ -6,11 +6,11 @@ on patches; where a layer reads too much for that, units are expressed by units 
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from torch import Tensor, fx, nn
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
@@ -20,7 +20,7 @@ from topiarist.surgery import layers
 from topiarist.surgery.calibration import CalibrationBatches, Watched, watch
 from topiarist.surgery.refit.moments import Moments, Spread
 from topiarist.tracing import Anatomy
-from topiarist.tracing.anatomy import LayerCall
+from topiarist.tracing.steps import LayerCall, behind
 
 MOST_FEATURES = 4096  # the cost of solving grows with their cube
 MOST_POSITIONS = 128  # of an image: neighbours tell much the same
@@ -49,12 +49,12 @@ def refit(
     whole network, what they still have. Without `norms`, batch norms keep their statistics. `moments` has what layers
     read and returned where that was summed up before; the others are watched.
     """
-    behind = reachable(anatomy, readers) if norms else set()
+    after = behind(anatomy.calls[path].step for path in readers) if norms else set()
     fitted: Fitted = {}
     modules = dict(cut.named_modules())
     for path, call in anatomy.calls.items():
         module = modules.get(path)
-        norm = isinstance(module, _BatchNorm) and module.running_mean is not None and call.node in behind
+        norm = isinstance(module, _BatchNorm) and module.running_mean is not None and call.step in after
         if module is None or not (path in readers or norm):
             continue
         pair = LayerPair(whole, cut, path, anatomy, batches)
@@ -68,17 +68,6 @@ def refit(
             layers.put(module, name, tensor)
             fitted[f"{path}.{name}"] = tensor
     return fitted
-
-
-def reachable(anatomy: Anatomy, layers_before: Iterable[str]) -> set[fx.Node]:
-    """Return the operations that come after one of some layers."""
-    waiting = [anatomy.calls[path].node for path in layers_before]
-    reached: set[fx.Node] = set()
-    while waiting:
-        new = [user for user in waiting.pop().users if user not in reached]
-        reached.update(new)
-        waiting += new
-    return reached
 
 
 class LayerPair:
