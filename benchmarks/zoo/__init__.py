@@ -4,10 +4,10 @@
 extra `zoo` are imported when a network of theirs is made.
 """
 
-from benchmarks.zoo import hub, own
+from benchmarks.zoo import hub, own, published
 from benchmarks.zoo.catalogue import Catalogue, Entry, Inputs, Made, join, use
 
-CATALOGUES: tuple[Catalogue, ...] = (hub.CATALOGUE, own.CATALOGUE)
+CATALOGUES: tuple[Catalogue, ...] = (hub.CATALOGUE, own.CATALOGUE, published.CATALOGUE)
 NETWORKS: dict[str, Entry] = join(CATALOGUES)
 
 __all__ = ["CATALOGUES", "NETWORKS", "Entry", "Inputs", "Made", "use"]
