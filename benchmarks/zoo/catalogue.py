@@ -38,10 +38,10 @@ class Entry:
 
 
 class Catalogue:
-    """Networks of one class, in the order in which they were added."""
+    """Networks of one class, in the order in which they were added; `short` names the class on a command line."""
 
-    def __init__(self, group: str) -> None:
-        self.group = group
+    def __init__(self, short: str, group: str) -> None:
+        self.short, self.group = short, group
         self.entries: dict[str, Entry] = {}
 
     def add(self, factory: Factory) -> Factory:

@@ -13,7 +13,7 @@ import torch
 from benchmarks.zoo.catalogue import Catalogue, Made
 from topiarist.data.extras import import_extra
 
-CATALOGUE = Catalogue("published convolutional families")
+CATALOGUE = Catalogue("published", "published convolutional families")
 CLASSES, BATCH = 10, 2
 
 CLASSIFIERS: dict[str, int] = {

@@ -7,7 +7,7 @@ from torch import nn
 from benchmarks.zoo.catalogue import Catalogue
 from topiarist.data.extras import import_extra
 
-CATALOGUE = Catalogue("transformers from the hub")
+CATALOGUE = Catalogue("hub", "transformers from the hub")
 CLASSES = 5
 
 

@@ -2,4 +2,4 @@
 
 from benchmarks.zoo.catalogue import Catalogue
 
-CATALOGUE = Catalogue("written by hand")
+CATALOGUE = Catalogue("own", "written by hand")
