@@ -147,7 +147,7 @@ class StateSpace(nn.Module):
         self.conv1d = nn.Conv1d(inner, inner, 3, padding=2, groups=inner)
         self.x_proj = nn.Linear(inner, 2 * state + 1, bias=False)
         self.dt_proj = nn.Linear(1, inner)
-        self.log_a = nn.Parameter(torch.log(torch.arange(1, state + 1).float()).repeat(inner, 1))
+        self.log_a = nn.Parameter(torch.log(torch.arange(1, state + 1) + torch.rand(inner, state)))
         self.d = nn.Parameter(torch.ones(inner))
         self.out_proj = nn.Linear(inner, width, bias=False)
         self.head = nn.Linear(width, classes)
