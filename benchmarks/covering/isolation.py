@@ -19,8 +19,10 @@ from benchmarks.zoo import NETWORKS, Entry
 Kind = TypeVar("Kind", bound=Attempt)
 Measure = Callable[[Entry, Path], None]
 _PROCESSES = multiprocessing.get_context("forkserver")
-# The server imports what every process needs, once.
-_PROCESSES.set_forkserver_preload(["benchmarks.covering.isolation", "torch.onnx", "onnxruntime"])
+# The server imports what many processes need, once; it passes over what is not installed.
+_PROCESSES.set_forkserver_preload(
+    ["benchmarks.covering.isolation", "torch.onnx", "onnxruntime", "transformers.modeling_utils"]
+)
 
 
 def measure_row(name: str, limit_seconds: float) -> Row:
