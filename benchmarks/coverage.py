@@ -1,0 +1,83 @@
+"""How many networks can be cut, by us and by torch-pruning: half of all units at once, in every network of the zoo.
+
+For every network: the time of `anatomy`; its free spaces; the share of parameters gone after every second unit of
+every free space was removed in one cut; whether the outputs keep their shapes, whether the cut network can be saved
+and loaded, whether it equals the reference and whether onnxruntime computes the same. Beside it, torch-pruning at a
+ratio of 0.5. A network is *useful* when it runs, its outputs keep their shapes and a quarter of its parameters is gone.
+Each tool has a process of its own per network, one thread and a time limit; what fails is a row with its reason.
+
+    python -m benchmarks.coverage [names or classes: hub, own, published] [--out results.json]
+
+needs the extras `onnx`, `dev` and `zoo`. Rows are written as they come; the Markdown tables are printed at the end, or
+again from a file with `--table results.json`.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from benchmarks.covering.isolation import measure_row
+from benchmarks.covering.records import Attempt, Results, Row
+from benchmarks.covering.tables import write_markdown
+from benchmarks.zoo import CATALOGUES, NETWORKS
+from topiarist.files import write_atomically
+
+PACKAGES = ("topiarist", "torch", "transformers", "pytorchcv", "torch-pruning", "onnx", "onnxscript", "onnxruntime")
+
+
+def main() -> None:
+    """Measure the networks that are asked for, and print the tables."""
+    asked = _arguments()
+    if asked.table is not None:
+        print(write_markdown(Results.model_validate_json(asked.table.read_text())))
+        return
+    results = Results(packages=_versions(), limit_seconds=asked.limit)
+    for name in chosen(asked.networks):
+        results = results.model_copy(update={"rows": (*results.rows, measure_row(name, asked.limit))})
+        write_atomically(asked.out, results.model_dump_json(indent=1).encode())
+        print(_progress(results.rows[-1]), file=sys.stderr, flush=True)
+    print(write_markdown(results))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("networks", nargs="*", help="names of networks, or hub, own, published; all without any")
+    parser.add_argument("--out", type=Path, default=Path("coverage.json"))
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds per network and tool")
+    parser.add_argument("--table", type=Path, help="print the tables of this file and measure nothing")
+    return parser.parse_args()
+
+
+def chosen(asked: Sequence[str]) -> list[str]:
+    """Return the names of the networks that names and classes stand for; all of them for none."""
+    classes = {catalogue.short: list(catalogue.entries) for catalogue in CATALOGUES}
+    unknown = [name for name in asked if name not in classes and name not in NETWORKS]
+    if unknown:
+        raise SystemExit(f"no network or class is called {', '.join(unknown)}; classes are {', '.join(classes)}")
+    named = [name for each in asked for name in classes.get(each, [each])]
+    return list(dict.fromkeys(named)) or list(NETWORKS)
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def _progress(row: Row) -> str:
+    return f"{row.name:34} ours: {_told(row.ours):60} torch-pruning: {_told(row.torch_pruning)}"
+
+
+def _told(attempt: Attempt) -> str:
+    gone = "" if attempt.share_gone is None else f"{100 * attempt.share_gone:.0f} % gone "
+    return f"{gone}{attempt.stage} {attempt.reason}"[:60]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""The Markdown tables: a summary per class of networks, then a row per network."""
+
+from collections.abc import Callable, Sequence
+from statistics import median
+
+import pandas
+
+from benchmarks.covering.records import DONE, Attempt, Check, Results, Row
+
+ALL = "all"
+
+
+def write_markdown(results: Results) -> str:
+    """Return both tables, and the versions that they were measured with."""
+    parts = [summary_table(results.rows)]
+    for group in _groups(results.rows):
+        parts += [f"### {group.capitalize()}", network_table([row for row in results.rows if row.group == group])]
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(results.packages.items()))
+    return "\n\n".join([*parts, f"Measured with {versions}."])
+
+
+def summary_table(rows: Sequence[Row]) -> str:
+    """Return a line per class of networks, and one for all of them."""
+    lines = [_summary_line(group, [row for row in rows if row.group == group]) for group in _groups(rows)]
+    if len(lines) > 1:
+        lines.append(_summary_line(ALL, rows))
+    return _markdown(lines)
+
+
+def _summary_line(title: str, rows: Sequence[Row]) -> dict[str, str]:
+    seconds = [row.ours.anatomy_seconds for row in rows if row.ours.anatomy_seconds is not None]
+    return {
+        "class": title,
+        "networks": str(len(rows)),
+        "useful, ours": str(sum(row.ours.useful for row in rows)),
+        "useful, torch-pruning": str(sum(row.torch_pruning.useful for row in rows)),
+        "anatomy found": str(len(seconds)),
+        "median seconds": f"{median(seconds):.2f}" if seconds else "",
+        "shapes kept": str(sum(bool(row.ours.shapes_kept) for row in rows)),
+        "reloaded": _tally(rows, lambda row: row.ours.reloaded),
+        "ONNX agrees": _tally(rows, lambda row: row.ours.onnx),
+        "equals reference": _tally(rows, lambda row: row.ours.reference),
+    }
+
+
+def network_table(rows: Sequence[Row]) -> str:
+    """Return a line per network."""
+    return _markdown([_network_line(row) for row in rows])
+
+
+def _network_line(row: Row) -> dict[str, str]:
+    ours, rival = row.ours, row.torch_pruning
+    return {
+        "network": row.name,
+        "parameters": "" if ours.parameters_before is None else f"{ours.parameters_before:,}",
+        "seconds": "" if ours.anatomy_seconds is None else f"{ours.anatomy_seconds:.2f}",
+        "free spaces": "" if ours.free_spaces is None else f"{ours.free_spaces} of {_spaces(row)}",
+        "gone": _gone(ours),
+        "reloaded": _answer(ours.reloaded),
+        "ONNX": _answer(ours.onnx),
+        "reference": _answer(ours.reference),
+        "torch-pruning: gone": _gone(rival),
+        "why not, ours": _why(ours, ours.reloaded, ours.onnx, ours.reference),
+        "why not, torch-pruning": _why(rival),
+    }
+
+
+def _spaces(row: Row) -> int:
+    return (row.ours.free_spaces or 0) + (row.ours.fixed_spaces or 0)
+
+
+def _groups(rows: Sequence[Row]) -> list[str]:
+    """Return the classes in the order of their first networks."""
+    return list(dict.fromkeys(row.group for row in rows))
+
+
+def _tally(rows: Sequence[Row], check: Callable[[Row], Check]) -> str:
+    """Return how many passed of those that were asked."""
+    answers = [check(row).passed for row in rows]
+    asked = [answer for answer in answers if answer is not None]
+    return f"{sum(asked)} of {len(asked)}"
+
+
+def _gone(attempt: Attempt) -> str:
+    """Return the share of parameters that are gone, bold where the result is useful."""
+    if attempt.share_gone is None:
+        return "–"
+    if not attempt.shapes_kept:
+        return "other shapes"
+    share = f"{100 * attempt.share_gone:.0f} %"
+    return f"**{share}**" if attempt.useful else share
+
+
+def _answer(check: Check) -> str:
+    return {True: "yes", False: "no", None: "–"}[check.passed]
+
+
+def _why(attempt: Attempt, *checks: Check) -> str:
+    """Return why an attempt ended early, or which checks failed."""
+    reasons = [] if attempt.stage == DONE else [f"{attempt.stage}: {attempt.reason}"]
+    reasons += [check.note for check in checks if check.passed is False]
+    return "; ".join(reasons).replace("|", "\\|")
+
+
+def _markdown(lines: list[dict[str, str]]) -> str:
+    return pandas.DataFrame(lines).to_markdown(index=False, disable_numparse=True)
