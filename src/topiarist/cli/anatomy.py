@@ -6,7 +6,7 @@ import typer
 
 from topiarist.cli.examples import ExampleShapes, find_inputs, make_inputs, parse_example, record_inputs, shown_inputs
 from topiarist.cli.options import AsJson, Into, Seed
-from topiarist.cli.output import emit, waiting
+from topiarist.cli.output import console, emit, waiting
 
 if TYPE_CHECKING:
     from topiarist.tracing.record import AnatomyRecord
@@ -38,6 +38,7 @@ def anatomy_command(
     from topiarist.cli.loading import find_network
     from topiarist.tracing import anatomy
     from topiarist.tracing.record import record_anatomy
+    from topiarist.tracing.table import COLUMNS, render
 
     tensors = parse_example(example or [])
     with waiting(f"looking at {model}"):
@@ -47,7 +48,8 @@ def anatomy_command(
         record = record_anatomy(found)
     kind = type(network).__name__
     result = {"model": model, "network": kind, "example": record_inputs(inputs), **record.to_json()}
-    text = f"{kind} of {model}, {share_of(record)}; example input {shown_inputs(inputs)}\n\n{found}"
+    table = render(found.spaces, found.shapes, found.opaque, columns=max(console().width, COLUMNS))
+    text = f"{kind} of {model}, {share_of(record)}; example input {shown_inputs(inputs)}\n\n{table}"
     emit(result, as_json=as_json, show=lambda _: typer.echo(text))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 
 from topiarist.cli.options import parse_shape
-from topiarist.errors import SettingsError
+from topiarist.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
     import torch
@@ -139,7 +139,10 @@ def find_inputs(network: "nn.Module", seed: int) -> "Inputs":
     if isinstance(own, (Tensor, tuple, list, Mapping)):
         return own
     if is_of_hub(network):
-        return hub_example(network, seed=seed)
+        try:
+            return hub_example(network, seed=seed)
+        except ModelError as error:
+            raise SettingsError(f"{error}: name it, as in --example NAME=SHAPE") from error
     known, cut = facts(network), plan_of(network).example
     if known.input_shape is None and cut is not None:
         return make_example(cut)

@@ -18,14 +18,17 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def render(spaces: Mapping[str, Space], shapes: Shapes, opaque: Sequence[str] = ()) -> str:
-    """Return one line per space, how many parameters can go and what holds the rest, and what is not understood."""
+def render(spaces: Mapping[str, Space], shapes: Shapes, opaque: Sequence[str] = (), *, columns: int = COLUMNS) -> str:
+    """Return one line per space, how many parameters can go and what holds the rest, and what is not understood.
+
+    The table is at most `columns` wide, for which names and lists are shortened.
+    """
     rows = [[[heading] for heading in _HEADINGS]]
     for space in spaces.values():
         places = ([_described(place) for place in role] for role in (space.producers, space.passes, space.consumers))
         rows.append([[space.name], [str(space.size)], *places, [f"fixed: {space.reason}" if space.fixed else ""]])
     widths = [max(len(", ".join(cell)) for cell in column) for column in zip(*rows, strict=True)]
-    while sum(widths) + 2 * (len(widths) - 1) > COLUMNS:  # lists of layers are the first to be shortened
+    while sum(widths) + 2 * (len(widths) - 1) > columns:  # lists of layers are the first to be shortened
         long = [column for column in (2, 3, 4) if widths[column] > _LIST_LENGTH] or range(len(widths))
         widths[max(long, key=widths.__getitem__)] -= 1
     lines = aligned([[_shortened(cell, width) for cell, width in zip(row, widths, strict=True)] for row in rows])

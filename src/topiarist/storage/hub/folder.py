@@ -70,9 +70,8 @@ def load_folder(path: str | Path) -> nn.Module:
                 local_files_only=True,
             )
         _check_report(kind.__name__, report)
-        if not isinstance(network, nn.Module) or next(network.parameters(), None) is None:
-            raise ModelError(f"{kind.__name__} has no parameters: it is no network of its own")
-    return network
+    loaded: nn.Module = network
+    return loaded
 
 
 def _find_class(transformers: Any, config: JsonObject) -> Any:
@@ -84,15 +83,17 @@ def _find_class(transformers: Any, config: JsonObject) -> Any:
         kind = getattr(transformers, named[0], None)
     if not isinstance(kind, type) or not issubclass(kind, transformers.PreTrainedModel):
         raise ModelError(f"the installed transformers {transformers.__version__} has no network '{named[0]}'")
-    if getattr(kind, "config_class", None) is None:
+    if kind.config_class is None:
         raise ModelError(f"'{named[0]}' is no network of its own: it has no configuration")
     return kind
 
 
 def _check_size(kind: Any, configuration: Any, tensors: Mapping[str, Tensor]) -> None:
-    """Refuse a configuration that asks for far more numbers than the files hold, before they are made."""
+    """Refuse a network without parameters, or with far more of them than the files hold, before they are made."""
     with torch.device("meta"):
         skeleton: nn.Module = kind(configuration)
+    if next(skeleton.parameters(), None) is None:
+        raise ModelError(f"'{kind.__name__}' is no network of its own: it has no parameters")
     asked = sum(parameter.numel() for parameter in skeleton.parameters())
     stored = sum(tensor.numel() for tensor in tensors.values())
     if asked > MOST_PER_STORED * stored + MOST_BESIDES:
