@@ -273,7 +273,7 @@ def test_reading_is_silent_and_leaves_no_trace(
         ({"num_attention_heads": 3}, "transformers refuses it as BertForMaskedLM: "),
         ({"num_hidden_layers": 3}, "its files lack 'bert.encoder.layer.2."),
         ({"intermediate_size": 25}, "(24,) in its files, (25,) in its config.json"),
-        ({"vocab_size": 10**9}, "its config.json asks for 1"),
+        ({"vocab_size": 10**9}, " parameters, and its files hold 5,458 numbers"),
     ],
 )
 def test_a_configuration_that_the_weights_do_not_fit_is_refused(
