@@ -284,6 +284,7 @@ def test_tensors_are_of_the_kind_asked_for() -> None:
 
 
 def test_the_same_seed_makes_the_same_tensors() -> None:
-    first, again, other = (make_inputs(parse_example(["4,4"]), seed=seed) for seed in (1, 1, 2))
+    made: list[Any] = [make_inputs(parse_example(["4,4"]), seed=seed) for seed in (1, 1, 2)]
+    first, again, other = made
     assert isinstance(first, list) and len(first) == 2 and not torch.equal(first[0], first[1])
     assert torch.equal(first[0], again[0]) and not torch.equal(first[0], other[0])

@@ -80,8 +80,9 @@ def _find_class(transformers: Any, config: JsonObject) -> Any:
     if not isinstance(named, list) or not named or not isinstance(named[0], str):
         raise ModelError(f"its {CONFIG} names no class in 'architectures'")
     with quietly(f"'{named[0]}' of transformers cannot be imported"):
-        kind = getattr(transformers, named[0], None)
-    if not isinstance(kind, type) or not issubclass(kind, transformers.PreTrainedModel):
+        kind: Any = getattr(transformers, named[0], None)
+    is_network = isinstance(kind, type) and issubclass(kind, transformers.PreTrainedModel)
+    if not is_network:
         raise ModelError(f"the installed transformers {transformers.__version__} has no network '{named[0]}'")
     if kind.config_class is None:
         raise ModelError(f"'{named[0]}' is no network of its own: it has no configuration")
