@@ -5,9 +5,12 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 
+import pytest
 from torch import nn
 
+from topiarist.errors import ModelError
 from topiarist.randomness import isolated
+from topiarist.storage.hub import load_folder
 
 TEXT = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24, "vocab_size": 50}
 IMAGE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
@@ -91,3 +94,12 @@ def write_folder(network: nn.Module, folder: Path, **how: Any) -> Path:
     with redirect_stderr(io.StringIO()):
         network.save_pretrained(folder, **how)  # type: ignore[operator]
     return folder
+
+
+def refused(folder: Path, *said: str) -> None:
+    """Check that a folder is refused in one line that begins with its path and has some words."""
+    with pytest.raises(ModelError) as caught:
+        load_folder(folder)
+    text = str(caught.value)
+    assert text.startswith(f"cannot load {folder}: ") and "\n" not in text
+    assert all(part in text for part in said), text
