@@ -21,7 +21,7 @@ $(CORE): pyproject.toml
 
 # What the tests, the docs and the benchmarks need besides.
 $(READY): $(CORE)
-	$(PIP) -e '.[sound,faces,tables,onnx,docs,dev]'
+	$(PIP) -e '.[sound,faces,tables,onnx,hub,docs,dev]'
 	touch $(READY)
 
 setup: $(READY)

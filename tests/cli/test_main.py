@@ -12,7 +12,7 @@ from topiarist.methods import registered
 
 Run = Callable[..., tuple[int, str, str]]
 COMMANDS = [
-    *("rightsize", "train", "recommend", "measure", "predict", "export", "report"),
+    *("rightsize", "train", "anatomy", "recommend", "measure", "predict", "export", "report"),
     *("study run", "study resume", "study status", "study results"),
     *("data list", "data get", "data show", "data sounds"),
 ]

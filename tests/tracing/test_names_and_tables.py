@@ -10,6 +10,8 @@ from tests.networks import NETWORKS
 from topiarist import surgery
 from topiarist.errors import ModelError
 from topiarist.tracing import anatomy
+from topiarist.tracing.record import AnatomyRecord, record_anatomy
+from topiarist.tracing.table import render
 
 
 @pytest.mark.slow
@@ -103,3 +105,27 @@ def test_ignored_layers_stay_so_after_a_change_of_depth() -> None:
 def test_ignored_layers_that_are_not_there_are_refused(ignored: Any) -> None:
     with pytest.raises(ModelError, match=r"ignored must name layers or types of layers; found .*: known are stem"):
         anatomy(*NETWORKS["residual"](0), ignored=ignored)
+
+
+def test_names_are_whole_where_there_are_columns_for_them() -> None:
+    name = "a_layer_with_a_name_that_is_too_long_for_a_column_of_its_own_in_a_table"
+    model = nn.Sequential()
+    for number in range(3):
+        model.add_module(f"{name}_{number}", nn.Linear(4, 4))
+    found = anatomy(model, torch.zeros(1, 4))
+    narrow, wide = (render(found.spaces, found.shapes, columns=columns) for columns in (100, 1000))
+    assert narrow == str(found) and f"{name}_0" not in narrow.splitlines()[2]
+    assert wide.splitlines()[2].split() == [f"{name}_0", "4", f"{name}_0", "-", f"{name}_1"]
+
+
+@pytest.mark.parametrize("name", ["residual", "inception"])
+def test_a_record_has_all_spaces_and_what_can_go(name: str) -> None:
+    model, example = NETWORKS[name](0)
+    found = anatomy(model, example)
+    record = record_anatomy(found)
+    least = surgery.remove(model, example, units={name: range(1, space.size) for name, space in found.free.items()})
+    before, after = (sum(parameter.numel() for parameter in net.parameters()) for net in (model, least))
+    assert (record.parameters, record.removable) == (before, before - after)
+    assert [space.units for space in record.spaces.values()] == [space.size for space in found.spaces.values()]
+    assert set(record.held) <= {name for name, space in record.spaces.items() if space.fixed}
+    assert AnatomyRecord.model_validate_json(record.model_dump_json()) == record

@@ -18,6 +18,7 @@ COMMANDS = {
     "rightsize": "Find the smallest network that is not worse than the baseline, prove it, save, export and report it.",
     "train": "Train a network, measure it and save it.",
     "resize": "Resize a trained network by a method, to a budget, and save it.",
+    "anatomy": "Show the units of a network: what writes and reads them, which can go, and what holds the others.",
     "recommend": "Recommend widths and a depth for a network, from its weights and training samples.",
     "measure": "Measure accuracy, log loss, parameters, size in memory and on disk, MACs and latency.",
     "predict": "Predict the class of every sample; no labels are needed.",

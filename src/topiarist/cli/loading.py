@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from topiarist.errors import DataError, TopiaristWarning
+from topiarist.errors import DataError, ModelError, SettingsError, TopiaristWarning
 
 MOST_BANDS = 1024  # of `LogMel`; a network for larger images reads no sound
 
@@ -21,6 +21,24 @@ def load_network(path: Path, into: str | None) -> "nn.Module":
     from topiarist.storage import load
 
     return load(path) if into is None else load(path, into=build_by_code(into))
+
+
+def find_network(reference: str, into: str | None) -> "nn.Module":
+    """Return the network that a word of a call names: code, a Hugging Face folder, or a model file."""
+    from topiarist.models.building import build_by_code
+    from topiarist.storage.hub import load_folder
+
+    place = Path(reference)
+    by_code = ":" in reference and place.suffix != ".safetensors" and not place.exists()
+    if into is not None and (by_code or place.is_dir()):
+        raise SettingsError("--into is what a model file is loaded into: name a .safetensors file with it")
+    if by_code:
+        return build_by_code(reference)
+    if place.is_dir():
+        return load_folder(place)
+    if not place.exists():
+        raise ModelError(f"there is no file or folder {place}; code is named as module:function, nothing is downloaded")
+    return load_network(place, into)
 
 
 def load_for(

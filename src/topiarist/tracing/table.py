@@ -1,10 +1,10 @@
 """An anatomy as a table to read, with what the network could lose."""
 
-import math
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from topiarist.tracing.spaces import Place, Shapes, Space, parameter_sizes
+from topiarist.tracing.removable import find_removable
+from topiarist.tracing.spaces import Place, Shapes, Space
 
 COLUMNS = 100  # of a terminal that shows code beside it
 _HEADINGS = ("space", "units", "written by", "passes through", "read by", "")
@@ -18,14 +18,17 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def render(spaces: Mapping[str, Space], shapes: Shapes, opaque: Sequence[str] = ()) -> str:
-    """Return one line per space, how many parameters can go and what holds the rest, and what is not understood."""
+def render(spaces: Mapping[str, Space], shapes: Shapes, opaque: Sequence[str] = (), *, columns: int = COLUMNS) -> str:
+    """Return one line per space, how many parameters can go and what holds the rest, and what is not understood.
+
+    The table is at most `columns` wide, for which names and lists are shortened.
+    """
     rows = [[[heading] for heading in _HEADINGS]]
     for space in spaces.values():
         places = ([_described(place) for place in role] for role in (space.producers, space.passes, space.consumers))
         rows.append([[space.name], [str(space.size)], *places, [f"fixed: {space.reason}" if space.fixed else ""]])
     widths = [max(len(", ".join(cell)) for cell in column) for column in zip(*rows, strict=True)]
-    while sum(widths) + 2 * (len(widths) - 1) > COLUMNS:  # lists of layers are the first to be shortened
+    while sum(widths) + 2 * (len(widths) - 1) > columns:  # lists of layers are the first to be shortened
         long = [column for column in (2, 3, 4) if widths[column] > _LIST_LENGTH] or range(len(widths))
         widths[max(long, key=widths.__getitem__)] -= 1
     lines = aligned([[_shortened(cell, width) for cell, width in zip(row, widths, strict=True)] for row in rows])
@@ -51,16 +54,11 @@ def _shortened(names: Sequence[str], width: int) -> str:
 
 
 def _removable(spaces: Mapping[str, Space], shapes: Shapes) -> str:
-    """Return how many parameters go with one unit left per free space, and how many each fixed space holds besides."""
-    sizes = parameter_sizes(spaces.values(), shapes).values()
-    widths = {name: space.size if space.fixed else 1 for name, space in spaces.items()}
-    total = sum(math.prod(shape) for shape in shapes.values())
-    least = sum(size.count(widths) for size in sizes)
-    fixed = [name for name, space in spaces.items() if space.fixed]
-    held = {name: least - sum(size.count({**widths, name: 1}) for size in sizes) for name in fixed}
-    holders = sorted((name for name in held if held[name]), key=held.__getitem__, reverse=True)
-    reasons = {name: textwrap.shorten(spaces[name].reason or "", _REASON_LENGTH, placeholder="…") for name in holders}
-    named = ", ".join(f"'{name}' {held[name]:,} ({reasons[name]})" for name in holders[:_MOST_HOLDERS])
-    more = f" and {len(holders) - _MOST_HOLDERS} more" if len(holders) > _MOST_HOLDERS else ""
+    """Return how many parameters can go, and what holds most of the rest, in words."""
+    found = find_removable(spaces, shapes)
+    shown = list(found.held)[:_MOST_HOLDERS]
+    reasons = {name: textwrap.shorten(spaces[name].reason or "", _REASON_LENGTH, placeholder="…") for name in shown}
+    named = ", ".join(f"'{name}' {found.held[name]:,} ({reasons[name]})" for name in shown)
+    more = f" and {len(found.held) - len(shown)} more" if len(found.held) > len(shown) else ""
     rest = f" Held by what is fixed: {named}{more}." if named else ""
-    return f"{total - least:,} of {total:,} parameters can go, with one unit left per space.{rest}"
+    return f"{found.count:,} of {found.parameters:,} parameters can go, with one unit left per space.{rest}"

@@ -1,0 +1,59 @@
+"""`topiarist anatomy`: the units of a network, which of them can go, and what holds the others."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from topiarist.cli.examples import ExampleShapes, find_inputs, make_inputs, parse_example, record_inputs, shown_inputs
+from topiarist.cli.options import AsJson, Into, Seed
+from topiarist.cli.output import console, emit, waiting
+
+if TYPE_CHECKING:
+    from topiarist.tracing.record import AnatomyRecord
+
+ModelWord = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="Your code that builds the network (MODULE:FUNCTION), a .safetensors file, such as `train` writes, or a "
+        "Hugging Face folder with config.json and .safetensors files.",
+    ),
+]
+
+
+def anatomy_command(
+    model: ModelWord, example: ExampleShapes = None, into: Into = None, seed: Seed = 0, as_json: AsJson = False
+) -> None:
+    """Show the units of a network: what writes and reads them, which can go, and what holds the others.
+
+    Example: topiarist anatomy digits.safetensors
+
+    Example: topiarist anatomy networks:make --example 3x224x224
+
+    Example: topiarist anatomy bert/ --example input_ids=16:int:1000 --example attention_mask=16:ones
+
+    Nothing is changed, written or downloaded, and no code of a Hugging Face folder is run. A file of `train` and a
+    Hugging Face folder say themselves what they read; so does a network with an attribute `example_input`.
+    """
+    from topiarist.cli.loading import find_network
+    from topiarist.tracing import anatomy
+    from topiarist.tracing.record import record_anatomy
+    from topiarist.tracing.table import COLUMNS, render
+
+    tensors = parse_example(example or [])
+    with waiting(f"looking at {model}"):
+        network = find_network(model, into)
+        inputs = make_inputs(tensors, seed) if tensors else find_inputs(network, seed)
+        found = anatomy(network, inputs, partial=True)
+        record = record_anatomy(found)
+    kind = type(network).__name__
+    result = {"model": model, "network": kind, "example": record_inputs(inputs), **record.to_json()}
+    table = render(found.spaces, found.shapes, found.opaque, columns=max(console().width, COLUMNS))
+    text = f"{kind} of {model}, {share_of(record)}; example input {shown_inputs(inputs)}\n\n{table}"
+    emit(result, as_json=as_json, show=lambda _: typer.echo(text))
+
+
+def share_of(record: "AnatomyRecord") -> str:
+    """Return how many parameters there are, and which share of them can go, in words."""
+    share = record.removable / record.parameters if record.parameters else 0.0
+    return f"{record.parameters:,} parameters, of which {share:.1%} can go"
