@@ -22,6 +22,7 @@ from topiarist.surgery.edits.kinds import (
 )
 from topiarist.surgery.edits.plan import Plan, plan_of
 from topiarist.surgery.masks import Masks, UnitMasks
+from topiarist.surgery.proving import proven
 from topiarist.surgery.transplant import transplant
 from topiarist.surgery.width.verbs import compact, grow, merge_units, project, remove, widen
 
@@ -55,6 +56,7 @@ __all__ = [
     "paper_scores",
     "plan_of",
     "project",
+    "proven",
     "recommend",
     "remove",
     "transplant",

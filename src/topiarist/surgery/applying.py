@@ -19,6 +19,7 @@ from topiarist.surgery.depth.folding import fold_layer
 from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import make_example, shape_of
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, plan_of, renamed_edit
+from topiarist.surgery.proving import ensure_proven
 from topiarist.surgery.refit.fitting import Readers, Rows, refit
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
@@ -35,6 +36,7 @@ def apply(
     *,
     calibration: Calibration | None = None,
     anatomy: Anatomy | None = None,
+    proof: bool = True,
 ) -> nn.Module:
     """Return a copy of a network with the edits of a plan, which it adds to its own plan.
 
@@ -50,6 +52,9 @@ def apply(
         Samples on which refits are made anew; a plan that came from JSON, or is for other weights, needs them.
     anatomy : Anatomy, optional
         That of the network, where it is known.
+    proof : bool
+        Prove, before units go or come, that the network's own code computes the same without them: once for each set
+        of spaces, which the anatomy remembers.
 
     Returns
     -------
@@ -73,7 +78,9 @@ def apply(
     with torch.inference_mode(False):
         copy = copied_with_plan(model)
         for edit, numbers in plan.steps():
-            known = carry_out(copy, edit, example_input, numbers=numbers, calibration=calibration, known=known)
+            known = carry_out(
+                copy, edit, example_input, numbers=numbers, calibration=calibration, known=known, proof=proof
+            )
     return copy
 
 
@@ -111,6 +118,7 @@ def carry_out(
     numbers: Numbers | None = None,
     calibration: Calibration | None = None,
     known: Anatomy | None = None,
+    proof: bool = True,
 ) -> Anatomy:
     """Make one edit in place, and add it to the network's plan; return the new anatomy, as far as it follows.
 
@@ -125,6 +133,8 @@ def carry_out(
         raise ModelError("the plan has no numbers for its refit: pass calibration data")
     found = _anatomy_for(edit, model, example_input, known)
     edit = by_spaces(edit, found)
+    if proof and example_input is not None:
+        ensure_proven(model, example_input, found, _spaces_of(edit))
     whole = sharing_copy(model) if refitted else model
     if isinstance(edit, kinds.RemoveUnits) and edit.biased and example_input is not None:
         move_constants(model, edit, found, example_input)
@@ -154,6 +164,14 @@ def _anatomy_for(edit: kinds.Edit, model: nn.Module, example_input: Inputs | Non
     if example_input is None:
         raise ModelError("the plan does not say what the network's input looks like: pass example_input")
     return trace_again(model, example_input, known)
+
+
+def _spaces_of(edit: kinds.Edit) -> tuple[str, ...]:
+    """Return the spaces whose width an edit changes."""
+    if isinstance(edit, kinds.RemoveUnits):
+        return tuple(edit.units)
+    width = isinstance(edit, kinds.MergeUnits | kinds.WidenSpace | kinds.GrowSpace | kinds.ProjectSpace)
+    return (edit.space,) if width else ()
 
 
 def by_spaces(edit: kinds.Edit, anatomy: Anatomy) -> kinds.Edit:

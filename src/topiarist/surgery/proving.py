@@ -4,7 +4,8 @@ The weights are random and in float64, so that nothing hides: in a fresh network
 size goes unseen. The batch has a size that divides no integer of the network, and a second batch another one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -17,7 +18,10 @@ from topiarist.models.attention import with_free_attention
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import generator, isolated
-from topiarist.tracing import Anatomy, Inputs
+from topiarist.surgery.width.change import change_widths
+from topiarist.surgery.width.reexpressions import removal
+from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+from topiarist.tracing.finding import trace_again
 from topiarist.tracing.reference import Reference, Steady
 from topiarist.tracing.running import arguments, call, plain_kernels
 from topiarist.tracing.trace import tensors_in, wanted_outputs
@@ -57,6 +61,56 @@ def prove(
             " number, or their positions"
         )
     return worst
+
+
+def ensure_proven(model: nn.Module, example_input: Inputs, anatomy: Anatomy, names: Iterable[str]) -> None:
+    """Make sure that spaces can lose units together; what was proven before is remembered in the anatomy."""
+    wanted = frozenset(name for name in names if anatomy.spaces[name].size > 1)
+    if not wanted or wanted in anatomy.proofs or anatomy.trace is None:
+        return
+    known = anatomy if anatomy.valid_for == "all" else trace_again(model, example_input, anatomy)
+    halves = {name: range(known.spaces[name].size // 2) for name in wanted}
+
+    def change(network: nn.Module) -> None:
+        changes = {name: removal(known.spaces[name], units) for name, units in halves.items()}
+        change_widths(network, known, changes)
+
+    anatomy.proofs[wanted] = prove(model, example_input, known, halves, change)
+
+
+def proven(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None = None) -> Anatomy:
+    """Prove that each free space can lose units, and all of them together; fix those that cannot.
+
+    Parameters
+    ----------
+    model, example_input, anatomy
+        The network, a batch that it reads, and its anatomy, where it is known.
+
+    Returns
+    -------
+    Anatomy
+        The anatomy with proofs; a space whose proof failed is fixed, and its reason says why.
+
+    Examples
+    --------
+    >>> model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))
+    >>> len(proven(model, torch.zeros(1, 8)).proofs)
+    1
+    """
+    found = ensure_anatomy(model, example_input, anatomy)
+    try:
+        ensure_proven(model, example_input, found, found.free)
+        return found
+    except ModelError:
+        spaces = dict(found.spaces)
+    for name in list(found.free):
+        try:
+            ensure_proven(model, example_input, found, [name])
+        except ModelError as error:
+            spaces[name] = replace(spaces[name], reason=str(error))
+    left = replace(found, spaces=spaces)
+    ensure_proven(model, example_input, left, left.free)
+    return left
 
 
 def _randomised(model: nn.Module) -> nn.Module:

@@ -61,6 +61,7 @@ class Anatomy:
     unreached: tuple[str, ...] = ()
     solver: Solver | None = field(default=None, repr=False, compare=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
+    proofs: dict[frozenset[str], float] = field(default_factory=dict, repr=False, compare=False)
     integers: Mapping[Attribute, int] = field(default_factory=dict, repr=False, compare=False)
     valid_for: Literal["all", "widths", "nothing"] = "all"
 

@@ -20,6 +20,7 @@ from topiarist.surgery.choice.selection import Strategy, select
 from topiarist.surgery.edits.examples import shape_of
 from topiarist.surgery.edits.kinds import RemoveUnits
 from topiarist.surgery.edits.plan import Plan, attach_plan, plan_of
+from topiarist.surgery.proving import ensure_proven
 from topiarist.surgery.refit.fitting import refit
 from topiarist.surgery.refit.moments import Moments
 from topiarist.surgery.width.change import change_widths
@@ -113,6 +114,7 @@ def cut_to_widths(
         units = cutting.cut(wanted_widths(found, keep, multiple_of), strategy)
         cut, edit = cutting.network, RemoveUnits(units=units, refit=True)
         if units and cutting.is_final:
+            ensure_proven(model, example_input, found, units)
             check_runs(cut, example_input)
             attach_plan(cut, plan_of(model).then(edit, cutting.numbers, shape_of(example_input)))
         elif units:

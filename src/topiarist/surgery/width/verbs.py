@@ -28,6 +28,7 @@ def remove(
     calibration: Calibration | None = None,
     multiple_of: int = 1,
     anatomy: Known = None,
+    proof: bool = True,
 ) -> nn.Module:
     """Remove units; with calibration data, the layers that read them are refitted.
 
@@ -43,6 +44,8 @@ def remove(
         The last of the units named stay where the width would not be a multiple of it.
     anatomy : Anatomy, optional
         That of the network, where it is known.
+    proof : bool
+        Prove first that the network's own code computes the same without units of these spaces; see `apply`.
 
     Returns
     -------
@@ -64,7 +67,7 @@ def remove(
         named = {space: put_back(found, anatomy[space].size, multiple_of) for space, found in named.items()}
     some = {space: found for space, found in named.items() if found}
     edit = RemoveUnits(units=some, refit=bool(some) and calibration is not None)
-    return apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=anatomy)
+    return apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=anatomy, proof=proof)
 
 
 def merge_units(
