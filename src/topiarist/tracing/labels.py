@@ -149,10 +149,15 @@ class Labels:
             several = (first > 1) & (second > 1)
             if several.any():
                 self._unite_products(one[several], other[several], reason)
-            rest = ~empty
+            rest = ~empty & ~(self._all_fixed(one) & self._all_fixed(other))
             left, right = left[rest], right[rest]
             if not len(left):
                 return
+
+    def _all_fixed(self, units: Vector) -> NDArray[numpy.bool_]:
+        """Return the positions all of whose units are fixed: what they are tied to does not matter."""
+        fixed: NDArray[numpy.bool_] = ((self._why[self.roots(units)] > 0) | (units == 0)).all(1)
+        return fixed
 
     @staticmethod
     def _padded(one: Vector, other: Vector) -> tuple[Vector, Vector]:
@@ -300,6 +305,13 @@ class Labels:
         """Return the positions none of whose units is gone; number 0 must not be."""
         alive: NDArray[numpy.bool_] = ~gone[self.units_at(vector)].any(axis=1)
         return alive
+
+    def copy(self) -> "Labels":
+        """Return labels that can change without changing these."""
+        made = Labels()
+        for name, value in vars(self).items():
+            setattr(made, name, value.copy() if isinstance(value, (numpy.ndarray, list)) else value)
+        return made
 
     def __len__(self) -> int:
         return self._count

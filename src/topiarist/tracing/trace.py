@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
+from topiarist.models.attention import with_free_attention
 from topiarist.tracing.constraints import Constraint, IntegerWatch
 from topiarist.tracing.integers import Attribute, follows_parameters, is_layer, track_integers
 from topiarist.tracing.labels import Axes
@@ -35,13 +36,14 @@ def run_traced(model: nn.Module, example_input: Inputs) -> Trace:
     """Run a copy of a network, which shares its parameters, on an example, and follow all that it does."""
     check_runnable(model)
     copy = sharing_copy(model)
+    with_free_attention(copy)
     integers = track_integers(copy)
     tracer = Tracer(copy)
     watch = IntegerWatch(tracer)
     trace = Trace(tracer, watch.constraints, integers)
     with quietly(copy), _watched(copy, trace, watch), own_errors(tracer.described_place):
         given = _run(copy, example_input, trace, watch)
-    for tensor in _outputs(given):
+    for tensor in wanted_outputs(given):
         step = tracer.step_of(tensor)
         trace.output.take([] if step is None else [step])
         for vector in tracer.axes(tensor):
@@ -56,20 +58,20 @@ def _run(model: nn.Module, example_input: Inputs, trace: Trace, watch: IntegerWa
             return example_input(model)
     args, kwargs = arguments(model, example_input)
     for name, value in named_inputs(model, args, kwargs).items():
-        for tensor in _tensors(value):
+        for tensor in tensors_in(value):
             trace.tracer.set_step(tensor, Step("input", name, source=name))
             trace.samples = len(tensor) if tensor.ndim and trace.samples == 1 else trace.samples
     with trace.tracer, watch:
         return model(*args, **kwargs)
 
 
-def _outputs(given: Any) -> list[Tensor]:
+def wanted_outputs(given: Any) -> list[Tensor]:
     """Return the tensors that a network is run for: the scores of the hub's models, not what they return besides."""
     scores = getattr(given, "logits", None) if hasattr(given, "to_tuple") else None
-    return [scores] if isinstance(scores, Tensor) else _tensors(given)
+    return [scores] if isinstance(scores, Tensor) else tensors_in(given)
 
 
-def _tensors(value: Any) -> list[Tensor]:
+def tensors_in(value: Any) -> list[Tensor]:
     """Return the tensors in what a network takes or returns, also in objects such as outputs of the hub's models."""
     if hasattr(value, "to_tuple"):
         value = value.to_tuple()
@@ -103,17 +105,17 @@ def _hook(path: str, module: nn.Module, trace: Trace, watch: IntegerWatch) -> li
             tracer.modules.append(path)
         if layer and tracer.layer is None:
             step = tracer.layer = Step("layer", path, tuple(tracer.modules))
-            step.take(step for tensor in _tensors((args, kwargs)) if (step := tracer.step_of(tensor)) is not None)
+            step.take(step for tensor in tensors_in((args, kwargs)) if (step := tracer.step_of(tensor)) is not None)
             watch.quiet = following
 
     def leave(_: nn.Module, args: Any, kwargs: Any, given: Any) -> None:
         step = tracer.layer
         if layer and step is not None and step.name == path:
             tracer.layer, watch.quiet = None, False
-            tensors = _tensors(given)
+            tensors = tensors_in(given)
             for tensor in tensors:
                 tracer.set_step(tensor, step)
-            taken = next(iter(_tensors((args, kwargs))), None)
+            taken = next(iter(tensors_in((args, kwargs))), None)
             if tensors:
                 trace.calls[path] = _layer_call(step, tensors[0], taken, tracer.axes(tensors[0]), trace.calls.get(path))
         if path:

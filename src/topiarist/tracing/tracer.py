@@ -69,11 +69,15 @@ class Tracer(TorchDispatchMode):
         return False
 
     def _add_leaf(self, name: str, tensor: Tensor) -> None:
-        whole = not tensor.is_floating_point() and tensor.ndim != 1
-        axes: Axes = [None if whole else self.labels.create(size) for size in tensor.shape]
+        axes = self._leaf_axes(name, tensor)
         self.leaves[name] = Leaf(tensor, axes)
         self._axes[tensor] = axes
         self._origins[tensor] = Origin(name, tuple(range(tensor.ndim)))
+
+    def _leaf_axes(self, name: str, tensor: Tensor) -> Axes:
+        """Return the label vectors of a parameter or buffer: fresh units along each axis."""
+        whole = not tensor.is_floating_point() and tensor.ndim != 1
+        return [None if whole else self.labels.create(size) for size in tensor.shape]
 
     # What is known of tensors
 

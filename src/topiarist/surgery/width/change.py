@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from topiarist.errors import ModelError
+from topiarist.models.attention import with_free_attention
 from topiarist.randomness import generator
 from topiarist.surgery import layers
 from topiarist.tracing import Anatomy, Place, Space
@@ -69,6 +70,8 @@ def change_widths(
     for name, space in anatomy.spaces.items():
         for place in space.places:
             axes[place.module, place.tensors].append((name, place))
+    touched = {place.module for name in changes for place in anatomy.spaces[name].places}
+    with_free_attention(model, {path for each in touched for path in (each, each.rpartition(".")[0])})
     rows, calls, moved = {}, dict(anatomy.calls), {}
     outdated = anatomy.valid_for == "nothing"
     holders = layers.Holders(model)

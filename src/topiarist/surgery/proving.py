@@ -1,0 +1,142 @@
+"""The proof behind every cut: on random weights, the cut network computes what the whole one does without the units.
+
+The weights are random and in float64, so that nothing hides: in a fresh network, attention is nearly even, and a wrong
+size goes unseen. The batch has a size that divides no integer of the network, and a second batch another one.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+
+from topiarist.errors import ModelError
+from topiarist.models.attention import with_free_attention
+from topiarist.models.copying import copied
+from topiarist.models.evaluation import evaluating
+from topiarist.randomness import generator, isolated
+from topiarist.tracing import Anatomy, Inputs
+from topiarist.tracing.reference import Reference, Steady
+from topiarist.tracing.running import arguments, call, plain_kernels
+from topiarist.tracing.trace import tensors_in, wanted_outputs
+
+TOLERANCE, COARSE = 1e-8, 1e-4  # in float64, and where a network's code asks for float32
+BATCHES = (5, 7, 11, 13, 17, 19, 23)
+Change = Callable[[nn.Module], None]
+
+
+def prove(
+    model: nn.Module, example_input: Inputs, anatomy: Anatomy, units: Mapping[str, Sequence[int]], change: Change
+) -> float:
+    """Return by how much, at most, the network that `change` cuts differs from the whole one without the units.
+
+    Raises
+    ------
+    ModelError
+        They differ by more than rounding does, or the cut network does not run.
+    """
+    assert anatomy.trace is not None
+    gone = numpy.zeros(len(anatomy.trace.tracer.labels), bool)
+    for name, numbers in units.items():
+        gone[anatomy.spaces[name].units[list(numbers)]] = True
+    whole = _randomised(model)
+    cut = copied(whole)
+    change(cut)
+    worst = 0.0
+    for inputs in _inputs(whole, example_input, anatomy):
+        expected = _outputs(copied(whole), inputs, anatomy, gone)
+        found = _outputs(cut, inputs, None, gone)
+        worst = max(worst, _difference(expected, found, units))
+    limit = TOLERANCE if _is_double(whole) else COARSE
+    if not worst <= limit:
+        named = ", ".join(f"'{name}'" for name in units)
+        raise ModelError(
+            f"without units of {named}, the network's own code computes something else (by {worst:.1g}): it uses their"
+            " number, or their positions"
+        )
+    return worst
+
+
+def _randomised(model: nn.Module) -> nn.Module:
+    """Return a copy in float64 with random weights of usual sizes, where its code runs in float64."""
+    copy = copied(model).to("cpu", torch.float64).eval()
+    with_free_attention(copy)
+    random = generator(0, "proof")
+    with torch.no_grad():
+        for parameter in copy.parameters():
+            drawn = torch.randn(parameter.shape, generator=random, dtype=torch.float64)
+            if parameter.ndim > 1:
+                fan = max(parameter[0].numel(), 1)
+                parameter.copy_(1.5 / fan**0.5 * drawn)
+            else:
+                parameter.add_(0.3 * drawn)
+        for name, buffer in copy.named_buffers():
+            if buffer.is_floating_point() and name.endswith("running_mean"):
+                buffer.add_(0.3 * torch.randn(buffer.shape, generator=random, dtype=torch.float64))
+    return copy
+
+
+def _is_double(model: nn.Module) -> bool:
+    return all(parameter.dtype == torch.float64 for parameter in model.parameters())
+
+
+def _inputs(model: nn.Module, example_input: Inputs, anatomy: Anatomy) -> list[Inputs]:
+    """Return the example in batches of two sizes that divide no integer of the network; as it is where that fails."""
+    if callable(example_input) and not isinstance(example_input, Tensor):
+        return [example_input]
+    numbers = set(anatomy.trace.integers.values()) if anatomy.trace is not None else set()
+    sizes = [size for size in BATCHES if not any(number % size == 0 for number in numbers if number)] or [5, 7]
+    args, kwargs = arguments(model, example_input)
+    random = generator(0, "proof's input")
+    made: list[Inputs] = []
+    for size in (sizes[0], sizes[-1]):
+        batch = tree_map(lambda value, size=size: _resized(value, anatomy.samples, size, random), (args, kwargs))
+        inputs: Inputs = (lambda network, batch=batch: network(*batch[0], **batch[1]))
+        try:
+            _outputs(model, inputs, None, numpy.zeros(0, bool))
+        except Exception:  # whatever a network says to a batch of another size
+            inputs = (lambda network: network(*_cloned(args), **_cloned(kwargs)))
+        made.append(inputs)
+    return made
+
+
+def _resized(value: Any, samples: int, size: int, random: torch.Generator) -> Any:
+    """Return a tensor with so many samples, real numbers drawn anew."""
+    if not isinstance(value, Tensor):
+        return value
+    if value.ndim and len(value) == samples:
+        value = value[torch.arange(size) % samples]
+    if value.is_floating_point():
+        noise = torch.randn(value.shape, generator=random, dtype=torch.float64)
+        return value.double() + noise if value.unique().numel() > 2 or not value.any() else value.double()
+    return value.clone()
+
+
+def _cloned(value: Any) -> Any:
+    return tree_map(lambda each: each.clone() if isinstance(each, Tensor) else each, value)
+
+
+def _outputs(model: nn.Module, inputs: Inputs, anatomy: Anatomy | None, gone: Any) -> list[Tensor]:
+    """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
+    with evaluating(model), isolated(0), plain_kernels(model):
+        if anatomy is None or anatomy.trace is None:
+            with Steady():
+                return wanted_outputs(call(model, inputs))
+        tracer = anatomy.trace.tracer
+        with Reference(model, tracer.labels.copy(), tracer.leaves, gone):
+            return wanted_outputs(call(model, inputs))
+
+
+def _difference(expected: list[Tensor], found: list[Tensor], units: Mapping[str, Any]) -> float:
+    """Return the largest difference between outputs, in parts of the largest value."""
+    worst = 0.0
+    for one, other in zip(expected, found, strict=True):
+        if one.shape != other.shape:
+            named = ", ".join(f"'{name}'" for name in units)
+            raise ModelError(f"without units of {named}, the network returns {tuple(other.shape)}, not {tuple(one.shape)}")
+        if one.is_floating_point() and one.numel():
+            scale = float(one.abs().max()) + 1e-9
+            worst = max(worst, float((one - other).abs().max()) / scale)
+    return worst if worst == worst else float("inf")

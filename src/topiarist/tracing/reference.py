@@ -1,0 +1,142 @@
+"""What a network computes without some of its units: they are zero wherever they occur, and means run over the others.
+
+The reference of every proof: the network runs as it is, nothing is cut, and no integer is rewritten.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from topiarist.tracing.labels import Labels, Vector
+from topiarist.tracing.operation import Operation
+from topiarist.tracing.rules.reduction import MEANS
+from topiarist.tracing.tracer import Leaf, Tracer
+
+STEADY = 0.37  # what every random number is in a proof: networks of two shapes would draw different ones
+Gone = NDArray[numpy.bool_]
+
+
+def steadied(func: Any, output: Any) -> Any:
+    """Return what an operation gave, random numbers replaced by one number."""
+    if torch.Tag.nondeterministic_seeded in func.tags:
+        for tensor in tree_leaves(output):
+            if isinstance(tensor, Tensor) and tensor.is_floating_point():
+                tensor.fill_(STEADY)
+    return output
+
+
+class Steady(TorchDispatchMode):
+    """Runs a network with one number in the place of all random ones."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return steadied(func, func(*args, **(kwargs or {})))
+
+
+class Reference(Tracer):
+    """Runs a network as if some units were not there.
+
+    `leaves` are those of the trace, `gone` says which units of its labels are not there.
+    """
+
+    def __init__(self, model: nn.Module, labels: Labels, leaves: dict[str, Leaf], gone: Gone) -> None:
+        self._known, self.gone = leaves, gone
+        super().__init__(model, labels)
+        self.gone = numpy.concatenate([gone, numpy.zeros(max(len(labels) - len(gone), 0), bool)])
+        with torch.no_grad():
+            for name, leaf in self.leaves.items():
+                if name in dict(model.named_parameters()):
+                    self._silence(leaf.tensor)
+
+    def _leaf_axes(self, name: str, tensor: Tensor) -> Any:
+        return self._known[name].axes
+
+    def _alive(self, vector: Vector | None) -> Tensor | None:
+        """Return the positions that are there; None where all are."""
+        if vector is None:
+            return None
+        missing = len(self.labels) - len(self.gone)
+        if missing > 0:  # units that came up on the way
+            self.gone = numpy.concatenate([self.gone, numpy.zeros(missing, bool)])
+        alive = self.labels.alive(vector, self.gone)
+        return None if alive.all() else torch.from_numpy(numpy.flatnonzero(alive))
+
+    def _silence(self, tensor: Tensor) -> None:
+        for axis, vector in enumerate(self.axes(tensor)):
+            alive = self._alive(vector)
+            if alive is not None and tensor.is_floating_point() and not _is_spread(tensor):
+                kept = torch.zeros(tensor.shape[axis], dtype=torch.bool)
+                kept[alive] = True
+                tensor.index_fill_(axis, (~kept).nonzero().flatten(), 0.0)
+
+    def follow(self, operation: Operation) -> None:
+        """Let the labels follow, and silence what is not there."""
+        super().follow(operation)
+        for tensor in operation.outputs:
+            self._silence(tensor)
+
+    def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run an operation; means and norms see only what is there."""
+        if name in MEANS:
+            return self._mean(func, args, kwargs)
+        if name == "native_layer_norm":
+            return self._layer_norm(func, args)
+        if name == "native_group_norm":
+            return self._group_norm(func, args)
+        return steadied(func, func(*args, **kwargs))
+
+    def _mean(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        x = args[0]
+        asked = args[1] if len(args) > 1 else kwargs.get("dim")
+        places = range(x.ndim) if asked is None or asked == [] else [asked] if isinstance(asked, int) else asked
+        for place in {place % x.ndim for place in places} if x.ndim else ():
+            alive = self._alive(self.axes(args[0])[place])
+            x = x if alive is None else x.index_select(place, alive)
+        return func(x, *args[1:], **kwargs)
+
+    def _layer_norm(self, func: Callable[..., Any], args: Any) -> Any:
+        x, shape, weight, bias, epsilon = args
+        axes = self.axes(x)
+        found = {place: self._alive(axes[place]) for place in range(-len(shape), 0)}
+        alive = {place: kept for place, kept in found.items() if kept is not None}
+        if not alive:
+            return func(*args)
+        taken = [x, weight, bias]
+        for place, kept in alive.items():
+            taken = [None if tensor is None else tensor.index_select(place, kept) for tensor in taken]
+        given, *rest = func(taken[0], list(taken[0].shape[-len(shape) :]), taken[1], taken[2], epsilon)
+        return (_spread_out(given, x, alive), *rest)
+
+    def _group_norm(self, func: Callable[..., Any], args: Any) -> Any:
+        x, weight, bias, samples, channels, size, groups, epsilon = args
+        alive = self._alive(self.axes(x)[1])
+        if alive is None:
+            return func(*args)
+        taken = x.index_select(1, alive)
+        kept_weight, kept_bias = (None if each is None else each.index_select(0, alive) for each in (weight, bias))
+        left = len(torch.unique(alive // (channels // groups)))
+        given, *rest = func(taken, kept_weight, kept_bias, samples, len(alive), size, left, epsilon)
+        return (_spread_out(given, x, {1: alive}), *(x.new_zeros(samples, groups) for _ in rest))
+
+
+def _spread_out(given: Tensor, like: Tensor, alive: dict[int, Tensor]) -> Tensor:
+    """Put what was computed for some positions where they are, zeros elsewhere."""
+    for place, kept in alive.items():
+        shape = list(given.shape)
+        shape[place] = like.shape[place]
+        given = given.new_zeros(shape).index_copy(place, kept, given)
+    return given
+
+
+def _is_spread(tensor: Tensor) -> bool:
+    """Return whether several positions of a tensor are one place in memory, as after an expand."""
+    return any(stride == 0 and size > 1 for stride, size in zip(tensor.stride(), tensor.shape, strict=True))
