@@ -2,6 +2,7 @@
 
 from copy import deepcopy
 
+import numpy
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
@@ -14,6 +15,7 @@ from topiarist.surgery.depth.containers import find_layer, replace_layer, take_o
 from topiarist.surgery.depth.factorising import FACTORS
 from topiarist.surgery.edits.kinds import FoldLayer
 from topiarist.tracing import Anatomy
+from topiarist.tracing.integers import Size, expressions_within
 from topiarist.tracing.steps import LayerCall
 
 ACTIVATIONS = (
@@ -32,6 +34,7 @@ def fold_layer(model: nn.Module, edit: FoldLayer, anatomy: Anatomy, structure_on
     if isinstance(layer, _BatchNorm):
         return _fold_norm(model, edit.layer, anatomy, structure_only)
     _, *between, receiver = chain_from(model, edit, anatomy)
+    _check_sizes(edit.layer, anatomy)
     modules = [model.get_submodule(name) for name in between]
     norms = [module for module in modules if isinstance(module, _BatchNorm)]
     folded = _product(layer, norms, model.get_submodule(receiver), edit.layer, exact=not structure_only)
@@ -67,6 +70,18 @@ def chain_from(model: nn.Module, edit: FoldLayer, anatomy: Anatomy) -> list[str]
             kind = type(module).__name__
             hint = "; linearise=True drops it" if isinstance(module, ACTIVATIONS) else ""
             raise ModelError(f"'{edit.layer}' cannot fold: '{name}' ({kind}) lies between it and the next layer{hint}")
+
+
+def _check_sizes(name: str, anatomy: Anatomy) -> None:
+    """Refuse a layer whose units forward counts: once it is gone, the count is another."""
+    if anatomy.trace is None:
+        return
+    labels = anatomy.trace.tracer.labels
+    written = [space.units for space in anatomy.spaces.values() if any(p.module == name for p in space.producers)]
+    for constraint in anatomy.trace.constraints:
+        for part in expressions_within(constraint.expression):
+            if isinstance(part, Size) and any(numpy.isin(labels.units_at(part.vector), own).any() for own in written):
+                raise ModelError(f"'{name}' cannot fold: {constraint}")
 
 
 def _product(layer: nn.Module, norms: list[_BatchNorm], receiver: nn.Module, name: str, *, exact: bool) -> nn.Module:
