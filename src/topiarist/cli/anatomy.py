@@ -44,7 +44,7 @@ def anatomy_command(
     with waiting(f"looking at {model}"):
         network = find_network(model, into)
         inputs = make_inputs(tensors, seed) if tensors else find_inputs(network, seed)
-        found = anatomy(network, inputs, partial=True)
+        found = anatomy(network, inputs)
         record = record_anatomy(found)
     kind = type(network).__name__
     result = {"model": model, "network": kind, "example": record_inputs(inputs), **record.to_json()}

@@ -61,6 +61,7 @@ class Anatomy:
     unreached: tuple[str, ...] = ()
     solver: Solver | None = field(default=None, repr=False, compare=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
+    units: Indices = field(default_factory=lambda: numpy.zeros(0, numpy.int64), repr=False, compare=False)
     proofs: dict[frozenset[str], float] = field(default_factory=dict, repr=False, compare=False)
     integers: Mapping[Attribute, int] = field(default_factory=dict, repr=False, compare=False)
     valid_for: Literal["all", "widths", "nothing"] = "all"
@@ -87,8 +88,8 @@ class Anatomy:
             return {}
         labels = self.solver.labels
         copies = numpy.ones(len(labels), numpy.int64)
+        copies[self.units] = 0
         for name, space in self.spaces.items():
-            copies[space.units] = 0
             numpy.add.at(copies, units.get(name, space.units), 1)
         solution = self.solver.solve(copies)
         if solution.violated:

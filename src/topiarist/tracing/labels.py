@@ -253,16 +253,10 @@ class Labels:
         return merged
 
     @staticmethod
-    def joined(vectors: Axes, sizes: list[int]) -> Vector | None:
-        """Return the vector of axes that are listed one after the other; None where none has units."""
-        if all(vector is None for vector in vectors):
-            return None
-        width = max(vector.shape[1] for vector in vectors if vector is not None)
-        parts = []
-        for vector, size in zip(vectors, sizes, strict=True):
-            own = numpy.zeros((size, 0), numpy.int64) if vector is None else vector
-            parts.append(numpy.pad(own, ((0, 0), (0, width - own.shape[1]))))
-        return numpy.concatenate(parts)
+    def joined(vectors: list[Vector]) -> Vector:
+        """Return the vector of axes that are listed one after the other."""
+        width = max(vector.shape[1] for vector in vectors)
+        return numpy.concatenate([numpy.pad(vector, ((0, 0), (0, width - vector.shape[1]))) for vector in vectors])
 
     def split(self, vector: Vector | None, sizes: list[int], reason: Reason) -> Axes:
         """Return the vectors of an axis that becomes several, the last of them running fastest."""

@@ -101,13 +101,22 @@ class Operation:
         if left is not None and right is not None:
             self.labels.tie(left, right, lambda: self.reason("they meet units that do not correspond to them"))
         elif left is not None or right is not None:
+            vector = left if right is None else right
+            assert vector is not None
             meets = otherwise or self.tracer.source_of(self.inputs)
-            self.fix(left if right is None else right, meets)
+            if meets.startswith(INPUT):
+                self.tie(vector, self.tracer.source_units(meets, len(vector)))
+            self.fix(vector, meets)
 
     def fix(self, vector: Vector | None, why: str) -> None:
         """Fix the units along an axis."""
         if vector is not None:
             self.labels.fix(vector, lambda: self.reason(why))
+
+    def source_units(self, tensor: Tensor, size: int) -> Vector:
+        """Return the fixed units of a tensor that has none of its own: those of the input that it comes from."""
+        why = self.tracer.source_of([tensor])
+        return self.tracer.source_units(why if why.startswith(INPUT) else self.reason(why), size)
 
     def mark(self, vector: Vector | None, mark: Mark) -> None:
         """Mark the units along an axis."""

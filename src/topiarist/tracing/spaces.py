@@ -241,15 +241,12 @@ class ParameterSize:
     do, positions are counted for each pair of units.
     """
 
-    axes: list[dict[tuple[str, ...], float]]
+    axes: list[dict[tuple[str, ...], int]]
 
     def count(self, widths: Mapping[str, int]) -> int:
         """Return how many numbers the parameter has with some widths."""
-        return round(
-            math.prod(
-                sum(each * math.prod(widths[name] for name in names) for names, each in axis.items())
-                for axis in self.axes
-            )
+        return math.prod(
+            sum(each * math.prod(widths[name] for name in names) for names, each in axis.items()) for axis in self.axes
         )
 
 
@@ -271,12 +268,12 @@ def parameter_sizes(spaces: Iterable[Space], shapes: Shapes) -> dict[str, Parame
     return sizes
 
 
-def _axis_size(met: list[tuple[Space, Place]], length: int) -> Iterator[tuple[tuple[str, ...], float]]:
+def _axis_size(met: list[tuple[Space, Place]], length: int) -> Iterator[tuple[tuple[str, ...], int]]:
     """Yield, for each set of spaces that lie along an axis together, how many positions there are per product of units."""
     if len(met) == 1:
         place = met[0][1]
-        yield (met[0][0].name,), place.positions.size / met[0][0].size
-        yield (), float(length - place.positions.size)
+        yield (met[0][0].name,), place.positions.size // met[0][0].size
+        yield (), length - place.positions.size
         return
     held = numpy.zeros((length, len(met)), bool)
     for number, (_, place) in enumerate(met):
@@ -284,4 +281,4 @@ def _axis_size(met: list[tuple[Space, Place]], length: int) -> Iterator[tuple[tu
     rows, counts = numpy.unique(held, axis=0, return_counts=True)
     for row, count in zip(rows, counts.tolist(), strict=True):
         together = [space for (space, _), here in zip(met, row.tolist(), strict=True) if here]
-        yield tuple(space.name for space in together), count / math.prod(space.size for space in together)
+        yield tuple(space.name for space in together), count // math.prod(space.size for space in together)

@@ -57,6 +57,7 @@ class Tracer(TorchDispatchMode):
         self.layer: Step | None = None
         self.groups: Vector | None = None  # of the last operation in groups
         self.layer_groups: dict[str, tuple[str, Vector]] = {}
+        self._sources: dict[tuple[str, int], Vector] = {}
         self._axes: Any = WeakTensorKeyDictionary()
         self._origins: Any = WeakTensorKeyDictionary()
         self._steps: Any = WeakTensorKeyDictionary()
@@ -115,6 +116,14 @@ class Tracer(TorchDispatchMode):
         """Say where the first tensor that has no units along the axis in question comes from."""
         sources = [step.source for step in map(self.step_of, tensors) if step is not None and step.source]
         return f"{INPUT}{sources[0]}'" if sources else "they meet a constant"
+
+    def source_units(self, reason: str, size: int) -> Vector:
+        """Return the fixed units of an input, or of whatever a reason names, along an axis of some size."""
+        key = reason, size
+        if key not in self._sources:
+            self._sources[key] = self.labels.create(size)
+            self.labels.fix(self._sources[key], reason)
+        return self._sources[key]
 
     def described_place(self) -> str:
         """Name the module that is running."""

@@ -12,7 +12,7 @@ from torch import nn
 from topiarist.errors import ModelError, SettingsError
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
 from topiarist.surgery.choice.costs import Costs, Measure
-from topiarist.surgery.choice.evidence import gather_evidence
+from topiarist.surgery.choice.evidence import gather_evidence, weight_shares
 from topiarist.surgery.choice.selection import eliminate
 from topiarist.surgery.width.reexpressions import round_up
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
@@ -82,7 +82,10 @@ def lost_shares(model: nn.Module, anatomy: Anatomy, batches: CalibrationBatches)
     shares = {}
     for name, space in anatomy.free.items():
         evidence = gather_evidence(model, model, anatomy, anatomy, name, batches)
-        if evidence is None or not evidence.total > 0:
+        if evidence is None and space.places:
+            gone = weight_shares(model, space).sort().values.cumsum(0)  # the least first
+            shares[name] = [*gone.flip(0).tolist(), 0.0]
+        elif evidence is None or not evidence.total > 0:
             shares[name] = [0.0] * (space.size + 1)
         else:
             shares[name] = (eliminate(evidence, 0)[1] / evidence.total).tolist()

@@ -15,7 +15,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from topiarist.errors import ModelError, SettingsError
 from topiarist.surgery.applying import apply, check_runs, copied_with_plan
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
-from topiarist.surgery.choice.evidence import gather_evidence
+from topiarist.surgery.choice.evidence import gather_evidence, weight_shares
 from topiarist.surgery.choice.selection import Strategy, select
 from topiarist.surgery.edits.examples import shape_of
 from topiarist.surgery.edits.kinds import RemoveUnits
@@ -158,7 +158,10 @@ class _Cutting:
                 fits: dict[str, Moments] = {}
                 networks = self.whole, self.network, self.before, self.now
                 evidence = gather_evidence(*networks, name, self.batches, fits)
-                kept = range(widths[name]) if evidence is None else select(evidence, widths[name], strategy)
+                if evidence is None:
+                    kept = weight_shares(self.network, self.now[name]).topk(widths[name]).indices.tolist()
+                else:
+                    kept = select(evidence, widths[name], strategy)
                 chosen[name] = tuple(sorted(set(range(space.size)) - set(kept)))
                 self._remove(name, chosen[name], sorted(kept), fits)
         return chosen

@@ -103,6 +103,24 @@ def blind_spot(space: Space) -> str | None:
     return "a norm or a mean runs over its units" if space.averaged else None
 
 
+def weight_shares(model: nn.Module, space: Space) -> Tensor:
+    """Return each unit's share (n_units,) of the squares of the weights that write and read a space.
+
+    It tells which units matter where no plain layer reads them, as none reads queries and keys. Each tensor counts the
+    same, so that large ones do not decide alone.
+    """
+    total = torch.zeros(space.size, dtype=torch.float64)
+    for place in (*space.producers, *space.consumers):
+        module = model.get_submodule(place.module)
+        positions = torch.from_numpy(place.positions).flatten(1)
+        for name, axis in place.tensors:
+            tensor = getattr(module, name).detach().to("cpu", torch.float64)
+            if tensor.ndim > 1:
+                squares = tensor.movedim(axis, 0).flatten(1).square().sum(1)[positions].sum(1)
+                total += squares / squares.sum().clamp_min(torch.finfo(torch.float64).tiny)
+    return total / total.sum().clamp_min(torch.finfo(torch.float64).tiny)
+
+
 def _follows_sigmoid(model: nn.Module, step: Step) -> bool:
     """Return whether what a layer reads was returned by a sigmoid, whatever only passed it on."""
     if not step.inputs:

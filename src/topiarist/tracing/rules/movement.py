@@ -143,11 +143,22 @@ def concatenate(operation: Operation) -> None:
     for axis in range(given.ndim):
         vectors = [operation.axes(tensor)[axis] for tensor in tensors]
         if axis == place:
-            result.append(operation.labels.joined(vectors, [tensor.shape[axis] for tensor in tensors]))
+            result.append(_listed(operation, tensors, vectors, axis))
         else:
             result.append(_tied(operation, vectors))
     operation.give(result)
     _join_origin(operation)
+
+
+def _listed(operation: Operation, tensors: list[Tensor], vectors: Axes, axis: int) -> Vector | None:
+    """List units one after the other; those of tensors without any are fixed ones, beside the others."""
+    if all(vector is None for vector in vectors):
+        return None
+    known = [
+        operation.source_units(tensor, tensor.shape[axis]) if vector is None else vector
+        for tensor, vector in zip(tensors, vectors, strict=True)
+    ]
+    return operation.labels.joined(known)
 
 
 @rule_for("stack")

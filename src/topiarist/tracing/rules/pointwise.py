@@ -49,7 +49,7 @@ def _mark_modulated(operation: Operation, tensors: list[Tensor], axes: Axes) -> 
         return
     for place, vector in enumerate(axes, -len(axes)):
         if vector is not None and any(
-            operation.tracer.step_of(tensor) is not None and (tensor.ndim < -place or operation.axes(tensor)[place] is None)
+            operation.tracer.step_of(tensor) is not None and (tensor.ndim < -place or tensor.shape[place] < len(vector))
             for tensor in tensors
         ):
             operation.mark(vector, Mark.MODULATED)
