@@ -5,6 +5,8 @@ from itertools import combinations
 
 import numpy
 
+from topiarist.tracing.constraints import Constraint
+from topiarist.tracing.integers import Literal
 from topiarist.tracing.labels import Labels
 from topiarist.tracing.solving import Solution, Solver, units_of
 from topiarist.tracing.spaces import Indices, Meeting, Space, find_spaces
@@ -29,7 +31,7 @@ def join_spaces(labels: Labels, meetings: list[Meeting], solver: Solver) -> dict
                 continue
             partners = _find_partners(labels, solver, spaces, space, solution)
             if partners is None:
-                labels.fix(space.units[:, None], str(solution.violated[0]))
+                labels.fix(space.units[:, None], str(_reason(solution)))
             else:
                 _join(labels, [space, *partners])
                 solver.index_units()
@@ -37,6 +39,11 @@ def join_spaces(labels: Labels, meetings: list[Meeting], solver: Solver) -> dict
             break
         if not changed:
             return spaces
+
+
+def _reason(solution: Solution) -> Constraint:
+    """Return what speaks against a change most clearly: a number that must not change, or one written in the code."""
+    return min(solution.violated, key=lambda each: (each.vector is not None, not isinstance(each.expression, Literal)))
 
 
 def _trial(labels: Labels, solver: Solver, spaces: list[Space]) -> Solution:
