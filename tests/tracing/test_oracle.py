@@ -23,7 +23,7 @@ from tests.networks import (
     built,
     outputs,
 )
-from tests.tracing.cutting import check_cuts, cut, masked
+from tests.tracing.cutting import check_cuts, masked
 from topiarist.tracing import Inputs, Space, anatomy
 
 torch_pruning = pytest.importorskip("torch_pruning")
