@@ -170,7 +170,7 @@ def find_spaces(labels: Labels, meetings: list[Meeting]) -> dict[str, Space]:
         reason = labels.reason(first) or (f"they lie unevenly along '{uneven}'" if uneven is not None else None)
         roles = {role: tuple(place for place in places if place.role == role) for role in ("writes", "passes", "reads")}
         writers = roles["writes"] or roles["passes"]
-        name = unused(_space_name(labels, units, writers, roles["reads"]), spaces)
+        name = unused(_space_name(labels, units, writers), spaces)
         marks = Mark(0)
         for unit in units.tolist():
             marks |= labels.marks(unit)
@@ -189,12 +189,12 @@ def find_spaces(labels: Labels, meetings: list[Meeting]) -> dict[str, Space]:
     return spaces
 
 
-def _space_name(labels: Labels, units: Indices, writers: tuple[Place, ...], readers: tuple[Place, ...]) -> str:
+def _space_name(labels: Labels, units: Indices, writers: tuple[Place, ...]) -> str:
     """Name a space after the first layer that writes it; the units of an input after that input."""
     if writers:
         return writers[0].name
     reason = labels.reason(int(units[0])) or ""
-    return reason.split("'")[1] if reason.startswith("they come from '") else readers[0].name if readers else "constant"
+    return reason.split("'")[1] if reason.startswith("they come from '") else "constant"
 
 
 def _find_place(labels: Labels, meeting: Meeting, members: Indices) -> Place:
