@@ -47,13 +47,18 @@ def _reason(solution: Solution) -> Constraint:
 
 
 def _trial(labels: Labels, solver: Solver, spaces: list[Space]) -> Solution:
-    """Try to take half of the units of some spaces, in blocks where they are joined."""
-    copies = numpy.ones(len(labels), numpy.int64)
+    """Try to take half of the units of some spaces, the last and then the first, in blocks where they are joined."""
     blocks = math.gcd(*(space.size for space in spaces))
-    for space in spaces:
-        each = space.size // blocks
-        copies[space.units[(blocks + 1) // 2 * each :]] = 0
-    return solver.solve(copies)
+    kept = (blocks + 1) // 2
+    solution = Solution()
+    for gone in (slice(kept, blocks), slice(0, blocks - kept)):
+        copies = numpy.ones(len(labels), numpy.int64)
+        for space in spaces:
+            copies[space.units.reshape(blocks, -1)[gone]] = 0
+        solution = solver.solve(copies)
+        if solution.violated:
+            break
+    return solution
 
 
 def _find_partners(
