@@ -19,6 +19,7 @@ from topiarist.models.attention import with_free_attention
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
+from topiarist.surgery.scales import counted_tensors, find_rescalings
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
@@ -51,8 +52,12 @@ def prove(
         whole = _randomised(model, torch.float32)
     cut = copied(whole)
     change(cut)
+    batches = _inputs(whole, example_input, anatomy)
+    if candidates := counted_tensors(anatomy, units):
+        with evaluating(whole), evaluating(cut):
+            find_rescalings(whole, cut, batches[0], candidates)
     worst = 0.0
-    for inputs in _inputs(whole, example_input, anatomy):
+    for inputs in batches:
         expected = _outputs(copied(whole), inputs, anatomy, gone)
         found = _outputs(cut, inputs, None, gone)
         worst = max(worst, _difference(expected, found, units))
@@ -64,6 +69,23 @@ def prove(
             " number, or their positions"
         )
     return worst
+
+
+def rescale(model: nn.Module, example_input: Inputs, anatomy: Anatomy, cut: nn.Module, change: Change) -> None:
+    """Let the weights of a cut network make up for numbers of units that its forward multiplies with, in place.
+
+    `change` makes the same cut in a network of the same layers: what has to be multiplied is found on random weights.
+    """
+    names = [name for name, space in anatomy.spaces.items() if space.counted]
+    candidates = counted_tensors(anatomy, names)
+    if not candidates or callable(example_input) and not isinstance(example_input, Tensor):
+        return
+    whole = _randomised(model, torch.float64)
+    twin = copied(whole)
+    change(twin)
+    with evaluating(whole), evaluating(twin), _default_numbers(torch.float64):
+        for rescaling in find_rescalings(whole, twin, _inputs(whole, example_input, anatomy)[0], candidates):
+            rescaling.apply(cut)
 
 
 def ensure_proven(model: nn.Module, example_input: Inputs, anatomy: Anatomy, names: Iterable[str]) -> None:

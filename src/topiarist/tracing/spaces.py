@@ -78,9 +78,10 @@ class Space:
         Why they are fixed; None where they are not.
     producers, passes, consumers : tuple[Place, ...]
         The layers and parameters that write them, pass them on and read them.
-    modulated, averaged, escaped : bool
+    modulated, averaged, escaped, counted : bool
         Whether values which do not come from their own writers are combined with them, as a gate for all units is;
-        whether a mean or a norm runs over them; whether more than the consumers sees them, as attention sees queries.
+        whether a mean or a norm runs over them; whether more than the consumers sees them, as attention sees queries;
+        whether forward multiplies with their number, as attention with the root of that of its dims.
     units : array (n_units,)
         Their numbers in the labels of the anatomy.
     """
@@ -94,6 +95,7 @@ class Space:
     modulated: bool = False
     averaged: bool = False
     escaped: bool = False
+    counted: bool = False
     units: Indices = field(default_factory=lambda: numpy.zeros(0, numpy.int64), repr=False, compare=False)
 
     @property
@@ -184,7 +186,7 @@ def find_spaces(labels: Labels, meetings: list[Meeting]) -> dict[str, Space]:
             bool(marks & Mark.MODULATED),
             bool(marks & Mark.AVERAGED),
             bool(marks & Mark.ESCAPED),
-            units,
+            units=units,
         )
     return spaces
 

@@ -43,6 +43,7 @@ def run_traced(model: nn.Module, example_input: Inputs) -> Trace:
     trace = Trace(tracer, watch.constraints, integers)
     with quietly(copy), _watched(copy, trace, watch), own_errors(tracer.described_place):
         given = _run(copy, example_input, trace, watch)
+    tracer.fix_unused()
     for tensor in wanted_outputs(given):
         step = tracer.step_of(tensor)
         trace.output.take([] if step is None else [step])
