@@ -24,6 +24,7 @@ from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
 from topiarist.tracing.finding import trace_again
+from topiarist.tracing.operation import line_of_error
 from topiarist.tracing.reference import Reference, Steady
 from topiarist.tracing.running import arguments, call, plain_kernels
 from topiarist.tracing.trace import tensors_in, wanted_outputs
@@ -59,7 +60,7 @@ def prove(
     worst = 0.0
     for inputs in batches:
         expected = _outputs(copied(whole), inputs, anatomy, gone)
-        found = _outputs(cut, inputs, None, gone)
+        found = _cut_outputs(cut, inputs, units)
         worst = max(worst, _difference(expected, found, units))
     limit = TOLERANCE if _is_double(whole) else COARSE
     if not worst <= limit:
@@ -215,6 +216,16 @@ def _outputs(model: nn.Module, inputs: Inputs, anatomy: Anatomy | None, gone: An
         tracer = anatomy.trace.tracer
         with Reference(model, tracer.labels.copy(), tracer.leaves, gone):
             return wanted_outputs(call(model, inputs))
+
+
+def _cut_outputs(cut: nn.Module, inputs: Inputs, units: Mapping[str, Any]) -> list[Tensor]:
+    """Run a cut network; where its own code fails, say so in one line."""
+    try:
+        return _outputs(cut, inputs, None, numpy.zeros(0, bool))
+    except Exception as error:  # whatever a user's forward raises
+        named = ", ".join(f"'{name}'" for name in units)
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise ModelError(f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}") from error
 
 
 @contextmanager

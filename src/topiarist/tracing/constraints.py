@@ -12,6 +12,7 @@ from torch.utils._pytree import tree_leaves
 from topiarist.tracing.integers import LISTENERS, Copies, Expression, Literal, Size, TrackedInt, expression_of, expressions_within, tracked
 from topiarist.tracing.labels import Labels, Vector
 from topiarist.tracing.operation import line_of_user
+from topiarist.tracing.pieces import piece_lengths
 from topiarist.tracing.tracer import Tracer
 
 
@@ -173,32 +174,57 @@ def _made(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -
 
 
 def _unflattened(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
-    place = kwargs.get("dim", args[1] if len(args) > 1 else 0) % args[0].ndim
+    x = _taken(args, kwargs)
+    place = kwargs.get("dim", args[1] if len(args) > 1 else 0) % x.ndim
     sizes = list(kwargs["sizes"] if "sizes" in kwargs else args[2])
-    before, after = [-1] * place, [-1] * (args[0].ndim - place - 1)
+    before, after = [-1] * place, [-1] * (x.ndim - place - 1)
     _note_sizes(watch, name, [*before, *sizes, *after], output)
 
 
 def _split(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
-    x = args[0]
-    names = ("split_size_or_sections", "split_size", "split_sizes", "chunks", "indices_or_sections")
-    asked = args[1] if len(args) > 1 else next(kwargs[key] for key in names if key in kwargs)
+    x = _taken(args, kwargs)
+    names = ("split_size_or_sections", "split_size", "split_sizes", "chunks", "indices_or_sections", "sections", "indices")
+    asked = next((kwargs[key] for key in names if key in kwargs), None)
+    asked = args[1] if asked is None else asked
     place = kwargs.get("dim", args[2] if len(args) > 2 else 0) % x.ndim
     vectors = [watch.tracer.axes(piece)[place] for piece in output]
-    if name in ("chunk", "tensor_split"):
+    whole = watch.tracer.axes(x)[place]
+    if whole is None:
         watch._must_stay(name, asked)
     elif isinstance(asked, int):
-        watch.note(name, asked, vectors[0])
+        _note_pieces(watch, name, whole, asked, vectors)
+    elif name == "tensor_split":
+        for bound in asked:
+            _note_bound(watch, name, whole, bound)
     else:
         for size, vector in zip(asked, vectors, strict=True):
             watch.note(name, size, vector)
+
+
+def _note_pieces(watch: IntegerWatch, name: str, whole: Vector, asked: int, vectors: Sequence[Vector | None]) -> None:
+    """Note that every piece must stay as long as it is, less what is cut from it."""
+    if name == "split":
+        watch.note(name, asked, vectors[0])
+    else:
+        watch.note(name, asked, None)
+    size = Size(whole, watch.tracer.labels)
+    lengths = piece_lengths(name, size, expression_of(asked), len(vectors))
+    for length, vector in zip(lengths, vectors, strict=True):
+        if vector is not None:
+            watch.note(name, tracked(len(vector), length), vector)
+
+
+def _taken(args: Any, kwargs: Any) -> Tensor:
+    """Return the tensor that a function is given first, or by name."""
+    found: Tensor = args[0] if args else kwargs["input"]
+    return found
 
 
 def _narrowed(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
     place, start, length = (
         kwargs.get(key, args[at] if len(args) > at else None) for at, key in enumerate(("dim", "start", "length"), 1)
     )
-    vector = watch.tracer.axes(args[0])[place]
+    vector = watch.tracer.axes(_taken(args, kwargs))[place]
     if vector is not None:
         _note_bound(watch, name, vector, start)
         watch.note(name, length, watch.tracer.axes(output)[place])
@@ -261,9 +287,10 @@ def _grouped(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any
 
 def _repeated(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
     times = _listed(args, kwargs, 1, "repeats", "dims")
-    new = output.ndim - args[0].ndim
+    taken = _taken(args, kwargs)
+    new = output.ndim - taken.ndim
     for place, time in enumerate(times):
-        single = place < new or args[0].shape[place - new] == 1
+        single = place < new or taken.shape[place - new] == 1
         watch.note(name, time, watch.tracer.axes(output)[place] if single and time != 1 else None)
 
 

@@ -56,6 +56,7 @@ class Tracer(TorchDispatchMode):
         self.reached: list[str] = []  # parameters and buffers in the order in which they are used
         self.modules: list[str] = [""]
         self.layer: Step | None = None
+        self.failure: tuple[BaseException, str] | None = None
         self.groups: Vector | None = None  # of the last operation in groups
         self.layer_groups: dict[str, tuple[str, Vector]] = {}
         self._sources: dict[tuple[str, int], Vector] = {}
@@ -129,6 +130,15 @@ class Tracer(TorchDispatchMode):
     def described_place(self) -> str:
         """Name the module that is running."""
         return f"'{self.modules[-1]}'" if self.modules[-1] else "the network's forward"
+
+    def note_failure(self, error: BaseException) -> None:
+        """Remember in which module an error was raised first."""
+        if self.failure is None or self.failure[0] is not error:
+            self.failure = error, self.modules[-1]
+
+    def failed_module(self, error: BaseException) -> str:
+        """Return the module that an error came from; forward itself where none is known."""
+        return self.failure[1] if self.failure is not None and self.failure[0] is error else self.modules[-1]
 
     def note_role(self, tensor: Tensor, axis: int, role: str) -> None:
         """Remember how an axis of a parameter is used: it reads units, or writes them."""

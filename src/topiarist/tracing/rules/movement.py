@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from topiarist.tracing.labels import Axes, Vector
-from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.operation import INPUT, Operation, rule_for
 
 MOST_PROBED = 2**24  # positions of a tensor that is moved in a way of which only an experiment tells
 
@@ -235,7 +235,8 @@ def pad(operation: Operation) -> None:
         vector = axes[place]
         if vector is not None and (before or after):
             cut = vector[max(-before, 0) : len(vector) - max(-after, 0)]
-            axes[place] = numpy.pad(cut, ((max(before, 0), max(after, 0)), (0, 0)))
+            around = [operation.tracer.source_units(f"{INPUT}padding'", max(size, 0)) for size in (before, after)]
+            axes[place] = operation.labels.joined([around[0], cut, around[1]])
     operation.give(axes, given)
 
 
