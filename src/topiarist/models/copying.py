@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.models.card import attach, card_of
@@ -21,10 +22,20 @@ def copying() -> Iterator[None]:
         raise ModelError(f"the network cannot be copied: {reason} ({hint})") from error
 
 
+def detached_tensors(model: nn.Module) -> dict[int, Any]:
+    """Return copies of tensors that a network holds besides its parameters and that carry a graph, by identity.
+
+    Weights that hooks compute before each call, as those of torch.nn.utils.prune and of old weight norms, are such.
+    """
+    held = (value for module in model.modules() for value in vars(module).values())
+    graphed = (value for value in held if isinstance(value, Tensor) and not value.is_leaf)
+    return {id(value): value.detach().clone() for value in graphed}
+
+
 def copied(model: nn.Module) -> nn.Module:
     """Return a deep copy with the same card and modes, also of a class that copies itself in its own way."""
     with copying():
-        copy = deepcopy(model)
+        copy = deepcopy(model, detached_tensors(model))
     if type(copy) is not type(model):
         raise ModelError(f"a copy of the network is a {type(copy).__name__}, not a {type(model).__name__}")
     attach(copy, card_of(model))

@@ -4,7 +4,8 @@ The weights are random and in float64, so that nothing hides: in a fresh network
 size goes unseen. The batch has a size that divides no integer of the network, and a second batch another one.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch.utils._pytree import tree_map
 from topiarist.errors import ModelError
 from topiarist.models.attention import with_free_attention
 from topiarist.models.copying import copied
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
@@ -45,7 +46,9 @@ def prove(
     gone = numpy.zeros(len(anatomy.trace.tracer.labels), bool)
     for name, numbers in units.items():
         gone[anatomy.spaces[name].units[list(numbers)]] = True
-    whole = _randomised(model)
+    whole = _randomised(model, torch.float64)
+    if not _runs(whole, example_input):  # its code asks for float32
+        whole = _randomised(model, torch.float32)
     cut = copied(whole)
     change(cut)
     worst = 0.0
@@ -113,9 +116,18 @@ def proven(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None =
     return left
 
 
-def _randomised(model: nn.Module) -> nn.Module:
-    """Return a copy in float64 with random weights of usual sizes, where its code runs in float64."""
-    copy = copied(model).to("cpu", torch.float64).eval()
+def _runs(model: nn.Module, example_input: Inputs) -> bool:
+    """Return whether a network runs on an example."""
+    try:
+        _outputs(model, example_input, None, numpy.zeros(0, bool))
+    except Exception:  # whatever a user's forward raises
+        return False
+    return True
+
+
+def _randomised(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """Return a copy with random weights of usual sizes."""
+    copy = copied(model).to("cpu", dtype).eval()
     with_free_attention(copy)
     random = generator(0, "proof")
     with torch.no_grad():
@@ -128,7 +140,7 @@ def _randomised(model: nn.Module) -> nn.Module:
                 parameter.add_(0.3 * drawn)
         for name, buffer in copy.named_buffers():
             if buffer.is_floating_point() and name.endswith("running_mean"):
-                buffer.add_(0.3 * torch.randn(buffer.shape, generator=random, dtype=torch.float64))
+                buffer.add_(0.3 * torch.randn(buffer.shape, generator=random, dtype=torch.float64).to(dtype))
     return copy
 
 
@@ -164,7 +176,7 @@ def _resized(value: Any, samples: int, size: int, random: torch.Generator) -> An
         value = value[torch.arange(size) % samples]
     if value.is_floating_point():
         noise = torch.randn(value.shape, generator=random, dtype=torch.float64)
-        return value.double() + noise if value.unique().numel() > 2 or not value.any() else value.double()
+        return value + noise.to(value) if value.unique().numel() > 2 or not value.any() else value
     return value.clone()
 
 
@@ -174,13 +186,24 @@ def _cloned(value: Any) -> Any:
 
 def _outputs(model: nn.Module, inputs: Inputs, anatomy: Anatomy | None, gone: Any) -> list[Tensor]:
     """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
-    with evaluating(model), isolated(0), plain_kernels(model):
+    with evaluating(model), isolated(0), plain_kernels(model), _default_numbers(numbers_of(model).dtype):
         if anatomy is None or anatomy.trace is None:
             with Steady():
                 return wanted_outputs(call(model, inputs))
         tracer = anatomy.trace.tracer
         with Reference(model, tracer.labels.copy(), tracer.leaves, gone):
             return wanted_outputs(call(model, inputs))
+
+
+@contextmanager
+def _default_numbers(dtype: torch.dtype) -> Iterator[None]:
+    """Let tensors that forward makes itself have the type of the network's numbers."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def _difference(expected: list[Tensor], found: list[Tensor], units: Mapping[str, Any]) -> float:

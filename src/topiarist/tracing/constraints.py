@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from topiarist.tracing.integers import Copies, Expression, Literal, Size, TrackedInt, expression_of, expressions_within, tracked
+from topiarist.tracing.integers import LISTENERS, Copies, Expression, Literal, Size, TrackedInt, expression_of, expressions_within, tracked
 from topiarist.tracing.labels import Labels, Vector
 from topiarist.tracing.operation import line_of_user
 from topiarist.tracing.tracer import Tracer
@@ -82,6 +82,29 @@ class IntegerWatch(TorchFunctionMode):
         else:
             self._must_stay(name, (args, kwargs))
         return output
+
+    def __enter__(self) -> "IntegerWatch":
+        LISTENERS.append(self)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        LISTENERS.remove(self)
+
+    def used_as_value(self, number: TrackedInt, how: str) -> None:
+        """Note a number that becomes a value: it must not change."""
+        if not self.quiet:
+            self.note(how, number, None)
+
+    def found_equal(self, number: TrackedInt, other: int) -> None:
+        """Note two numbers that must stay equal, where one of them is a size."""
+        if self.quiet:
+            return
+        for one, size in ((number, other), (other, number)):
+            if isinstance(size, TrackedInt) and isinstance(size.expression, Size):
+                self.note("==", one, size.expression.vector)
+                return
 
     def _sizes(self, tensor: Tensor, sizes: Sequence[int]) -> list[int]:
         """Return the sizes of a tensor; those of axes with units remember that."""
@@ -237,6 +260,14 @@ def _repeated(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: An
         watch.note(name, time, watch.tracer.axes(output)[place] if single and time != 1 else None)
 
 
+def _attended(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
+    """Note that attention divides by the root of the dims of its queries, unless it is told a scale."""
+    if kwargs.get("scale", args[6] if len(args) > 6 else None) is None:
+        vector = watch.tracer.axes(args[0] if args else kwargs["query"])[-1]
+        if vector is not None:
+            watch.note(name, tracked(len(vector), Size(vector, watch.tracer.labels)), None)
+
+
 def _no_number(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
     """Let functions be that are given the numbers of axes, not of units."""
 
@@ -251,6 +282,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("group_norm", "conv1d", "conv2d", "conv3d"), _grouped),
     **dict.fromkeys(("repeat", "tile"), _repeated),
     **dict.fromkeys(("permute", "transpose", "flatten", "unsqueeze", "squeeze", "dim", "movedim", "swapaxes"), _no_number),
+    "scaled_dot_product_attention": _attended,
     "unflatten": _unflattened,
     "narrow": _narrowed,
     "__getitem__": _picked,

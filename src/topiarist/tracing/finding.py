@@ -19,6 +19,7 @@ from topiarist.tracing.trace import Trace, run_traced
 from topiarist.tracing.tracer import Leaf, Tracer
 
 Ignored = str | type[nn.Module] | Iterable[str | type[nn.Module]]
+_LAYER_TENSORS = ("weight", "bias", "running_mean", "running_var")
 _KERNEL = "they are the positions of a kernel"
 
 
@@ -120,7 +121,7 @@ def _role(leaf: Leaf, roles: dict[int, Role] | None, axis: int) -> Role:
 
 def _layer_roles(module: nn.Module, path: str, own: str, leaf: Leaf) -> dict[int, Role] | None:
     """Return the roles of the axes of a layer's tensor; None where it is not one of torch's layers used as such."""
-    if not follows_parameters(module) or leaf.users != [path]:
+    if not follows_parameters(module) or leaf.users != [path] or own not in _LAYER_TENSORS:
         return None
     match module:
         case nn.Linear():

@@ -5,10 +5,12 @@ they come from, through any arithmetic. So every number that a `view`, a `split`
 has to be rewritten when units go; a literal in the code leads nowhere, and is named.
 """
 
+import dis
 import operator
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy
 import torch
@@ -107,10 +109,56 @@ class Computed:
 Expression = Attribute | Size | Literal | Computed
 
 
+class Listener(Protocol):
+    """What wants to know when code uses a number apart from torch's functions."""
+
+    def used_as_value(self, number: "TrackedInt", how: str) -> None:
+        """Note that a number becomes a value, as in a square root of it."""
+
+    def found_equal(self, number: "TrackedInt", other: int) -> None:
+        """Note that code compared two numbers, and found them equal."""
+
+
+LISTENERS: list[Listener] = []  # of the runs that are going on, the innermost last
+_COMPARISONS = {dis.opmap[name] for name in ("COMPARE_OP", "CONTAINS_OP") if name in dis.opmap}
+
+
 class TrackedInt(int):
     """An integer that remembers where it comes from."""
 
     expression: Expression
+
+    def __float__(self) -> float:
+        self._tell("float")
+        return float(int(self))
+
+    def __truediv__(self, other: Any) -> Any:
+        self._tell("/")
+        return int(self) / other
+
+    def __rtruediv__(self, other: Any) -> Any:
+        self._tell("/")
+        return other / int(self)
+
+    def _tell(self, how: str) -> None:
+        if LISTENERS:
+            LISTENERS[-1].used_as_value(self, how)
+
+    def __eq__(self, other: object) -> bool:
+        same = int.__eq__(self, other)
+        if same is True and LISTENERS and isinstance(other, int) and not isinstance(other, bool):
+            frame = sys._getframe(1)
+            if frame.f_code.co_code[frame.f_lasti] in _COMPARISONS:  # written so, not a look-up by a number
+                LISTENERS[-1].found_equal(self, other)
+        return same
+
+    def __ne__(self, other: object) -> bool:
+        different = int.__ne__(self, other)
+        if different is False and LISTENERS and isinstance(other, int) and not isinstance(other, bool):
+            LISTENERS[-1].found_equal(self, other)
+        return different
+
+    __hash__ = int.__hash__
 
     def __deepcopy__(self, memo: Any) -> int:
         return int(self)
@@ -134,11 +182,13 @@ def expression_of(number: int) -> Expression:
 def _remember(function: Callable[[int, int], int], *, reflected: bool) -> Callable[[TrackedInt, Any], Any]:
     def method(self: TrackedInt, other: Any) -> Any:
         if not isinstance(other, int) or isinstance(other, bool):
-            plain = getattr(int, f"__{'r' if reflected else ''}{function.__name__.strip('_')}__")
-            return plain(int(self), other)
+            if isinstance(other, float):
+                self._tell(function.__name__)
+            return function(other, int(self)) if reflected else function(int(self), other)
         left, right = (other, self) if reflected else (self, other)
         found = function(int(left), int(right))
         if not isinstance(found, int):
+            self._tell(function.__name__)
             return found
         return tracked(found, Computed(function, expression_of(left), expression_of(right)))
 
@@ -164,7 +214,7 @@ def track_integers(model: nn.Module) -> dict[Attribute, int]:
     found: dict[Attribute, int] = {}
     seen: set[int] = set()
     for path, module in model.named_modules():
-        if follows_parameters(module) or isinstance(module, torch.jit.ScriptModule):
+        if isinstance(module, torch.jit.ScriptModule):
             continue
         own = vars(module)
         for name in [name for name in own if name not in _OF_EVERY_MODULE]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from topiarist.errors import ModelError, TopiaristError
-from topiarist.models.copying import copying
+from topiarist.models.copying import copying, detached_tensors
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.randomness import isolated
 from topiarist.tracing.operation import line_of_error
@@ -116,6 +116,7 @@ def sharing_copy(model: nn.Module) -> nn.Module:
     """
     with copying():
         memo: dict[int, Any] = {id(parameter): parameter for parameter in model.parameters()}
+        memo |= detached_tensors(model)
         if not all(_copies_plainly(type(module)) for module in model.modules()):
             return deepcopy(model, memo)
         copies = {module: type(module).__new__(type(module)) for module in model.modules()}

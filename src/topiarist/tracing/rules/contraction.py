@@ -129,6 +129,18 @@ def _grouped(operation: Operation, x: Tensor, weight: Tensor, groups: int, trans
     return operation.labels.merge(inner, [groups, (weight.shape[1] if transposed else weight.shape[0] // groups)])
 
 
+@rule_for("_embedding_bag", "_embedding_bag_forward_only")
+def embedding_bag(operation: Operation) -> None:
+    """Look up rows of a table by the input, and add or average those of each bag."""
+    table = operation.inputs[0]
+    rows, columns = operation.axes(table)
+    operation.fix(rows, "they are looked up by the input")
+    operation.tracer.note_role(table, 1, "writes")
+    operation.give([None, columns])
+    for given in operation.outputs[1:]:
+        operation.give([None] * given.ndim, given)
+
+
 @rule_for("embedding")
 def embedding(operation: Operation) -> None:
     """Look up rows of a table by the input."""

@@ -237,6 +237,17 @@ def pad(operation: Operation) -> None:
     operation.give(axes, given)
 
 
+@rule_for("view_as_real", "view_as_complex")
+def pairs(operation: Operation) -> None:
+    """See complex numbers as pairs on a last axis, or pairs as complex numbers."""
+    axes = list(operation.axes(operation.inputs[0]))
+    if operation.name == "view_as_real":
+        operation.give([*axes, None])
+    else:
+        operation.fix(axes[-1], "they are real and imaginary parts")
+        operation.give(axes[:-1])
+
+
 @rule_for("flip")
 def flip(operation: Operation) -> None:
     """Reverse axes."""
