@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.errors import ModelError
-from topiarist.models.attention import with_free_attention
+from topiarist.models.attention import free_attention
 from topiarist.surgery.calibration import first_of
 from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.surgery.width.reexpressions import UnitNumbers, check_units, unit_numbers
@@ -132,7 +132,8 @@ class UnitMasks:
             for place, hook in hidden
         ]
         try:
-            yield
+            with free_attention(self.model):
+                yield
         finally:
             for handle in handles:
                 handle.remove()
@@ -155,7 +156,7 @@ class UnitMasks:
             finally:
                 outer.hide(before)
             return
-        with torch.no_grad(), _free_attention(self.model), plain_kernels(self.model):
+        with torch.no_grad(), free_attention(self.model), plain_kernels(self.model):
             self._reference = Reference(self.model, labels, known.trace.tracer.leaves, gone, steady=False)
             try:
                 with self._reference:
@@ -170,21 +171,6 @@ class UnitMasks:
             known = self.anatomy if whole else trace_again(self.model, self._example_input, self.anatomy)
             self._watched = known
         return self._watched
-
-
-@contextmanager
-def _free_attention(model: nn.Module) -> Iterator[None]:
-    """Have attention with sizes of its own, which the labels are of, in the place of torch's inside the block."""
-    modules = dict(model.named_modules())
-    paths = with_free_attention(model)
-    try:
-        yield
-    finally:
-        for path in paths:
-            above, _, name = path.rpartition(".")
-            parent = model.get_submodule(above)
-            modules[path].training = parent._modules[name].training
-            parent._modules[name] = modules[path]
 
 
 def _hide(place: Place, units: list[int]) -> Any:

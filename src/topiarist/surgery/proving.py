@@ -54,7 +54,7 @@ def prove(
     worst = 0.0
     for inputs in _inputs(whole, example_input, anatomy):
         expected = _outputs(copied(whole), inputs, anatomy, gone)
-        found = _outputs(cut, inputs, None, gone)
+        found = _cut_outputs(cut, inputs, units)
         worst = max(worst, _difference(expected, found, units))
     limit = TOLERANCE if _is_double(whole) else COARSE
     if not worst <= limit:
@@ -204,6 +204,16 @@ def _default_numbers(dtype: torch.dtype) -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(before)
+
+
+def _cut_outputs(cut: nn.Module, inputs: Inputs, units: Mapping[str, Any]) -> list[Tensor]:
+    """Return the outputs of a network that was cut; that it does not run is an error of one line."""
+    try:
+        return _outputs(cut, inputs, None, numpy.zeros(0, bool))
+    except Exception as error:  # whatever a user's forward raises
+        named = ", ".join(f"'{name}'" for name in units)
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise ModelError(f"without units of {named}, the network's own code does not run: {reason}") from error
 
 
 def _difference(expected: list[Tensor], found: list[Tensor], units: Mapping[str, Any]) -> float:
