@@ -239,6 +239,16 @@ def _default_numbers(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
+def _cut_outputs(cut: nn.Module, inputs: Inputs, units: Mapping[str, Any]) -> list[Tensor]:
+    """Return the outputs of a network that was cut; that it does not run is an error of one line."""
+    try:
+        return _outputs(cut, inputs, None, numpy.zeros(0, bool))
+    except Exception as error:  # whatever a user's forward raises
+        named = ", ".join(f"'{name}'" for name in units)
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise ModelError(f"without units of {named}, the network's own code does not run: {reason}") from error
+
+
 def _difference(expected: list[Tensor], found: list[Tensor], units: Mapping[str, Any]) -> float:
     """Return the largest difference between outputs, in parts of the largest value."""
     worst = 0.0

@@ -12,6 +12,7 @@ from topiarist.errors import ModelError
 from topiarist.tracing.anatomy import Anatomy
 from topiarist.tracing.integers import follows_parameters
 from topiarist.tracing.joint import join_spaces
+from topiarist.tracing.labels import Mark
 from topiarist.tracing.running import Inputs
 from topiarist.tracing.solving import Solver
 from topiarist.tracing.spaces import Meeting, Role, shapes_of
@@ -100,6 +101,8 @@ def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:
             if vector is None or (roles is not None and axis not in roles) or _is_kernel(tracer, leaf, axis):
                 continue
             role = _role(leaf, roles, axis)
+            if roles is None and role == "passes" and "reads" in leaf.roles.get(axis, ()):
+                tracer.labels.mark(vector, Mark.ESCAPED)  # one tensor writes and reads them: a tied table of words
             key = (path if roles is not None else name, role, 0 if roles is not None else axis)
             tensors = (*(found[key].tensors if key in found else ()), (own, axis))
             parameter = None if roles is not None else own

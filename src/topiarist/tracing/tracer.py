@@ -146,9 +146,10 @@ class Tracer(TorchDispatchMode):
         if origin is not None and origin.dimensions[axis] is not None:
             self.leaves[origin.name].roles.setdefault(int(origin.dimensions[axis] or 0), set()).add(role)
 
-    def is_constant(self, *tensors: Tensor) -> bool:
-        """Return whether one of some tensors depends on no input."""
-        return any(self.step_of(tensor) is None for tensor in tensors)
+    def reads_along(self, tensor: Tensor, axis: int) -> bool:
+        """Return whether an axis of a tensor is one of a parameter, so that it is known which parameter reads there."""
+        origin = self.origin(tensor)
+        return origin is not None and origin.dimensions[axis] is not None
 
     def renumber(self, name: str, vector: Vector) -> None:
         """Remember that a buffer of whole numbers picks positions along an axis."""

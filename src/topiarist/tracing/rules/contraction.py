@@ -12,7 +12,8 @@ def _contract(operation: Operation, left: Tensor, left_axis: int, right: Tensor,
     one, other = operation.axes(left)[left_axis], operation.axes(right)[right_axis]
     without = left if one is None else right
     operation.tie(one, other, operation.tracer.source_of([without]))
-    if one is not None and other is not None and not operation.tracer.is_constant(left, right):
+    read = operation.tracer.reads_along(left, left_axis) or operation.tracer.reads_along(right, right_axis)
+    if one is not None and other is not None and not read:
         operation.mark(one, Mark.ESCAPED)
     for tensor, axis in ((left, left_axis), (right, right_axis)):
         for place in range(tensor.ndim):
