@@ -76,6 +76,21 @@ def _batched(operation: Operation, left: Tensor, right: Tensor) -> None:
     operation.give([batch, one[1], other[2]])
 
 
+@rule_for("_grouped_mm")
+def grouped_product(operation: Operation) -> None:
+    """Multiply rows by the matrix of their group, as mixtures of experts do."""
+    left, right = operation.inputs[:2]
+    axes, kernels = operation.axes(left), operation.axes(right)
+    if left.ndim != 2 or right.ndim != 3:
+        for vector in (*axes, *kernels):
+            operation.fix(vector, "'_grouped_mm' is not understood with these shapes")
+        operation.give([None] * operation.outputs[0].ndim)
+        return
+    _contract(operation, left, 1, right, 1)
+    operation.fix(kernels[0], "they are picked by numbers that the network computes")
+    operation.give([axes[0], kernels[2]])
+
+
 @rule_for("mv")
 def matrix_vector(operation: Operation) -> None:
     """Multiply a matrix and a vector."""
