@@ -4,6 +4,8 @@
 has the same parameters by the same names, computes the same, and takes its sizes from numbers of its own.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -128,3 +130,21 @@ def with_free_attention(model: nn.Module, paths: Any = None) -> list[str]:
             model.get_submodule(above)._modules[name] = Attention.in_place_of(module)
             found.append(path)
     return found
+
+
+@contextmanager
+def free_attention(model: nn.Module) -> Iterator[None]:
+    """Have attention with sizes of its own in the place of torch's inside the block, and put torch's back.
+
+    Torch's reads the weights of its last layer and does not call it, so that hooks there see nothing.
+    """
+    modules = dict(model.named_modules(remove_duplicate=False))
+    paths = with_free_attention(model)
+    try:
+        yield
+    finally:
+        for path in paths:
+            above, _, name = path.rpartition(".")
+            parent = model.get_submodule(above)
+            modules[path].training = parent.get_submodule(name).training
+            parent._modules[name] = modules[path]

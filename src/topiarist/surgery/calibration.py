@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from topiarist.errors import DataError, ModelError
+from topiarist.models.attention import free_attention
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 from topiarist.tracing import Inputs
@@ -131,7 +132,7 @@ def watch_readers(
 def _run_until_seen(model: nn.Module, handles: Sequence[RemovableHandle], args: Args, kwargs: Kwargs) -> None:
     """Run a network until a hook has seen enough, and remove the hooks."""
     try:
-        with evaluating(model), isolated(0):
+        with evaluating(model), isolated(0), free_attention(model):
             model(*args, **kwargs)
     except _SeenError:
         pass

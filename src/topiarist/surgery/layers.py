@@ -79,6 +79,7 @@ def follow_parameters(model: nn.Module, changed: Container[nn.Module]) -> None:
         match module:
             case nn.RNNBase():
                 module._flat_weights = [getattr(module, name, None) for name in module._flat_weights_names]
+                module.input_size = module.weight_ih_l0.shape[1]
             case nn.InstanceNorm1d() | nn.InstanceNorm2d() | nn.InstanceNorm3d() if not isinstance(weight, Tensor):
                 pass
             case _NormBase():

@@ -10,10 +10,14 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.errors import ModelError
+from topiarist.models.attention import free_attention
 from topiarist.surgery.calibration import first_of
+from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.surgery.width.reexpressions import UnitNumbers, check_units, unit_numbers
-from topiarist.tracing import Anatomy, Inputs, Place, ensure_anatomy
-from topiarist.tracing.running import Args, Kwargs
+from topiarist.tracing import Anatomy, Inputs, Place, Space, ensure_anatomy
+from topiarist.tracing.finding import trace_again
+from topiarist.tracing.reference import Reference
+from topiarist.tracing.running import Args, Kwargs, plain_kernels
 
 
 class Masks:
@@ -85,6 +89,10 @@ class Masks:
 class UnitMasks:
     """Units that are gone for a moment, to see what their removal would do without cutting.
 
+    Where linear layers and convolutions see all there is to see of the units, these read zeros. Elsewhere, as in
+    attention and under norms, the network runs under watch: the units are zero wherever they occur, means and norms run
+    over the others, and no gradients are recorded.
+
     Parameters
     ----------
     model, example_input, anatomy
@@ -100,21 +108,69 @@ class UnitMasks:
     def __init__(self, model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None = None) -> None:
         self.model = model
         self.anatomy = ensure_anatomy(model, example_input, anatomy)
+        self._example_input = example_input
+        self._watched: Anatomy | None = None
+        self._reference: Reference | None = None
 
     @contextmanager
     def without(self, units: Mapping[str, UnitNumbers]) -> Iterator[nn.Module]:
-        """Let the readers of units see zeros inside the block."""
-        hidden = []
-        for name, named in self.anatomy.by_space(units).items():
-            space, numbers = self.anatomy.free_space(name), list(unit_numbers(named))
-            check_units(space, numbers)
-            hidden += [(self.model.get_submodule(place.module), _hide(place, numbers)) for place in space.consumers]
-        handles = [module.register_forward_pre_hook(hook, with_kwargs=True) for module, hook in hidden]
-        try:
+        """Let the network compute what it would if units were removed, inside the block."""
+        named = {name: list(unit_numbers(given)) for name, given in self.anatomy.by_space(units).items()}
+        spaces = {name: self.anatomy.free_space(name) for name in named}
+        for name, space in spaces.items():
+            check_units(space, named[name])
+        plain = all(blind_spot(space) is None for space in spaces.values())
+        with self._hooks(spaces, named) if plain else self._watch(named):
             yield self.model
+
+    @contextmanager
+    def _hooks(self, spaces: Mapping[str, Space], units: Mapping[str, list[int]]) -> Iterator[None]:
+        """Let the readers of units see zeros."""
+        hidden = [(place, _hide(place, units[name])) for name, space in spaces.items() for place in space.consumers]
+        handles = [
+            self.model.get_submodule(place.module).register_forward_pre_hook(hook, with_kwargs=True)
+            for place, hook in hidden
+        ]
+        try:
+            with free_attention(self.model):
+                yield
         finally:
             for handle in handles:
                 handle.remove()
+
+    @contextmanager
+    def _watch(self, units: Mapping[str, list[int]]) -> Iterator[None]:
+        """Run the network as if units were not there; an inner block adds to what is gone in the outer one."""
+        known = self._traced()
+        assert known.trace is not None
+        outer = self._reference
+        labels = known.trace.tracer.labels.copy() if outer is None else outer.labels
+        gone = numpy.zeros(len(labels), bool) if outer is None else outer.gone.copy()
+        for name, numbers in units.items():
+            gone[known.spaces[name].units[numbers]] = True
+        if outer is not None:
+            before = outer.gone
+            outer.hide(gone)
+            try:
+                yield
+            finally:
+                outer.hide(before)
+            return
+        with torch.no_grad(), free_attention(self.model), plain_kernels(self.model):
+            self._reference = Reference(self.model, labels, known.trace.tracer.leaves, gone, steady=False)
+            try:
+                with self._reference:
+                    yield
+            finally:
+                self._reference = None
+
+    def _traced(self) -> Anatomy:
+        """Return an anatomy whose trace is of the network as it is now; one that followed from a cut has none."""
+        if self._watched is None:
+            whole = self.anatomy.valid_for == "all"
+            known = self.anatomy if whole else trace_again(self.model, self._example_input, self.anatomy)
+            self._watched = known
+        return self._watched
 
 
 def _hide(place: Place, units: list[int]) -> Any:

@@ -16,6 +16,9 @@ from topiarist.tracing.pieces import piece_lengths
 from topiarist.tracing.tracer import Tracer
 
 
+SCALING = ("mul", "mul_", "div", "div_", "true_divide", "multiply", "divide")
+
+
 @dataclass(frozen=True, eq=False)
 class Constraint:
     """A number in the code that must stay equal to a count of positions.
@@ -30,6 +33,8 @@ class Constraint:
         -1 where it counts from the end.
     function, place, line : str
         What it is given to, in which module and where in the code.
+    soft : bool
+        Whether it multiplies or divides values, as the root of a number of dims does: weights can make up for that.
     """
 
     expression: Expression
@@ -39,6 +44,7 @@ class Constraint:
     function: str
     place: str
     line: str
+    soft: bool = False
 
     def required(self, labels: Labels, copies: Copies) -> int:
         """Return what the number has to become."""
@@ -96,7 +102,7 @@ class IntegerWatch(TorchFunctionMode):
     def used_as_value(self, number: TrackedInt, how: str) -> None:
         """Note a number that becomes a value: it must not change."""
         if not self.quiet:
-            self.note(how, number, None)
+            self.note(how, number, None, soft=True)
 
     def found_equal(self, number: TrackedInt, other: int) -> None:
         """Note two numbers that must stay equal, where one of them is a size."""
@@ -113,7 +119,7 @@ class IntegerWatch(TorchFunctionMode):
         pairs = zip(sizes, axes, strict=True)
         return [int(size) if vector is None else tracked(size, Size(vector, self.tracer.labels)) for size, vector in pairs]
 
-    def note(self, name: str, number: Any, vector: Vector | None, sign: int = 1) -> None:
+    def note(self, name: str, number: Any, vector: Vector | None, sign: int = 1, *, soft: bool = False) -> None:
         """Note a number that counts units, or one that must not change."""
         if isinstance(number, bool) or not isinstance(number, int):
             return
@@ -122,7 +128,8 @@ class IntegerWatch(TorchFunctionMode):
         if isinstance(number, TrackedInt) and not self._is_ours(number):
             return
         place = self.tracer.modules[-1]
-        made = Constraint(expression_of(number), int(number), vector, sign, name.strip("_"), place, line_of_user())
+        line = line_of_user()
+        made = Constraint(expression_of(number), int(number), vector, sign, name.strip("_"), place, line, soft)
         self.constraints.append(made)
 
     def _is_ours(self, number: TrackedInt) -> bool:
@@ -133,7 +140,7 @@ class IntegerWatch(TorchFunctionMode):
     def _must_stay(self, name: str, given: Any) -> None:
         for leaf in tree_leaves(given):
             if isinstance(leaf, TrackedInt):
-                self.note(name, leaf, None)
+                self.note(name, leaf, None, soft=name in SCALING)
 
 
 def _listed(args: Any, kwargs: Any, start: int, *names: str) -> list[Any]:
@@ -292,7 +299,7 @@ def _attended(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: An
     if kwargs.get("scale", args[6] if len(args) > 6 else None) is None:
         vector = watch.tracer.axes(args[0] if args else kwargs["query"])[-1]
         if vector is not None:
-            watch.note(name, tracked(len(vector), Size(vector, watch.tracer.labels)), None)
+            watch.note(name, tracked(len(vector), Size(vector, watch.tracer.labels)), None, soft=True)
 
 
 def _no_number(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:

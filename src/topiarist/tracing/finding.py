@@ -12,6 +12,7 @@ from topiarist.errors import ModelError
 from topiarist.tracing.anatomy import Anatomy
 from topiarist.tracing.integers import follows_parameters
 from topiarist.tracing.joint import join_spaces
+from topiarist.tracing.labels import Mark
 from topiarist.tracing.running import Inputs
 from topiarist.tracing.solving import Solver
 from topiarist.tracing.spaces import Meeting, Role, shapes_of
@@ -63,7 +64,11 @@ def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -
     solver = Solver(labels, trace.constraints, trace.integers)
     spaces = join_spaces(labels, meetings, solver)
     uncut = _ignored_layers(model, ignored)
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     for name, space in spaces.items():
+        held = {f"{place.module}.{own}".removeprefix(".") for place in space.places for own, _ in place.tensors}
+        if not space.fixed and not held & parameters:
+            spaces[name] = replace(space, reason="no parameter lies along them")
         met = next((place.module for place in space.places if place.module in uncut), None)
         if met is not None and not space.fixed:
             spaces[name] = replace(space, reason=f"'{met}' is ignored")
@@ -97,6 +102,8 @@ def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:
             if vector is None or (roles is not None and axis not in roles) or _has_no_units(tracer, leaf, axis, roles):
                 continue
             role = _role(leaf, roles, axis)
+            if roles is None and role == "passes" and "reads" in leaf.roles.get(axis, ()):
+                tracer.labels.mark(vector, Mark.ESCAPED)  # one tensor writes and reads them: a tied table of words
             key = (path if roles is not None else name, role, 0 if roles is not None else axis)
             tensors = (*(found[key].tensors if key in found else ()), (own, axis))
             parameter = None if roles is not None else own

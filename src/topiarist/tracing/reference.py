@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 
-from topiarist.tracing.labels import Labels, Vector
+from topiarist.tracing.labels import Axes, Labels, Vector
 from topiarist.tracing.operation import Operation
 from topiarist.tracing.rules.reduction import MEANS
 from topiarist.tracing.tracer import Leaf, Tracer
@@ -43,22 +43,41 @@ class Steady(TorchDispatchMode):
 
 
 class Reference(Tracer):
-    """Runs a network as if some units were not there.
+    """Runs a network as if some units were not there; its parameters and buffers are left as they are.
 
-    `leaves` are those of the trace, `gone` says which units of its labels are not there.
+    `leaves` are those of the trace, `gone` says which units of its labels are not there. With `steady`, one number
+    stands for all random ones.
     """
 
-    def __init__(self, model: nn.Module, labels: Labels, leaves: dict[str, Leaf], gone: Gone) -> None:
-        self._known, self.gone = leaves, gone
+    def __init__(
+        self, model: nn.Module, labels: Labels, leaves: dict[str, Leaf], gone: Gone, *, steady: bool = True
+    ) -> None:
+        self._known, self._steady = leaves, steady
         super().__init__(model, labels)
-        self.gone = numpy.concatenate([gone, numpy.zeros(max(len(labels) - len(gone), 0), bool)])
-        with torch.no_grad():
-            for name, leaf in self.leaves.items():
-                if name in dict(model.named_parameters()):
-                    self._silence(leaf.tensor)
+        self._held = {id(leaf.tensor) for leaf in self.leaves.values()}
+        self.hide(gone)
+
+    def hide(self, gone: Gone) -> None:
+        """Let other units be gone from now on."""
+        self.gone = numpy.concatenate([gone, numpy.zeros(max(len(self.labels) - len(gone), 0), bool)])
+        self._silenced: dict[int, Tensor] = {}
 
     def _leaf_axes(self, name: str, tensor: Tensor) -> Any:
-        return self._known[name].axes
+        known = self._known.get(name)  # forward may have made a buffer since
+        return [None] * tensor.ndim if known is None or known.tensor.shape != tensor.shape else known.axes
+
+    def _without(self, tensor: Any) -> Any:
+        """Return a parameter or buffer with zeros in the place of what is not there; anything else as it is."""
+        if not isinstance(tensor, Tensor) or id(tensor) not in self._held:
+            return tensor
+        if id(tensor) not in self._silenced:
+            axes = self.axes(tensor)
+            hidden = any(self._alive(vector) is not None for vector in axes)
+            self._silenced[id(tensor)] = tensor.detach().clone() if hidden else tensor
+            if hidden:
+                self._silence(self._silenced[id(tensor)], axes)
+                self.set_axes(self._silenced[id(tensor)], axes)
+        return self._silenced[id(tensor)]
 
     def _alive(self, vector: Vector | None) -> Tensor | None:
         """Return the positions that are there; None where all are."""
@@ -70,29 +89,33 @@ class Reference(Tracer):
         alive = self.labels.alive(vector, self.gone)
         return None if alive.all() else torch.from_numpy(numpy.flatnonzero(alive))
 
-    def _silence(self, tensor: Tensor) -> None:
-        for axis, vector in enumerate(self.axes(tensor)):
+    def _silence(self, tensor: Tensor, axes: Axes) -> None:
+        for axis, vector in enumerate(axes):
             alive = self._alive(vector)
             if alive is not None and tensor.is_floating_point() and not _is_spread(tensor):
                 kept = torch.zeros(tensor.shape[axis], dtype=torch.bool)
                 kept[alive] = True
-                tensor.index_fill_(axis, (~kept).nonzero().flatten(), 0.0)
+                tensor.index_fill_(axis, (~kept).nonzero().flatten().to(tensor.device), 0.0)
 
     def follow(self, operation: Operation) -> None:
         """Let the labels follow, and silence what is not there."""
         super().follow(operation)
         for tensor in operation.outputs:
-            self._silence(tensor)
+            if id(tensor) not in self._held:
+                self._silence(tensor, self.axes(tensor))
 
     def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation; means and norms see only what is there."""
+        if not func._schema.is_mutable:
+            args, kwargs = tree_map(self._without, (args, kwargs))
         if name in MEANS:
             return self._mean(func, args, kwargs)
         if name == "native_layer_norm":
             return self._layer_norm(func, args)
         if name == "native_group_norm":
             return self._group_norm(func, args)
-        return steadied(func, func(*args, **kwargs))
+        given = func(*args, **kwargs)
+        return steadied(func, given) if self._steady else given
 
     def _mean(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         x = args[0]
@@ -100,14 +123,14 @@ class Reference(Tracer):
         places = range(x.ndim) if asked is None or asked == [] else [asked] if isinstance(asked, int) else asked
         for place in {place % x.ndim for place in places} if x.ndim else ():
             alive = self._alive(self.axes(args[0])[place])
-            x = x if alive is None else x.index_select(place, alive)
+            x = x if alive is None else x.index_select(place, alive.to(x.device))
         return func(x, *args[1:], **kwargs)
 
     def _layer_norm(self, func: Callable[..., Any], args: Any) -> Any:
         x, shape, weight, bias, epsilon = args
         axes = self.axes(x)
         found = {place: self._alive(axes[place]) for place in range(-len(shape), 0)}
-        alive = {place: kept for place, kept in found.items() if kept is not None}
+        alive = {place: kept.to(x.device) for place, kept in found.items() if kept is not None}
         if not alive:
             return func(*args)
         taken = [x, weight, bias]
@@ -121,6 +144,7 @@ class Reference(Tracer):
         alive = self._alive(self.axes(x)[1])
         if alive is None:
             return func(*args)
+        alive = alive.to(x.device)
         taken = x.index_select(1, alive)
         kept_weight, kept_bias = (None if each is None else each.index_select(0, alive) for each in (weight, bias))
         left = len(torch.unique(alive // (channels // groups)))

@@ -56,6 +56,7 @@ def run_traced(model: nn.Module, example_input: Inputs) -> Trace:
         own_errors(lambda error: described(model, tracer.failed_module(error))),
     ):
         given = _run(copy, example_input, trace, watch)
+    tracer.fix_unused()
     for tensor in wanted_outputs(given):
         step = tracer.step_of(tensor)
         trace.output.take([] if step is None else [step])

@@ -52,6 +52,7 @@ class Tracer(TorchDispatchMode):
         self.leaves: dict[str, Leaf] = {}
         self.not_understood: Counter[str] = Counter()
         self.renumberings: list[Renumbering] = []
+        self.slices: list[tuple[Vector, Vector]] = []  # of parameters: what there was, and what was used of it
         self.reached: list[str] = []  # parameters and buffers in the order in which they are used
         self.modules: list[str] = [""]
         self.layer: Step | None = None
@@ -145,13 +146,24 @@ class Tracer(TorchDispatchMode):
         if origin is not None and origin.dimensions[axis] is not None:
             self.leaves[origin.name].roles.setdefault(int(origin.dimensions[axis] or 0), set()).add(role)
 
-    def is_constant(self, *tensors: Tensor) -> bool:
-        """Return whether one of some tensors depends on no input."""
-        return any(self.step_of(tensor) is None for tensor in tensors)
+    def reads_along(self, tensor: Tensor, axis: int) -> bool:
+        """Return whether an axis of a tensor is one of a parameter, so that it is known which parameter reads there."""
+        origin = self.origin(tensor)
+        return origin is not None and origin.dimensions[axis] is not None
 
     def renumber(self, name: str, vector: Vector) -> None:
         """Remember that a buffer of whole numbers picks positions along an axis."""
         self.renumberings.append(Renumbering(name, vector))
+
+    def fix_unused(self) -> None:
+        """Fix units of parameters that slices left out, and nothing else used: they are for other inputs."""
+        if not self.slices:
+            return
+        used = numpy.unique(numpy.concatenate([self.labels.units_at(kept).reshape(-1) for _, kept in self.slices]))
+        for whole, _ in self.slices:
+            left = ~numpy.isin(self.labels.units_at(whole), used).any(axis=1)
+            if left.any():
+                self.labels.fix(whole[left], "the example does not reach them: they are for longer inputs")
 
     def note_groups(self, attribute: str) -> None:
         """Remember how many groups the layer that is running has, and which units they are."""

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.methods.genetic.readout import Bits, Floats, Integers, pieces
+from topiarist.models.attention import free_attention
 from topiarist.models.evaluation import evaluating
 from topiarist.surgery.calibration import first_of
 from topiarist.threads import torch_threads
@@ -69,6 +70,7 @@ def right_answers(judged: MaskedNetwork, masks: Tensor) -> Tensor:
                 hook = hide_each(place, bits)
                 handle = judged.model.get_submodule(place.module).register_forward_pre_hook(hook, with_kwargs=True)
                 hooks.callback(handle.remove)
+        hooks.enter_context(free_attention(judged.model))
         logits = call(judged.model, judged.x.repeat(len(masks), *(1,) * (judged.x.ndim - 1)))
     answers = logits.argmax(dim=1).view(len(masks), -1)
     return (answers == judged.y).sum(dim=1)

@@ -12,7 +12,8 @@ def _contract(operation: Operation, left: Tensor, left_axis: int, right: Tensor,
     one, other = operation.axes(left)[left_axis], operation.axes(right)[right_axis]
     without = left if one is None else right
     operation.tie(one, other, operation.tracer.source_of([without]))
-    if one is not None and other is not None and not operation.tracer.is_constant(left, right):
+    read = operation.tracer.reads_along(left, left_axis) or operation.tracer.reads_along(right, right_axis)
+    if one is not None and other is not None and not read:
         operation.mark(one, Mark.ESCAPED)
     for tensor, axis in ((left, left_axis), (right, right_axis)):
         for place in range(tensor.ndim):
@@ -71,8 +72,26 @@ def _batched(operation: Operation, left: Tensor, right: Tensor) -> None:
     one, other = operation.axes(left), operation.axes(right)
     if left.shape[0] > 1:
         operation.tie(one[0], other[0])
+    if all(operation.tracer.step_of(tensor) is not None for tensor in (left, right)):
+        operation.mark(one[0], Mark.HEADS)
+        operation.mark(other[2], Mark.DIMS)
     batch = None if one[0] is None or other[0] is None else one[0]
     operation.give([batch, one[1], other[2]])
+
+
+@rule_for("_grouped_mm")
+def grouped_product(operation: Operation) -> None:
+    """Multiply rows by the matrix of their group, as mixtures of experts do."""
+    left, right = operation.inputs[:2]
+    axes, kernels = operation.axes(left), operation.axes(right)
+    if left.ndim != 2 or right.ndim != 3:
+        for vector in (*axes, *kernels):
+            operation.fix(vector, "'_grouped_mm' is not understood with these shapes")
+        operation.give([None] * operation.outputs[0].ndim)
+        return
+    _contract(operation, left, 1, right, 1)
+    operation.fix(kernels[0], "they are picked by numbers that the network computes")
+    operation.give([axes[0], kernels[2]])
 
 
 @rule_for("mv")

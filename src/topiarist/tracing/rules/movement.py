@@ -87,6 +87,8 @@ def take_slice(operation: Operation) -> None:
             kept = slice(asked["start"], asked["start"] + asked["length"])
         else:
             kept = slice(asked.get("start"), asked.get("end"), asked.get("step", 1))
+        if operation.tracer.origin(operation.inputs[0]) is not None:
+            operation.tracer.slices.append((axes[place], axes[place][kept]))
         axes[place] = axes[place][kept]
     operation.give(axes)
     _keep_origin(operation, range(len(axes)))
