@@ -9,7 +9,7 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-from tests.networks import built, outputs
+from tests.networks import built
 from topiarist import surgery
 from topiarist.models.attention import with_free_attention
 from topiarist.models.copying import copied
@@ -95,7 +95,7 @@ def check_cuts(model: nn.Module, example_input: Inputs, found: Anatomy) -> None:
             given = computed(smaller, example_input)
             assert_same(given, without(model, example_input, found, {space.name: units}))
             if is_only_read_by_layers(space):
-                assert_same(given, outputs(masked(model, space, units), example_input))
+                assert_same(given, computed(masked(model, space, units), example_input))
 
 
 def halves(found: Anatomy) -> dict[str, list[int]]:
@@ -122,7 +122,7 @@ def check_network(make: Callable[[], nn.Module], example_input: Inputs, folder: 
     assert_same(given, without(model, example_input, found, units))
     sizes = [sum(parameter.numel() for parameter in network.parameters()) for network in (model, smaller)]
     assert sizes[1] < sizes[0]
-    path = folder / "network.topiarist"
+    path = folder / "network.safetensors"
     save(smaller, path)
     with isolated(2):
         fresh = make().double().eval()
