@@ -1,4 +1,4 @@
-"""What no cut can keep is fixed, with a reason that names the operation, the module and the line; the rest stays free."""
+"""What no cut can keep is fixed, and the reason names operation, module and line; the rest stays free."""
 
 import re
 from collections.abc import Callable

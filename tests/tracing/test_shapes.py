@@ -1,5 +1,6 @@
 """Any chain of operations that change a shape: what is free lies where every element's channel says, and can be cut."""
 
+from itertools import chain
 from typing import Any
 
 import numpy
@@ -76,12 +77,12 @@ def test_positions_after_any_chain(data: st.DataObject, shape: tuple[int, int, i
     batch, channels, height, width = shape
     # every element is labelled with its channel: the truth about where the units are
     labels = torch.arange(channels, dtype=torch.float32).view(1, -1, 1, 1).expand(shape).contiguous()
-    chain: list[Operation] = []
+    steps: list[Operation] = []
     for _ in range(data.draw(st.integers(1, 4))):
-        chain.append(data.draw(operations(labels.ndim, labels.numel())))
-        labels = apply(chain[-1:], labels)
+        steps.append(data.draw(operations(labels.ndim, labels.numel())))
+        labels = apply(steps[-1:], labels)
         assume(labels.ndim > 0 and 0 < labels.numel() < 500)
-    model = Chain(channels, chain, labels.shape[-1]).double()
+    model = Chain(channels, steps, labels.shape[-1]).double()
     example = torch.randn(batch, 2, height, width, dtype=torch.float64)
     found = anatomy(model, example)
     rows = labels.reshape(-1, labels.shape[-1]).numpy()
@@ -100,5 +101,5 @@ def check_positions(space: Space, writer: Place, rows: Any) -> None:
     for unit in range(space.size):
         own = numpy.isin(rows, writer.positions[unit])
         columns = [place.positions[unit].reshape(-1).tolist() for place in space.consumers if place.module == "head"]
-        assert sorted(sum(columns, [])) == numpy.flatnonzero(own.any(axis=0)).tolist()
+        assert sorted(chain.from_iterable(columns)) == numpy.flatnonzero(own.any(axis=0)).tolist()
         assert (own.all(axis=0) == own.any(axis=0)).all()

@@ -1,4 +1,4 @@
-"""Strange but legal networks: what is free can be cut, and the cut network computes what the whole one does without the units."""
+"""Strange but legal networks: what is free can be cut, and the cut network equals the whole one without the units."""
 
 from collections.abc import Callable
 from typing import Any
