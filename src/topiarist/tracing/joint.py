@@ -22,29 +22,37 @@ def join_spaces(labels: Labels, meetings: list[Meeting], solver: Solver) -> dict
     counted: set[int] = set()
     while True:
         spaces = find_spaces(labels, meetings)
-        if not any(_settle(labels, solver, spaces, space, counted) for space in spaces.values()):
+        touched: set[int] = set()
+        for space in spaces.values():
+            _settle(labels, solver, spaces, space, counted, touched)
+        if not touched:
             return {
                 name: replace(space, counted=bool(counted.intersection(space.units.tolist())))
                 for name, space in spaces.items()
             }
 
 
-def _settle(labels: Labels, solver: Solver, spaces: dict[str, Space], space: Space, counted: set[int]) -> bool:
-    """Join a space with others, or fix it, where it cannot change alone; return whether that was so."""
-    if space.fixed or space.size < 2:
-        return False
+def _settle(
+    labels: Labels, solver: Solver, spaces: dict[str, Space], space: Space, counted: set[int], touched: set[int]
+) -> None:
+    """Join a space with others, or fix it, where it cannot change alone; `touched` gets the units of those."""
+    if space.fixed or space.size < 2 or not touched.isdisjoint(space.units.tolist()):
+        return
     solution = _trial(labels, solver, [space])
     if not solution.violated:
         if solution.softened:
             counted.update(space.units.tolist())
-        return False
+        return
     partners = _find_partners(labels, solver, spaces, space, solution)
     if partners is None:
         labels.fix(space.units[:, None], str(solution.violated[0]))
-    else:
-        _join(labels, [space, *partners])
+        touched.update(space.units.tolist())
+        return
+    joined = [space, *partners]
+    if touched.isdisjoint(unit for each in joined for unit in each.units.tolist()):
+        _join(labels, joined)
         solver.index_units()
-    return True
+    touched.update(unit for each in joined for unit in each.units.tolist())
 
 
 def _trial(labels: Labels, solver: Solver, spaces: list[Space]) -> Solution:

@@ -72,6 +72,9 @@ def _batched(operation: Operation, left: Tensor, right: Tensor) -> None:
     one, other = operation.axes(left), operation.axes(right)
     if left.shape[0] > 1:
         operation.tie(one[0], other[0])
+    if all(operation.tracer.step_of(tensor) is not None for tensor in (left, right)):
+        operation.mark(one[0], Mark.HEADS)
+        operation.mark(other[2], Mark.DIMS)
     batch = None if one[0] is None or other[0] is None else one[0]
     operation.give([batch, one[1], other[2]])
 
