@@ -1,5 +1,6 @@
 """Networks whose code hides what it does from a copy of them, or from a run on one example."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -68,3 +69,55 @@ def test_methods_belong_to_the_copy() -> None:
     with torch.no_grad():
         model.last.weight[:, [0, 2, 5]] = 0
     torch.testing.assert_close(cut(x), model(x))
+
+
+class Branching(Layers):
+    """A network that goes another way where its code says so."""
+
+    def __init__(self, other_way: Callable[[int], bool]) -> None:
+        super().__init__()
+        self.other_way = other_way
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.first(x)
+        return self.last(-h if self.other_way(h.shape[1]) else h)
+
+
+@pytest.mark.parametrize(
+    ("other_way", "units"),
+    [
+        (lambda count: count % 2 == 1, [0]),
+        (lambda count: count < 3, range(6)),
+        (lambda count: min(count, 3) != 3, range(6)),
+        (lambda count: count in (1, 2), range(6)),
+    ],
+)
+def test_a_cut_that_sends_the_code_another_way_is_refused(other_way: Callable[[int], bool], units: Any) -> None:
+    model, x = Branching(other_way), torch.randn(3, 4)
+    found = anatomy(model, x)
+    (name,) = found.free
+    with pytest.raises(ModelError, match="compares numbers of units"):
+        surgery.remove(model, x, units={name: list(units)}, anatomy=found)
+    left = surgery.remove(model, x, units={name: [0, 2, 4, 6]}, anatomy=found)
+    assert left.first.out_features == 4
+
+
+@pytest.mark.filterwarnings("ignore:.*jit:DeprecationWarning")
+def test_comparisons_inside_of_scripted_functions_do_not_count() -> None:
+    model = nn.Sequential(nn.Linear(4, 8), Called(torch.jit.script(swish)), nn.Linear(8, 2))
+    assert list(anatomy(model, torch.zeros(1, 4)).free) == ["0"]
+
+
+def swish(x: Tensor) -> Tensor:
+    return x * torch.sigmoid(1.702 * x)
+
+
+class Called(nn.Module):
+    """A function as a layer."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x)

@@ -198,7 +198,10 @@ class Tracer(TorchDispatchMode):
     # The run
 
     def __torch_dispatch__(self, func: Any, types: Sequence[Any], args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        with torch._C.DisableTorchFunction():  # scripted code comes here straight, while numbers are watched
+            return self._dispatch(func, args, kwargs or {})
+
+    def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         name = _name_of(func)
         if not _is_known(name, func):
             from torch._decomp import decomposition_table  # noqa: PLC0415 - takes a second; few networks need it
