@@ -131,7 +131,7 @@ def _touched(model: nn.Module, tensor: Tensor, candidates: Candidates) -> list[t
     touched = []
     for (name, axis), gradient in zip(known, found, strict=True):
         if gradient is not None:
-            positions = gradient.movedim(axis, 0).flatten(1).abs().sum(1).nonzero().flatten()
+            positions = gradient.movedim(axis, 0).reshape(gradient.shape[axis], -1).abs().sum(1).nonzero().flatten()
             touched += [(name, axis, positions)] if len(positions) else []
     return touched
 
