@@ -19,7 +19,7 @@ from topiarist.surgery.depth.folding import fold_layer
 from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import make_example, shape_of
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, plan_of, renamed_edit
-from topiarist.surgery.proving import ensure_proven
+from topiarist.surgery.proving import ensure_proven, rescale
 from topiarist.surgery.refit.fitting import Readers, Rows, refit
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
@@ -138,7 +138,10 @@ def carry_out(
     whole = sharing_copy(model) if refitted else model
     if isinstance(edit, kinds.RemoveUnits) and edit.biased and example_input is not None:
         move_constants(model, edit, found, example_input)
+    before = copied(model) if any(found.spaces[name].counted for name in _spaces_of(edit)) else model
     changed = change_structure(model, edit, found, structure_only=False)
+    if before is not model and example_input is not None:
+        rescale(before, example_input, found, model, lambda twin: _repeat(twin, edit, found))
     if refitted and calibration is not None:
         batches = batches_for(calibration, model, example_input)
         numbers = refit(whole, model, found, changed.readers, changed.rows, batches)
@@ -152,6 +155,10 @@ def carry_out(
     example = None if example_input is None else shape_of(example_input)
     attach_plan(model, plan_of(model).then(edit, numbers, example))
     return changed.anatomy
+
+
+def _repeat(twin: nn.Module, edit: kinds.Edit, anatomy: Anatomy) -> None:
+    change_structure(twin, edit, anatomy, structure_only=False)
 
 
 def _anatomy_for(edit: kinds.Edit, model: nn.Module, example_input: Inputs | None, known: Anatomy | None) -> Anatomy:

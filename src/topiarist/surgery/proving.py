@@ -6,7 +6,7 @@ size goes unseen. The batch has a size that divides no integer of the network, a
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
@@ -19,15 +19,18 @@ from topiarist.models.attention import with_free_attention
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
+from topiarist.surgery.scales import counted_tensors, find_rescalings
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
 from topiarist.tracing.finding import trace_again
+from topiarist.tracing.operation import line_of_error
 from topiarist.tracing.reference import Reference, Steady
-from topiarist.tracing.running import arguments, call, plain_kernels
+from topiarist.tracing.running import arguments, call, plain_kernels, sharing_copy
 from topiarist.tracing.trace import tensors_in, wanted_outputs
 
 TOLERANCE, COARSE = 1e-8, 1e-4  # in float64, and where a network's code asks for float32
+LAST_DIGITS = 1e-14  # of float64: the rounding of some ten thousand operations in a row
 BATCHES = (5, 7, 11, 13, 17, 19, 23)
 Change = Callable[[nn.Module], None]
 
@@ -46,17 +49,16 @@ def prove(
     gone = numpy.zeros(len(anatomy.trace.tracer.labels), bool)
     for name, numbers in units.items():
         gone[anatomy.spaces[name].units[list(numbers)]] = True
-    whole = _randomised(model, torch.float64)
-    if not _runs(whole, example_input):  # its code asks for float32
-        whole = _randomised(model, torch.float32)
+    whole, batches = _references(model, example_input, anatomy, gone)
     cut = copied(whole)
     change(cut)
-    worst = 0.0
-    for inputs in _inputs(whole, example_input, anatomy):
-        expected = _outputs(copied(whole), inputs, anatomy, gone)
-        found = _cut_outputs(cut, inputs, units)
-        worst = max(worst, _difference(expected, found, units))
+    if candidates := counted_tensors(anatomy, units):
+        with evaluating(whole), evaluating(cut):
+            find_rescalings(whole, cut, batches[0].inputs, candidates)
+    worst = max(_difference(each.expected, _cut_outputs(cut, each.inputs, units), units) for each in batches)
     limit = TOLERANCE if _is_double(whole) else COARSE
+    if limit < worst < COARSE:  # a deep network may make that much of rounding
+        limit = max(limit, min(_sensitivity(whole, batches[0], anatomy, gone), COARSE))
     if not worst <= limit:
         named = ", ".join(f"'{name}'" for name in units)
         raise ModelError(
@@ -64,6 +66,23 @@ def prove(
             " number, or their positions"
         )
     return worst
+
+
+def rescale(model: nn.Module, example_input: Inputs, anatomy: Anatomy, cut: nn.Module, change: Change) -> None:
+    """Let the weights of a cut network make up for numbers of units that its forward multiplies with, in place.
+
+    `change` makes the same cut in a network of the same layers: what has to be multiplied is found on random weights.
+    """
+    names = [name for name, space in anatomy.spaces.items() if space.counted]
+    candidates = counted_tensors(anatomy, names)
+    if not candidates or callable(example_input) and not isinstance(example_input, Tensor):
+        return
+    whole = _randomised(model, torch.float64)
+    twin = copied(whole)
+    change(twin)
+    with evaluating(whole), evaluating(twin), _default_numbers(torch.float64):
+        for rescaling in find_rescalings(whole, twin, _inputs(whole, example_input, anatomy)[0], candidates):
+            rescaling.apply(cut)
 
 
 def ensure_proven(model: nn.Module, example_input: Inputs, anatomy: Anatomy, names: Iterable[str]) -> None:
@@ -116,13 +135,36 @@ def proven(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None =
     return left
 
 
-def _runs(model: nn.Module, example_input: Inputs) -> bool:
-    """Return whether a network runs on an example."""
+@dataclass(frozen=True)
+class _Batch:
+    """A batch, and what the whole network computes for it without the units."""
+
+    inputs: Inputs
+    expected: list[Tensor]
+
+
+def _references(
+    model: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any
+) -> tuple[nn.Module, list[_Batch]]:
+    """Return the network with random weights, in float64 where its code allows that, and what it computes."""
+    whole = _randomised(model, torch.float64)
     try:
-        _outputs(model, example_input, None, numpy.zeros(0, bool))
-    except Exception:  # whatever a user's forward raises
-        return False
-    return True
+        return whole, _computed(whole, example_input, anatomy, gone)
+    except Exception:  # whatever code says to float64 that asks for float32
+        whole = _randomised(model, torch.float32)
+        return whole, _computed(whole, example_input, anatomy, gone)
+
+
+def _computed(whole: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any) -> list[_Batch]:
+    """Return what a network computes for batches of two sizes, or for the example where it takes no others."""
+    batches = []
+    for inputs in _inputs(whole, example_input, anatomy):
+        try:
+            batches.append(_Batch(inputs, _outputs(sharing_copy(whole), inputs, anatomy, gone)))
+        except Exception:  # whatever a network says to a batch of another size
+            if callable(example_input) and not isinstance(example_input, Tensor):
+                raise
+    return batches or [_Batch(example_input, _outputs(sharing_copy(whole), example_input, anatomy, gone))]
 
 
 def _randomised(model: nn.Module, dtype: torch.dtype) -> nn.Module:
@@ -144,12 +186,23 @@ def _randomised(model: nn.Module, dtype: torch.dtype) -> nn.Module:
     return copy
 
 
+def _sensitivity(model: nn.Module, batch: _Batch, anatomy: Anatomy, gone: Any) -> float:
+    """Return by how much the outputs change when weights change in the last digits that rounding touches."""
+    changed = copied(model)
+    random = generator(0, "last digits")
+    with torch.no_grad():
+        for parameter in changed.parameters():
+            noise = torch.randn(parameter.shape, generator=random, dtype=torch.float64)
+            parameter.mul_(1 + LAST_DIGITS * noise.to(parameter))
+    return _difference(batch.expected, _outputs(changed, batch.inputs, anatomy, gone), {})
+
+
 def _is_double(model: nn.Module) -> bool:
     return all(parameter.dtype == torch.float64 for parameter in model.parameters())
 
 
 def _inputs(model: nn.Module, example_input: Inputs, anatomy: Anatomy) -> list[Inputs]:
-    """Return the example in batches of two sizes that divide no integer of the network; as it is where that fails."""
+    """Return the example in batches of two sizes that divide no integer of the network."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return [example_input]
     numbers = set(anatomy.trace.integers.values()) if anatomy.trace is not None else set()
@@ -157,14 +210,9 @@ def _inputs(model: nn.Module, example_input: Inputs, anatomy: Anatomy) -> list[I
     args, kwargs = arguments(model, example_input)
     random = generator(0, "proof's input")
     made: list[Inputs] = []
-    for size in (sizes[0], sizes[-1]):
+    for size in sizes[:2]:
         batch = tree_map(lambda value, size=size: _resized(value, anatomy.samples, size, random), (args, kwargs))
-        inputs: Inputs = (lambda network, batch=batch: network(*batch[0], **batch[1]))
-        try:
-            _outputs(model, inputs, None, numpy.zeros(0, bool))
-        except Exception:  # whatever a network says to a batch of another size
-            inputs = (lambda network: network(*_cloned(args), **_cloned(kwargs)))
-        made.append(inputs)
+        made.append(lambda network, batch=batch: network(*_cloned(batch[0]), **_cloned(batch[1])))
     return made
 
 
@@ -193,6 +241,16 @@ def _outputs(model: nn.Module, inputs: Inputs, anatomy: Anatomy | None, gone: An
         tracer = anatomy.trace.tracer
         with Reference(model, tracer.labels.copy(), tracer.leaves, gone):
             return wanted_outputs(call(model, inputs))
+
+
+def _cut_outputs(cut: nn.Module, inputs: Inputs, units: Mapping[str, Any]) -> list[Tensor]:
+    """Run a cut network; where its own code fails, say so in one line."""
+    try:
+        return _outputs(cut, inputs, None, numpy.zeros(0, bool))
+    except Exception as error:  # whatever a user's forward raises
+        named = ", ".join(f"'{name}'" for name in units)
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise ModelError(f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}") from error
 
 
 @contextmanager

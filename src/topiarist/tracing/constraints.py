@@ -12,7 +12,11 @@ from torch.utils._pytree import tree_leaves
 from topiarist.tracing.integers import LISTENERS, Copies, Expression, Literal, Size, TrackedInt, expression_of, expressions_within, tracked
 from topiarist.tracing.labels import Labels, Vector
 from topiarist.tracing.operation import line_of_user
+from topiarist.tracing.pieces import piece_lengths
 from topiarist.tracing.tracer import Tracer
+
+
+SCALING = ("mul", "mul_", "div", "div_", "true_divide", "multiply", "divide")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +33,8 @@ class Constraint:
         -1 where it counts from the end.
     function, place, line : str
         What it is given to, in which module and where in the code.
+    soft : bool
+        Whether it multiplies or divides values, as the root of a number of dims does: weights can make up for that.
     """
 
     expression: Expression
@@ -38,6 +44,7 @@ class Constraint:
     function: str
     place: str
     line: str
+    soft: bool = False
 
     def required(self, labels: Labels, copies: Copies) -> int:
         """Return what the number has to become."""
@@ -95,7 +102,7 @@ class IntegerWatch(TorchFunctionMode):
     def used_as_value(self, number: TrackedInt, how: str) -> None:
         """Note a number that becomes a value: it must not change."""
         if not self.quiet:
-            self.note(how, number, None)
+            self.note(how, number, None, soft=True)
 
     def found_equal(self, number: TrackedInt, other: int) -> None:
         """Note two numbers that must stay equal, where one of them is a size."""
@@ -112,7 +119,7 @@ class IntegerWatch(TorchFunctionMode):
         pairs = zip(sizes, axes, strict=True)
         return [int(size) if vector is None else tracked(size, Size(vector, self.tracer.labels)) for size, vector in pairs]
 
-    def note(self, name: str, number: Any, vector: Vector | None, sign: int = 1) -> None:
+    def note(self, name: str, number: Any, vector: Vector | None, sign: int = 1, *, soft: bool = False) -> None:
         """Note a number that counts units, or one that must not change."""
         if isinstance(number, bool) or not isinstance(number, int):
             return
@@ -121,7 +128,8 @@ class IntegerWatch(TorchFunctionMode):
         if isinstance(number, TrackedInt) and not self._is_ours(number):
             return
         place = self.tracer.modules[-1]
-        made = Constraint(expression_of(number), int(number), vector, sign, name.strip("_"), place, line_of_user())
+        line = line_of_user()
+        made = Constraint(expression_of(number), int(number), vector, sign, name.strip("_"), place, line, soft)
         self.constraints.append(made)
 
     def _is_ours(self, number: TrackedInt) -> bool:
@@ -132,7 +140,7 @@ class IntegerWatch(TorchFunctionMode):
     def _must_stay(self, name: str, given: Any) -> None:
         for leaf in tree_leaves(given):
             if isinstance(leaf, TrackedInt):
-                self.note(name, leaf, None)
+                self.note(name, leaf, None, soft=name in SCALING)
 
 
 def _listed(args: Any, kwargs: Any, start: int, *names: str) -> list[Any]:
@@ -166,32 +174,57 @@ def _made(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -
 
 
 def _unflattened(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
-    place = kwargs.get("dim", args[1] if len(args) > 1 else 0) % args[0].ndim
+    x = _taken(args, kwargs)
+    place = kwargs.get("dim", args[1] if len(args) > 1 else 0) % x.ndim
     sizes = list(kwargs["sizes"] if "sizes" in kwargs else args[2])
-    before, after = [-1] * place, [-1] * (args[0].ndim - place - 1)
+    before, after = [-1] * place, [-1] * (x.ndim - place - 1)
     _note_sizes(watch, name, [*before, *sizes, *after], output)
 
 
 def _split(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
-    x = args[0]
-    names = ("split_size_or_sections", "split_size", "split_sizes", "chunks", "indices_or_sections")
-    asked = args[1] if len(args) > 1 else next(kwargs[key] for key in names if key in kwargs)
+    x = _taken(args, kwargs)
+    names = ("split_size_or_sections", "split_size", "split_sizes", "chunks", "indices_or_sections", "sections", "indices")
+    asked = next((kwargs[key] for key in names if key in kwargs), None)
+    asked = args[1] if asked is None else asked
     place = kwargs.get("dim", args[2] if len(args) > 2 else 0) % x.ndim
     vectors = [watch.tracer.axes(piece)[place] for piece in output]
-    if name in ("chunk", "tensor_split"):
+    whole = watch.tracer.axes(x)[place]
+    if whole is None:
         watch._must_stay(name, asked)
     elif isinstance(asked, int):
-        watch.note(name, asked, vectors[0])
+        _note_pieces(watch, name, whole, asked, vectors)
+    elif name == "tensor_split":
+        for bound in asked:
+            _note_bound(watch, name, whole, bound)
     else:
         for size, vector in zip(asked, vectors, strict=True):
             watch.note(name, size, vector)
+
+
+def _note_pieces(watch: IntegerWatch, name: str, whole: Vector, asked: int, vectors: Sequence[Vector | None]) -> None:
+    """Note that every piece must stay as long as it is, less what is cut from it."""
+    if name == "split":
+        watch.note(name, asked, vectors[0])
+    else:
+        watch.note(name, asked, None)
+    size = Size(whole, watch.tracer.labels)
+    lengths = piece_lengths(name, size, expression_of(asked), len(vectors))
+    for length, vector in zip(lengths, vectors, strict=True):
+        if vector is not None:
+            watch.note(name, tracked(len(vector), length), vector)
+
+
+def _taken(args: Any, kwargs: Any) -> Tensor:
+    """Return the tensor that a function is given first, or by name."""
+    found: Tensor = args[0] if args else kwargs["input"]
+    return found
 
 
 def _narrowed(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
     place, start, length = (
         kwargs.get(key, args[at] if len(args) > at else None) for at, key in enumerate(("dim", "start", "length"), 1)
     )
-    vector = watch.tracer.axes(args[0])[place]
+    vector = watch.tracer.axes(_taken(args, kwargs))[place]
     if vector is not None:
         _note_bound(watch, name, vector, start)
         watch.note(name, length, watch.tracer.axes(output)[place])
@@ -254,9 +287,10 @@ def _grouped(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any
 
 def _repeated(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
     times = _listed(args, kwargs, 1, "repeats", "dims")
-    new = output.ndim - args[0].ndim
+    taken = _taken(args, kwargs)
+    new = output.ndim - taken.ndim
     for place, time in enumerate(times):
-        single = place < new or args[0].shape[place - new] == 1
+        single = place < new or taken.shape[place - new] == 1
         watch.note(name, time, watch.tracer.axes(output)[place] if single and time != 1 else None)
 
 
@@ -265,7 +299,7 @@ def _attended(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: An
     if kwargs.get("scale", args[6] if len(args) > 6 else None) is None:
         vector = watch.tracer.axes(args[0] if args else kwargs["query"])[-1]
         if vector is not None:
-            watch.note(name, tracked(len(vector), Size(vector, watch.tracer.labels)), None)
+            watch.note(name, tracked(len(vector), Size(vector, watch.tracer.labels)), None, soft=True)
 
 
 def _no_number(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:

@@ -63,7 +63,11 @@ def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -
     solver = Solver(labels, trace.constraints, trace.integers)
     spaces = join_spaces(labels, meetings, solver)
     uncut = _ignored_layers(model, ignored)
+    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
     for name, space in spaces.items():
+        held = {f"{place.module}.{own}".removeprefix(".") for place in space.places for own, _ in place.tensors}
+        if not space.fixed and not held & parameters:
+            spaces[name] = replace(space, reason="no parameter lies along them")
         met = next((place.module for place in space.places if place.module in uncut), None)
         if met is not None and not space.fixed:
             spaces[name] = replace(space, reason=f"'{met}' is ignored")

@@ -1,6 +1,7 @@
 """Joint spaces: where one integer of the code ties several spaces, their units go together, in equal shares."""
 
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy
@@ -18,25 +19,40 @@ def join_spaces(labels: Labels, meetings: list[Meeting], solver: Solver) -> dict
 
     A space that the code allows to change in no company is fixed, with what the code asks for as the reason.
     """
+    counted: set[int] = set()
     while True:
         spaces = find_spaces(labels, meetings)
-        changed = False
+        touched: set[int] = set()
         for space in spaces.values():
-            if space.fixed or space.size < 2:
-                continue
-            solution = _trial(labels, solver, [space])
-            if not solution.violated:
-                continue
-            partners = _find_partners(labels, solver, spaces, space, solution)
-            if partners is None:
-                labels.fix(space.units[:, None], str(solution.violated[0]))
-            else:
-                _join(labels, [space, *partners])
-                solver.index_units()
-            changed = True
-            break
-        if not changed:
-            return spaces
+            _settle(labels, solver, spaces, space, counted, touched)
+        if not touched:
+            return {
+                name: replace(space, counted=bool(counted.intersection(space.units.tolist())))
+                for name, space in spaces.items()
+            }
+
+
+def _settle(
+    labels: Labels, solver: Solver, spaces: dict[str, Space], space: Space, counted: set[int], touched: set[int]
+) -> None:
+    """Join a space with others, or fix it, where it cannot change alone; `touched` gets the units of those."""
+    if space.fixed or space.size < 2 or not touched.isdisjoint(space.units.tolist()):
+        return
+    solution = _trial(labels, solver, [space])
+    if not solution.violated:
+        if solution.softened:
+            counted.update(space.units.tolist())
+        return
+    partners = _find_partners(labels, solver, spaces, space, solution)
+    if partners is None:
+        labels.fix(space.units[:, None], str(solution.violated[0]))
+        touched.update(space.units.tolist())
+        return
+    joined = [space, *partners]
+    if touched.isdisjoint(unit for each in joined for unit in each.units.tolist()):
+        _join(labels, joined)
+        solver.index_units()
+    touched.update(unit for each in joined for unit in each.units.tolist())
 
 
 def _trial(labels: Labels, solver: Solver, spaces: list[Space]) -> Solution:
@@ -62,23 +78,23 @@ def _find_partners(
         for number in numpy.unique(home[units_of(labels, constraint)]).tolist():
             if number >= 0 and listed[number] is not space and listed[number] not in near:
                 near.append(listed[number])
+    softened: list[Space] | None = None
     tried = 0
     for count in range(1, MOST_TOGETHER + 1):
         for partners in combinations(near, count):
             together = [space, *partners]
-            if math.gcd(*(each.size for each in together)) < 2:
-                continue
+            found = _trial(labels, solver, together)
+            if found.violated:
+                together += _missing(labels, found, home, listed, together)
+                found = _trial(labels, solver, together)
             tried += 1
             if tried > MOST_TRIED:
-                return None
-            found = _trial(labels, solver, together)
-            if not found.violated:
-                return list(partners)
-            more = _missing(labels, found, home, listed, together)
-            if more and math.gcd(*(each.size for each in (*together, *more))) > 1:
-                if not _trial(labels, solver, [*together, *more]).violated:
-                    return [*partners, *more]
-    return None
+                return softened
+            if not found.violated and math.gcd(*(each.size for each in together)) > 1:
+                if not found.softened:
+                    return together[1:]
+                softened = softened or together[1:]
+    return softened
 
 
 def _missing(labels: Labels, found: Solution, home: Indices, listed: list[Space], together: list[Space]) -> list[Space]:

@@ -25,6 +25,8 @@ class Mark(IntFlag):
     AVERAGED = 1  # a mean or a norm runs over them
     ESCAPED = 2  # their values are summed, or multiplied with other activations: not only parameters read them
     MODULATED = 4  # values which do not come from their own writers are combined with them
+    HEADS = 8  # matrices of activations are multiplied one by one along them
+    DIMS = 16  # they are columns of such a matrix
 
 
 class Labels:
@@ -114,18 +116,18 @@ class Labels:
         """Return why a unit, which must be a root, is fixed; None where it is not."""
         return self.reasons[self._why[unit]] or None
 
-    def reason_number(self, unit: int) -> int:
-        """Return a number for the reason why a unit, which must be a root, is fixed; 0 where it is not."""
-        return int(self._why[unit])
+    def why(self, units: Vector) -> Vector:
+        """Return numbers for the reasons why units, which must be roots, are fixed; 0 where they are not."""
+        return self._why[units]
 
     def mark(self, vector: Vector, mark: Mark) -> None:
         """Mark the units at some positions."""
         units = numpy.unique(self.units_at(vector))
         self._marks[units[units > 0]] |= mark
 
-    def marks(self, unit: int) -> Mark:
-        """Return the marks of a unit, which must be a root."""
-        return Mark(int(self._marks[unit]))
+    def marks(self, units: Vector) -> Mark:
+        """Return the marks that some of units, which must be roots, have."""
+        return Mark(int(numpy.bitwise_or.reduce(self._marks[units])))
 
     # Ties
 

@@ -145,12 +145,12 @@ def line_of_user() -> str:
 
 
 def line_of_error(error: BaseException) -> str:
-    """Name the last line of code, outside of torch and of this package, that an error came through."""
+    """Name the last line of code, outside of torch and of this package, that an error came through: ', net.py line 12'."""
     found = ""
     trace = error.__traceback__
     while trace is not None:
         if _is_users(trace.tb_frame.f_code.co_filename):
-            found = f" ({Path(trace.tb_frame.f_code.co_filename).name} line {trace.tb_lineno})"
+            found = f", {Path(trace.tb_frame.f_code.co_filename).name} line {trace.tb_lineno}"
         trace = trace.tb_next
     return found
 

@@ -23,9 +23,9 @@ _OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 _WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
 
 
-def described(place: str) -> str:
-    """Name a module in an error."""
-    return f"'{place}'" if place else "the network's forward"
+def described(model: nn.Module, place: str) -> str:
+    """Name a module and its class in an error."""
+    return f"'{place}' ({type(model.get_submodule(place)).__name__})" if place else "the network's forward"
 
 
 def check_runnable(model: nn.Module) -> None:
@@ -34,7 +34,7 @@ def check_runnable(model: nn.Module) -> None:
         raise ModelError(f"the network is wrapped in {wrapper}: pass the one inside, model.{_WRAPPERS[wrapper]}")
     for name, module in model.named_modules():
         if any(is_lazy(parameter) for parameter in module.parameters(recurse=False)):
-            raise ModelError(f"{described(name)} has no values yet: run the network on a batch first")
+            raise ModelError(f"{described(model, name)} has no values yet: run the network on a batch first")
 
 
 def arguments(model: nn.Module, example_input: Inputs) -> tuple[Args, Kwargs]:
@@ -75,7 +75,7 @@ def named_inputs(model: nn.Module, args: Args, kwargs: Kwargs) -> dict[str, Any]
 
 
 @contextmanager
-def own_errors(where: Callable[[], str]) -> Iterator[None]:
+def own_errors(where: Callable[[BaseException], str]) -> Iterator[None]:
     """Turn whatever a user's forward raises into one line that says where it was raised."""
     try:
         yield
@@ -83,7 +83,7 @@ def own_errors(where: Callable[[], str]) -> Iterator[None]:
         raise
     except Exception as error:  # whatever a user's forward raises
         reason = str(error).split("\n")[0] or type(error).__name__
-        place = where()
+        place = where(error)
         raise ModelError(f"the example input fails at {place}{line_of_error(error)}: {reason}") from error
 
 

@@ -16,6 +16,7 @@ class Solution:
 
     values: dict[Attribute, int] = field(default_factory=dict)
     violated: list[Constraint] = field(default_factory=list)
+    softened: list[Constraint] = field(default_factory=list)  # what weights can make up for
 
 
 class Solver:
@@ -64,7 +65,7 @@ class Solver:
         for number in sorted(looked_at):
             constraint = self.constraints[number]
             if constraint.expression.value(self.labels, copies, values) != constraint.required(self.labels, copies):
-                solution.violated.append(constraint)
+                (solution.softened if constraint.soft else solution.violated).append(constraint)
         solution.values = {key: value for key, value in solution.values.items() if value != self.old[key]}
         return solution
 
@@ -80,7 +81,7 @@ class Solver:
                 values = {**self.old, **solution.values}
                 now = constraint.expression.value(self.labels, copies, values)
                 open_ones = [each for each in self.attributes[number] if each not in solution.values]
-                if now == required:
+                if now == required or constraint.soft:
                     continue
                 if alone:
                     solution.values.setdefault(constraint.expression, required)  # type: ignore[arg-type]

@@ -78,9 +78,10 @@ class Space:
         Why they are fixed; None where they are not.
     producers, passes, consumers : tuple[Place, ...]
         The layers and parameters that write them, pass them on and read them.
-    modulated, averaged, escaped : bool
+    modulated, averaged, escaped, counted : bool
         Whether values which do not come from their own writers are combined with them, as a gate for all units is;
-        whether a mean or a norm runs over them; whether more than the consumers sees them, as attention sees queries.
+        whether a mean or a norm runs over them; whether more than the consumers sees them, as attention sees queries;
+        whether forward multiplies with their number, as attention with the root of that of its dims.
     units : array (n_units,)
         Their numbers in the labels of the anatomy.
     """
@@ -94,6 +95,7 @@ class Space:
     modulated: bool = False
     averaged: bool = False
     escaped: bool = False
+    counted: bool = False
     units: Indices = field(default_factory=lambda: numpy.zeros(0, numpy.int64), repr=False, compare=False)
 
     @property
@@ -123,20 +125,18 @@ class Meeting:
     parameter: str | None = None
 
 
-def group_units(labels: Labels, meetings: list[Meeting]) -> list[tuple[Indices, list[int]]]:
-    """Return sets of units that lie along the same axes equally often, with the numbers of their meetings.
+def group_units(labels: Labels, met: list[Vector]) -> list[tuple[Indices, list[int]]]:
+    """Return sets of units that lie along the same axes equally often, with the numbers of those axes.
 
-    Sets come in the order of their first meeting, units in the order of their first position there. Which axes a unit
-    has is told by the sum of random numbers, one for each axis and count.
+    `met` are the units along each axis. Sets come in the order of their first axis, units in the order of their first
+    position there. Which axes a unit has is told by the sum of random numbers, one for each axis and count.
     """
     total = len(labels)
     signatures = numpy.zeros(total, numpy.uint64)
     firsts = numpy.full(total, numpy.iinfo(numpy.int64).max)
     random = numpy.random.default_rng(0)
-    taken: defaultdict[int, list[int]] = defaultdict(list)
     start = 0
-    for number, meeting in enumerate(meetings):
-        units = labels.units_at(meeting.vector)
+    for units in met:
         found, first, counts = numpy.unique(units.reshape(-1), return_index=True, return_counts=True)
         keep = found > 0
         found, first, counts = found[keep], first[keep], counts[keep]
@@ -146,34 +146,40 @@ def group_units(labels: Labels, meetings: list[Meeting]) -> list[tuple[Indices, 
         start += units.size
     present = numpy.flatnonzero(firsts < numpy.iinfo(numpy.int64).max)
     present = present[numpy.argsort(firsts[present], kind="stable")]
-    why = numpy.array([labels.reason_number(unit) for unit in present.tolist()], numpy.int64)
-    keys = numpy.stack([labels.families(present), signatures[present].view(numpy.int64), why], 1)
+    keys = numpy.stack([labels.families(present), signatures[present].view(numpy.int64), labels.why(present)], 1)
     _, first, inverse = numpy.unique(keys, axis=0, return_index=True, return_inverse=True)
-    sets = [present[inverse.reshape(-1) == group] for group in numpy.argsort(first)]
+    order = numpy.argsort(inverse.reshape(-1), kind="stable")
+    parts = numpy.split(present[order], numpy.cumsum(numpy.bincount(inverse.reshape(-1)))[:-1])
+    sets = [parts[group] for group in numpy.argsort(first)]
     member = numpy.full(total, -1)
     for number, units in enumerate(sets):
         member[units] = number
-    for number, meeting in enumerate(meetings):
-        for group in numpy.unique(member[labels.units_at(meeting.vector)]).tolist():
+    taken: list[list[int]] = [[] for _ in sets]
+    for number, units in enumerate(met):
+        for group in numpy.unique(member[units]).tolist():
             if group >= 0:
                 taken[group].append(number)
-    return [(units, taken[number]) for number, units in enumerate(sets)]
+    return list(zip(sets, taken, strict=True))
 
 
 def find_spaces(labels: Labels, meetings: list[Meeting]) -> dict[str, Space]:
     """Group the units that lie along the same axes; spaces come in the order in which they are met."""
     spaces: dict[str, Space] = {}
-    for units, numbers in group_units(labels, meetings):
-        places = [_find_place(labels, meetings[number], units) for number in numbers]
+    met = [labels.units_at(meeting.vector) for meeting in meetings]
+    rank = numpy.full(len(labels), -1)
+    for units, numbers in group_units(labels, met):
+        rank[units] = numpy.arange(len(units))
+        places = [_find_place(meetings[number], met[number], rank, len(units)) for number in numbers]
+        rank[units] = -1
         uneven = next((place.name for place in places if place.uneven), None)
-        first = int(units[0])
-        reason = labels.reason(first) or (f"they lie unevenly along '{uneven}'" if uneven is not None else None)
+        reason = labels.reason(int(units[0])) or (f"they lie unevenly along '{uneven}'" if uneven is not None else None)
         roles = {role: tuple(place for place in places if place.role == role) for role in ("writes", "passes", "reads")}
-        writers = roles["writes"] or roles["passes"]
-        name = unused(_space_name(labels, units, writers, roles["reads"]), spaces)
-        marks = Mark(0)
-        for unit in units.tolist():
-            marks |= labels.marks(unit)
+        marks = labels.marks(units)
+        name = _space_name(reason, roles["writes"] or roles["passes"], roles["reads"])
+        crossed = next((number for number in numbers if met[number].shape[1] > 1), None)
+        if crossed is not None and not places[numbers.index(crossed)].uneven:
+            name += _factor_name(met[crossed], units, places[numbers.index(crossed)], marks)
+        name = unused(name, spaces)
         spaces[name] = Space(
             name,
             len(units),
@@ -184,34 +190,43 @@ def find_spaces(labels: Labels, meetings: list[Meeting]) -> dict[str, Space]:
             bool(marks & Mark.MODULATED),
             bool(marks & Mark.AVERAGED),
             bool(marks & Mark.ESCAPED),
-            units,
+            units=units,
         )
     return spaces
 
 
-def _space_name(labels: Labels, units: Indices, writers: tuple[Place, ...], readers: tuple[Place, ...]) -> str:
+def _space_name(reason: str | None, writers: tuple[Place, ...], readers: tuple[Place, ...]) -> str:
     """Name a space after the first layer that writes it; the units of an input after that input."""
     if writers:
         return writers[0].name
-    reason = labels.reason(int(units[0])) or ""
-    return reason.split("'")[1] if reason.startswith("they come from '") else readers[0].name if readers else "constant"
+    if reason is not None and reason.startswith("they come from '"):
+        return reason.split("'")[1]
+    return readers[0].name if readers else "constant"
 
 
-def _find_place(labels: Labels, meeting: Meeting, members: Indices) -> Place:
-    """Return the place of a set of units along an axis."""
-    rank = numpy.full(len(labels), -1)
-    rank[members] = numpy.arange(len(members))
-    units = labels.units_at(meeting.vector)
-    ranks = rank[units].max(axis=1)
-    doubled = (rank[units] >= 0).sum(axis=1).max(initial=0) > 1
+def _factor_name(met: Vector, units: Indices, place: Place, marks: Mark) -> str:
+    """Return what tells the spaces apart that cross along one axis: heads and their dims, groups and their members."""
+    together = (met > 0).sum(axis=1) > 1
+    if not numpy.isin(met[together], units).any():
+        return ""
+    if place.repeat > 1:
+        return ":heads" if marks & Mark.HEADS else ":groups"
+    return ":dims" if marks & (Mark.DIMS | Mark.ESCAPED) else ":members"
+
+
+def _find_place(meeting: Meeting, units: Vector, rank: Indices, size: int) -> Place:
+    """Return the place of a set of units along an axis; `rank` has their numbers in the set, -1 for others."""
+    ranks = rank[units]
+    doubled = units.shape[1] > 1 and (ranks >= 0).sum(axis=1).max(initial=0) > 1
+    ranks = ranks.max(axis=1)
     order = numpy.argsort(ranks, kind="stable")
     rows = order[numpy.count_nonzero(ranks < 0) :]
-    per_unit, left = divmod(len(rows), len(members))
+    per_unit, left = divmod(len(rows), size)
     if left or doubled:
         return Place(meeting.module, meeting.role, len(units), rows[:, None, None], meeting.tensors, meeting.parameter, True)
-    lengths = _row_lengths(rows.reshape(len(members), per_unit))
+    lengths = _row_lengths(rows.reshape(size, per_unit))
     even = len(set(lengths)) == 1
-    shaped = rows.reshape(len(members), -1, lengths[0] if even else 1)
+    shaped = rows.reshape(size, -1, lengths[0] if even else 1)
     return Place(meeting.module, meeting.role, len(units), shaped, meeting.tensors, meeting.parameter, not even)
 
 

@@ -1,5 +1,6 @@
 """One run of a network under watch: labels, the order of layers, and what the code asks of its integers."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,10 +15,18 @@ from topiarist.models.attention import with_free_attention
 from topiarist.tracing.constraints import Constraint, IntegerWatch
 from topiarist.tracing.integers import Attribute, follows_parameters, is_layer, track_integers
 from topiarist.tracing.labels import Axes
-from topiarist.tracing.running import Inputs, arguments, check_runnable, named_inputs, own_errors, quietly, sharing_copy
+from topiarist.tracing.running import (
+    Inputs,
+    arguments,
+    check_runnable,
+    described,
+    named_inputs,
+    own_errors,
+    quietly,
+    sharing_copy,
+)
 from topiarist.tracing.steps import LayerCall, Step
 from topiarist.tracing.tracer import Tracer
-
 
 
 @dataclass
@@ -41,8 +50,13 @@ def run_traced(model: nn.Module, example_input: Inputs) -> Trace:
     tracer = Tracer(copy)
     watch = IntegerWatch(tracer)
     trace = Trace(tracer, watch.constraints, integers)
-    with quietly(copy), _watched(copy, trace, watch), own_errors(tracer.described_place):
+    with (
+        quietly(copy),
+        _watched(copy, trace, watch),
+        own_errors(lambda error: described(model, tracer.failed_module(error))),
+    ):
         given = _run(copy, example_input, trace, watch)
+    tracer.fix_unused()
     for tensor in wanted_outputs(given):
         step = tracer.step_of(tensor)
         trace.output.take([] if step is None else [step])
@@ -109,6 +123,9 @@ def _hook(path: str, module: nn.Module, trace: Trace, watch: IntegerWatch) -> li
             watch.quiet = following
 
     def leave(_: nn.Module, args: Any, kwargs: Any, given: Any) -> None:
+        error = sys.exception() if given is None else None
+        if error is not None:  # forward may catch it and go on
+            tracer.note_failure(error)
         step = tracer.layer
         if layer and step is not None and step.name == path:
             tracer.layer, watch.quiet = None, False
@@ -122,7 +139,7 @@ def _hook(path: str, module: nn.Module, trace: Trace, watch: IntegerWatch) -> li
             tracer.modules.pop()
 
     first = module.register_forward_pre_hook(enter, with_kwargs=True, prepend=True)
-    return [first, module.register_forward_hook(leave, with_kwargs=True, always_call=False)]
+    return [first, module.register_forward_hook(leave, with_kwargs=True, always_call=True)]
 
 
 def _layer_call(step: Step, given: Tensor, taken: Tensor | None, axes: Axes, before: LayerCall | None) -> LayerCall:

@@ -52,9 +52,11 @@ class Tracer(TorchDispatchMode):
         self.leaves: dict[str, Leaf] = {}
         self.not_understood: Counter[str] = Counter()
         self.renumberings: list[Renumbering] = []
+        self.slices: list[tuple[Vector, Vector]] = []  # of parameters: what there was, and what was used of it
         self.reached: list[str] = []  # parameters and buffers in the order in which they are used
         self.modules: list[str] = [""]
         self.layer: Step | None = None
+        self.failure: tuple[BaseException, str] | None = None
         self.groups: Vector | None = None  # of the last operation in groups
         self.layer_groups: dict[str, tuple[str, Vector]] = {}
         self._sources: dict[tuple[str, int], Vector] = {}
@@ -129,6 +131,15 @@ class Tracer(TorchDispatchMode):
         """Name the module that is running."""
         return f"'{self.modules[-1]}'" if self.modules[-1] else "the network's forward"
 
+    def note_failure(self, error: BaseException) -> None:
+        """Remember in which module an error was raised first."""
+        if self.failure is None or self.failure[0] is not error:
+            self.failure = error, self.modules[-1]
+
+    def failed_module(self, error: BaseException) -> str:
+        """Return the module that an error came from; forward itself where none is known."""
+        return self.failure[1] if self.failure is not None and self.failure[0] is error else self.modules[-1]
+
     def note_role(self, tensor: Tensor, axis: int, role: str) -> None:
         """Remember how an axis of a parameter is used: it reads units, or writes them."""
         origin = self.origin(tensor)
@@ -143,6 +154,16 @@ class Tracer(TorchDispatchMode):
     def renumber(self, name: str, vector: Vector) -> None:
         """Remember that a buffer of whole numbers picks positions along an axis."""
         self.renumberings.append(Renumbering(name, vector))
+
+    def fix_unused(self) -> None:
+        """Fix units of parameters that slices left out, and nothing else used: they are for other inputs."""
+        if not self.slices:
+            return
+        used = numpy.unique(numpy.concatenate([self.labels.units_at(kept).reshape(-1) for _, kept in self.slices]))
+        for whole, _ in self.slices:
+            left = ~numpy.isin(self.labels.units_at(whole), used).any(axis=1)
+            if left.any():
+                self.labels.fix(whole[left], "the example does not reach them: they are for longer inputs")
 
     def note_groups(self, attribute: str) -> None:
         """Remember how many groups the layer that is running has, and which units they are."""

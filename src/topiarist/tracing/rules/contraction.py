@@ -72,8 +72,26 @@ def _batched(operation: Operation, left: Tensor, right: Tensor) -> None:
     one, other = operation.axes(left), operation.axes(right)
     if left.shape[0] > 1:
         operation.tie(one[0], other[0])
+    if all(operation.tracer.step_of(tensor) is not None for tensor in (left, right)):
+        operation.mark(one[0], Mark.HEADS)
+        operation.mark(other[2], Mark.DIMS)
     batch = None if one[0] is None or other[0] is None else one[0]
     operation.give([batch, one[1], other[2]])
+
+
+@rule_for("_grouped_mm")
+def grouped_product(operation: Operation) -> None:
+    """Multiply rows by the matrix of their group, as mixtures of experts do."""
+    left, right = operation.inputs[:2]
+    axes, kernels = operation.axes(left), operation.axes(right)
+    if left.ndim != 2 or right.ndim != 3:
+        for vector in (*axes, *kernels):
+            operation.fix(vector, "'_grouped_mm' is not understood with these shapes")
+        operation.give([None] * operation.outputs[0].ndim)
+        return
+    _contract(operation, left, 1, right, 1)
+    operation.fix(kernels[0], "they are picked by numbers that the network computes")
+    operation.give([axes[0], kernels[2]])
 
 
 @rule_for("mv")

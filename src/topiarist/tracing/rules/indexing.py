@@ -19,6 +19,9 @@ def index(operation: Operation) -> None:
         places += range(place, place + (numbers[place].ndim if str(numbers[place].dtype) == "torch.bool" else 1))
     for place in places:
         operation.fix(axes[place], "they are picked by numbers that the network computes")
+    for place in used:
+        for vector in operation.axes(numbers[place]):
+            operation.fix(vector, "they number others")
     rest = [vector for place, vector in enumerate(axes) if place not in places]
     new = operation.outputs[0].ndim - len(rest)
     together = used == list(range(used[0], used[-1] + 1)) if used else True

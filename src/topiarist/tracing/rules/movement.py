@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from topiarist.tracing.labels import Axes, Vector
-from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.operation import INPUT, Operation, rule_for
 
 MOST_PROBED = 2**24  # positions of a tensor that is moved in a way of which only an experiment tells
 
@@ -87,6 +87,8 @@ def take_slice(operation: Operation) -> None:
             kept = slice(asked["start"], asked["start"] + asked["length"])
         else:
             kept = slice(asked.get("start"), asked.get("end"), asked.get("step", 1))
+        if operation.tracer.origin(operation.inputs[0]) is not None:
+            operation.tracer.slices.append((axes[place], axes[place][kept]))
         axes[place] = axes[place][kept]
     operation.give(axes)
     _keep_origin(operation, range(len(axes)))
@@ -233,7 +235,8 @@ def pad(operation: Operation) -> None:
         vector = axes[place]
         if vector is not None and (before or after):
             cut = vector[max(-before, 0) : len(vector) - max(-after, 0)]
-            axes[place] = numpy.pad(cut, ((max(before, 0), max(after, 0)), (0, 0)))
+            around = [operation.tracer.source_units(f"{INPUT}padding'", max(size, 0)) for size in (before, after)]
+            axes[place] = operation.labels.joined([around[0], cut, around[1]])
     operation.give(axes, given)
 
 

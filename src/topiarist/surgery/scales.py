@@ -1,0 +1,154 @@
+"""What forward multiplies with because of a number of units, and weights that make up for a change of it.
+
+Attention divides by the root of the number of dims of its queries. Where dims go, forward divides by another root; the
+weights that write queries and keys, multiplied by what is missing, bring the network back to what it computed.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from topiarist.errors import ModelError
+from topiarist.tracing import Anatomy, Inputs
+from topiarist.tracing.constraints import SCALING
+from topiarist.tracing.running import call, plain_kernels
+
+DIFFERENT = 1e-9  # of two numbers in float64: less is rounding
+TOGETHER = 1e-6  # by how much values may differ that should all have grown by the same factor
+Candidates = Sequence[tuple[str, int]]
+
+
+@dataclass(frozen=True)
+class Rescaling:
+    """Positions along an axis of a parameter whose values are multiplied by a factor."""
+
+    parameter: str
+    axis: int
+    positions: Tensor
+    factor: float
+
+    @torch.no_grad()
+    def apply(self, model: nn.Module) -> None:
+        """Multiply the values, in place."""
+        tensor = model.get_parameter(self.parameter)
+        chosen = self.positions.to(tensor.device)
+        tensor.index_copy_(self.axis, chosen, self.factor * tensor.index_select(self.axis, chosen))
+
+
+@dataclass(frozen=True)
+class _Product:
+    """A tensor that forward multiplies with a number; `factor` is the number, or one divided by it."""
+
+    function: str
+    factor: float
+    tensor: Tensor
+
+
+class _ProductWatch(TorchFunctionMode):
+    """Sees every product of a tensor and a number, and the scale of every attention."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.products: list[_Product] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if name in SCALING and len(args) > 1:
+            numbers = [each for each in args[:2] if isinstance(each, (int, float))]
+            tensors = [each for each in args[:2] if isinstance(each, Tensor)]
+            if numbers and tensors and tensors[0].is_floating_point() and numbers[0]:
+                number = float(numbers[0])
+                divides = "div" in name and isinstance(args[1], (int, float))
+                self.products.append(_Product(name, 1 / number if divides else number, tensors[0]))
+        elif name == "scaled_dot_product_attention":
+            queries = args[0] if args else kwargs["query"]
+            scale = kwargs.get("scale", args[6] if len(args) > 6 else None)
+            self.products.append(_Product(name, queries.shape[-1] ** -0.5 if scale is None else scale, queries))
+        return func(*args, **kwargs)
+
+
+def counted_tensors(anatomy: Anatomy, names: Iterable[str]) -> list[tuple[str, int]]:
+    """Return the parameters, with their axes, that write spaces whose number of units forward multiplies with."""
+    found = dict.fromkeys(
+        (f"{place.module}.{tensor}".removeprefix("."), axis)
+        for name in names
+        if anatomy.spaces[name].counted
+        for place in (*anatomy.spaces[name].producers, *anatomy.spaces[name].passes)
+        for tensor, axis in place.tensors
+    )
+    return list(found)
+
+
+def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: Inputs, candidates: Candidates) -> list[Rescaling]:
+    """Return what makes up for other numbers in a cut network, and apply it; both networks are in float64.
+
+    Raises
+    ------
+    ModelError
+        No multiple of the weights that write the units makes up for it.
+    """
+    expected = [product.factor for product in _products(whole, inputs)]
+    made: list[Rescaling] = []
+    for number, before in enumerate(expected):
+        products = _products(cut, inputs)
+        if len(products) != len(expected):
+            raise ModelError("the network's code takes another way when units go")
+        now = products[number]
+        if abs(now.factor - before) > DIFFERENT * abs(before):
+            missing = before / now.factor
+            touched = _touched(cut, now.tensor, candidates)
+            degree = _degree(cut, inputs, number, touched)
+            if not degree or missing < 0:
+                raise ModelError(f"forward multiplies with the number of units (`{now.function}`), and nothing makes up for it")
+            for name, axis, positions in touched:
+                made.append(Rescaling(name, axis, positions, missing ** (1 / degree)))
+                made[-1].apply(cut)
+    return made
+
+
+def _products(model: nn.Module, inputs: Inputs) -> list[_Product]:
+    watch = _ProductWatch()
+    with torch.enable_grad(), plain_kernels(model), watch:
+        call(model, inputs)
+    return watch.products
+
+
+def _touched(model: nn.Module, tensor: Tensor, candidates: Candidates) -> list[tuple[str, int, Tensor]]:
+    """Return the positions of parameters that a tensor depends on."""
+    parameters = dict(model.named_parameters())
+    known = [(name, axis) for name, axis in candidates if name in parameters and parameters[name].requires_grad]
+    if not known or not tensor.requires_grad:
+        return []
+    weights = torch.linspace(0.5, 1.5, tensor.numel(), dtype=tensor.dtype).reshape(tensor.shape)
+    with torch.enable_grad():
+        total = (tensor * weights).sum()
+    found = torch.autograd.grad(total, [parameters[name] for name, _ in known], allow_unused=True)
+    touched = []
+    for (name, axis), gradient in zip(known, found, strict=True):
+        if gradient is not None:
+            positions = gradient.movedim(axis, 0).flatten(1).abs().sum(1).nonzero().flatten()
+            touched += [(name, axis, positions)] if len(positions) else []
+    return touched
+
+
+def _degree(model: nn.Module, inputs: Inputs, number: int, touched: list[tuple[str, int, Tensor]]) -> int:
+    """Return with which power of a factor on weights a tensor grows; 0 where it does not grow evenly."""
+    if not touched:
+        return 0
+    doubled = [Rescaling(*each, 2.0) for each in touched]
+    with torch.no_grad():
+        before = _products(model, inputs)[number].tensor.detach().clone()
+        for each in doubled:
+            each.apply(model)
+        after = _products(model, inputs)[number].tensor.detach().clone()
+        for each in touched:
+            Rescaling(*each, 0.5).apply(model)
+    for degree in (1, 2):
+        if torch.allclose(after, before * 2.0**degree, rtol=TOGETHER, atol=TOGETHER * float(before.abs().max())):
+            return degree
+    return 0
