@@ -1,5 +1,6 @@
 """What a network's code asks of its integers: every number that decides a size, and the units that it counts."""
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,23 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from topiarist.tracing.integers import LISTENERS, Copies, Expression, Literal, Size, TrackedInt, expression_of, expressions_within, tracked
+from topiarist.tracing.integers import (
+    COMPARISONS,
+    LISTENERS,
+    Computed,
+    Copies,
+    Expression,
+    Literal,
+    Size,
+    TrackedInt,
+    expression_of,
+    expressions_within,
+    tracked,
+)
 from topiarist.tracing.labels import Labels, Vector
 from topiarist.tracing.operation import line_of_user
 from topiarist.tracing.pieces import piece_lengths
 from topiarist.tracing.tracer import Tracer
-
 
 SCALING = ("mul", "mul_", "div", "div_", "true_divide", "multiply", "divide")
 
@@ -46,6 +58,11 @@ class Constraint:
     line: str
     soft: bool = False
 
+    @property
+    def is_comparison(self) -> bool:
+        """Return whether it is the answer to a comparison that must stay."""
+        return isinstance(self.expression, Computed) and self.expression.function in COMPARISONS
+
     def required(self, labels: Labels, copies: Copies) -> int:
         """Return what the number has to become."""
         return self.old if self.vector is None else self.sign * labels.count(self.vector, copies)
@@ -57,6 +74,8 @@ class Constraint:
                 f"`{self.function}` in {where} has the number {self.expression}{self.line}: write -1, a size of the"
                 " tensor or an attribute there"
             )
+        if self.is_comparison:
+            return f"{where} compares numbers of units ({self.expression}{self.line}), and the answer would change"
         what = "needs another number than" if self.vector is not None else "uses"
         return f"`{self.function}` in {where} {what} {self.expression}{self.line}"
 
@@ -104,14 +123,17 @@ class IntegerWatch(TorchFunctionMode):
         if not self.quiet:
             self.note(how, number, None, soft=True)
 
-    def found_equal(self, number: TrackedInt, other: int) -> None:
-        """Note two numbers that must stay equal, where one of them is a size."""
-        if self.quiet:
+    def compared(self, comparison: Computed, found: bool) -> None:
+        """Note a comparison: two numbers that are equal have to stay so, and any other answer has to stay as it is."""
+        sides = comparison.left, comparison.right
+        if self.quiet or not self._is_ours(comparison):
             return
-        for one, size in ((number, other), (other, number)):
-            if isinstance(size, TrackedInt) and isinstance(size.expression, Size):
-                self.note("==", one, size.expression.vector)
-                return
+        if found is (comparison.function is operator.eq) and comparison.function in (operator.eq, operator.ne):
+            for size, other in (sides, sides[::-1]):
+                if isinstance(size, Size):
+                    self._add("==", other, len(size.vector), size.vector)
+                    return
+        self._add("comparison", comparison, int(found), None)
 
     def _sizes(self, tensor: Tensor, sizes: Sequence[int]) -> list[int]:
         """Return the sizes of a tensor; those of axes with units remember that."""
@@ -125,16 +147,19 @@ class IntegerWatch(TorchFunctionMode):
             return
         if vector is None and not isinstance(number, TrackedInt):
             return
-        if isinstance(number, TrackedInt) and not self._is_ours(number):
+        if isinstance(number, TrackedInt) and not self._is_ours(number.expression):
             return
-        place = self.tracer.modules[-1]
-        line = line_of_user()
-        made = Constraint(expression_of(number), int(number), vector, sign, name.strip("_"), place, line, soft)
-        self.constraints.append(made)
+        self._add(name, expression_of(number), int(number), vector, sign, soft)
 
-    def _is_ours(self, number: TrackedInt) -> bool:
+    def _add(
+        self, name: str, expression: Expression, old: int, vector: Vector | None, sign: int = 1, soft: bool = False
+    ) -> None:
+        place, line = self.tracer.modules[-1], line_of_user()
+        self.constraints.append(Constraint(expression, old, vector, sign, name.strip("_"), place, line, soft))
+
+    def _is_ours(self, expression: Expression) -> bool:
         """Return whether a number belongs to this run: some code keeps numbers from one run to the next."""
-        sizes = (part for part in expressions_within(number.expression) if isinstance(part, Size))
+        sizes = (part for part in expressions_within(expression) if isinstance(part, Size))
         return all(size.owner is self.tracer.labels for size in sizes)
 
     def _must_stay(self, name: str, given: Any) -> None:

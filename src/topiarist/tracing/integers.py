@@ -10,6 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy
@@ -77,7 +78,7 @@ class Size:
 class Literal:
     """A number in the code, or one whose memory was lost."""
 
-    number: int
+    number: float
 
     def __str__(self) -> str:
         return str(self.number)
@@ -96,7 +97,7 @@ class Computed:
     right: "Expression"
 
     def __str__(self) -> str:
-        return f"{self.left} {self.function.__name__} {self.right}"
+        return f"{self.left} {_SYMBOLS.get(self.function.__name__, self.function.__name__)} {self.right}"
 
     def value(self, labels: Labels, copies: Copies, values: Values) -> int:
         """Return what the number becomes."""
@@ -107,6 +108,10 @@ class Computed:
             return -1
 
 
+_SYMBOLS = {
+    **{"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "pow": "**"},
+    **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="},
+}
 Expression = Attribute | Size | Literal | Computed
 
 
@@ -116,12 +121,14 @@ class Listener(Protocol):
     def used_as_value(self, number: "TrackedInt", how: str) -> None:
         """Note that a number becomes a value, as in a square root of it."""
 
-    def found_equal(self, number: "TrackedInt", other: int) -> None:
-        """Note that code compared two numbers, and found them equal."""
+    def compared(self, comparison: "Computed", found: bool) -> None:
+        """Note that code compared two numbers, and what it found."""
 
 
 LISTENERS: list[Listener] = []  # of the runs that are going on, the innermost last
-_COMPARISONS = {dis.opmap[name] for name in ("COMPARE_OP", "CONTAINS_OP") if name in dis.opmap}
+COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+_WRITTEN = {dis.opmap[name] for name in ("COMPARE_OP", "CONTAINS_OP") if name in dis.opmap}
+_TORCH = str(Path(torch.__file__).parent)
 
 
 class TrackedInt(int):
@@ -145,20 +152,6 @@ class TrackedInt(int):
         if LISTENERS:
             LISTENERS[-1].used_as_value(self, how)
 
-    def __eq__(self, other: object) -> bool:
-        same = int.__eq__(self, other)
-        if same is True and LISTENERS and isinstance(other, int) and not isinstance(other, bool):
-            frame = sys._getframe(1)
-            if frame.f_code.co_code[frame.f_lasti] in _COMPARISONS:  # written so, not a look-up by a number
-                LISTENERS[-1].found_equal(self, other)
-        return same
-
-    def __ne__(self, other: object) -> bool:
-        different = int.__ne__(self, other)
-        if different is False and LISTENERS and isinstance(other, int) and not isinstance(other, bool):
-            LISTENERS[-1].found_equal(self, other)
-        return different
-
     __hash__ = int.__hash__
 
     def __deepcopy__(self, memo: Any) -> int:
@@ -178,6 +171,31 @@ def tracked(number: int, expression: Expression) -> TrackedInt:
 def expression_of(number: int) -> Expression:
     """Return where a number comes from."""
     return number.expression if isinstance(number, TrackedInt) else Literal(int(number))
+
+
+def _compare(function: Callable[[Any, Any], bool]) -> Callable[[TrackedInt, Any], bool]:
+    plain = getattr(int, f"__{function.__name__}__")
+
+    def method(self: TrackedInt, other: Any) -> bool:
+        found: bool = plain(self, other)
+        if LISTENERS and isinstance(other, (int, float)) and not isinstance(other, bool) and _is_written(function):
+            right = expression_of(other) if isinstance(other, int) else Literal(other)
+            LISTENERS[-1].compared(Computed(function, self.expression, right), found)
+        return found
+
+    return method
+
+
+def _is_written(function: Callable[[Any, Any], bool]) -> bool:
+    """Return whether code compares two numbers as such: torch's own does not count, nor does a look-up by a number."""
+    frame = sys._getframe(2)
+    if function not in (operator.eq, operator.ne):
+        return not frame.f_code.co_filename.startswith(_TORCH)
+    return frame.f_code.co_code[frame.f_lasti] in _WRITTEN
+
+
+for _comparison in COMPARISONS:
+    setattr(TrackedInt, f"__{_comparison.__name__}__", _compare(_comparison))
 
 
 def _remember(function: Callable[[int, int], int], *, reflected: bool) -> Callable[[TrackedInt, Any], Any]:

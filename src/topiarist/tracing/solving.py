@@ -81,7 +81,7 @@ class Solver:
                 values = {**self.old, **solution.values}
                 now = constraint.expression.value(self.labels, copies, values)
                 open_ones = [each for each in self.attributes[number] if each not in solution.values]
-                if now == required or constraint.soft:
+                if now == required or constraint.soft or constraint.is_comparison:
                     continue
                 if alone:
                     solution.values.setdefault(constraint.expression, required)  # type: ignore[arg-type]

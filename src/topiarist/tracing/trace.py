@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 from torch.utils.hooks import RemovableHandle
 
+from topiarist.errors import ModelError
 from topiarist.models.attention import with_free_attention
 from topiarist.tracing.constraints import Constraint, IntegerWatch
 from topiarist.tracing.integers import Attribute, follows_parameters, is_layer, track_integers
@@ -48,6 +49,7 @@ def run_traced(model: nn.Module, example_input: Inputs) -> Trace:
     with_free_attention(copy)
     integers = track_integers(copy)
     tracer = Tracer(copy)
+    tracer.know_original(model)
     watch = IntegerWatch(tracer)
     trace = Trace(tracer, watch.constraints, integers)
     with (
@@ -56,6 +58,8 @@ def run_traced(model: nn.Module, example_input: Inputs) -> Trace:
         own_errors(lambda error: described(model, tracer.failed_module(error))),
     ):
         given = _run(copy, example_input, trace, watch)
+    if not tracer.reached and tracer.originals_used:
+        raise ModelError(tracer.held_on(tracer.originals_used[0]))
     tracer.fix_unused()
     for tensor in wanted_outputs(given):
         step = tracer.step_of(tensor)

@@ -63,6 +63,8 @@ class Tracer(TorchDispatchMode):
         self._axes: Any = WeakTensorKeyDictionary()
         self._origins: Any = WeakTensorKeyDictionary()
         self._steps: Any = WeakTensorKeyDictionary()
+        self._originals: dict[int, str] = {}
+        self.originals_used: list[str] = []
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
             self._add_leaf(name, tensor)
 
@@ -87,7 +89,30 @@ class Tracer(TorchDispatchMode):
     def axes(self, tensor: Tensor) -> Axes:
         """Return the label vectors along the axes of a tensor."""
         found: Axes | None = self._axes.get(tensor)
+        if found is None and id(tensor) in self._originals:
+            found = self._axes[tensor] = self._original_axes(tensor)
         return [None] * tensor.ndim if found is None else found
+
+    def know_original(self, model: nn.Module) -> None:
+        """Remember the network that the one which runs is a copy of: functions and hooks may hold on to it."""
+        own = {id(leaf.tensor) for leaf in self.leaves.values()}
+        tensors = (*model.named_parameters(), *model.named_buffers())
+        self._originals = {id(tensor): name for name, tensor in tensors if id(tensor) not in own}
+
+    def _original_axes(self, tensor: Tensor) -> Axes:
+        """Return fixed units for a parameter of the network itself: a cut of a copy would not reach it."""
+        name = self._originals[id(tensor)]
+        self.originals_used.append(name)
+        axes: Axes = [self.labels.create(size) for size in tensor.shape]
+        for vector in axes:
+            if vector is not None:
+                self.labels.fix(vector, self.held_on(name))
+        return axes
+
+    @staticmethod
+    def held_on(name: str) -> str:
+        """Say that code uses a parameter of the network itself, where a copy runs."""
+        return f"a lambda, function or hook holds on to '{name}' of the network, also in a copy: make it a method"
 
     def set_axes(self, tensor: Tensor, axes: Axes) -> None:
         """Set the label vectors along the axes of a tensor."""
@@ -173,7 +198,10 @@ class Tracer(TorchDispatchMode):
     # The run
 
     def __torch_dispatch__(self, func: Any, types: Sequence[Any], args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        with torch._C.DisableTorchFunction():  # scripted code comes here straight, while numbers are watched
+            return self._dispatch(func, args, kwargs or {})
+
+    def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         name = _name_of(func)
         if not _is_known(name, func):
             from torch._decomp import decomposition_table  # noqa: PLC0415 - takes a second; few networks need it

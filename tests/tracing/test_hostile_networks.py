@@ -1,0 +1,123 @@
+"""Networks whose code hides what it does from a copy of them, or from a run on one example."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from topiarist import anatomy, surgery
+from topiarist.errors import ModelError
+
+
+class Layers(nn.Module):
+    """Two layers with eight units between them, and what else a test puts there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.last(self.first(x).relu())
+
+
+class HeldByLambda(Layers):
+    def __init__(self) -> None:
+        super().__init__()
+        self.run = lambda x: self.last(self.first(x).relu())
+
+    def forward(self, x: Tensor) -> Any:
+        return self.run(x)
+
+
+class HeldByHook(Layers):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.rand(8))
+        self.first.register_forward_hook(lambda module, given, output: output * self.scale)
+
+
+class HeldByMethod(Layers):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages = [self.first.forward, self.read]
+
+    def read(self, h: Tensor) -> Tensor:
+        return self.last(h.relu())
+
+    def forward(self, x: Tensor) -> Any:
+        for stage in self.stages:
+            x = stage(x)
+        return x
+
+
+def test_a_lambda_that_runs_the_whole_network_is_refused() -> None:
+    with pytest.raises(ModelError, match=r"holds on to 'first\.weight' of the network"):
+        anatomy(HeldByLambda(), torch.zeros(1, 4))
+
+
+def test_a_hook_that_holds_on_to_a_parameter_fixes_the_units_along_it() -> None:
+    space = anatomy(HeldByHook(), torch.zeros(1, 4))["first"]
+    assert space.reason is not None and "holds on to 'scale'" in space.reason
+
+
+def test_methods_belong_to_the_copy() -> None:
+    model, x = HeldByMethod(), torch.randn(3, 4)
+    (name,) = anatomy(model, x).free
+    cut = surgery.remove(model, x, units={name: [0, 2, 5]})
+    with torch.no_grad():
+        model.last.weight[:, [0, 2, 5]] = 0
+    torch.testing.assert_close(cut(x), model(x))
+
+
+class Branching(Layers):
+    """A network that goes another way where its code says so."""
+
+    def __init__(self, other_way: Callable[[int], bool]) -> None:
+        super().__init__()
+        self.other_way = other_way
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.first(x)
+        return self.last(-h if self.other_way(h.shape[1]) else h)
+
+
+@pytest.mark.parametrize(
+    ("other_way", "units"),
+    [
+        (lambda count: count % 2 == 1, [0]),
+        (lambda count: count < 3, range(6)),
+        (lambda count: min(count, 3) != 3, range(6)),
+        (lambda count: count in (1, 2), range(6)),
+    ],
+)
+def test_a_cut_that_sends_the_code_another_way_is_refused(other_way: Callable[[int], bool], units: Any) -> None:
+    model, x = Branching(other_way), torch.randn(3, 4)
+    found = anatomy(model, x)
+    (name,) = found.free
+    with pytest.raises(ModelError, match="compares numbers of units"):
+        surgery.remove(model, x, units={name: list(units)}, anatomy=found)
+    left = surgery.remove(model, x, units={name: [0, 2, 4, 6]}, anatomy=found)
+    assert left.first.out_features == 4
+
+
+@pytest.mark.filterwarnings("ignore:.*jit:DeprecationWarning")
+def test_comparisons_inside_of_scripted_functions_do_not_count() -> None:
+    model = nn.Sequential(nn.Linear(4, 8), Called(torch.jit.script(swish)), nn.Linear(8, 2))
+    assert list(anatomy(model, torch.zeros(1, 4)).free) == ["0"]
+
+
+def swish(x: Tensor) -> Tensor:
+    return x * torch.sigmoid(1.702 * x)
+
+
+class Called(nn.Module):
+    """A function as a layer."""
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Any:
+        return self.function(x)
