@@ -155,9 +155,7 @@ class _Batch:
     expected: list[Tensor]
 
 
-def _references(
-    model: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any
-) -> tuple[nn.Module, list[_Batch]]:
+def _references(model: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any) -> tuple[nn.Module, list[_Batch]]:
     """Return the network with random weights, in float64 where its code allows that, and what it computes."""
     whole = _randomised(model, torch.float64)
     try:
@@ -262,7 +260,9 @@ def _cut_outputs(cut: nn.Module, inputs: Inputs, units: Mapping[str, Any]) -> li
     except Exception as error:  # whatever a user's forward raises
         named = ", ".join(f"'{name}'" for name in units)
         reason = str(error).split("\n")[0] or type(error).__name__
-        raise ModelError(f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}") from error
+        raise ModelError(
+            f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}"
+        ) from error
 
 
 @contextmanager
@@ -276,23 +276,15 @@ def _default_numbers(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def _cut_outputs(cut: nn.Module, inputs: Inputs, units: Mapping[str, Any]) -> list[Tensor]:
-    """Return the outputs of a network that was cut; that it does not run is an error of one line."""
-    try:
-        return _outputs(cut, inputs, None, numpy.zeros(0, bool))
-    except Exception as error:  # whatever a user's forward raises
-        named = ", ".join(f"'{name}'" for name in units)
-        reason = str(error).split("\n")[0] or type(error).__name__
-        raise ModelError(f"without units of {named}, the network's own code does not run: {reason}") from error
-
-
 def _difference(expected: list[Tensor], found: list[Tensor], units: Mapping[str, Any]) -> float:
     """Return the largest difference between outputs, in parts of the largest value."""
     worst = 0.0
     for one, other in zip(expected, found, strict=True):
         if one.shape != other.shape:
             named = ", ".join(f"'{name}'" for name in units)
-            raise ModelError(f"without units of {named}, the network returns {tuple(other.shape)}, not {tuple(one.shape)}")
+            raise ModelError(
+                f"without units of {named}, the network returns {tuple(other.shape)}, not {tuple(one.shape)}"
+            )
         if one.is_floating_point() and one.numel():
             scale = float(one.abs().max()) + 1e-9
             worst = max(worst, float((one - other).abs().max()) / scale)
