@@ -45,7 +45,9 @@ def written(code: Callable[[Any, Tensor], Any], shape: tuple[int, ...], parts: M
     return model, example
 
 
-def without(model: nn.Module, example_input: Inputs, found: Anatomy, units: Mapping[str, Sequence[int]]) -> list[Tensor]:
+def without(
+    model: nn.Module, example_input: Inputs, found: Anatomy, units: Mapping[str, Sequence[int]]
+) -> list[Tensor]:
     """Return what the whole network computes as if some units were not there: the reference of every cut."""
     assert found.trace is not None
     tracer = found.trace.tracer

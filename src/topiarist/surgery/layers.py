@@ -103,9 +103,7 @@ def follow_parameters(model: nn.Module, changed: Container[nn.Module]) -> None:
                 module.num_parameters = len(weight)
 
 
-def drawn(
-    tensor: Tensor, name: str, axis: int, module: nn.Module, fresh: Tensor, generator: torch.Generator
-) -> Tensor:
+def drawn(tensor: Tensor, name: str, axis: int, module: nn.Module, fresh: Tensor, generator: torch.Generator) -> Tensor:
     """Return a tensor whose fresh units are drawn anew (He et al., 2015): random incoming weights, no bias.
 
     A norm changes nothing; slopes and what else a network has for each unit are copied from another unit.

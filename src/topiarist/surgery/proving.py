@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from topiarist.errors import ModelError
-from topiarist.models.attention import with_free_attention
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
@@ -25,9 +24,10 @@ from topiarist.surgery.width.reexpressions import removal
 from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
 from topiarist.tracing.finding import trace_again
 from topiarist.tracing.operation import line_of_error
+from topiarist.tracing.random_weights import randomised, resized
 from topiarist.tracing.reference import Reference, Steady
 from topiarist.tracing.running import arguments, call, plain_kernels, sharing_copy
-from topiarist.tracing.trace import tensors_in, wanted_outputs
+from topiarist.tracing.trace import wanted_outputs
 
 TOLERANCE, COARSE = 1e-8, 1e-4  # in float64, and where a network's code asks for float32
 LAST_DIGITS = 1e-14  # of float64: the rounding of some ten thousand operations in a row
@@ -35,10 +35,8 @@ BATCHES = (5, 7, 11, 13, 17, 19, 23)
 Change = Callable[[nn.Module], None]
 
 
-def prove(
-    model: nn.Module, example_input: Inputs, anatomy: Anatomy, units: Mapping[str, Sequence[int]], change: Change
-) -> float:
-    """Return by how much, at most, the network that `change` cuts differs from the whole one without the units.
+def prove(model: nn.Module, example_input: Inputs, anatomy: Anatomy, units: Mapping[str, Sequence[int]]) -> float:
+    """Return by how much, at most, a network that is cut differs from the whole one without the units.
 
     Raises
     ------
@@ -51,7 +49,7 @@ def prove(
         gone[anatomy.spaces[name].units[list(numbers)]] = True
     whole, batches = _references(model, example_input, anatomy, gone)
     cut = copied(whole)
-    change(cut)
+    change_widths(cut, anatomy, {name: removal(anatomy.spaces[name], numbers) for name, numbers in units.items()})
     if candidates := counted_tensors(anatomy, units):
         with evaluating(whole), evaluating(cut):
             find_rescalings(whole, cut, batches[0].inputs, candidates)
@@ -75,9 +73,9 @@ def rescale(model: nn.Module, example_input: Inputs, anatomy: Anatomy, cut: nn.M
     """
     names = [name for name, space in anatomy.spaces.items() if space.counted]
     candidates = counted_tensors(anatomy, names)
-    if not candidates or callable(example_input) and not isinstance(example_input, Tensor):
+    if not candidates or (callable(example_input) and not isinstance(example_input, Tensor)):
         return
-    whole = _randomised(model, torch.float64)
+    whole = randomised(model, torch.float64)
     twin = copied(whole)
     change(twin)
     with evaluating(whole), evaluating(twin), _default_numbers(torch.float64):
@@ -92,12 +90,7 @@ def ensure_proven(model: nn.Module, example_input: Inputs, anatomy: Anatomy, nam
         return
     known = anatomy if anatomy.valid_for == "all" else trace_again(model, example_input, anatomy)
     halves = {name: range(known.spaces[name].size // 2) for name in wanted}
-
-    def change(network: nn.Module) -> None:
-        changes = {name: removal(known.spaces[name], units) for name, units in halves.items()}
-        change_widths(network, known, changes)
-
-    anatomy.proofs[wanted] = prove(model, example_input, known, halves, change)
+    anatomy.proofs[wanted] = prove(model, example_input, known, halves)
 
 
 def proven(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None = None) -> Anatomy:
@@ -143,15 +136,13 @@ class _Batch:
     expected: list[Tensor]
 
 
-def _references(
-    model: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any
-) -> tuple[nn.Module, list[_Batch]]:
+def _references(model: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any) -> tuple[nn.Module, list[_Batch]]:
     """Return the network with random weights, in float64 where its code allows that, and what it computes."""
-    whole = _randomised(model, torch.float64)
+    whole = randomised(model, torch.float64)
     try:
         return whole, _computed(whole, example_input, anatomy, gone)
     except Exception:  # whatever code says to float64 that asks for float32
-        whole = _randomised(model, torch.float32)
+        whole = randomised(model, torch.float32)
         return whole, _computed(whole, example_input, anatomy, gone)
 
 
@@ -165,25 +156,6 @@ def _computed(whole: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: A
             if callable(example_input) and not isinstance(example_input, Tensor):
                 raise
     return batches or [_Batch(example_input, _outputs(sharing_copy(whole), example_input, anatomy, gone))]
-
-
-def _randomised(model: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """Return a copy with random weights of usual sizes."""
-    copy = copied(model).to("cpu", dtype).eval()
-    with_free_attention(copy)
-    random = generator(0, "proof")
-    with torch.no_grad():
-        for parameter in copy.parameters():
-            drawn = torch.randn(parameter.shape, generator=random, dtype=torch.float64)
-            if parameter.ndim > 1:
-                fan = max(parameter[0].numel(), 1)
-                parameter.copy_(1.5 / fan**0.5 * drawn)
-            else:
-                parameter.add_(0.3 * drawn)
-        for name, buffer in copy.named_buffers():
-            if buffer.is_floating_point() and name.endswith("running_mean"):
-                buffer.add_(0.3 * torch.randn(buffer.shape, generator=random, dtype=torch.float64).to(dtype))
-    return copy
 
 
 def _sensitivity(model: nn.Module, batch: _Batch, anatomy: Anatomy, gone: Any) -> float:
@@ -211,21 +183,9 @@ def _inputs(model: nn.Module, example_input: Inputs, anatomy: Anatomy) -> list[I
     random = generator(0, "proof's input")
     made: list[Inputs] = []
     for size in sizes[:2]:
-        batch = tree_map(lambda value, size=size: _resized(value, anatomy.samples, size, random), (args, kwargs))
+        batch = tree_map(lambda value, size=size: resized(value, anatomy.samples, size, random), (args, kwargs))
         made.append(lambda network, batch=batch: network(*_cloned(batch[0]), **_cloned(batch[1])))
     return made
-
-
-def _resized(value: Any, samples: int, size: int, random: torch.Generator) -> Any:
-    """Return a tensor with so many samples, real numbers drawn anew."""
-    if not isinstance(value, Tensor):
-        return value
-    if value.ndim and len(value) == samples:
-        value = value[torch.arange(size) % samples]
-    if value.is_floating_point():
-        noise = torch.randn(value.shape, generator=random, dtype=torch.float64)
-        return value + noise.to(value) if value.unique().numel() > 2 or not value.any() else value
-    return value.clone()
 
 
 def _cloned(value: Any) -> Any:
@@ -250,7 +210,9 @@ def _cut_outputs(cut: nn.Module, inputs: Inputs, units: Mapping[str, Any]) -> li
     except Exception as error:  # whatever a user's forward raises
         named = ", ".join(f"'{name}'" for name in units)
         reason = str(error).split("\n")[0] or type(error).__name__
-        raise ModelError(f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}") from error
+        raise ModelError(
+            f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}"
+        ) from error
 
 
 @contextmanager
@@ -264,23 +226,15 @@ def _default_numbers(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def _cut_outputs(cut: nn.Module, inputs: Inputs, units: Mapping[str, Any]) -> list[Tensor]:
-    """Return the outputs of a network that was cut; that it does not run is an error of one line."""
-    try:
-        return _outputs(cut, inputs, None, numpy.zeros(0, bool))
-    except Exception as error:  # whatever a user's forward raises
-        named = ", ".join(f"'{name}'" for name in units)
-        reason = str(error).split("\n")[0] or type(error).__name__
-        raise ModelError(f"without units of {named}, the network's own code does not run: {reason}") from error
-
-
 def _difference(expected: list[Tensor], found: list[Tensor], units: Mapping[str, Any]) -> float:
     """Return the largest difference between outputs, in parts of the largest value."""
     worst = 0.0
     for one, other in zip(expected, found, strict=True):
         if one.shape != other.shape:
             named = ", ".join(f"'{name}'" for name in units)
-            raise ModelError(f"without units of {named}, the network returns {tuple(other.shape)}, not {tuple(one.shape)}")
+            raise ModelError(
+                f"without units of {named}, the network returns {tuple(other.shape)}, not {tuple(one.shape)}"
+            )
         if one.is_floating_point() and one.numel():
             scale = float(one.abs().max()) + 1e-9
             worst = max(worst, float((one - other).abs().max()) / scale)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy
 from torch import nn
@@ -73,7 +74,6 @@ def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -
         if met is not None and not space.fixed:
             spaces[name] = replace(space, reason=f"'{met}' is ignored")
     opaque = tuple(f"'{name}' ({count} times)" for name, count in trace.tracer.not_understood.items())
-    unreached = tuple(name for name, leaf in trace.tracer.leaves.items() if not leaf.users)
     return Anatomy(
         spaces=spaces,
         calls=trace.calls,
@@ -83,9 +83,24 @@ def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -
         ignored=uncut,
         solver=solver,
         trace=trace,
-        unreached=unreached,
+        unreached=trace.unreached,
+        hooked=_hooked_layers(model),
         units=numpy.concatenate([numpy.zeros(0, numpy.int64), *(space.units for space in spaces.values())]),
     )
+
+
+def _hooked_layers(model: nn.Module) -> tuple[str, ...]:
+    """Name the modules with forward hooks that are not torch's own."""
+    found = []
+    for name, module in model.named_modules():
+        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+        if any(not type(hook).__module__.startswith("torch") and not _is_torchs(hook) for hook in hooks):
+            found.append(name)
+    return tuple(found)
+
+
+def _is_torchs(hook: Any) -> bool:
+    return str(getattr(hook, "__module__", "")).startswith("torch.")
 
 
 def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:

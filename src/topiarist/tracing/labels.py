@@ -271,17 +271,19 @@ class Labels:
         across, along = self._split_in_two(vector, rows, columns, reason)
         return [across, *self.split(along, sizes[1:], reason)]
 
-    def _split_in_two(self, vector: Vector, rows: int, columns: int, reason: Reason) -> tuple[Vector | None, Vector | None]:
+    def _split_in_two(
+        self, vector: Vector, rows: int, columns: int, reason: Reason
+    ) -> tuple[Vector | None, Vector | None]:
         units = self.units_at(vector)
         table = units.reshape(rows, columns, -1)
         across = _common(table)  # what a row has at all its positions
         along = _common(table.transpose(1, 0, 2))
-        both = numpy.concatenate(
-            [numpy.repeat(across, columns, axis=0), numpy.tile(along, (rows, 1))], axis=1
-        )
+        both = numpy.concatenate([numpy.repeat(across, columns, axis=0), numpy.tile(along, (rows, 1))], axis=1)
         if numpy.array_equal(*self._padded(self._in_order(both), self._in_order(units))):
             return _if_any(self._in_order(across)), _if_any(self._in_order(along))
-        if units.shape[1] == 1 and units.all() and len(numpy.unique(units)) == len(units):  # plain: they become products
+        if (
+            units.shape[1] == 1 and units.all() and len(numpy.unique(units)) == len(units)
+        ):  # plain: they become products
             first, second = self.create(rows), self.create(columns)
             product = numpy.concatenate([numpy.repeat(first, columns, 0), numpy.tile(second, (rows, 1))], axis=1)
             self._define(units[:, 0], product)

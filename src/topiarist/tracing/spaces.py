@@ -221,7 +221,9 @@ def _find_place(meeting: Meeting, units: Vector, rank: Indices, size: int) -> Pl
     rows = order[numpy.count_nonzero(ranks < 0) :]
     per_unit, left = divmod(len(rows), size)
     if left or doubled:
-        return Place(meeting.module, meeting.role, len(units), rows[:, None, None], meeting.tensors, meeting.parameter, True)
+        return Place(
+            meeting.module, meeting.role, len(units), rows[:, None, None], meeting.tensors, meeting.parameter, True
+        )
     lengths = _row_lengths(rows.reshape(size, per_unit))
     even = len(set(lengths)) == 1
     shaped = rows.reshape(size, -1, lengths[0] if even else 1)
@@ -277,7 +279,9 @@ def parameter_sizes(spaces: Iterable[Space], shapes: Shapes) -> dict[str, Parame
                 met[f"{place.module}.{tensor}".removeprefix("."), axis].append((space, place))
     sizes = {}
     for name, shape in shapes.items():
-        sizes[name] = ParameterSize([dict(_axis_size(met.get((name, axis), []), length)) for axis, length in enumerate(shape)])
+        sizes[name] = ParameterSize(
+            [dict(_axis_size(met.get((name, axis), []), length)) for axis, length in enumerate(shape)]
+        )
     return sizes
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy
@@ -46,9 +46,9 @@ class Renumbering:
 class Tracer(TorchDispatchMode):
     """Follows the labels through one run or several."""
 
-    def __init__(self, model: nn.Module, labels: Labels | None = None) -> None:
+    def __init__(self, model: nn.Module, labels: Labels | None = None, *, like: "Tracer | None" = None) -> None:
         super().__init__()
-        self.labels = labels or Labels()
+        self.labels = labels or (Labels() if like is None else like.labels)
         self.leaves: dict[str, Leaf] = {}
         self.not_understood: Counter[str] = Counter()
         self.renumberings: list[Renumbering] = []
@@ -65,17 +65,22 @@ class Tracer(TorchDispatchMode):
         self._steps: Any = WeakTensorKeyDictionary()
         self._originals: dict[int, str] = {}
         self.originals_used: list[str] = []
+        if like is not None:
+            for shared in ("reached", "slices", "renumberings", "layer_groups", "not_understood", "_sources"):
+                setattr(self, shared, getattr(like, shared))
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-            self._add_leaf(name, tensor)
+            self._add_leaf(name, tensor, None if like is None else like.leaves.get(name))
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Keep torch from importing its compiler, which takes a second."""
         return False
 
-    def _add_leaf(self, name: str, tensor: Tensor) -> None:
-        axes = self._leaf_axes(name, tensor)
-        self.leaves[name] = Leaf(tensor, axes)
+    def _add_leaf(self, name: str, tensor: Tensor, known: Leaf | None) -> None:
+        if known is None or known.tensor.shape != tensor.shape:
+            known = Leaf(tensor, self._leaf_axes(name, tensor))
+        axes = known.axes
+        self.leaves[name] = replace(known, tensor=tensor)
         self._axes[tensor] = axes
         self._origins[tensor] = Origin(name, tuple(range(tensor.ndim)))
 

@@ -20,9 +20,34 @@ SPATIAL = {
 }
 MEANS = ("mean", "var", "std", "var_mean", "std_mean")
 SUMS = ("sum", "nansum", "linalg_vector_norm", "norm", "linalg_matrix_norm")
-EXTREMES = ("amax", "amin", "max", "min", "argmax", "argmin", "any", "all", "prod", "logsumexp", "median", "aminmax", "mode")
+EXTREMES = (
+    "amax",
+    "amin",
+    "max",
+    "min",
+    "argmax",
+    "argmin",
+    "any",
+    "all",
+    "prod",
+    "logsumexp",
+    "median",
+    "aminmax",
+    "mode",
+)
 ALONG = (
-    *("_softmax", "_log_softmax", "softmax", "log_softmax", "_safe_softmax", "cumsum", "cumprod", "sort", "topk", "argsort"),
+    *(
+        "_softmax",
+        "_log_softmax",
+        "softmax",
+        "log_softmax",
+        "_safe_softmax",
+        "cumsum",
+        "cumprod",
+        "sort",
+        "topk",
+        "argsort",
+    ),
     *("cummax", "cummin", "logcumsumexp", "kthvalue", "_fft_r2c", "_fft_c2c", "_fft_c2r", "renorm", "unique_dim"),
 )
 
@@ -123,7 +148,16 @@ def layer_norm(operation: Operation) -> None:
     _give_norm(operation, axes)
 
 
-@rule_for("native_batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit", "batch_norm", "cudnn_batch_norm", "_batch_norm_no_update", "_batch_norm_with_update", "_batch_norm_impl_index")
+@rule_for(
+    "native_batch_norm",
+    "_native_batch_norm_legit_no_training",
+    "_native_batch_norm_legit",
+    "batch_norm",
+    "cudnn_batch_norm",
+    "_batch_norm_no_update",
+    "_batch_norm_with_update",
+    "_batch_norm_impl_index",
+)
 def batch_norm(operation: Operation) -> None:
     """Normalise each channel by itself."""
     asked = operation.arguments
