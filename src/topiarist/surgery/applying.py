@@ -24,7 +24,7 @@ from topiarist.surgery.refit.fitting import Readers, Rows, refit
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
 from topiarist.surgery.width.reexpressions import project_space, reexpression, removal
-from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 from topiarist.tracing.finding import trace_again
 from topiarist.tracing.running import call, sharing_copy
 
@@ -32,7 +32,7 @@ from topiarist.tracing.running import call, sharing_copy
 def apply(
     plan: Plan,
     model: nn.Module,
-    example_input: Inputs | None = None,
+    example_input: ExampleInput | None = None,
     *,
     calibration: Calibration | None = None,
     anatomy: Anatomy | None = None,
@@ -113,7 +113,7 @@ def replay(plan: Plan, networks: Sequence[nn.Module], anatomy: Anatomy | None = 
 def carry_out(
     model: nn.Module,
     edit: kinds.Edit,
-    example_input: Inputs | None,
+    example_input: ExampleInput | None,
     *,
     numbers: Numbers | None = None,
     calibration: Calibration | None = None,
@@ -163,7 +163,9 @@ def _repeat(twin: nn.Module, edit: kinds.Edit, anatomy: Anatomy) -> None:
     change_structure(twin, edit, anatomy, structure_only=False)
 
 
-def _anatomy_for(edit: kinds.Edit, model: nn.Module, example_input: Inputs | None, known: Anatomy | None) -> Anatomy:
+def _anatomy_for(
+    edit: kinds.Edit, model: nn.Module, example_input: ExampleInput | None, known: Anatomy | None
+) -> Anatomy:
     """Return a network's anatomy as an edit needs it: the known one, or a new trace where that says too little."""
     if isinstance(edit, kinds.FactoriseLayer):
         return known or Anatomy({}, {})
@@ -229,7 +231,7 @@ def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, st
     return Changed(outdated)
 
 
-def check_runs(model: nn.Module, example_input: Inputs) -> None:
+def check_runs(model: nn.Module, example_input: ExampleInput) -> None:
     """Make sure that a network still runs: its code may hold a size that no one could see."""
     try:
         with evaluating(model), isolated(0):

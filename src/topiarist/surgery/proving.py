@@ -21,7 +21,7 @@ from topiarist.randomness import generator, isolated
 from topiarist.surgery.scales import counted_tensors, find_rescalings
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
-from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, Inputs, ensure_anatomy
 from topiarist.tracing.finding import trace_again
 from topiarist.tracing.operation import line_of_error
 from topiarist.tracing.random_weights import randomised, resized
@@ -35,7 +35,7 @@ BATCHES = (5, 7, 11, 13, 17, 19, 23)
 Change = Callable[[nn.Module], None]
 
 
-def prove(model: nn.Module, example_input: Inputs, anatomy: Anatomy, units: Mapping[str, Sequence[int]]) -> float:
+def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units: Mapping[str, Sequence[int]]) -> float:
     """Return by how much, at most, a network that is cut differs from the whole one without the units.
 
     Raises
@@ -66,7 +66,7 @@ def prove(model: nn.Module, example_input: Inputs, anatomy: Anatomy, units: Mapp
     return worst
 
 
-def rescale(model: nn.Module, example_input: Inputs, anatomy: Anatomy, cut: nn.Module, change: Change) -> None:
+def rescale(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, cut: nn.Module, change: Change) -> None:
     """Let the weights of a cut network make up for numbers of units that its forward multiplies with, in place.
 
     `change` makes the same cut in a network of the same layers: what has to be multiplied is found on random weights.
@@ -83,7 +83,7 @@ def rescale(model: nn.Module, example_input: Inputs, anatomy: Anatomy, cut: nn.M
             rescaling.apply(cut)
 
 
-def ensure_proven(model: nn.Module, example_input: Inputs, anatomy: Anatomy, names: Iterable[str]) -> None:
+def ensure_proven(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, names: Iterable[str]) -> None:
     """Make sure that spaces can lose units together; what was proven before is remembered in the anatomy."""
     wanted = frozenset(name for name in names if anatomy.spaces[name].size > 1)
     if not wanted or wanted in anatomy.proofs or anatomy.trace is None:
@@ -93,7 +93,7 @@ def ensure_proven(model: nn.Module, example_input: Inputs, anatomy: Anatomy, nam
     anatomy.proofs[wanted] = prove(model, example_input, known, halves)
 
 
-def proven(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None = None) -> Anatomy:
+def proven(model: nn.Module, example_input: ExampleInput, *, anatomy: Anatomy | None = None) -> Anatomy:
     """Prove that each free space can lose units, and all of them together; fix those that cannot.
 
     Parameters
@@ -136,7 +136,9 @@ class _Batch:
     expected: list[Tensor]
 
 
-def _references(model: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any) -> tuple[nn.Module, list[_Batch]]:
+def _references(
+    model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any
+) -> tuple[nn.Module, list[_Batch]]:
     """Return the network with random weights, in float64 where its code allows that, and what it computes."""
     whole = randomised(model, torch.float64)
     try:
@@ -146,7 +148,7 @@ def _references(model: nn.Module, example_input: Inputs, anatomy: Anatomy, gone:
         return whole, _computed(whole, example_input, anatomy, gone)
 
 
-def _computed(whole: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any) -> list[_Batch]:
+def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any) -> list[_Batch]:
     """Return what a network computes for batches of two sizes, or for the example where it takes no others."""
     batches = []
     for inputs in _inputs(whole, example_input, anatomy):
@@ -173,7 +175,7 @@ def _is_double(model: nn.Module) -> bool:
     return all(parameter.dtype == torch.float64 for parameter in model.parameters())
 
 
-def _inputs(model: nn.Module, example_input: Inputs, anatomy: Anatomy) -> list[Inputs]:
+def _inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[Inputs]:
     """Return the example in batches of two sizes that divide no integer of the network."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return [example_input]

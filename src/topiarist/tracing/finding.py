@@ -14,7 +14,7 @@ from topiarist.tracing.anatomy import Anatomy
 from topiarist.tracing.integers import follows_parameters
 from topiarist.tracing.joint import join_spaces
 from topiarist.tracing.labels import Mark
-from topiarist.tracing.running import Inputs
+from topiarist.tracing.running import ExampleInput
 from topiarist.tracing.solving import Solver
 from topiarist.tracing.spaces import Meeting, Role, shapes_of
 from topiarist.tracing.trace import Trace, run_traced
@@ -26,7 +26,7 @@ _KERNEL = "they are the positions of a kernel"
 _SPREAD = "one unit is spread over many"
 
 
-def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -> Anatomy:
+def anatomy(model: nn.Module, example_input: ExampleInput, *, ignored: Ignored = ()) -> Anatomy:
     """Find the unit spaces of a network.
 
     Parameters
@@ -166,7 +166,7 @@ def _layer_roles(module: nn.Module, path: str, own: str, leaf: Leaf) -> dict[int
     return None
 
 
-def ensure_anatomy(model: nn.Module, example_input: Inputs, known: Anatomy | None) -> Anatomy:
+def ensure_anatomy(model: nn.Module, example_input: ExampleInput, known: Anatomy | None) -> Anatomy:
     """Return an anatomy that is known, after a check that it is of this network; trace what is not known."""
     if known is not None:
         shapes = shapes_of(model)
@@ -178,7 +178,7 @@ def ensure_anatomy(model: nn.Module, example_input: Inputs, known: Anatomy | Non
     return trace_again(model, example_input, known)
 
 
-def trace_again(model: nn.Module, example_input: Inputs, known: Anatomy | None) -> Anatomy:
+def trace_again(model: nn.Module, example_input: ExampleInput, known: Anatomy | None) -> Anatomy:
     """Trace a network whose anatomy is not known, or was before it changed; layers that are ignored stay so."""
     names = dict(model.named_modules())
     ignored = () if known is None else [name for name in known.ignored if name in names]

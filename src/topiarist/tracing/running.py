@@ -18,7 +18,8 @@ from topiarist.tracing.operation import line_of_error
 
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
-Inputs = Tensor | Sequence[Any] | Mapping[str, Any] | Callable[[nn.Module], Any]
+Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
+ExampleInput = Inputs | Callable[[nn.Module], Any]  # a function runs the network that it is given
 _OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 _WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
 
@@ -37,7 +38,7 @@ def check_runnable(model: nn.Module) -> None:
             raise ModelError(f"{described(model, name)} has no values yet: run the network on a batch first")
 
 
-def arguments(model: nn.Module, example_input: Inputs) -> tuple[Args, Kwargs]:
+def arguments(model: nn.Module, example_input: ExampleInput) -> tuple[Args, Kwargs]:
     """Return an example input as the arguments of a call: a tensor, a sequence of arguments, or a mapping by name."""
     like = numbers_of(model)
 
@@ -57,7 +58,7 @@ def arguments(model: nn.Module, example_input: Inputs) -> tuple[Args, Kwargs]:
     )
 
 
-def call(model: nn.Module, example_input: Inputs) -> Any:
+def call(model: nn.Module, example_input: ExampleInput) -> Any:
     """Run a network on an example."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return example_input(model)

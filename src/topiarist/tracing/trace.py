@@ -20,7 +20,7 @@ from topiarist.tracing.integers import Attribute, follows_parameters, is_layer, 
 from topiarist.tracing.labels import Axes
 from topiarist.tracing.random_weights import randomised, resized
 from topiarist.tracing.running import (
-    Inputs,
+    ExampleInput,
     arguments,
     check_runnable,
     described,
@@ -54,7 +54,7 @@ class Trace:
         return tuple(name for name, leaf in leaves if not leaf.users and isinstance(leaf.tensor, nn.Parameter))
 
 
-def run_traced(model: nn.Module, example_input: Inputs) -> Trace:
+def run_traced(model: nn.Module, example_input: ExampleInput) -> Trace:
     """Run a copy of a network, which shares its parameters, on an example, and follow all that it does.
 
     Where the run leaves parameters out, as it does experts that it does not choose, the network runs again with random
@@ -79,7 +79,7 @@ def run_traced(model: nn.Module, example_input: Inputs) -> Trace:
     return trace
 
 
-def _run_again(model: nn.Module, example_input: Inputs, trace: Trace, seed: int) -> None:
+def _run_again(model: nn.Module, example_input: ExampleInput, trace: Trace, seed: int) -> None:
     """Run a network with random weights, and let what that shows count too; a failure shows nothing."""
     other = randomised(model, numbers_of(model).dtype, seed)
     track_integers(other)
@@ -94,7 +94,7 @@ def _run_again(model: nn.Module, example_input: Inputs, trace: Trace, seed: int)
         trace.calls.setdefault(path, call)
 
 
-def _follow(model: nn.Module, example_input: Inputs, trace: Trace, tracer: Tracer) -> None:
+def _follow(model: nn.Module, example_input: ExampleInput, trace: Trace, tracer: Tracer) -> None:
     """Run a network, and fix the units of what it returns."""
     watch = IntegerWatch(tracer, trace.constraints)
     with (
@@ -111,7 +111,7 @@ def _follow(model: nn.Module, example_input: Inputs, trace: Trace, tracer: Trace
                 tracer.labels.fix(vector, "the network's output")
 
 
-def _run(model: nn.Module, example_input: Inputs, trace: Trace, watch: IntegerWatch) -> Any:
+def _run(model: nn.Module, example_input: ExampleInput, trace: Trace, watch: IntegerWatch) -> Any:
     if callable(example_input) and not isinstance(example_input, Tensor):
         with trace.tracer, watch:
             return example_input(model)
