@@ -7,6 +7,7 @@ size goes unseen. The batch has a size that divides no integer of the network, a
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy
@@ -21,7 +22,7 @@ from topiarist.randomness import generator, isolated
 from topiarist.surgery.scales import counted_tensors, find_rescalings
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
-from topiarist.tracing import Anatomy, ExampleInput, Inputs, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 from topiarist.tracing.finding import trace_again
 from topiarist.tracing.operation import line_of_error
 from topiarist.tracing.random_weights import randomised, resized
@@ -132,7 +133,7 @@ def proven(model: nn.Module, example_input: ExampleInput, *, anatomy: Anatomy | 
 class _Batch:
     """A batch, and what the whole network computes for it without the units."""
 
-    inputs: Inputs
+    inputs: ExampleInput
     expected: list[Tensor]
 
 
@@ -175,7 +176,7 @@ def _is_double(model: nn.Module) -> bool:
     return all(parameter.dtype == torch.float64 for parameter in model.parameters())
 
 
-def _inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[Inputs]:
+def _inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:
     """Return the example in batches of two sizes that divide no integer of the network."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return [example_input]
@@ -183,29 +184,33 @@ def _inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> 
     sizes = [size for size in BATCHES if not any(number % size == 0 for number in numbers if number)] or [5, 7]
     args, kwargs = arguments(model, example_input)
     random = generator(0, "proof's input")
-    made: list[Inputs] = []
+    made: list[ExampleInput] = []
     for size in sizes[:2]:
         batch = tree_map(lambda value, size=size: resized(value, anatomy.samples, size, random), (args, kwargs))
-        made.append(lambda network, batch=batch: network(*_cloned(batch[0]), **_cloned(batch[1])))
+        made.append(partial(_call_with, *batch))
     return made
+
+
+def _call_with(args: Any, kwargs: Any, network: nn.Module) -> Any:
+    return network(*_cloned(args), **_cloned(kwargs))
 
 
 def _cloned(value: Any) -> Any:
     return tree_map(lambda each: each.clone() if isinstance(each, Tensor) else each, value)
 
 
-def _outputs(model: nn.Module, inputs: Inputs, anatomy: Anatomy | None, gone: Any) -> list[Tensor]:
+def _outputs(model: nn.Module, inputs: ExampleInput, anatomy: Anatomy | None, gone: Any) -> list[Tensor]:
     """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
     with evaluating(model), isolated(0), plain_kernels(model), _default_numbers(numbers_of(model).dtype):
         if anatomy is None or anatomy.trace is None:
-            with Steady():
+            with Steady():  # type: ignore[no-untyped-call]
                 return wanted_outputs(call(model, inputs))
         tracer = anatomy.trace.tracer
         with Reference(model, tracer.labels.copy(), tracer.leaves, gone):
             return wanted_outputs(call(model, inputs))
 
 
-def _cut_outputs(cut: nn.Module, inputs: Inputs, units: Mapping[str, Any]) -> list[Tensor]:
+def _cut_outputs(cut: nn.Module, inputs: ExampleInput, units: Mapping[str, Any]) -> list[Tensor]:
     """Run a cut network; where its own code fails, say so in one line."""
     try:
         return _outputs(cut, inputs, None, numpy.zeros(0, bool))

@@ -111,11 +111,11 @@ class IntegerWatch(TorchFunctionMode):
 
     def __enter__(self) -> "IntegerWatch":
         LISTENERS.append(self)
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         LISTENERS.remove(self)
 
     def used_as_value(self, number: TrackedInt, how: str) -> None:

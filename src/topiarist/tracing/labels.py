@@ -1,9 +1,9 @@
 """Labels: which positions of which tensors belong together, so that they can only go together.
 
-A label vector (n_positions, n_factors) lies along one axis of a tensor. Each entry is a unit, 0 for none: a position goes
-when any of its units goes. Positions with one unit are plain; those with several are products, as head × dim is after
-heads and their dims were merged into one axis. Units that meet are tied (union–find); a unit that turns out to be a
-product is replaced by its factors. All of it works on whole vectors.
+A label vector (n_positions, n_factors) lies along one axis of a tensor. Each entry is a unit, 0 for none: a position
+goes when any of its units goes. Positions with one unit are plain; those with several are products, as head × dim is
+after heads and their dims were merged into one axis. Units that meet are tied (union–find); a unit that turns out to be
+a product is replaced by its factors. All of it works on whole vectors.
 """
 
 from collections.abc import Callable
@@ -300,8 +300,7 @@ class Labels:
 
     def alive(self, vector: Vector, gone: NDArray[numpy.bool_]) -> NDArray[numpy.bool_]:
         """Return the positions none of whose units is gone; number 0 must not be."""
-        alive: NDArray[numpy.bool_] = ~gone[self.units_at(vector)].any(axis=1)
-        return alive
+        return ~numpy.asarray(gone[self.units_at(vector)].any(axis=1))
 
     def copy(self) -> "Labels":
         """Return labels that can change without changing these."""

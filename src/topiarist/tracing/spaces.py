@@ -231,7 +231,7 @@ def _find_place(meeting: Meeting, units: Vector, rank: Indices, size: int) -> Pl
 
 
 def _row_lengths(rows: Indices) -> list[int]:
-    """Return how many positions of a unit follow each other, row after row; none where the units (rows) differ in that."""
+    """Return how many positions of a unit follow each other, row after row; none where units (rows) differ in that."""
     breaks = numpy.diff(rows, axis=1) != 1
     if (breaks != breaks[:1]).any():
         return []
@@ -286,7 +286,7 @@ def parameter_sizes(spaces: Iterable[Space], shapes: Shapes) -> dict[str, Parame
 
 
 def _axis_size(met: list[tuple[Space, Place]], length: int) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield, for each set of spaces that lie along an axis together, how many positions there are per product of units."""
+    """Yield, for each set of spaces that cross along an axis, how many positions there are per product of units."""
     if len(met) == 1:
         place = met[0][1]
         yield (met[0][0].name,), place.positions.size // met[0][0].size

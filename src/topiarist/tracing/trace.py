@@ -171,8 +171,9 @@ def _hook(path: str, module: nn.Module, trace: Trace, watch: IntegerWatch) -> li
         else:  # a function may run the network, on tensors of its own
             _name_inputs(module, trace, args, kwargs)
         if layer and tracer.layer is None:
-            step = tracer.layer = Step("layer", path, tuple(tracer.modules))
-            step.take(step for tensor in tensors_in((args, kwargs)) if (step := tracer.step_of(tensor)) is not None)
+            tracer.layer = Step("layer", path, tuple(tracer.modules))
+            taken = (tracer.step_of(tensor) for tensor in tensors_in((args, kwargs)))
+            tracer.layer.take(step for step in taken if step is not None)
             watch.quiet = following
 
     def leave(_: nn.Module, args: Any, kwargs: Any, given: Any) -> None:

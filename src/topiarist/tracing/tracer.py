@@ -43,12 +43,12 @@ class Renumbering:
     vector: Vector
 
 
-class Tracer(TorchDispatchMode):
+class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Follows the labels through one run or several."""
 
     def __init__(self, model: nn.Module, labels: Labels | None = None, *, like: "Tracer | None" = None) -> None:
-        super().__init__()
-        self.labels = labels or (Labels() if like is None else like.labels)
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.labels: Labels = labels or (Labels() if like is None else like.labels)
         self.leaves: dict[str, Leaf] = {}
         self.not_understood: Counter[str] = Counter()
         self.renumberings: list[Renumbering] = []

@@ -217,7 +217,7 @@ def expand(operation: Operation) -> None:
 
 @rule_for("repeat", "tile")
 def repeat(operation: Operation) -> None:
-    """Repeat a whole axis: the copies of a unit stay that unit; where it has one position, they are units of their own."""
+    """Repeat a whole axis: copies of a unit stay that unit; where it has one position, they are units of their own."""
     taken, given = operation.inputs[0], operation.outputs[0]
     axes, new = operation.axes(taken), given.ndim - taken.ndim
     result: Axes = []

@@ -9,14 +9,15 @@ from topiarist.tracing.operation import Operation, rule_for
 from topiarist.tracing.rules.pointwise import follow_origin
 
 SPATIAL = {
-    1: "avg_pool1d max_pool1d adaptive_avg_pool1d upsample_nearest1d upsample_linear1d reflection_pad1d replication_pad1d "
-    "_upsample_nearest_exact1d adaptive_max_pool1d max_pool1d_with_indices",
+    1: "avg_pool1d max_pool1d adaptive_avg_pool1d upsample_nearest1d upsample_linear1d reflection_pad1d "
+    "replication_pad1d _upsample_nearest_exact1d adaptive_max_pool1d max_pool1d_with_indices",
     2: "avg_pool2d max_pool2d max_pool2d_with_indices _adaptive_avg_pool2d adaptive_avg_pool2d adaptive_max_pool2d "
     "mkldnn_max_pool2d mkldnn_adaptive_avg_pool2d upsample_nearest2d upsample_bilinear2d upsample_bicubic2d "
     "_upsample_nearest_exact2d _upsample_bilinear2d_aa _upsample_bicubic2d_aa reflection_pad2d replication_pad2d "
     "fractional_max_pool2d max_unpool2d",
     3: "avg_pool3d max_pool3d max_pool3d_with_indices _adaptive_avg_pool3d adaptive_avg_pool3d adaptive_max_pool3d "
-    "upsample_nearest3d upsample_trilinear3d _upsample_nearest_exact3d reflection_pad3d replication_pad3d mkldnn_max_pool3d",
+    "upsample_nearest3d upsample_trilinear3d _upsample_nearest_exact3d reflection_pad3d replication_pad3d "
+    "mkldnn_max_pool3d",
 }
 MEANS = ("mean", "var", "std", "var_mean", "std_mean")
 SUMS = ("sum", "nansum", "linalg_vector_norm", "norm", "linalg_matrix_norm")
@@ -173,7 +174,7 @@ def group_norm(operation: Operation) -> None:
     asked = operation.arguments
     x = asked["input"]
     axes = operation.axes(x)
-    groups = asked.get("group", asked.get("num_groups"))
+    groups: int = asked["group"] if "group" in asked else asked["num_groups"]
     across, within = operation.split(axes[1], [groups, x.shape[1] // groups])
     operation.mark(within, Mark.AVERAGED)
     _affine(operation, axes[1], asked.get("weight"), asked.get("bias"))
