@@ -141,7 +141,7 @@ def test_the_example_gets_the_type_of_the_network() -> None:
         (
             ResidualNetwork,
             torch.zeros(2, 4, 6, 6),
-            r"the example input fails at 'stem' \(Conv2d\), networks\.py line \d+: Given groups=1, .* to have 3 channels, but got 4 .*",
+            r"the example input fails at 'stem' \(Conv2d\), networks\.py line \d+: Given groups=1, .* but got 4 .*",
         ),
         (
             InceptionNetwork,

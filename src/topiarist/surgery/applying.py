@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.errors import ModelError, TopiaristError
 from topiarist.models.copying import copied
@@ -154,7 +154,8 @@ def carry_out(
             layers.put(module, tensor, values.to(layers.device_of(module)))
     if example_input is not None:
         check_runs(model, example_input)
-    example = None if example_input is None else shape_of(example_input)
+    unknown = example_input is None or (callable(example_input) and not isinstance(example_input, Tensor))
+    example = None if unknown else shape_of(example_input)
     attach_plan(model, plan_of(model).then(edit, numbers, example))
     return changed.anatomy
 

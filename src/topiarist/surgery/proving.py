@@ -19,7 +19,7 @@ from topiarist.errors import ModelError
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
-from topiarist.surgery.scales import counted_tensors, find_rescalings
+from topiarist.surgery.scales import Candidates, Rescaling, counted_tensors, find_rescalings
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
@@ -74,14 +74,26 @@ def rescale(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, cut
     """
     names = [name for name, space in anatomy.spaces.items() if space.counted]
     candidates = counted_tensors(anatomy, names)
-    if not candidates or (callable(example_input) and not isinstance(example_input, Tensor)):
+    if not candidates:
         return
-    whole = randomised(model, torch.float64)
+    try:
+        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float64)
+    except ModelError:
+        raise
+    except Exception:  # whatever code says to float64 that asks for float32
+        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float32)
+    for rescaling in found:
+        rescaling.apply(cut)
+
+
+def _rescalings(
+    model: nn.Module, inputs: ExampleInput, anatomy: Anatomy, candidates: Candidates, change: Change, dtype: torch.dtype
+) -> list[Rescaling]:
+    whole = randomised(model, dtype)
     twin = copied(whole)
     change(twin)
-    with evaluating(whole), evaluating(twin), _default_numbers(torch.float64):
-        for rescaling in find_rescalings(whole, twin, _inputs(whole, example_input, anatomy)[0], candidates):
-            rescaling.apply(cut)
+    with evaluating(whole), evaluating(twin), _default_numbers(dtype):
+        return find_rescalings(whole, twin, _inputs(whole, inputs, anatomy)[0], candidates)
 
 
 def ensure_proven(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, names: Iterable[str]) -> None:

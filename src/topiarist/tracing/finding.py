@@ -22,6 +22,7 @@ from topiarist.tracing.tracer import Leaf, Tracer
 
 Ignored = str | type[nn.Module] | Iterable[str | type[nn.Module]]
 _LAYER_TENSORS = ("weight", "bias", "running_mean", "running_var")
+_ORDER: tuple[Role, ...] = ("reads", "writes", "passes")
 _KERNEL = "they are the positions of a kernel"
 _SPREAD = "one unit is spread over many"
 
@@ -111,7 +112,7 @@ def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:
         leaf = tracer.leaves[name]
         path, _, own = name.rpartition(".")
         roles = _layer_roles(model.get_submodule(path), path, own, leaf)
-        order = sorted(range(leaf.tensor.ndim), key=lambda axis: _role(leaf, roles, axis) != "reads")
+        order = sorted(range(leaf.tensor.ndim), key=lambda axis: _ORDER.index(_role(leaf, roles, axis)))
         for axis in order:
             vector = leaf.axes[axis]
             if vector is None or (roles is not None and axis not in roles) or _has_no_units(tracer, leaf, axis, roles):

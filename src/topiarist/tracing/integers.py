@@ -40,7 +40,8 @@ def is_layer(module: nn.Module) -> bool:
 
 def follows_parameters(module: nn.Module) -> bool:
     """Return whether the integers of a layer follow from its parameters, and nothing else is in its code."""
-    return isinstance(module, FOLLOWING) and is_layer(module)
+    held = (*module.parameters(recurse=False), *module.buffers(recurse=False))
+    return isinstance(module, FOLLOWING) and is_layer(module) and bool(held)
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,11 @@ def weight_norm(operation: Operation) -> None:
     asked = operation.arguments
     direction, length, place = asked["v"], asked["g"], asked.get("dim", 0)
     axes = operation.axes(direction)
-    operation.tie(axes[place], operation.axes(length)[place])
+    for axis, vector in enumerate(operation.axes(length)):
+        if axis == place:
+            operation.tie(axes[place], vector)
+        else:
+            operation.fix(vector, "one unit is spread over many")
     operation.give(list(axes))
     operation.give([axes[axis] if axis == place else None for axis in range(length.ndim)], operation.outputs[1])
     follow_origin(operation)
