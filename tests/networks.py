@@ -11,6 +11,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from tests.modern_networks import (
+    EinsumNetwork,
+    EncoderNetwork,
+    FusedNetwork,
+    RecurrentNetwork,
+    TiedNetwork,
+    UNet,
+    WeightNormed,
+)
 from topiarist.randomness import isolated
 from topiarist.tracing import Inputs
 
@@ -316,6 +325,13 @@ def built(make: Callable[[], nn.Module], *shapes: tuple[int, ...], seed: int) ->
     return model.double().eval(), inputs if len(inputs) > 1 else inputs[0]
 
 
+def built_for_words(make: Callable[[], nn.Module], words: int, *shape: int, seed: int) -> tuple[nn.Module, Inputs]:
+    """Make a network and an example input of whole numbers."""
+    model, _ = built(make, (1,), seed=seed)
+    with isolated(seed):
+        return model, torch.randint(0, words, shape)
+
+
 Factory = Callable[[int], tuple[nn.Module, Inputs]]
 
 NETWORKS: dict[str, Factory] = {
@@ -330,6 +346,14 @@ NETWORKS: dict[str, Factory] = {
     "shared layer": lambda seed: built(SharedLayer, (4, 4), seed=seed),
     "frozen": lambda seed: built(FrozenNetwork, (2, 3, 6, 6), seed=seed),
     "normed": lambda seed: built(NormedNetwork, (4, 4), seed=seed),
+    "encoder": lambda seed: built(EncoderNetwork, (2, 5, 4), seed=seed),
+    "fused attention": lambda seed: built(FusedNetwork, (2, 5, 4), seed=seed),
+    "einsum attention": lambda seed: built(EinsumNetwork, (2, 5, 4), seed=seed),
+    "lstm": lambda seed: built(lambda: RecurrentNetwork(nn.LSTM), (2, 7, 4), seed=seed),
+    "gru": lambda seed: built(lambda: RecurrentNetwork(nn.GRU, depth=2, both=True), (2, 7, 4), seed=seed),
+    "u-net": lambda seed: built(UNet, (2, 2, 8, 8), seed=seed),
+    "weight norm": lambda seed: built(WeightNormed, (4, 4), seed=seed),
+    "tied words": lambda seed: built_for_words(TiedNetwork, 11, 3, 7, seed=seed),
     "resnet18": lambda seed: built(ResNet18, (2, 3, 32, 32), seed=seed),
 }
 

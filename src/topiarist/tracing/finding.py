@@ -22,6 +22,7 @@ from topiarist.tracing.tracer import Leaf, Tracer
 Ignored = str | type[nn.Module] | Iterable[str | type[nn.Module]]
 _LAYER_TENSORS = ("weight", "bias", "running_mean", "running_var")
 _KERNEL = "they are the positions of a kernel"
+_SPREAD = "one unit is spread over many"
 
 
 def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -> Anatomy:
@@ -98,7 +99,7 @@ def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:
         order = sorted(range(leaf.tensor.ndim), key=lambda axis: _role(leaf, roles, axis) != "reads")
         for axis in order:
             vector = leaf.axes[axis]
-            if vector is None or (roles is not None and axis not in roles) or _is_kernel(tracer, leaf, axis):
+            if vector is None or (roles is not None and axis not in roles) or _has_no_units(tracer, leaf, axis, roles):
                 continue
             role = _role(leaf, roles, axis)
             if roles is None and role == "passes" and "reads" in leaf.roles.get(axis, ()):
@@ -111,11 +112,15 @@ def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:
     return list(found.values())
 
 
-def _is_kernel(tracer: Tracer, leaf: Leaf, axis: int) -> bool:
+def _has_no_units(tracer: Tracer, leaf: Leaf, axis: int, roles: dict[int, Role] | None) -> bool:
+    """Return whether an axis holds the positions of a kernel, or one position that is there for broadcasting."""
     vector = leaf.axes[axis]
     units = tracer.labels.units_at(vector) if vector is not None else None
     reason = None if units is None or not units.size else tracer.labels.reason(int(units[0, 0]))
-    return reason is not None and reason.startswith(_KERNEL)
+    if reason is None:
+        return False
+    spread = roles is None and len(leaf.axes) > 1 and leaf.tensor.shape[axis] == 1 and reason.startswith(_SPREAD)
+    return reason.startswith(_KERNEL) or spread
 
 
 def _role(leaf: Leaf, roles: dict[int, Role] | None, axis: int) -> Role:

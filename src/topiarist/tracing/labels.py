@@ -104,7 +104,7 @@ class Labels:
 
     def fix(self, vector: Vector, reason: Reason) -> None:
         """Record that the units at some positions can neither go nor come, and why; the first reason counts."""
-        units = numpy.unique(self.units_at(vector))
+        units = self.units_at(vector)
         new = units[(units > 0) & (self._why[units] == 0)]
         if len(new):
             text = reason if isinstance(reason, str) else reason()
@@ -122,8 +122,8 @@ class Labels:
 
     def mark(self, vector: Vector, mark: Mark) -> None:
         """Mark the units at some positions."""
-        units = numpy.unique(self.units_at(vector))
-        self._marks[units[units > 0]] |= mark
+        self._marks[self.units_at(vector)] |= mark
+        self._marks[0] = 0
 
     def marks(self, units: Vector) -> Mark:
         """Return the marks that some of units, which must be roots, have."""
@@ -193,17 +193,16 @@ class Labels:
             if not len(left):
                 return
             low, high = numpy.minimum(one, other), numpy.maximum(one, other)
-            high, first = numpy.unique(high, return_index=True)  # one parent for each in this round
-            low = low[first]
             self._unite_families(low, high)
             numpy.bitwise_or.at(self._marks, low, self._marks[high])
             known = self._why[high] > 0
             unknown = known & (self._why[low] == 0)
             self._why[low[unknown]] = self._why[high[unknown]]
-            self._parents[high] = low
+            self._parents[high] = low  # the last of several counts, and the rest is left for the next round
 
     def _unite_families(self, left: Vector, right: Vector) -> None:
-        pairs = numpy.unique(numpy.stack([self.families(left), self.families(right)], 1), axis=0)
+        pairs = numpy.stack([self.families(left), self.families(right)], 1)
+        pairs = pairs[:1] if (pairs == pairs[0]).all() else numpy.unique(pairs, axis=0)
         for pair in pairs.tolist():
             low, high = sorted(_roots(self._family_parents, numpy.array(pair)).tolist())
             self._family_parents[high] = low

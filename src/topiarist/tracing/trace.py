@@ -75,12 +75,18 @@ def _run(model: nn.Module, example_input: Inputs, trace: Trace, watch: IntegerWa
         with trace.tracer, watch:
             return example_input(model)
     args, kwargs = arguments(model, example_input)
-    for name, value in named_inputs(model, args, kwargs).items():
-        for tensor in tensors_in(value):
-            trace.tracer.set_step(tensor, Step("input", name, source=name))
-            trace.samples = len(tensor) if tensor.ndim and trace.samples == 1 else trace.samples
+    _name_inputs(model, trace, args, kwargs)
     with trace.tracer, watch:
         return model(*args, **kwargs)
+
+
+def _name_inputs(model: nn.Module, trace: Trace, args: Any, kwargs: Any) -> None:
+    """Remember which tensors are the network's inputs, by the names that forward has for them."""
+    for name, value in named_inputs(model, args, kwargs).items():
+        for tensor in tensors_in(value):
+            if trace.tracer.step_of(tensor) is None:
+                trace.tracer.set_step(tensor, Step("input", name, source=name))
+                trace.samples = len(tensor) if tensor.ndim and trace.samples == 1 else trace.samples
 
 
 def wanted_outputs(given: Any) -> list[Tensor]:
@@ -121,6 +127,8 @@ def _hook(path: str, module: nn.Module, trace: Trace, watch: IntegerWatch) -> li
     def enter(_: nn.Module, args: Any, kwargs: Any) -> None:
         if path:
             tracer.modules.append(path)
+        else:  # a function may run the network, on tensors of its own
+            _name_inputs(module, trace, args, kwargs)
         if layer and tracer.layer is None:
             step = tracer.layer = Step("layer", path, tuple(tracer.modules))
             step.take(step for tensor in tensors_in((args, kwargs)) if (step := tracer.step_of(tensor)) is not None)
