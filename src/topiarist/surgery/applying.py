@@ -133,6 +133,8 @@ def carry_out(
         raise ModelError("the plan has no numbers for its refit: pass calibration data")
     found = _anatomy_for(edit, model, example_input, known)
     edit = by_spaces(edit, found)
+    for name in _spaces_of(edit):
+        found.free_space(name)
     if proof and example_input is not None:
         ensure_proven(model, example_input, found, _spaces_of(edit))
     whole = sharing_copy(model) if refitted else model

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
@@ -83,7 +82,6 @@ def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -
         solver=solver,
         trace=trace,
         unreached=unreached,
-        units=numpy.concatenate([numpy.zeros(0, numpy.int64), *(space.units for space in spaces.values())]),
     )
 
 
