@@ -104,7 +104,8 @@ def test_a_cut_that_sends_the_code_another_way_is_refused(other_way: Callable[[i
 
 @pytest.mark.filterwarnings("ignore:.*jit:DeprecationWarning")
 def test_comparisons_inside_of_scripted_functions_do_not_count() -> None:
-    model = nn.Sequential(nn.Linear(4, 8), Called(torch.jit.script(swish)), nn.Linear(8, 2))
+    function = torch.jit.script(swish)
+    model = nn.Sequential(nn.Linear(4, 8), Called(lambda x: function(x)), nn.Linear(8, 2))
     assert list(anatomy(model, torch.zeros(1, 4)).free) == ["0"]
 
 
@@ -121,3 +122,35 @@ class Called(nn.Module):
 
     def forward(self, x: Tensor) -> Any:
         return self.function(x)
+
+
+class Padded(nn.Module):
+    """An encoder that is told which tokens are padding: torch then leaves them out, in a layout of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.encoder, self.head = nn.TransformerEncoder(layer, 1), nn.Linear(8, 2)
+
+    def forward(self, x: Tensor, hidden: Tensor) -> Any:
+        return self.head(self.encoder(x, src_key_padding_mask=hidden).sum(1))
+
+
+def test_heads_go_where_tokens_are_padding() -> None:
+    hidden = torch.tensor([[False, False, True], [False, False, False]])
+    model, example = Padded().eval(), (torch.randn(2, 3, 8), hidden)
+    found = anatomy(model, example)
+    heads = next(name for name in found.free if name.endswith("heads"))
+    cut = surgery.remove(model, example, units={heads: [0]}, anatomy=found)
+    assert cut.encoder.layers[0].self_attn.num_heads == 1
+    assert cut(*example).shape == (2, 2)
+
+
+def test_attention_that_two_layers_share_stays_shared() -> None:
+    model, x = Padded().eval(), torch.randn(2, 3, 8)
+    model.encoder.layers.append(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True))
+    model.encoder.layers[1].self_attn = model.encoder.layers[0].self_attn
+    example = (x, torch.zeros(2, 3, dtype=torch.bool))
+    heads = next(name for name in anatomy(model, example).free if name.endswith("heads"))
+    layers = surgery.remove(model, example, units={heads: [0]}).encoder.layers
+    assert layers[0].self_attn is layers[1].self_attn

@@ -15,6 +15,7 @@ from topiarist.tracing.table import render
 from topiarist.tracing.trace import Trace
 
 Value = TypeVar("Value")
+_MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class Anatomy:
     calls : Mapping[str, LayerCall]
         The layers in the order in which they run.
     opaque : tuple[str, ...]
-        What was not understood, and therefore fixed.
+        Operations that were not understood; the units that they touch are fixed.
+    unreached, hooked : tuple[str, ...]
+        Parameters that no run used, and layers with hooks of the user's.
     samples : int
         The number of samples in the example input.
     shapes : Mapping[str, tuple[int, ...]]
@@ -59,9 +62,10 @@ class Anatomy:
     shapes: Shapes = field(default_factory=dict, repr=False)
     ignored: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()
+    hooked: tuple[str, ...] = ()
     solver: Solver | None = field(default=None, repr=False, compare=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
-    units: Indices = field(default_factory=lambda: numpy.zeros(0, numpy.int64), repr=False, compare=False)
+    gone: Indices = field(default_factory=lambda: numpy.zeros(0, numpy.int64), repr=False, compare=False)
     proofs: dict[frozenset[str], float] = field(default_factory=dict, repr=False, compare=False)
     integers: Mapping[Attribute, int] = field(default_factory=dict, repr=False, compare=False)
     valid_for: Literal["all", "widths", "nothing"] = "all"
@@ -72,9 +76,38 @@ class Anatomy:
         return {name: space for name, space in self.spaces.items() if not space.fixed}
 
     @property
+    def notes(self) -> list[str]:
+        """Return what else there is to know: what was proven, not understood, not reached, and hooks."""
+        found = [f"Not understood: {text}." for text in self.opaque]
+        if self.unreached:
+            owners = list(dict.fromkeys(name.rpartition(".")[0] or name for name in self.unreached))
+            named = ", ".join(f"'{name}'" for name in owners[:_MOST_NAMED])
+            more = f" and {len(owners) - _MOST_NAMED} more" if len(owners) > _MOST_NAMED else ""
+            found.append(f"Not reached by the example, and left as they are: {named}{more}.")
+        if self.hooked:
+            found.append(
+                f"{', '.join(map(repr, self.hooked))} have hooks: what those compute must not depend on units."
+            )
+        proven = frozenset().union(*self.proofs)
+        if proven:
+            left = [name for name in self.free if name not in proven and self.free[name].size > 1]
+            found.append(f"Proven: {len(proven)} spaces." + (f" Not yet: {', '.join(left)}." if left else ""))
+        return found
+
+    @property
     def has_renumberings(self) -> bool:
         """Return whether buffers of whole numbers pick units: their values say where, and follow a cut once."""
         return self.trace is not None and bool(self.trace.tracer.renumberings)
+
+    def copies(self, units: Mapping[str, Indices] | None = None) -> Indices:
+        """Return how many times each unit of the labels is there, where some spaces may have other units."""
+        assert self.solver is not None
+        found = numpy.ones(len(self.solver.labels), numpy.int64)
+        found[self.gone] = 0
+        for name, space in self.spaces.items():
+            found[space.units] = 0
+            numpy.add.at(found, (units or {}).get(name, space.units), 1)
+        return found
 
     def integers_for(self, units: Mapping[str, Indices]) -> dict[Attribute, int]:
         """Return the integers that modules must hold when some spaces have other units, by their numbers.
@@ -86,11 +119,7 @@ class Anatomy:
         """
         if self.solver is None or self.trace is None:
             return {}
-        labels = self.solver.labels
-        copies = numpy.ones(len(labels), numpy.int64)
-        copies[self.units] = 0
-        for name, space in self.spaces.items():
-            numpy.add.at(copies, units.get(name, space.units), 1)
+        labels, copies = self.solver.labels, self.copies(units)
         solution = self.solver.solve(copies)
         if solution.violated:
             raise ModelError(f"the network's own code does not allow this: {solution.violated[0]}")
@@ -98,7 +127,9 @@ class Anatomy:
             Attribute(path, (own,)): labels.count(vector, copies)
             for path, (own, vector) in self.trace.tracer.layer_groups.items()
         }
-        unchanged = {attribute: self.solver.old[attribute] for attribute in self.integers if attribute in self.solver.old}
+        unchanged = {
+            attribute: self.solver.old[attribute] for attribute in self.integers if attribute in self.solver.old
+        }
         return {**unchanged, **solution.values, **groups}
 
     def __iter__(self) -> Iterator[str]:
@@ -135,4 +166,4 @@ class Anatomy:
         return {space: values[name] for space, name in names.items()}
 
     def __str__(self) -> str:
-        return render(self.spaces, self.shapes, self.opaque)
+        return render(self.spaces, self.shapes, self.notes)

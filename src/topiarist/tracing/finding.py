@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
-import numpy
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
@@ -13,7 +13,7 @@ from topiarist.tracing.anatomy import Anatomy
 from topiarist.tracing.integers import follows_parameters
 from topiarist.tracing.joint import join_spaces
 from topiarist.tracing.labels import Mark
-from topiarist.tracing.running import Inputs
+from topiarist.tracing.running import ExampleInput
 from topiarist.tracing.solving import Solver
 from topiarist.tracing.spaces import Meeting, Role, shapes_of
 from topiarist.tracing.trace import Trace, run_traced
@@ -26,7 +26,7 @@ _KERNEL = "they are the positions of a kernel"
 _SPREAD = "one unit is spread over many"
 
 
-def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -> Anatomy:
+def anatomy(model: nn.Module, example_input: ExampleInput, *, ignored: Ignored = ()) -> Anatomy:
     """Find the unit spaces of a network.
 
     Parameters
@@ -74,7 +74,6 @@ def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -
         if met is not None and not space.fixed:
             spaces[name] = replace(space, reason=f"'{met}' is ignored")
     opaque = tuple(f"'{name}' ({count} times)" for name, count in trace.tracer.not_understood.items())
-    unreached = tuple(name for name, leaf in trace.tracer.leaves.items() if not leaf.users)
     return Anatomy(
         spaces=spaces,
         calls=trace.calls,
@@ -84,9 +83,23 @@ def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -
         ignored=uncut,
         solver=solver,
         trace=trace,
-        unreached=unreached,
-        units=numpy.concatenate([numpy.zeros(0, numpy.int64), *(space.units for space in spaces.values())]),
+        unreached=trace.unreached,
+        hooked=_hooked_layers(model),
     )
+
+
+def _hooked_layers(model: nn.Module) -> tuple[str, ...]:
+    """Name the modules with forward hooks that are not torch's own."""
+    found = []
+    for name, module in model.named_modules():
+        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+        if any(not type(hook).__module__.startswith("torch") and not _is_torchs(hook) for hook in hooks):
+            found.append(name)
+    return tuple(found)
+
+
+def _is_torchs(hook: Any) -> bool:
+    return str(getattr(hook, "__module__", "")).startswith("torch.")
 
 
 def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:
@@ -152,7 +165,7 @@ def _layer_roles(module: nn.Module, path: str, own: str, leaf: Leaf) -> dict[int
     return None
 
 
-def ensure_anatomy(model: nn.Module, example_input: Inputs, known: Anatomy | None) -> Anatomy:
+def ensure_anatomy(model: nn.Module, example_input: ExampleInput, known: Anatomy | None) -> Anatomy:
     """Return an anatomy that is known, after a check that it is of this network; trace what is not known."""
     if known is not None:
         shapes = shapes_of(model)
@@ -164,7 +177,7 @@ def ensure_anatomy(model: nn.Module, example_input: Inputs, known: Anatomy | Non
     return trace_again(model, example_input, known)
 
 
-def trace_again(model: nn.Module, example_input: Inputs, known: Anatomy | None) -> Anatomy:
+def trace_again(model: nn.Module, example_input: ExampleInput, known: Anatomy | None) -> Anatomy:
     """Trace a network whose anatomy is not known, or was before it changed; layers that are ignored stay so."""
     names = dict(model.named_modules())
     ignored = () if known is None else [name for name in known.ignored if name in names]

@@ -85,7 +85,7 @@ class Literal:
 
     def value(self, labels: Labels, copies: Copies, values: Values) -> int:
         """Return the number."""
-        return self.number
+        return self.number  # type: ignore[return-value]  # a fraction in comparisons alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +243,7 @@ def track_integers(model: nn.Module) -> dict[Attribute, int]:
 
 def _tracked_value(value: Any, place: Attribute, found: dict[Attribute, int], seen: set[int]) -> Any:
     """Return a value in which integers remember their place; objects of the user's are changed in place."""
-    if isinstance(value, bool) or isinstance(value, (Tensor, nn.Module, str, float, type(None))) or callable(value):
+    if isinstance(value, (bool, Tensor, nn.Module, str, float, type(None))) or callable(value):
         return value
     if isinstance(value, int):
         found[place] = int(value)

@@ -31,7 +31,7 @@ def steadied(func: Any, output: Any) -> Any:
     return output
 
 
-class Steady(TorchDispatchMode):
+class Steady(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Runs a network with one number in the place of all random ones."""
 
     @classmethod
@@ -42,7 +42,7 @@ class Steady(TorchDispatchMode):
         return steadied(func, func(*args, **(kwargs or {})))
 
 
-class Reference(Tracer):
+class Reference(Tracer):  # type: ignore[no-untyped-call]
     """Runs a network as if some units were not there; its parameters and buffers are left as they are.
 
     `leaves` are those of the trace, `gone` says which units of its labels are not there. With `steady`, one number
@@ -103,6 +103,9 @@ class Reference(Tracer):
         for tensor in operation.outputs:
             if id(tensor) not in self._held:
                 self._silence(tensor, self.axes(tensor))
+
+    def note_product(self, axes: Any, tensors: Any) -> None:
+        """Remember nothing: a reference may run for long."""
 
     def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation; means and norms see only what is there."""

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy
@@ -43,16 +43,29 @@ class Renumbering:
     vector: Vector
 
 
-class Tracer(TorchDispatchMode):
+@dataclass(frozen=True)
+class Product:
+    """Multiplications: as many as there are positions along axes with units, times a number.
+
+    `of_input` says that they are made for each sample, not once of parameters alone.
+    """
+
+    times: int
+    axes: tuple[Vector, ...]
+    of_input: bool
+
+
+class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Follows the labels through one run or several."""
 
-    def __init__(self, model: nn.Module, labels: Labels | None = None) -> None:
-        super().__init__()
-        self.labels = labels or Labels()
+    def __init__(self, model: nn.Module, labels: Labels | None = None, *, like: "Tracer | None" = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.labels: Labels = labels or (Labels() if like is None else like.labels)
         self.leaves: dict[str, Leaf] = {}
         self.not_understood: Counter[str] = Counter()
         self.renumberings: list[Renumbering] = []
         self.slices: list[tuple[Vector, Vector]] = []  # of parameters: what there was, and what was used of it
+        self.products: list[Product] = []
         self.reached: list[str] = []  # parameters and buffers in the order in which they are used
         self.modules: list[str] = [""]
         self.layer: Step | None = None
@@ -65,17 +78,22 @@ class Tracer(TorchDispatchMode):
         self._steps: Any = WeakTensorKeyDictionary()
         self._originals: dict[int, str] = {}
         self.originals_used: list[str] = []
+        if like is not None:
+            for shared in ("reached", "slices", "renumberings", "layer_groups", "not_understood", "_sources"):
+                setattr(self, shared, getattr(like, shared))
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-            self._add_leaf(name, tensor)
+            self._add_leaf(name, tensor, None if like is None else like.leaves.get(name))
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Keep torch from importing its compiler, which takes a second."""
         return False
 
-    def _add_leaf(self, name: str, tensor: Tensor) -> None:
-        axes = self._leaf_axes(name, tensor)
-        self.leaves[name] = Leaf(tensor, axes)
+    def _add_leaf(self, name: str, tensor: Tensor, known: Leaf | None) -> None:
+        if known is None or known.tensor.shape != tensor.shape:
+            known = Leaf(tensor, self._leaf_axes(name, tensor))
+        axes = known.axes
+        self.leaves[name] = replace(known, tensor=tensor)
         self._axes[tensor] = axes
         self._origins[tensor] = Origin(name, tuple(range(tensor.ndim)))
 
@@ -175,6 +193,17 @@ class Tracer(TorchDispatchMode):
         """Return whether an axis of a tensor is one of a parameter, so that it is known which parameter reads there."""
         origin = self.origin(tensor)
         return origin is not None and origin.dimensions[axis] is not None
+
+    def note_product(self, axes: Iterable[tuple[int, Vector | None]], tensors: Iterable[Tensor]) -> None:
+        """Remember multiplications along axes of some sizes."""
+        times, vectors = 1, []
+        for size, vector in axes:
+            if vector is None:
+                times *= size
+            else:
+                vectors.append(vector)
+        of_input = not all(self.step_of(tensor) is None and self.origin(tensor) is not None for tensor in tensors)
+        self.products.append(Product(times, tuple(vectors), of_input))
 
     def renumber(self, name: str, vector: Vector) -> None:
         """Remember that a buffer of whole numbers picks positions along an axis."""
