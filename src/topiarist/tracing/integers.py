@@ -9,6 +9,7 @@ import dis
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -128,7 +129,7 @@ class Listener(Protocol):
 LISTENERS: list[Listener] = []  # of the runs that are going on, the innermost last
 COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 _WRITTEN = {dis.opmap[name] for name in ("COMPARE_OP", "CONTAINS_OP") if name in dis.opmap}
-_TORCH = str(Path(torch.__file__).parent)
+_TORCH, _OWN = str(Path(torch.__file__).parent), str(Path(__file__).parent)
 
 
 class TrackedInt(int):
@@ -147,6 +148,9 @@ class TrackedInt(int):
     def __rtruediv__(self, other: Any) -> Any:
         self._tell("/")
         return other / int(self)
+
+    def __neg__(self) -> Any:
+        return 0 - self
 
     def _tell(self, how: str) -> None:
         if LISTENERS:
@@ -187,8 +191,10 @@ def _compare(function: Callable[[Any, Any], bool]) -> Callable[[TrackedInt, Any]
 
 
 def _is_written(function: Callable[[Any, Any], bool]) -> bool:
-    """Return whether code compares two numbers as such: torch's own does not count, nor does a look-up by a number."""
+    """Return whether code compares two numbers as such: tracing's and torch's own do not count, nor a look-up."""
     frame = sys._getframe(2)
+    if frame.f_code.co_filename.startswith(_OWN):
+        return False
     if function not in (operator.eq, operator.ne):
         return not frame.f_code.co_filename.startswith(_TORCH)
     return frame.f_code.co_code[frame.f_lasti] in _WRITTEN
@@ -294,7 +300,6 @@ def _with(value: Any, way: tuple[str | int, ...], number: int) -> Any:
         return type(value)(items)
     if isinstance(value, dict):
         return {**value, key: _with(value[key], way[1:], number)}
-    changed = object.__new__(type(value))
-    changed.__dict__.update(value.__dict__)
+    changed = copy(value)
     changed.__dict__[key] = _with(changed.__dict__[key], way[1:], number)
     return changed
