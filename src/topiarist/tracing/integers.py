@@ -248,7 +248,7 @@ def track_integers(model: nn.Module) -> dict[Attribute, int]:
 
 
 def _tracked_value(value: Any, place: Attribute, found: dict[Attribute, int], seen: set[int]) -> Any:
-    """Return a value in which integers remember their place; objects of the user's are changed in place."""
+    """Return a value in which integers remember their place; an object is changed in place, or copied for its place."""
     if isinstance(value, (bool, Tensor, nn.Module, str, float, type(None))) or callable(value):
         return value
     if isinstance(value, int):
@@ -257,14 +257,29 @@ def _tracked_value(value: Any, place: Attribute, found: dict[Attribute, int], se
     if type(value) in (tuple, list) or isinstance(value, torch.Size):
         inner = [_tracked_value(item, _further(place, at), found, seen) for at, item in enumerate(value)]
         return type(value)(inner)
-    if len(place.way) > 3 or id(value) in seen or type(value).__module__.startswith("torch"):
+    if len(place.way) > 3 or type(value).__module__.startswith("torch"):
         return value
+    if id(value) in seen:  # several modules hold one object: settings are copied, anything else stays shared
+        if not _holds_settings(value):
+            return value
+        value = copy(value)
     held = value if isinstance(value, dict) else getattr(value, "__dict__", None)
     if isinstance(held, dict) and type(held) is dict:
         seen.add(id(value))
         for key in [key for key in held if isinstance(key, str)]:
             held[key] = _tracked_value(held[key], _further(place, key), found, seen)
     return value
+
+
+def _holds_settings(value: Any) -> bool:
+    """Return whether an object, or a dict, holds numbers and words, and nothing else."""
+    return all(map(_is_setting, (value if isinstance(value, dict) else vars(value)).values()))
+
+
+def _is_setting(value: Any) -> bool:
+    if isinstance(value, (tuple, list, dict)):
+        return all(map(_is_setting, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (int, float, str, torch.dtype, torch.device, type(None)))
 
 
 def _further(place: Attribute, key: str | int) -> Attribute:
