@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +31,7 @@ OPERATIONS = ("+", "-", "*", "//", "%")
 
 
 @given(st.integers(1, 50), st.integers(1, 50), st.lists(st.sampled_from(OPERATIONS), min_size=1, max_size=4), st.data())
-def test_arithmetic_remembers_where_numbers_come_from(old: int, new: int, signs: list[str], data: st.DataObject) -> None:
+def test_arithmetic_remembers_its_numbers(old: int, new: int, signs: list[str], data: st.DataObject) -> None:
     """What an expression says of another value is what Python computes with it."""
     place = Attribute("block", ("width",))
     number, code = tracked(old, place), "width"
@@ -121,7 +120,7 @@ def test_modules_that_share_a_config_get_a_copy_each() -> None:
     model = nn.Sequential(Heads(settings, joint=False), nn.Linear(2, 4), Heads(settings, joint=False)).double().eval()
     found = anatomy(model, STEPS)
     heads = [name for name, space in found.free.items() if name.startswith("0.") and space.size == 3]
-    smaller = surgery.remove(model, STEPS, units={heads[0]: [1]}, anatomy=found)
+    smaller: Any = surgery.remove(model, STEPS, units={heads[0]: [1]}, anatomy=found)
     assert (smaller[0].config.heads, smaller[2].config.heads, settings.heads) == (2, 3, 3)
     assert smaller[2].config is not smaller[0].config
 
@@ -148,7 +147,7 @@ def test_split_sizes_and_the_bounds_of_slices_follow(tmp_path: Path) -> None:
     assert sorted(space.size for space in found.free.values()) == [3, 5]
     model = Parted()
     name = next(name for name, space in found.free.items() if space.size == 5)
-    smaller = surgery.remove(model, STEPS.float(), units={name: [0, 1]})
+    smaller: Any = surgery.remove(model, STEPS.float(), units={name: [0, 1]})
     assert (smaller.left, smaller.right, smaller.first.out_features) == (3, 3, 6)
     assert (model.left, model.right) == (5, 3)
 
@@ -167,5 +166,5 @@ def test_numbers_in_the_code_are_refused_with_their_line() -> None:
     reasons = [space.reason or "" for space in found.spaces.values() if space.name.startswith("first")]
     assert len(reasons) == 2
     for number, reason in zip((5, 3), reasons, strict=True):
-        expected = rf"`split\w*` in the network's forward has the number {number}, test_integers\.py line \d+: write -1, .*"
+        expected = rf"`split\w*` in the network's forward has the number {number}, test_integers\.py line \d+: write .*"
         assert re.fullmatch(expected, reason), reason

@@ -156,8 +156,9 @@ def carry_out(
             layers.put(module, tensor, values.to(layers.device_of(module)))
     if example_input is not None:
         check_runs(model, example_input)
-    unknown = example_input is None or (callable(example_input) and not isinstance(example_input, Tensor))
-    example = None if unknown else shape_of(example_input)
+    example = None
+    if example_input is not None and (isinstance(example_input, Tensor) or not callable(example_input)):
+        example = shape_of(example_input)
     attach_plan(model, plan_of(model).then(edit, numbers, example))
     return changed.anatomy
 

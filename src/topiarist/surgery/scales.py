@@ -108,9 +108,8 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, cand
             touched = _touched(cut, now.tensor, candidates)
             degree = _degree(cut, inputs, number, touched)
             if not degree or missing < 0:
-                raise ModelError(
-                    f"forward multiplies with the number of units (`{now.function}`{now.line}), and nothing makes up for it"
-                )
+                what = f"`{now.function}`{now.line}"
+                raise ModelError(f"forward multiplies with the number of units ({what}), and nothing makes up for it")
             for name, axis, positions in touched:
                 made.append(Rescaling(name, axis, positions, missing ** (1 / degree)))
                 made[-1].apply(cut)
