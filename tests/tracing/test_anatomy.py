@@ -123,14 +123,12 @@ def test_every_space_of_the_zoo(name: str) -> None:
     assert found.opaque == ()
 
 
-def test_every_network_of_the_zoo_is_expected_somewhere() -> None:
-    assert {*EXPECTED, "resnet18"} == set(NETWORKS)
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_removing_units_equals_masking_them(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name != "resnet18"])
+def test_removing_units_equals_the_network_without_them(name: str) -> None:
     model, example = NETWORKS[name](0)
-    check_cuts(model, example, anatomy(model, example))
+    found = anatomy(model, example)
+    assert found.free
+    check_cuts(model, example, found)
 
 
 @pytest.mark.parametrize("name", EXPECTED)

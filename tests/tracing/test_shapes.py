@@ -1,5 +1,6 @@
 """Any chain of operations that change a shape: what is free lies where every element's channel says, and can be cut."""
 
+import re
 from itertools import chain
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from tests.tracing.cutting import assert_same, computed, halves, without
 from topiarist import surgery
+from topiarist.errors import ModelError
 from topiarist.tracing import Place, Space, anatomy
 
 Operation = tuple[str, tuple[Any, ...]]
@@ -30,11 +32,11 @@ class Chain(nn.Module):
     def __init__(self, channels: int, operations: list[Operation], features: int) -> None:
         super().__init__()
         self.conv = nn.Conv2d(2, channels, 1)
-        self.operations = operations
+        self.apply_all = lambda x: apply(operations, x)  # numbers in the code, not in an attribute
         self.head = nn.Linear(features, 2)
 
     def forward(self, x: Tensor) -> Tensor:
-        given: Tensor = self.head(apply(self.operations, self.conv(x)))
+        given: Tensor = self.head(self.apply_all(self.conv(x)))
         return given
 
 
@@ -92,8 +94,13 @@ def test_positions_after_any_chain(data: st.DataObject, shape: tuple[int, int, i
             check_positions(space, writers[0], rows)
     for units in ({name: [0] for name, space in found.free.items() if space.size > 1}, halves(found)):
         if units:
-            smaller = surgery.remove(model, example, units=units, anatomy=found)
-            assert_same(computed(smaller, example), without(model, example, found, units))
+            try:
+                smaller = surgery.remove(model, example, units=units, anatomy=found)
+            except ModelError as error:  # `squeeze` takes the axis of a single unit away; one sample may mean anything
+                assert re.match(r"without units of 'conv.*', the network's own code ", str(error))
+                assert ("squeeze", ()) in steps or batch == 1
+            else:
+                assert_same(computed(smaller, example), without(model, example, found, units))
 
 
 def check_positions(space: Space, writer: Place, rows: Any) -> None:

@@ -194,11 +194,12 @@ class Labels:
                 return
             low, high = numpy.minimum(one, other), numpy.maximum(one, other)
             self._unite_families(low, high)
-            numpy.bitwise_or.at(self._marks, low, self._marks[high])
-            known = self._why[high] > 0
-            unknown = known & (self._why[low] == 0)
-            self._why[low[unknown]] = self._why[high[unknown]]
-            self._parents[high] = low  # the last of several counts, and the rest is left for the next round
+            self._parents[high] = low
+            roots = self.roots(low)  # where pairs of this round hang together, not `low` itself
+            for units in (low, high):
+                numpy.bitwise_or.at(self._marks, roots, self._marks[units])
+                unknown = (self._why[units] > 0) & (self._why[roots] == 0)
+                self._why[roots[unknown]] = self._why[units[unknown]]
 
     def _unite_families(self, left: Vector, right: Vector) -> None:
         pairs = numpy.stack([self.families(left), self.families(right)], 1)
