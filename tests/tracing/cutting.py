@@ -1,6 +1,5 @@
-"""Checks of cuts: removing units must equal the network without them, and, where that is enough, masking what reads them."""
+"""Checks of cuts: a cut network must equal the whole one without the units, and masking where that is enough."""
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ import numpy
 import torch
 from torch import Tensor, nn
 
-from tests.networks import built, outputs
+from tests.networks import built
 from topiarist import surgery
 from topiarist.models.attention import with_free_attention
 from topiarist.models.copying import copied
@@ -45,7 +44,14 @@ def written(code: Callable[[Any, Tensor], Any], shape: tuple[int, ...], parts: M
     return model, example
 
 
-def without(model: nn.Module, example_input: Inputs, found: Anatomy, units: Mapping[str, Sequence[int]]) -> list[Tensor]:
+def making(code: Callable[[Any, Tensor], Any], **parts: Callable[[], Any]) -> Callable[[], nn.Module]:
+    """Return what makes a network from its code, and from what makes its parts."""
+    return lambda: Written(code, **{name: make() for name, make in parts.items()})
+
+
+def without(
+    model: nn.Module, example_input: Inputs, found: Anatomy, units: Mapping[str, Sequence[int]]
+) -> list[Tensor]:
     """Return what the whole network computes as if some units were not there: the reference of every cut."""
     assert found.trace is not None
     tracer = found.trace.tracer
@@ -54,9 +60,9 @@ def without(model: nn.Module, example_input: Inputs, found: Anatomy, units: Mapp
         gone[found.spaces[name].units[list(numbers)]] = True
     whole = copied(model)
     with_free_attention(whole)
-    with evaluating(whole), isolated(0), plain_kernels(whole), torch.no_grad():
-        with Reference(whole, tracer.labels.copy(), tracer.leaves, gone):
-            return tensors_in(call(whole, example_input))
+    reference = Reference(whole, tracer.labels.copy(), tracer.leaves, gone)
+    with evaluating(whole), isolated(0), plain_kernels(whole), torch.no_grad(), reference:
+        return tensors_in(call(whole, example_input))
 
 
 def computed(model: nn.Module, example_input: Inputs) -> list[Tensor]:
@@ -67,7 +73,7 @@ def computed(model: nn.Module, example_input: Inputs) -> list[Tensor]:
 
 def masked(model: nn.Module, space: Space, units: Sequence[int]) -> nn.Module:
     """Return a copy in which nothing reads some units of a space."""
-    model = copy.deepcopy(model)
+    model = copied(model)
     for place in space.consumers:
         weight = model.get_submodule(place.module).weight
         assert isinstance(weight, Tensor)
@@ -95,7 +101,7 @@ def check_cuts(model: nn.Module, example_input: Inputs, found: Anatomy) -> None:
             given = computed(smaller, example_input)
             assert_same(given, without(model, example_input, found, {space.name: units}))
             if is_only_read_by_layers(space):
-                assert_same(given, outputs(masked(model, space, units), example_input))
+                assert_same(given, computed(masked(model, space, units), example_input))
 
 
 def halves(found: Anatomy) -> dict[str, list[int]]:
@@ -122,7 +128,7 @@ def check_network(make: Callable[[], nn.Module], example_input: Inputs, folder: 
     assert_same(given, without(model, example_input, found, units))
     sizes = [sum(parameter.numel() for parameter in network.parameters()) for network in (model, smaller)]
     assert sizes[1] < sizes[0]
-    path = folder / "network.topiarist"
+    path = folder / "network.safetensors"
     save(smaller, path)
     with isolated(2):
         fresh = make().double().eval()

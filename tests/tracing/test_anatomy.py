@@ -50,18 +50,18 @@ EXPECTED: dict[str, dict[str, tuple[int, str | None, str, str, str]]] = {
     },
     "grouped": {
         "x": (3, X, "", "", "stem"),
-        "stem": (2, None, "stem", "", "grouped.weight"),
-        "stem#2": (4, None, "stem×2 grouped.weight×3", "grouped×3 group_norm×3", "mix×3"),
-        "grouped.weight": (3, None, "grouped.weight", "grouped group_norm", "mix"),
-        "mix": (2, None, "mix×3", "mix_norm×3", "head×3"),
-        "mix#2": (3, None, "mix", "mix_norm", "head"),
+        "stem:members": (2, None, "stem", "", "grouped.weight"),
+        "stem:groups": (4, None, "stem×2 grouped.weight×3", "grouped×3 group_norm×3", "mix×3"),
+        "grouped.weight:members": (3, None, "grouped.weight", "grouped group_norm", "mix"),
+        "mix:groups": (2, None, "mix×3", "mix_norm×3", "head×3"),
+        "mix:members": (3, None, "mix", "mix_norm", "head"),
         "head": (3, OUTPUT, "head", "", ""),
     },
     "grouped sequence": {
         "x": (2, X, "", "", "stem"),
-        "stem": (2, None, "stem", "", "grouped.weight"),
-        "stem#2": (3, None, "stem×2 grouped.weight×2", "grouped×2", "mix×2"),
-        "grouped.weight": (2, None, "grouped.weight", "grouped", "mix"),
+        "stem:members": (2, None, "stem", "", "grouped.weight"),
+        "stem:groups": (3, None, "stem×2 grouped.weight×2", "grouped×2", "mix×2"),
+        "grouped.weight:members": (2, None, "grouped.weight", "grouped", "mix"),
         "mix": (5, None, "mix", "norm depthwise channel_norm", "head×2"),
         "head": (3, OUTPUT, "head", "", ""),
     },
@@ -159,7 +159,7 @@ def test_every_position_of_every_layer_belongs_to_a_space(name: str) -> None:
 def test_groups_and_their_members_are_units_of_their_own() -> None:
     """A channel belongs to a group and to a place within it: both can go, in all tensors that have them."""
     found = anatomy(*built(lambda: GroupedNetwork(width=8, groups=2), (2, 3, 5, 5), seed=0))
-    members, groups = found["stem"], found["stem#2"]
+    members, groups = found["stem:members"], found["stem:groups"]
     assert members.producers[0].positions.tolist() == [[[unit], [unit + 4]] for unit in range(4)]
     assert groups.producers[0].positions.tolist() == [[[0, 1, 2, 3]], [[4, 5, 6, 7]]]
     assert groups.producers[1].name == "grouped.weight"

@@ -141,7 +141,7 @@ def test_the_example_gets_the_type_of_the_network() -> None:
         (
             ResidualNetwork,
             torch.zeros(2, 4, 6, 6),
-            r"the example input fails at 'stem' \(Conv2d\), networks\.py line \d+: Given groups=1, .* to have 3 channels, but got 4 .*",
+            r"the example input fails at 'stem' \(Conv2d\), networks\.py line \d+: Given groups=1, .* but got 4 .*",
         ),
         (
             InceptionNetwork,
@@ -149,11 +149,19 @@ def test_the_example_gets_the_type_of_the_network() -> None:
             r"the example input fails at 'head' \(Linear\), networks\.py line \d+: mat1 and mat2 .*",
         ),
         (NormedNetwork, torch.zeros(3), r"the example input fails at 'stem' \(Linear\), networks\.py line \d+: .*"),
-        (FrozenNetwork, torch.zeros(3, 3, 3, 3, 3), r"the example input fails at 'trunk\.0' \(Conv2d\), networks\.py line \d+: .*"),
+        (
+            FrozenNetwork,
+            torch.zeros(3, 3, 3, 3, 3),
+            r"the example input fails at 'trunk\.0' \(Conv2d\), networks\.py line \d+: .*",
+        ),
         (NormedNetwork, (torch.zeros(2, 4),) * 2, r".*does not fit NormedNetwork\.forward: too many positional.*"),
         (NormedNetwork, {"y": torch.zeros(2, 4)}, r".*does not fit NormedNetwork\.forward: missing a required .*'x'"),
         (NormedNetwork, (), r".*does not fit NormedNetwork\.forward: missing a required argument: 'x'"),
-        (NormedNetwork, 4, r"example_input must be a tensor, a sequence .*, or a function that runs the network; found int"),
+        (
+            NormedNetwork,
+            4,
+            r"example_input must be a tensor, a sequence .*, or a function that runs the network; found int",
+        ),
         (NormedNetwork, None, r"example_input must be .*; found NoneType"),
     ],
 )

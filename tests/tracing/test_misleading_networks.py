@@ -159,7 +159,6 @@ FIXED: dict[str, dict[str, str]] = {
     "a written size by name": {"conv": "`reshape` in the network's forward has the number 96, LINE: write .*"},
     "a parameter that is returned": {"layer": "the network's output"},
     "units padded by reflection": {"layer": "'reflection_pad1d' runs along them \\(.*, LINE\\)"},
-    "units scaled by their number": {"layer": "`pow` in the network's forward uses size, LINE"},
 }
 
 

@@ -1,4 +1,4 @@
-"""What no cut can keep is fixed, with a reason that names the operation, the module and the line; the rest stays free."""
+"""What no cut can keep is fixed, and the reason names operation, module and line; the rest stays free."""
 
 import re
 from collections.abc import Callable
@@ -37,12 +37,6 @@ FIXED: dict[str, tuple[Code, tuple[int, ...], Makers, str]] = {
         IMAGES,
         {**CONVOLVED, "flat": lambda: nn.Linear(96, 2)},
         rf"`reshape` in the network's forward has the number 96, {LINE}: {WRITE}",
-    ),
-    "written number of groups": (
-        lambda net, x: net.head(net.wide(net.before(x)).view(x.size(0), 2, -1).flatten(1)),
-        ROWS,
-        BEFORE,
-        rf"`view` in the network's forward has the number 2, {LINE}: {WRITE}",
     ),
     "the first units": (
         lambda net, x: net.last(net.wide(net.before(x))[:, :4]),
@@ -130,6 +124,17 @@ def test_what_no_cut_can_keep_is_fixed_with_its_reason(name: str) -> None:
     with pytest.raises(ModelError, match="^the units of 'wide' are fixed: .*") as caught:
         surgery.remove(model, example, units={"wide": [0]}, anatomy=found)
     assert "\n" not in str(caught.value)
+
+
+def test_a_written_number_of_groups_fixes_the_groups_and_leaves_their_members_free() -> None:
+    model, example = written(
+        lambda net, x: net.head(net.wide(net.before(x)).view(x.size(0), 2, -1).flatten(1)), ROWS, BEFORE
+    )
+    found = anatomy(model, example)
+    assert {name: space.size for name, space in found.free.items()} == {"before": 5, "wide:members": 3}
+    reason = found["wide:groups"].reason or ""
+    assert re.fullmatch(rf"`view` in the network's forward has the number 2, {LINE}: {WRITE}", reason)
+    check_cuts(model, example, found)
 
 
 def test_what_is_not_understood_is_listed() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.errors import ModelError, TopiaristError
 from topiarist.models.copying import copied
@@ -24,7 +24,7 @@ from topiarist.surgery.refit.fitting import Readers, Rows, refit
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
 from topiarist.surgery.width.reexpressions import project_space, reexpression, removal
-from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 from topiarist.tracing.finding import trace_again
 from topiarist.tracing.running import call, sharing_copy
 
@@ -32,7 +32,7 @@ from topiarist.tracing.running import call, sharing_copy
 def apply(
     plan: Plan,
     model: nn.Module,
-    example_input: Inputs | None = None,
+    example_input: ExampleInput | None = None,
     *,
     calibration: Calibration | None = None,
     anatomy: Anatomy | None = None,
@@ -113,7 +113,7 @@ def replay(plan: Plan, networks: Sequence[nn.Module], anatomy: Anatomy | None = 
 def carry_out(
     model: nn.Module,
     edit: kinds.Edit,
-    example_input: Inputs | None,
+    example_input: ExampleInput | None,
     *,
     numbers: Numbers | None = None,
     calibration: Calibration | None = None,
@@ -154,7 +154,8 @@ def carry_out(
             layers.put(module, tensor, values.to(layers.device_of(module)))
     if example_input is not None:
         check_runs(model, example_input)
-    example = None if example_input is None else shape_of(example_input)
+    unknown = example_input is None or (callable(example_input) and not isinstance(example_input, Tensor))
+    example = None if unknown else shape_of(example_input)
     attach_plan(model, plan_of(model).then(edit, numbers, example))
     return changed.anatomy
 
@@ -163,7 +164,9 @@ def _repeat(twin: nn.Module, edit: kinds.Edit, anatomy: Anatomy) -> None:
     change_structure(twin, edit, anatomy, structure_only=False)
 
 
-def _anatomy_for(edit: kinds.Edit, model: nn.Module, example_input: Inputs | None, known: Anatomy | None) -> Anatomy:
+def _anatomy_for(
+    edit: kinds.Edit, model: nn.Module, example_input: ExampleInput | None, known: Anatomy | None
+) -> Anatomy:
     """Return a network's anatomy as an edit needs it: the known one, or a new trace where that says too little."""
     if isinstance(edit, kinds.FactoriseLayer):
         return known or Anatomy({}, {})
@@ -179,8 +182,9 @@ def _spaces_of(edit: kinds.Edit) -> tuple[str, ...]:
     """Return the spaces whose width an edit changes."""
     if isinstance(edit, kinds.RemoveUnits):
         return tuple(edit.units)
-    width = isinstance(edit, kinds.MergeUnits | kinds.WidenSpace | kinds.GrowSpace | kinds.ProjectSpace)
-    return (edit.space,) if width else ()
+    if isinstance(edit, kinds.MergeUnits | kinds.WidenSpace | kinds.GrowSpace | kinds.ProjectSpace):
+        return (edit.space,)
+    return ()
 
 
 def by_spaces(edit: kinds.Edit, anatomy: Anatomy) -> kinds.Edit:
@@ -229,7 +233,7 @@ def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, st
     return Changed(outdated)
 
 
-def check_runs(model: nn.Module, example_input: Inputs) -> None:
+def check_runs(model: nn.Module, example_input: ExampleInput) -> None:
     """Make sure that a network still runs: its code may hold a size that no one could see."""
     try:
         with evaluating(model), isolated(0):

@@ -5,7 +5,7 @@ weights that write queries and keys, multiplied by what is missing, bring the ne
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from topiarist.errors import ModelError
-from topiarist.tracing import Anatomy, Inputs
+from topiarist.tracing import Anatomy, ExampleInput
 from topiarist.tracing.constraints import SCALING
 from topiarist.tracing.running import call, plain_kernels
 
@@ -84,7 +84,7 @@ def counted_tensors(anatomy: Anatomy, names: Iterable[str]) -> list[tuple[str, i
     return list(found)
 
 
-def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: Inputs, candidates: Candidates) -> list[Rescaling]:
+def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, candidates: Candidates) -> list[Rescaling]:
     """Return what makes up for other numbers in a cut network, and apply it; both networks are in float64.
 
     Raises
@@ -104,14 +104,16 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: Inputs, candidates
             touched = _touched(cut, now.tensor, candidates)
             degree = _degree(cut, inputs, number, touched)
             if not degree or missing < 0:
-                raise ModelError(f"forward multiplies with the number of units (`{now.function}`), and nothing makes up for it")
+                raise ModelError(
+                    f"forward multiplies with the number of units (`{now.function}`), and nothing makes up for it"
+                )
             for name, axis, positions in touched:
                 made.append(Rescaling(name, axis, positions, missing ** (1 / degree)))
                 made[-1].apply(cut)
     return made
 
 
-def _products(model: nn.Module, inputs: Inputs) -> list[_Product]:
+def _products(model: nn.Module, inputs: ExampleInput) -> list[_Product]:
     watch = _ProductWatch()
     with torch.enable_grad(), plain_kernels(model), watch:
         call(model, inputs)
@@ -136,7 +138,7 @@ def _touched(model: nn.Module, tensor: Tensor, candidates: Candidates) -> list[t
     return touched
 
 
-def _degree(model: nn.Module, inputs: Inputs, number: int, touched: list[tuple[str, int, Tensor]]) -> int:
+def _degree(model: nn.Module, inputs: ExampleInput, number: int, touched: list[tuple[str, int, Tensor]]) -> int:
     """Return with which power of a factor on weights a tensor grows; 0 where it does not grow evenly."""
     if not touched:
         return 0
@@ -146,8 +148,8 @@ def _degree(model: nn.Module, inputs: Inputs, number: int, touched: list[tuple[s
         for each in doubled:
             each.apply(model)
         after = _products(model, inputs)[number].tensor.detach().clone()
-        for each in touched:
-            Rescaling(*each, 0.5).apply(model)
+        for each in doubled:
+            replace(each, factor=0.5).apply(model)
     for degree in (1, 2):
         if torch.allclose(after, before * 2.0**degree, rtol=TOGETHER, atol=TOGETHER * float(before.abs().max())):
             return degree

@@ -83,10 +83,10 @@ class Constraint:
 class IntegerWatch(TorchFunctionMode):
     """Sees every call of torch's functions, and notes what numbers they are given."""
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, tracer: Tracer, constraints: list[Constraint]) -> None:
         super().__init__()
         self.tracer = tracer
-        self.constraints: list[Constraint] = []
+        self.constraints = constraints
         self.quiet = False  # inside of layers whose integers follow from their parameters
 
     def __torch_function__(self, func: Any, types: Sequence[Any], args: Any = (), kwargs: Any = None) -> Any:
@@ -111,11 +111,11 @@ class IntegerWatch(TorchFunctionMode):
 
     def __enter__(self) -> "IntegerWatch":
         LISTENERS.append(self)
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         LISTENERS.remove(self)
 
     def used_as_value(self, number: TrackedInt, how: str) -> None:
@@ -139,7 +139,9 @@ class IntegerWatch(TorchFunctionMode):
         """Return the sizes of a tensor; those of axes with units remember that."""
         axes = self.tracer.axes(tensor)
         pairs = zip(sizes, axes, strict=True)
-        return [int(size) if vector is None else tracked(size, Size(vector, self.tracer.labels)) for size, vector in pairs]
+        return [
+            int(size) if vector is None else tracked(size, Size(vector, self.tracer.labels)) for size, vector in pairs
+        ]
 
     def note(self, name: str, number: Any, vector: Vector | None, sign: int = 1, *, soft: bool = False) -> None:
         """Note a number that counts units, or one that must not change."""
@@ -208,7 +210,15 @@ def _unflattened(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output:
 
 def _split(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
     x = _taken(args, kwargs)
-    names = ("split_size_or_sections", "split_size", "split_sizes", "chunks", "indices_or_sections", "sections", "indices")
+    names = (
+        "split_size_or_sections",
+        "split_size",
+        "split_sizes",
+        "chunks",
+        "indices_or_sections",
+        "sections",
+        "indices",
+    )
     asked = next((kwargs[key] for key in names if key in kwargs), None)
     asked = args[1] if asked is None else asked
     place = kwargs.get("dim", args[2] if len(args) > 2 else 0) % x.ndim

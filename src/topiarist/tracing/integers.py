@@ -40,7 +40,8 @@ def is_layer(module: nn.Module) -> bool:
 
 def follows_parameters(module: nn.Module) -> bool:
     """Return whether the integers of a layer follow from its parameters, and nothing else is in its code."""
-    return isinstance(module, FOLLOWING) and is_layer(module)
+    held = (*module.parameters(recurse=False), *module.buffers(recurse=False))
+    return isinstance(module, FOLLOWING) and is_layer(module) and bool(held)
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Literal:
 
     def value(self, labels: Labels, copies: Copies, values: Values) -> int:
         """Return the number."""
-        return self.number
+        return self.number  # type: ignore[return-value]  # a fraction in comparisons alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +243,7 @@ def track_integers(model: nn.Module) -> dict[Attribute, int]:
 
 def _tracked_value(value: Any, place: Attribute, found: dict[Attribute, int], seen: set[int]) -> Any:
     """Return a value in which integers remember their place; objects of the user's are changed in place."""
-    if isinstance(value, bool) or isinstance(value, (Tensor, nn.Module, str, float, type(None))) or callable(value):
+    if isinstance(value, (bool, Tensor, nn.Module, str, float, type(None))) or callable(value):
         return value
     if isinstance(value, int):
         found[place] = int(value)

@@ -1,9 +1,9 @@
 """Labels: which positions of which tensors belong together, so that they can only go together.
 
-A label vector (n_positions, n_factors) lies along one axis of a tensor. Each entry is a unit, 0 for none: a position goes
-when any of its units goes. Positions with one unit are plain; those with several are products, as head × dim is after
-heads and their dims were merged into one axis. Units that meet are tied (union–find); a unit that turns out to be a
-product is replaced by its factors. All of it works on whole vectors.
+A label vector (n_positions, n_factors) lies along one axis of a tensor. Each entry is a unit, 0 for none: a position
+goes when any of its units goes. Positions with one unit are plain; those with several are products, as head × dim is
+after heads and their dims were merged into one axis. Units that meet are tied (union–find); a unit that turns out to be
+a product is replaced by its factors. All of it works on whole vectors.
 """
 
 from collections.abc import Callable
@@ -271,17 +271,19 @@ class Labels:
         across, along = self._split_in_two(vector, rows, columns, reason)
         return [across, *self.split(along, sizes[1:], reason)]
 
-    def _split_in_two(self, vector: Vector, rows: int, columns: int, reason: Reason) -> tuple[Vector | None, Vector | None]:
+    def _split_in_two(
+        self, vector: Vector, rows: int, columns: int, reason: Reason
+    ) -> tuple[Vector | None, Vector | None]:
         units = self.units_at(vector)
         table = units.reshape(rows, columns, -1)
         across = _common(table)  # what a row has at all its positions
         along = _common(table.transpose(1, 0, 2))
-        both = numpy.concatenate(
-            [numpy.repeat(across, columns, axis=0), numpy.tile(along, (rows, 1))], axis=1
-        )
+        both = numpy.concatenate([numpy.repeat(across, columns, axis=0), numpy.tile(along, (rows, 1))], axis=1)
         if numpy.array_equal(*self._padded(self._in_order(both), self._in_order(units))):
             return _if_any(self._in_order(across)), _if_any(self._in_order(along))
-        if units.shape[1] == 1 and units.all() and len(numpy.unique(units)) == len(units):  # plain: they become products
+        if (
+            units.shape[1] == 1 and units.all() and len(numpy.unique(units)) == len(units)
+        ):  # plain: they become products
             first, second = self.create(rows), self.create(columns)
             product = numpy.concatenate([numpy.repeat(first, columns, 0), numpy.tile(second, (rows, 1))], axis=1)
             self._define(units[:, 0], product)
@@ -298,8 +300,7 @@ class Labels:
 
     def alive(self, vector: Vector, gone: NDArray[numpy.bool_]) -> NDArray[numpy.bool_]:
         """Return the positions none of whose units is gone; number 0 must not be."""
-        alive: NDArray[numpy.bool_] = ~gone[self.units_at(vector)].any(axis=1)
-        return alive
+        return ~numpy.asarray(gone[self.units_at(vector)].any(axis=1))
 
     def copy(self) -> "Labels":
         """Return labels that can change without changing these."""

@@ -31,7 +31,7 @@ def steadied(func: Any, output: Any) -> Any:
     return output
 
 
-class Steady(TorchDispatchMode):
+class Steady(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Runs a network with one number in the place of all random ones."""
 
     @classmethod
@@ -42,7 +42,7 @@ class Steady(TorchDispatchMode):
         return steadied(func, func(*args, **(kwargs or {})))
 
 
-class Reference(Tracer):
+class Reference(Tracer):  # type: ignore[no-untyped-call]
     """Runs a network as if some units were not there; its parameters and buffers are left as they are.
 
     `leaves` are those of the trace, `gone` says which units of its labels are not there. With `steady`, one number

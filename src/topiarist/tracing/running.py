@@ -18,7 +18,8 @@ from topiarist.tracing.operation import line_of_error
 
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
-Inputs = Tensor | Sequence[Any] | Mapping[str, Any] | Callable[[nn.Module], Any]
+Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
+ExampleInput = Inputs | Callable[[nn.Module], Any]  # a function runs the network that it is given
 _OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 _WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
 
@@ -37,7 +38,7 @@ def check_runnable(model: nn.Module) -> None:
             raise ModelError(f"{described(model, name)} has no values yet: run the network on a batch first")
 
 
-def arguments(model: nn.Module, example_input: Inputs) -> tuple[Args, Kwargs]:
+def arguments(model: nn.Module, example_input: ExampleInput) -> tuple[Args, Kwargs]:
     """Return an example input as the arguments of a call: a tensor, a sequence of arguments, or a mapping by name."""
     like = numbers_of(model)
 
@@ -57,7 +58,7 @@ def arguments(model: nn.Module, example_input: Inputs) -> tuple[Args, Kwargs]:
     )
 
 
-def call(model: nn.Module, example_input: Inputs) -> Any:
+def call(model: nn.Module, example_input: ExampleInput) -> Any:
     """Run a network on an example."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return example_input(model)
@@ -94,12 +95,23 @@ def plain_kernels(model: nn.Module) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
         if any(isinstance(module, nn.RNNBase) for module in model.modules()):
-            stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
+            stack.enter_context(_without_mkldnn())
         torch.backends.mha.set_fastpath_enabled(False)
         try:
             yield
         finally:
             torch.backends.mha.set_fastpath_enabled(fast)
+
+
+@contextmanager
+def _without_mkldnn() -> Iterator[None]:
+    """Switch off one library of kernels; `torch.backends.mkldnn.flags` does the same, and warns of other settings."""
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
 
 
 @contextmanager

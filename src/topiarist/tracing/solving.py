@@ -22,9 +22,7 @@ class Solution:
 class Solver:
     """Finds integers for changed counts of units."""
 
-    def __init__(
-        self, labels: Labels, constraints: Sequence[Constraint], old: dict[Attribute, int]
-    ) -> None:
+    def __init__(self, labels: Labels, constraints: Sequence[Constraint], old: dict[Attribute, int]) -> None:
         self.labels, self.constraints, self.old = labels, constraints, old
         self.attributes = [
             {part for part in expressions_within(constraint.expression) if isinstance(part, Attribute)}

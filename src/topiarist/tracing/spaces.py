@@ -221,7 +221,9 @@ def _find_place(meeting: Meeting, units: Vector, rank: Indices, size: int) -> Pl
     rows = order[numpy.count_nonzero(ranks < 0) :]
     per_unit, left = divmod(len(rows), size)
     if left or doubled:
-        return Place(meeting.module, meeting.role, len(units), rows[:, None, None], meeting.tensors, meeting.parameter, True)
+        return Place(
+            meeting.module, meeting.role, len(units), rows[:, None, None], meeting.tensors, meeting.parameter, True
+        )
     lengths = _row_lengths(rows.reshape(size, per_unit))
     even = len(set(lengths)) == 1
     shaped = rows.reshape(size, -1, lengths[0] if even else 1)
@@ -229,7 +231,7 @@ def _find_place(meeting: Meeting, units: Vector, rank: Indices, size: int) -> Pl
 
 
 def _row_lengths(rows: Indices) -> list[int]:
-    """Return how many positions of a unit follow each other, row after row; none where the units (rows) differ in that."""
+    """Return how many positions of a unit follow each other, row after row; none where units (rows) differ in that."""
     breaks = numpy.diff(rows, axis=1) != 1
     if (breaks != breaks[:1]).any():
         return []
@@ -277,12 +279,14 @@ def parameter_sizes(spaces: Iterable[Space], shapes: Shapes) -> dict[str, Parame
                 met[f"{place.module}.{tensor}".removeprefix("."), axis].append((space, place))
     sizes = {}
     for name, shape in shapes.items():
-        sizes[name] = ParameterSize([dict(_axis_size(met.get((name, axis), []), length)) for axis, length in enumerate(shape)])
+        sizes[name] = ParameterSize(
+            [dict(_axis_size(met.get((name, axis), []), length)) for axis, length in enumerate(shape)]
+        )
     return sizes
 
 
 def _axis_size(met: list[tuple[Space, Place]], length: int) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield, for each set of spaces that lie along an axis together, how many positions there are per product of units."""
+    """Yield, for each set of spaces that cross along an axis, how many positions there are per product of units."""
     if len(met) == 1:
         place = met[0][1]
         yield (met[0][0].name,), place.positions.size // met[0][0].size

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy
@@ -46,12 +46,12 @@ class Renumbering:
     vector: Vector
 
 
-class Tracer(TorchDispatchMode):
+class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Follows the labels through one run or several."""
 
-    def __init__(self, model: nn.Module, labels: Labels | None = None) -> None:
-        super().__init__()
-        self.labels = labels or Labels()
+    def __init__(self, model: nn.Module, labels: Labels | None = None, *, like: "Tracer | None" = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.labels: Labels = labels or (Labels() if like is None else like.labels)
         self.leaves: dict[str, Leaf] = {}
         self.not_understood: Counter[str] = Counter()
         self.renumberings: list[Renumbering] = []
@@ -69,17 +69,22 @@ class Tracer(TorchDispatchMode):
         self._originals: dict[int, str] = {}
         self.inside_decomposition = 0
         self.originals_used: list[str] = []
+        if like is not None:
+            for shared in ("reached", "slices", "renumberings", "layer_groups", "not_understood", "_sources"):
+                setattr(self, shared, getattr(like, shared))
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-            self._add_leaf(name, tensor)
+            self._add_leaf(name, tensor, None if like is None else like.leaves.get(name))
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Keep torch from importing its compiler, which takes a second."""
         return False
 
-    def _add_leaf(self, name: str, tensor: Tensor) -> None:
-        axes = self._leaf_axes(name, tensor)
-        self.leaves[name] = Leaf(tensor, axes)
+    def _add_leaf(self, name: str, tensor: Tensor, known: Leaf | None) -> None:
+        if known is None or known.tensor.shape != tensor.shape:
+            known = Leaf(tensor, self._leaf_axes(name, tensor))
+        axes = known.axes
+        self.leaves[name] = replace(known, tensor=tensor)
         self._axes[tensor] = axes
         self._origins[tensor] = Origin(name, tuple(range(tensor.ndim)))
 

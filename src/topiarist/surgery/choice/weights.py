@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from topiarist.tracing import Anatomy, Inputs, Place, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, Place, ensure_anatomy
 
 Tensors = Mapping[str, Tensor]
 
@@ -110,7 +110,9 @@ class UnitWeights:
         return total
 
 
-def unit_weights(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None = None) -> dict[str, UnitWeights]:
+def unit_weights(
+    model: nn.Module, example_input: ExampleInput, *, anatomy: Anatomy | None = None
+) -> dict[str, UnitWeights]:
     """Return the weights of the units of each space that can go; spaces that a frozen layer writes are left out."""
     parameters = dict(model.named_parameters())
     found = {}

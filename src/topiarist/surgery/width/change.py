@@ -133,9 +133,9 @@ def _renumber(model: nn.Module, anatomy: Anatomy, units: Mapping[str, Indices], 
 
 def _crossing(places: Sequence[Place]) -> bool:
     """Return whether spaces cross along an axis, as heads and their dims do: a position belongs to several."""
-    return len(places) > 1 and len(numpy.unique(numpy.concatenate([place.positions.reshape(-1) for place in places]))) < sum(
-        place.positions.size for place in places
-    )
+    return len(places) > 1 and len(
+        numpy.unique(numpy.concatenate([place.positions.reshape(-1) for place in places]))
+    ) < sum(place.positions.size for place in places)
 
 
 def _crossed_axis(changed: Sequence[tuple[Place, Reexpression]]) -> tuple[Indices, list[WidthPart]]:

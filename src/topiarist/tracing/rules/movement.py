@@ -115,7 +115,18 @@ def unbind(operation: Operation) -> None:
     _keep_origin(operation, [*range(place), *range(place + 1, len(axes))])
 
 
-@rule_for(*"split split_with_sizes unsafe_split unsafe_split_with_sizes chunk unsafe_chunk split_copy split_with_sizes_copy".split())
+@rule_for(
+    *[
+        "split",
+        "split_with_sizes",
+        "unsafe_split",
+        "unsafe_split_with_sizes",
+        "chunk",
+        "unsafe_chunk",
+        "split_copy",
+        "split_with_sizes_copy",
+    ]
+)
 def split(operation: Operation) -> None:
     """Cut an axis into pieces; pieces of one size must stay so, and their units go together place by place."""
     axes = list(operation.axes(operation.inputs[0]))
@@ -206,7 +217,7 @@ def expand(operation: Operation) -> None:
 
 @rule_for("repeat", "tile")
 def repeat(operation: Operation) -> None:
-    """Repeat a whole axis: the copies of a unit stay that unit; where it has one position, they are units of their own."""
+    """Repeat a whole axis: copies of a unit stay that unit; where it has one position, they are units of their own."""
     taken, given = operation.inputs[0], operation.outputs[0]
     axes, new = operation.axes(taken), given.ndim - taken.ndim
     result: Axes = []
