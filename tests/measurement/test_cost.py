@@ -12,6 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from topiarist.errors import ModelError
 from topiarist.measurement.cost import count_macs
 from topiarist.models import mlp
+from topiarist.tracing.running import plain_kernels
 
 
 class Residual(nn.Module):
@@ -138,10 +139,26 @@ class Attending(nn.Module):
         return out
 
 
-@pytest.mark.parametrize(("model", "shape"), [(Recurrent(), (5, 3)), (Attending(), (5, 4))])
-def test_what_cannot_be_counted_is_refused(model: nn.Module, shape: tuple[int, ...]) -> None:
-    with pytest.raises(ModelError, match="out of scope"):
-        count_macs(model, torch.ones(1, *shape))
+# Four gates read 3 inputs and 4 states at each of 5 steps; queries, keys, values and the last layer are 4 × 4 at each
+# of 5 positions, and each position is weighed with each of 5 in 4 dims, twice.
+@pytest.mark.parametrize(
+    ("model", "shape", "macs"),
+    [(Recurrent(), (5, 3), 5 * 4 * 4 * (3 + 4)), (Attending(), (5, 4), 5 * 4 * 16 + 2 * 5 * 5 * 4)],
+)
+@pytest.mark.parametrize("gradients", [True, False])
+def test_fused_kernels_are_counted_by_what_they_compute(
+    model: nn.Module, shape: tuple[int, ...], macs: int, gradients: bool
+) -> None:
+    with torch.set_grad_enabled(gradients):
+        assert count_macs(model, torch.ones(1, *shape)) == macs
+
+
+def test_a_transformer_is_counted_as_torch_counts_it() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model, x = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval(), torch.ones(1, 5, 8)
+    with FlopCounterMode(display=False) as counter, plain_kernels(model):
+        model(x)
+    assert 2 * count_macs(model, x) == counter.get_total_flops()
 
 
 @pytest.mark.slow

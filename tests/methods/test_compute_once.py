@@ -1,14 +1,12 @@
 """What is known of a network is found once: how often a budgeted `resize` traces and copies it."""
 
 from collections import Counter
-from typing import Any
 
 import pytest
 import torch
-from torch import nn
 
+from tests.counting import count_costs
 from topiarist import Budget, load_data, models, resize
-from topiarist.models import copying
 from topiarist.surgery import (
     DeepenNetwork,
     GrowSpace,
@@ -20,29 +18,13 @@ from topiarist.surgery import (
     WidenSpace,
     apply,
 )
-from topiarist.tracing import anatomy, finding, graph
+from topiarist.tracing import anatomy
 
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count traces, and deep copies of networks."""
-    counted: Counter[str] = Counter()
-    tracing: Any = finding
-    trace = tracing.find_calls
-
-    def count_trace(*arguments: Any, **options: Any) -> Any:
-        counted["traces"] += 1
-        return trace(*arguments, **options)
-
-    monkeypatch.setattr(tracing, "find_calls", count_trace)
-    for home in (copying, graph):
-
-        def count_copy(what: Any, memo: Any = None, copy: Any = home.deepcopy) -> Any:
-            counted["copies"] += isinstance(what, nn.Module)
-            return copy(what, memo)
-
-        monkeypatch.setattr(home, "deepcopy", count_copy)
-    return counted
+    """Count traces, deep copies of networks, and proofs."""
+    return count_costs(monkeypatch)
 
 
 @pytest.mark.parametrize("budget", [Budget(parameters=2_000), Budget(macs=2_000), Budget(memory_kb=8)], ids=str)
@@ -52,6 +34,7 @@ def test_a_budgeted_resize_traces_and_copies_at_most_twice(budget: Budget, count
     assert budget.excess(outcome.after) is None and outcome.before.file_kb > outcome.after.file_kb
     assert outcome.units.keys() == {"hidden0", "hidden1"} and len(outcome.to_json()["plan"]["edits"]) == 1
     assert 1 <= counts["traces"] <= 2 and 1 <= counts["copies"] <= 2
+    assert counts["proofs"] == 1
 
 
 def test_widths_after_a_plan_are_those_of_a_trace() -> None:

@@ -8,37 +8,25 @@ import pytest
 import torch
 from torch import nn
 
+from tests.counting import count_calls, count_costs
 from tests.networks import NETWORKS
 from tests.surgery.samples import made, more
 from tests.surgery.strategies import SMALL, assert_identical, assert_same, perceptron, untouched
 from topiarist import surgery
 from topiarist.errors import ModelError
-from topiarist.models import copying
 from topiarist.surgery.applying import carry_out, copied_with_plan
 from topiarist.surgery.choice.choosing import cut_to_widths
 from topiarist.surgery.refit import fitting
-from topiarist.tracing import Anatomy, Inputs, anatomy, finding
+from topiarist.tracing import Anatomy, Inputs, anatomy
 
 SIZES = (6, 12, 9, 4)
 
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count traces, copies of networks with their parameters, and batches that layers are watched on."""
-    counted: Counter[str] = Counter()
-
-    def counting(home: Any, name: str, what: str) -> None:
-        original: Callable[..., Any] = getattr(home, name)
-
-        def count(*args: Any, **options: Any) -> Any:
-            counted[what] += 1
-            return original(*args, **options)
-
-        monkeypatch.setattr(home, name, count)
-
-    counting(finding, "find_calls", "traces")
-    counting(copying, "deepcopy", "copies")
-    counting(fitting, "watch", "batches")
+    """Count traces, copies of networks with their parameters, proofs, and batches that layers are watched on."""
+    counted = count_costs(monkeypatch)
+    count_calls(monkeypatch, counted, fitting, "watch", "batches")
     return counted
 
 
@@ -53,7 +41,7 @@ def test_widths_units_cut_and_refit_of_a_perceptron_take_one_trace_and_one_copy(
     widths = surgery.allot_widths(model, example, calibration=x, parameters=100, anatomy=found)
     counts["batches"] = 0
     cut = cut_to_widths(model, example, keep=widths, calibration=x, anatomy=found)
-    assert (counts["traces"], counts["copies"]) == (1, 1)
+    assert (counts["traces"], counts["copies"], counts["proofs"]) == (1, 1, 1)
     assert counts["batches"] == 2 * len(cut.units)  # one of each network, per space; the refit needs none
     assert sum(parameter.numel() for parameter in cut.model.parameters()) <= 100
 
@@ -79,7 +67,7 @@ def test_the_cut_network_is_what_choosing_removing_and_refitting_make(name: str)
     cut = cut_to_widths(model, example, keep=0.5, calibration=x)
     oracle = surgery.remove(model, example, units=cut.units, calibration=x)
     assert_same(cut.model, oracle, x, tolerance=1e-9)
-    traced = anatomy(cut.model, example, partial=True)
+    traced = anatomy(cut.model, example)
     assert {space: each.size for space, each in cut.anatomy.spaces.items()}.items() <= {
         space: each.size for space, each in (*cut.anatomy.spaces.items(), *traced.spaces.items())
     }.items()
@@ -107,6 +95,7 @@ def test_changes_of_width_take_one_trace_and_one_copy(counts: Counter[str]) -> N
     model, example, x = samples(perceptron(SIZES))
     together = surgery.apply(PLAN, model, example, calibration=x)
     assert (counts["traces"], counts["copies"]) == (1, 1)
+    assert counts["proofs"] == 3  # of each of the two spaces, and of both together
     for edit in PLAN:
         model = surgery.apply(surgery.Plan((edit,)), model, example, calibration=x)
     assert_identical(together, model)
@@ -141,6 +130,9 @@ def test_a_verb_that_knows_the_anatomy_does_not_trace(
     counts.clear()
     known = verb(model, example, found)
     assert (counts["traces"], counts["copies"]) == (0, 1)
+    proofs = counts["proofs"]
+    verb(model, example, found)
+    assert counts["proofs"] == proofs == len(found.proofs)  # what was proven is remembered
     assert_identical(known, verb(model, example, None))
 
 
@@ -200,7 +192,7 @@ def described(found: Anatomy) -> Any:
 @pytest.mark.parametrize("name", SMALL)
 def test_the_anatomy_after_changes_of_width_is_that_of_the_new_network(name: str) -> None:
     model, example = NETWORKS[name](0)
-    found = anatomy(model, example, partial=True)
+    found = anatomy(model, example)
     for space in found.free.values():
         edits: list[surgery.Edit] = [
             surgery.WidenSpace(space=space.name, by=3, seed=0),
@@ -211,7 +203,7 @@ def test_the_anatomy_after_changes_of_width_is_that_of_the_new_network(name: str
         for edit in edits:
             known = carry_out(copy, edit, example, known=known)
             assert known.valid_for == "widths"
-            assert described(known) == described(anatomy(copy, example, partial=True))
+            assert described(known) == described(anatomy(copy, example))
 
 
 def test_a_group_that_is_left_alone_is_traced_anew() -> None:

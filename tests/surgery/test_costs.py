@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tests.networks import NETWORKS, ResNet18, built
-from topiarist.measurement.cost import Counter, count_macs
-from topiarist.models.evaluation import evaluating
+from topiarist.measurement.cost import count_macs
 from topiarist.surgery import remove
 from topiarist.surgery.choice.costs import Costs
 from topiarist.tracing import anatomy
@@ -20,6 +19,7 @@ SMALL: dict[str, Any] = {
     **{name: network for name, network in NETWORKS.items() if name != "resnet18"},
     "narrow resnet18": lambda seed: built(lambda: ResNet18(width=2), (2, 3, 8, 8), seed=seed),
 }
+NARROWEST = {"einsum attention": 2}  # an axis of one position is multiplied there, not summed over
 
 
 def one(example: Any) -> Any:
@@ -32,13 +32,7 @@ def real_parameters(model: nn.Module) -> int:
 
 
 def real_macs(model: nn.Module, example: Any) -> int:
-    sample = one(example)
-    if isinstance(sample, Tensor):
-        return count_macs(model, sample)
-    counter = Counter()
-    with evaluating(model), counter:
-        model(*sample)
-    return counter.macs
+    return count_macs(model, one(example))
 
 
 def check(model: nn.Module, example: Any, widths: dict[str, int]) -> None:
@@ -59,13 +53,14 @@ def test_costs_of_any_widths_are_those_of_the_network_that_is_cut_to_them(name: 
     model, example = SMALL[name](0)
     free = anatomy(model, example).free
     named = data.draw(st.lists(st.sampled_from(list(free)), unique=True))
-    check(model, example, {space: data.draw(st.integers(1, free[space].size), label=space) for space in named})
+    least = NARROWEST.get(name, 1)
+    check(model, example, {space: data.draw(st.integers(least, free[space].size), label=space) for space in named})
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_narrowest_network_costs_what_the_formulas_say(name: str) -> None:
     model, example = SMALL[name](0)
-    check(model, example, dict.fromkeys(anatomy(model, example).free, 1))
+    check(model, example, dict.fromkeys(anatomy(model, example).free, NARROWEST.get(name, 1)))
 
 
 @pytest.mark.slow
@@ -164,7 +159,7 @@ def test_transposed_convolutions_count_as_they_are() -> None:
         *((2, 3, 8, 8),),
         seed=0,
     )
-    costs = Costs(model, anatomy(model, example, partial=True))
+    costs = Costs(model, anatomy(model, example))
     assert costs.parameters({}) == real_parameters(model)
     assert costs.macs({}) == real_macs(model, example)
 
@@ -182,4 +177,4 @@ def test_rows_that_are_counted_as_samples_count() -> None:
             return given
 
     model, example = built(Merged, (2, 5, 3), seed=0)
-    assert Costs(model, anatomy(model, example, partial=True)).macs({}) == real_macs(model, example)
+    assert Costs(model, anatomy(model, example)).macs({}) == real_macs(model, example)

@@ -33,7 +33,7 @@ def exported(model: nn.Module, inputs: tuple[Tensor, ...], path: Path, *, dynamo
 def assert_exported(model: nn.Module, example: Inputs, path: Path, *, dynamo: bool = False) -> None:
     """Assert that ONNX Runtime gives what torch gives, in single precision."""
     inputs = (example,) if isinstance(example, Tensor) else tuple(example)
-    single = tuple(tensor.float() for tensor in inputs)
+    single = tuple(tensor.float() if tensor.is_floating_point() else tensor for tensor in inputs)
     written = exported(model.float(), single, path / "m.onnx", dynamo=dynamo)
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
@@ -60,10 +60,16 @@ def halved(model: nn.Module, example: Inputs) -> nn.Module:
 
 
 def rebuilt(model: nn.Module, example: Inputs) -> nn.Module:
-    """Return a network with a space wider, a layer more, and a layer in two."""
-    space, layer = next(iter(anatomy(model, example).free)), list(anatomy(model, example).calls)[-1]
+    """Return a network with a space wider, a layer more where there are several, and the last layer in two."""
+    found = anatomy(model, example)
+    space = next(name for name, space in found.free.items() if not space.averaged and not space.escaped)
+    layers = [name for name in found.calls if isinstance(model.get_submodule(name), (nn.Linear, nn.Conv1d, nn.Conv2d))]
+    after = found.calls[layers[0]]
     wider = surgery.widen(model, example, space=space, by=3, generator=generator(0, "wider"))
-    return surgery.factorise(surgery.deepen(wider, example, after=space, batch_norm=True), layer=layer, rank=1)
+    deeper = wider
+    if len(layers) > 1:
+        deeper = surgery.deepen(wider, example, after=layers[0], batch_norm=after.axis == 1 - len(after.shape))
+    return surgery.factorise(deeper, layer=layers[-1], rank=1)
 
 
 QUICK = [name for name in SMALL if name != "frozen"]  # whose pooling only the newer exporter, which is slow, knows

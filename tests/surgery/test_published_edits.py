@@ -452,7 +452,11 @@ REFUSED: dict[str, tuple[Factory, str, str]] = {
     "a batch norm of an addition": (lambda: NETWORKS["residual"](0), "stem", "'stem' cannot be projected: 'stem_norm'"),
     "slopes": (lambda: NETWORKS["gated"](0), "stem", "'stem' cannot be projected: 'slopes' (PReLU) has values"),
     "halves": (lambda: NETWORKS["gated"](0), "expand", "'expand' writes each of its units more than once"),
-    "groups": (lambda: NETWORKS["grouped"](0), "stem", "'grouped' (Conv2d) has values for each of its units"),
+    "groups": (lambda: NETWORKS["grouped"](0), "stem:groups", "'grouped' (Conv2d) has values for each of its units"),
+    "members of groups": (
+        lambda: NETWORKS["grouped"](0),
+        *("stem:members", "'stem' writes each of its units more than once"),
+    ),
     "an addition": (
         lambda: built(Summed, (3, 4), seed=0),
         *("first", "'first' cannot be projected: 'first' and 'beside' write it together, as in an addition"),

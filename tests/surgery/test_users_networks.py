@@ -45,11 +45,13 @@ def test_a_layer_with_two_names_is_not_replaced() -> None:
     assert cut.get_submodule("alias") is cut.get_submodule("second")
 
 
-def test_a_forward_that_was_replaced_in_an_object_is_refused() -> None:
+def test_a_forward_that_was_replaced_in_an_object_is_followed() -> None:
     model, x = plain()
     model.second.forward = MethodType(lambda self, y: 2 * nn.Linear.forward(self, y), model.second)
-    with pytest.raises(ModelError, match=r"the forward of 'second' was replaced"):
-        anatomy(model, x)
+    with surgery.UnitMasks(model, x).without({"first": [0, 3], "second": [1]}):
+        expected = model(x)
+    cut = surgery.remove(model, x, units={"first": [0, 3], "second": [1]})
+    torch.testing.assert_close(cut(x), expected)
 
 
 def test_a_wrapped_network_is_refused_with_the_way_out() -> None:
@@ -73,13 +75,14 @@ def test_hooks_that_write_into_the_network_do_not_touch_the_original() -> None:
     assert model.seen == []
 
 
-def test_a_masked_network_of_torch_is_refused_in_one_line_and_taken_once_the_masks_are_permanent() -> None:
+def test_a_masked_network_of_torch_is_cut_with_its_masks() -> None:
     model, x = plain()
     prune.random_unstructured(model.second, "weight", 0.5)  # type: ignore[no-untyped-call]
-    with pytest.raises(ModelError, match="the network cannot be copied"):
-        surgery.remove(model, x, units={"first": [0]})
-    prune.remove(model.second, "weight")  # type: ignore[no-untyped-call]
-    surgery.remove(model, x, units={"first": [0]})
+    with surgery.UnitMasks(model, x).without({"first": [0], "second": [2]}):
+        expected = model(x)
+    cut = surgery.remove(model, x, units={"first": [0], "second": [2]})
+    torch.testing.assert_close(cut(x), expected)
+    assert cut.get_buffer("second.weight_mask").shape == (5, 7)
 
 
 def test_calibration_data_refit_a_plan_anew_on_other_weights() -> None:
@@ -184,7 +187,7 @@ def test_an_optimizer_follows_a_network_that_casts_its_input() -> None:
         surgery.transplant(torch.optim.LBFGS(model.parameters()), model, cut)
 
 
-def test_embeddings_of_a_table_are_fixed_and_the_rest_is_free() -> None:
+def test_rows_of_a_table_are_fixed_and_the_rest_is_free() -> None:
     class Tabular(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -198,9 +201,13 @@ def test_embeddings_of_a_table_are_fixed_and_the_rest_is_free() -> None:
             return given
 
     model, example = Tabular().eval(), (torch.rand(5, 3), torch.zeros(5, dtype=torch.int64))
-    assert set(anatomy(model, example).free) == {"hidden"}
-    smaller = surgery.remove(model, example, units={"hidden": [2]})
-    assert smaller(*example).shape == (5, 2)
+    found = anatomy(model, example)
+    assert {name: space.size for name, space in found.free.items()} == {"embed.weight#2": 4, "hidden": 6}
+    assert str(found["embed.weight"].reason).startswith("they are looked up by the input (embedding in 'embed'")
+    units = {"hidden": [2], "embed.weight#2": [0, 3]}
+    with surgery.UnitMasks(model, example).without(units):
+        expected = model(*example)
+    torch.testing.assert_close(surgery.remove(model, example, units=units)(*example), expected)
 
 
 def test_marks_on_parameters_stay() -> None:

@@ -1,8 +1,8 @@
 """The arithmetic of a network: multiply-accumulates for one sample.
 
 Counted where torch dispatches its matrix products and convolutions, so that whatever calls them is seen: layers,
-functions, `@`, `einsum`. Torch's own flop counter, the oracle in the tests, would load the compiler, which takes longer
-than all the rest. Padding counts as input; biases, norms, activations and pooling do not count.
+functions, `@`, `einsum`; fused kernels, as those of attention and recurrent layers, are switched off meanwhile.
+Torch's own flop counter, the oracle in the tests, would load the compiler, which takes longer than all the rest. Padding counts as input; biases, norms, activations and pooling do not count.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from topiarist.errors import ModelError, TopiaristError
 from topiarist.models.evaluation import evaluating
 from topiarist.tracing import Inputs
-from topiarist.tracing.running import arguments
+from topiarist.tracing.running import arguments, plain_kernels
 
 aten = torch.ops.aten
 
@@ -24,7 +24,7 @@ def count_macs(model: nn.Module, example: Inputs) -> int:
     """Return the multiply-accumulates for an example input of one sample, such as a tensor (1, *input_shape)."""
     counter = Counter()
     run = runner(model, example)
-    with evaluating(model), counter:
+    with evaluating(model), plain_kernels(model), counter:
         run()
     return counter.macs
 
@@ -63,9 +63,10 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leav
         """Call the operation and count."""
         packet = operation.overloadpacket
         if packet in NOT_COUNTED:
-            raise ModelError(
-                f"the MACs of '{packet}' cannot be counted: recurrent and attention layers are out of scope"
-            )
+            raise ModelError(f"the MACs of '{packet}' cannot be counted: it hides what it computes")
+        if packet in MADE_OF_OTHERS:
+            with self:
+                return operation.decompose(*args, **(kwargs or {}))
         output = operation(*args, **(kwargs or {}))
         rule = RULES.get(packet)
         if rule is not None:
@@ -90,14 +91,15 @@ def _convolution(output: Tensor, x: Tensor, weight: Tensor, *settings: Any) -> i
 
 
 RULES: dict[Any, Callable[..., int]] = {
-    **dict.fromkeys((aten.mm, aten.bmm, aten.mv, aten.dot), _product),
+    **dict.fromkeys((aten.mm, aten.bmm, aten.mv, aten.dot, aten._grouped_mm), _product),
     **dict.fromkeys((aten.addmm, aten.baddbmm, aten.addmv), _sum_product),
     aten.convolution: _convolution,
 }
+MADE_OF_OTHERS = (aten._scaled_dot_product_attention_math, aten.scaled_dot_product_attention)
 NOT_COUNTED = (
     aten.mkldnn_rnn_layer,
+    aten._cudnn_rnn,
     aten._native_multi_head_attention,
     aten._transformer_encoder_layer_fwd,
     aten._scaled_dot_product_flash_attention_for_cpu,
-    aten._scaled_dot_product_attention_math,
 )

@@ -81,7 +81,9 @@ class Attention(nn.MultiheadAttention):
         sizes = [self.num_heads * self.head_dim, self.num_heads * self.head_dim, self.num_heads * self.value_dim]
         packed = self.in_proj_weight
         kernels = (
-            torch.split(packed, sizes) if packed is not None else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+            torch.split(packed, sizes)
+            if packed is not None
+            else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
         )
         biases = (None, None, None) if self.in_proj_bias is None else torch.split(self.in_proj_bias, sizes)
         queries, keys, values = (

@@ -65,7 +65,7 @@ class Anatomy:
     hooked: tuple[str, ...] = ()
     solver: Solver | None = field(default=None, repr=False, compare=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
-    units: Indices = field(default_factory=lambda: numpy.zeros(0, numpy.int64), repr=False, compare=False)
+    gone: Indices = field(default_factory=lambda: numpy.zeros(0, numpy.int64), repr=False, compare=False)
     proofs: dict[frozenset[str], float] = field(default_factory=dict, repr=False, compare=False)
     integers: Mapping[Attribute, int] = field(default_factory=dict, repr=False, compare=False)
     valid_for: Literal["all", "widths", "nothing"] = "all"
@@ -99,6 +99,16 @@ class Anatomy:
         """Return whether buffers of whole numbers pick units: their values say where, and follow a cut once."""
         return self.trace is not None and bool(self.trace.tracer.renumberings)
 
+    def copies(self, units: Mapping[str, Indices] | None = None) -> Indices:
+        """Return how many times each unit of the labels is there, where some spaces may have other units."""
+        assert self.solver is not None
+        found = numpy.ones(len(self.solver.labels), numpy.int64)
+        found[self.gone] = 0
+        for name, space in self.spaces.items():
+            found[space.units] = 0
+            numpy.add.at(found, (units or {}).get(name, space.units), 1)
+        return found
+
     def integers_for(self, units: Mapping[str, Indices]) -> dict[Attribute, int]:
         """Return the integers that modules must hold when some spaces have other units, by their numbers.
 
@@ -109,11 +119,7 @@ class Anatomy:
         """
         if self.solver is None or self.trace is None:
             return {}
-        labels = self.solver.labels
-        copies = numpy.ones(len(labels), numpy.int64)
-        copies[self.units] = 0
-        for name, space in self.spaces.items():
-            numpy.add.at(copies, units.get(name, space.units), 1)
+        labels, copies = self.solver.labels, self.copies(units)
         solution = self.solver.solve(copies)
         if solution.violated:
             raise ModelError(f"the network's own code does not allow this: {solution.violated[0]}")

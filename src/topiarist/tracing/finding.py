@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import numpy
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
@@ -86,7 +85,6 @@ def anatomy(model: nn.Module, example_input: ExampleInput, *, ignored: Ignored =
         trace=trace,
         unreached=trace.unreached,
         hooked=_hooked_layers(model),
-        units=numpy.concatenate([numpy.zeros(0, numpy.int64), *(space.units for space in spaces.values())]),
     )
 
 

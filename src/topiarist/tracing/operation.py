@@ -32,6 +32,11 @@ def register(name: str, rule: Rule) -> None:
         It gets the `Operation` that has just run, ties or fixes the units along the axes of what it took, and gives
         labels to what came out.
 
+    Returns
+    -------
+    None
+        The rule holds from now on, in the place of one that there was.
+
     Examples
     --------
     >>> def twist(operation):  # it reverses the channels: the first axis after the batch

@@ -104,6 +104,9 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
             if id(tensor) not in self._held:
                 self._silence(tensor, self.axes(tensor))
 
+    def note_product(self, axes: Any, tensors: Any) -> None:
+        """Remember nothing: a reference may run for long."""
+
     def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation; means and norms see only what is there."""
         if not func._schema.is_mutable:

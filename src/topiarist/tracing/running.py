@@ -95,7 +95,7 @@ def plain_kernels(model: nn.Module) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH))
         if any(isinstance(module, nn.RNNBase) for module in model.modules()):
-            stack.enter_context(_without_mkldnn())
+            stack.enter_context(_without_libraries())
         torch.backends.mha.set_fastpath_enabled(False)
         try:
             yield
@@ -104,14 +104,17 @@ def plain_kernels(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def _without_mkldnn() -> Iterator[None]:
-    """Switch off one library of kernels; `torch.backends.mkldnn.flags` does the same, and warns of other settings."""
-    before = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)
+def _without_libraries() -> Iterator[None]:
+    """Let torch compute recurrent layers itself; `mkldnn.flags` would warn of what it sets besides."""
+    libraries: Any = (torch.backends.mkldnn, torch.backends.cudnn)
+    before = [library.enabled for library in libraries]
     try:
+        for library in libraries:
+            library.enabled = False
         yield
     finally:
-        torch._C._set_mkldnn_enabled(before)
+        for library, enabled in zip(libraries, before, strict=True):
+            library.enabled = enabled
 
 
 @contextmanager

@@ -224,13 +224,13 @@ def _find_place(meeting: Meeting, units: Vector, rank: Indices, size: int) -> Pl
         return Place(
             meeting.module, meeting.role, len(units), rows[:, None, None], meeting.tensors, meeting.parameter, True
         )
-    lengths = _row_lengths(rows.reshape(size, per_unit))
+    lengths = row_lengths(rows.reshape(size, per_unit))
     even = len(set(lengths)) == 1
     shaped = rows.reshape(size, -1, lengths[0] if even else 1)
     return Place(meeting.module, meeting.role, len(units), shaped, meeting.tensors, meeting.parameter, not even)
 
 
-def _row_lengths(rows: Indices) -> list[int]:
+def row_lengths(rows: Indices) -> list[int]:
     """Return how many positions of a unit follow each other, row after row; none where units (rows) differ in that."""
     breaks = numpy.diff(rows, axis=1) != 1
     if (breaks != breaks[:1]).any():

@@ -46,6 +46,18 @@ class Renumbering:
     vector: Vector
 
 
+@dataclass(frozen=True)
+class Product:
+    """Multiplications: as many as there are positions along axes with units, times a number.
+
+    `of_input` says that they are made for each sample, not once of parameters alone.
+    """
+
+    times: int
+    axes: tuple[Vector, ...]
+    of_input: bool
+
+
 class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Follows the labels through one run or several."""
 
@@ -56,6 +68,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.not_understood: Counter[str] = Counter()
         self.renumberings: list[Renumbering] = []
         self.slices: list[tuple[Vector, Vector]] = []  # of parameters: what there was, and what was used of it
+        self.products: list[Product] = []
         self.reached: list[str] = []  # parameters and buffers in the order in which they are used
         self.modules: list[str] = [""]
         self.layer: Step | None = None
@@ -184,6 +197,17 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Return whether an axis of a tensor is one of a parameter, so that it is known which parameter reads there."""
         origin = self.origin(tensor)
         return origin is not None and origin.dimensions[axis] is not None
+
+    def note_product(self, axes: Iterable[tuple[int, Vector | None]], tensors: Iterable[Tensor]) -> None:
+        """Remember multiplications along axes of some sizes."""
+        times, vectors = 1, []
+        for size, vector in axes:
+            if vector is None:
+                times *= size
+            else:
+                vectors.append(vector)
+        of_input = not all(self.step_of(tensor) is None and self.origin(tensor) is not None for tensor in tensors)
+        self.products.append(Product(times, tuple(vectors), of_input))
 
     def renumber(self, name: str, vector: Vector) -> None:
         """Remember that a buffer of whole numbers picks positions along an axis."""

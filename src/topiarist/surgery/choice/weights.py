@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.tracing import Anatomy, ExampleInput, Place, ensure_anatomy
 
 Tensors = Mapping[str, Tensor]
@@ -113,10 +114,16 @@ class UnitWeights:
 def unit_weights(
     model: nn.Module, example_input: ExampleInput, *, anatomy: Anatomy | None = None
 ) -> dict[str, UnitWeights]:
-    """Return the weights of the units of each space that can go; spaces that a frozen layer writes are left out."""
+    """Return the weights of the units of each space that can go and whose units are gone where they are zero.
+
+    Spaces that a frozen layer writes are left out, those that a norm runs over or that no plain layer reads, and those
+    that forward itself has parameters for.
+    """
     parameters = dict(model.named_parameters())
     found = {}
     for name, space in ensure_anatomy(model, example_input, anatomy).free.items():
+        if blind_spot(space) is not None or any(place.parameter is not None for place in space.producers):
+            continue
         written, passed = list(_rows_of(space.producers, parameters)), list(_rows_of(space.passes, parameters))
         kernels = [place for place in written if parameters[place.parameter].ndim > 1]
         if kernels and all(parameters[place.parameter].requires_grad for place in (*written, *passed)):

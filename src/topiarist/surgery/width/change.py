@@ -19,7 +19,7 @@ from topiarist.models.attention import with_free_attention
 from topiarist.randomness import generator
 from topiarist.surgery import layers
 from topiarist.tracing import Anatomy, Place, Space
-from topiarist.tracing.spaces import shapes_of
+from topiarist.tracing.spaces import row_lengths, shapes_of
 from topiarist.tracing.steps import LayerCall
 
 Indices = NDArray[numpy.int64]
@@ -82,11 +82,15 @@ def change_widths(
         place = met[0][1]
         if _crossing([place for _, place in met]):
             take, parts = _crossed_axis(changed)
-            outdated = True
+            after = [_crossed_positions(own, changes.get(name), take) for name, own in met]
         else:
             take, parts = new_axis([(place, changes.get(name) or _unchanged(place)) for name, place in met])
-            for (name, own), part in zip(met, parts, strict=True):
-                moved[name, own.name, own.role, own.tensors] = replace(own, length=len(take), positions=part.positions)
+            after = [part.positions for part in parts]
+        for (name, own), positions in zip(met, after, strict=True):
+            if positions is None:
+                outdated = True
+            else:
+                moved[name, own.name, own.role, own.tensors] = replace(own, length=len(take), positions=positions)
         index = _change_axis(model, holders, take, parts, structure_only)
         if place.role != "reads" and place.parameter is None:
             rows[place.module] = index
@@ -109,8 +113,12 @@ def change_widths(
     spaces = {name: now(space) for name, space in anatomy.spaces.items()}
     single = any(1 in (anatomy.spaces[name].size, spaces[name].size) for name in changes)
     outdated |= single or anatomy.has_renumberings  # a convolution of one group, for instance, is an ordinary one
-    after = replace(anatomy, spaces=spaces, calls=calls, shapes=shapes_of(model), integers=integers)
-    return rows, replace(after, valid_for="nothing" if outdated else "widths")
+    left = [numpy.setdiff1d(anatomy.spaces[name].units, own) for name, own in units.items()]
+    gone = numpy.concatenate([anatomy.gone, *left])
+    changed_anatomy = replace(
+        anatomy, spaces=spaces, calls=calls, shapes=shapes_of(model), integers=integers, gone=gone
+    )
+    return rows, replace(changed_anatomy, valid_for="nothing" if outdated else "widths")
 
 
 def _renumber(model: nn.Module, anatomy: Anatomy, units: Mapping[str, Indices], holders: layers.Holders) -> None:
@@ -149,6 +157,22 @@ def _crossed_axis(changed: Sequence[tuple[Place, Reexpression]]) -> tuple[Indice
         kept[place.positions[change.copies == 0].reshape(-1)] = False
     take = numpy.flatnonzero(kept)
     return take, [WidthPart(place, change, place.positions) for place, change in changed]
+
+
+def _crossed_positions(place: Place, change: Reexpression | None, take: Indices) -> Indices | None:
+    """Return where the units of a space are after a change of those it crosses; None where that does not follow."""
+    if len(take) > place.length or len(numpy.unique(take)) < len(take):
+        return None
+    new = numpy.full(place.length, -1)
+    new[take] = numpy.arange(len(take))
+    rows = new[place.positions if change is None else place.positions[change.copies > 0]]
+    flat = rows.reshape(len(rows), -1)
+    counts = numpy.unique((flat >= 0).sum(axis=1))
+    if len(counts) != 1:
+        return None
+    left = numpy.sort(flat[flat >= 0].reshape(len(flat), -1), axis=1)
+    lengths = row_lengths(left)
+    return left.reshape(len(left), -1, lengths[0]) if len(set(lengths)) == 1 else None
 
 
 def _unchanged(place: Place) -> Reexpression:

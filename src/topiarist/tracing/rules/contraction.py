@@ -15,9 +15,24 @@ def _contract(operation: Operation, left: Tensor, left_axis: int, right: Tensor,
     read = operation.tracer.reads_along(left, left_axis) or operation.tracer.reads_along(right, right_axis)
     if one is not None and other is not None and not read:
         operation.mark(one, Mark.ESCAPED)
+    _note_product(operation, left, left_axis, right, right_axis)
     for tensor, axis in ((left, left_axis), (right, right_axis)):
         for place in range(tensor.ndim):
             operation.tracer.note_role(tensor, place, "reads" if place == axis % tensor.ndim else "writes")
+
+
+def _note_product(operation: Operation, left: Tensor, left_axis: int, right: Tensor, right_axis: int) -> None:
+    """Count the products: along all axes of the first, and those of the second that are not summed, nor one by one."""
+    batched = left.ndim == right.ndim == 3
+    one, other = operation.axes(left), operation.axes(right)
+    taken = [(size, vector) for size, vector in zip(left.shape, one, strict=True)]
+    if one[left_axis] is None:
+        taken[left_axis] = right.shape[right_axis], other[right_axis]
+    if batched and one[0] is None:
+        taken[0] = right.shape[0], other[0]
+    left_out = {right_axis, 0} if right.ndim == 3 else {right_axis}
+    taken += [(right.shape[place], other[place]) for place in range(right.ndim) if place not in left_out]
+    operation.tracer.note_product(taken, (left, right))
 
 
 def _product_origin(operation: Operation, left: Tensor, right: Tensor) -> None:
@@ -129,6 +144,10 @@ def convolution(operation: Operation) -> None:
     else:
         given = _grouped(operation, x, weight, groups, transposed)
     operation.give([taken[0], given, *[None] * (weight.ndim - 2)])
+    shape, channels = (x.shape, taken[1]) if transposed else (operation.outputs[0].shape, given)
+    sizes = (*shape[2:], *weight.shape[2:])
+    axes = [(shape[0], taken[0]), (shape[1], channels), (weight.shape[1], kernel[1]), *((size, None) for size in sizes)]
+    operation.tracer.note_product(axes, (x, weight))
     if bias is not None:
         operation.tie(given, operation.axes(bias)[0])
         _note_bias(operation, bias)
