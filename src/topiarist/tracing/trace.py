@@ -68,15 +68,29 @@ def run_traced(model: nn.Module, example_input: Inputs) -> Trace:
 
 def _run(model: nn.Module, example_input: Inputs, trace: Trace, watch: IntegerWatch) -> Any:
     if callable(example_input) and not isinstance(example_input, Tensor):
+
+        def note(network: nn.Module, args: Any, kwargs: Any) -> None:
+            _note_inputs(network, args, kwargs, trace)
+
         with trace.tracer, watch:
-            return example_input(model)
+            handle = model.register_forward_pre_hook(note, with_kwargs=True, prepend=True)
+            try:
+                return example_input(model)
+            finally:
+                handle.remove()
     args, kwargs = arguments(model, example_input)
-    for name, value in named_inputs(model, args, kwargs).items():
-        for tensor in tensors_in(value):
-            trace.tracer.set_step(tensor, Step("input", name, source=name))
-            trace.samples = len(tensor) if tensor.ndim and trace.samples == 1 else trace.samples
+    _note_inputs(model, args, kwargs, trace)
     with trace.tracer, watch:
         return model(*args, **kwargs)
+
+
+def _note_inputs(model: nn.Module, args: Any, kwargs: Any, trace: Trace) -> None:
+    """Remember what the network is given, by name; what it was given or computed before keeps its name."""
+    for name, value in named_inputs(model, args, kwargs).items():
+        for tensor in tensors_in(value):
+            if trace.tracer.step_of(tensor) is None:
+                trace.tracer.set_step(tensor, Step("input", name, source=name))
+            trace.samples = len(tensor) if tensor.ndim and trace.samples == 1 else trace.samples
 
 
 def wanted_outputs(given: Any) -> list[Tensor]:
