@@ -147,4 +147,6 @@ def test_an_encoder_computes_the_same(norm_first: bool) -> None:
     with torch.no_grad():
         expected = layer(x, src_key_padding_mask=hidden)
         with_free_attention(layer)
-        torch.testing.assert_close(layer(x, src_key_padding_mask=hidden)[~hidden], expected[~hidden], rtol=1e-9, atol=1e-11)
+        torch.testing.assert_close(
+            layer(x, src_key_padding_mask=hidden)[~hidden], expected[~hidden], rtol=1e-9, atol=1e-11
+        )

@@ -52,7 +52,9 @@ EXAMPLE = torch.randn(3, 4, generator=torch.Generator().manual_seed(0), dtype=to
 def test_without_a_rule_its_units_are_fixed_and_it_is_named() -> None:
     found = anatomy(Twisted(), EXAMPLE)
     reason = found["first"].reason or ""
-    assert reason.startswith("'topiarist_tests::twist' is not understood (topiarist_tests::twist in the network's forward, ")
+    assert reason.startswith(
+        "'topiarist_tests::twist' is not understood (topiarist_tests::twist in the network's forward, "
+    )
     assert found.opaque == ("'topiarist_tests::twist' (1 times)",)
 
 
@@ -70,7 +72,9 @@ def test_a_wrong_rule_is_caught_by_the_proof(tmp_path: Path) -> None:
 
     register("topiarist_tests::twist", pass_on)
     try:
-        with pytest.raises(Exception, match="^without units of 'first', the network's own code computes something else"):
+        with pytest.raises(
+            Exception, match="^without units of 'first', the network's own code computes something else"
+        ):
             check_network(Twisted, EXAMPLE, tmp_path)
     finally:
         del RULES["topiarist_tests::twist"]
