@@ -91,7 +91,7 @@ def copied_with_plan(model: nn.Module) -> nn.Module:
     return copy
 
 
-def rebuild(plan: Plan, model: nn.Module, example_input: Inputs | None = None) -> nn.Module:
+def rebuild(plan: Plan, model: nn.Module, example_input: ExampleInput | None = None) -> nn.Module:
     """Return a copy of a network with the structure that a plan makes; what is new in it has no values yet."""
     copy = copied(model)
     replay(plan, [copy], example_input=example_input)
@@ -100,7 +100,7 @@ def rebuild(plan: Plan, model: nn.Module, example_input: Inputs | None = None) -
 
 
 def replay(
-    plan: Plan, networks: Sequence[nn.Module], anatomy: Anatomy | None = None, example_input: Inputs | None = None
+    plan: Plan, networks: Sequence[nn.Module], anatomy: Anatomy | None = None, example_input: ExampleInput | None = None
 ) -> None:
     """Change the structure of networks of the same layers as a plan does, in place; the first must be able to run.
 
