@@ -154,3 +154,61 @@ def test_attention_that_two_layers_share_stays_shared() -> None:
     heads = next(name for name in anatomy(model, example).free if name.endswith("heads"))
     layers = surgery.remove(model, example, units={heads: [0]}).encoder.layers
     assert layers[0].self_attn is layers[1].self_attn
+
+
+class Squeezed(Layers):
+    def forward(self, x: Tensor) -> Any:
+        return self.last(self.first(x).squeeze().view(len(x), -1))
+
+
+def test_a_cut_that_leaves_one_unit_before_a_squeeze_is_refused() -> None:
+    model, x = Squeezed(), torch.randn(3, 4)
+    (name,) = anatomy(model, x).free
+    assert surgery.remove(model, x, units={name: range(6)}).first.out_features == 2
+    with pytest.raises(ModelError, match="size != 1"):
+        surgery.remove(model, x, units={name: range(7)})
+
+
+class Windows(nn.Module):
+    """Windows of an image that a layer mixes position by position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, 6, 1), nn.Conv2d(6, 2, 1)
+
+    def forward(self, x: Tensor) -> Any:
+        columns = nn.functional.unfold(self.first(x), 2, stride=2).relu()
+        return self.last(nn.functional.fold(columns, x.shape[-2:], 2, stride=2))
+
+
+class Pairs(nn.Module):
+    """A layer that multiplies two others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = nn.Linear(4, 6), nn.Linear(4, 5)
+        self.both, self.last = nn.Bilinear(6, 5, 7), nn.Linear(7, 2)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.last(self.both(self.left(x), self.right(x)).relu())
+
+
+class Energy(Layers):
+    """A network whose output is a gradient."""
+
+    def forward(self, x: Tensor) -> Any:
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            (slope,) = torch.autograd.grad(self.last(self.first(x).tanh()).sum(), x)
+        return slope
+
+
+@pytest.mark.parametrize(
+    ("make", "shape", "free"), [(Windows, (2, 3, 4, 4), 1), (Pairs, (2, 4), 3), (Energy, (2, 4), 2)]
+)
+def test_units_follow_windows_products_of_three_and_gradients(make: type, shape: tuple[int, ...], free: int) -> None:
+    model, x = make(), torch.randn(shape)
+    found = anatomy(model, x)
+    assert len(found.free) == free and not found.opaque
+    for name, space in found.free.items():
+        surgery.remove(model, x, units={name: range(0, space.size, 2)}, anatomy=found)

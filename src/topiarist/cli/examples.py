@@ -159,7 +159,7 @@ def record_inputs(inputs: "Inputs") -> Any:
 
     from topiarist.surgery.edits.examples import Example, shape_of
 
-    return TypeAdapter(Example).dump_python(shape_of(inputs), mode="json")
+    return TypeAdapter(Example | None).dump_python(shape_of(inputs), mode="json")
 
 
 def shown_inputs(inputs: "Inputs") -> str:
@@ -167,6 +167,8 @@ def shown_inputs(inputs: "Inputs") -> str:
     from topiarist.surgery.edits.examples import ExampleShape, shape_of
 
     found = shape_of(inputs)
+    if found is None:
+        return "what a function makes"
     shapes = [found] if isinstance(found, ExampleShape) else list(found.values() if isinstance(found, dict) else found)
     names = [f"{name} " for name in found] if isinstance(found, dict) else [""] * len(shapes)
     words = [f"{'x'.join(map(str, each.shape))} {each.dtype}" for each in shapes]

@@ -17,6 +17,7 @@ from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.randomness import generator
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
 from topiarist.surgery.choice.costs import Costs, Measure
+from topiarist.surgery.proving import proven
 from topiarist.tracing import Anatomy, Ignored, Inputs, anatomy
 from topiarist.training.inference import BATCH_SIZE, first_sample, part_batches, part_logits
 from topiarist.training.metrics import accuracy
@@ -135,11 +136,21 @@ class Request:
 
     @property
     def anatomy(self) -> Anatomy:
-        """The network's anatomy, found once."""
+        """The network's anatomy, found once: a space is free where a proof says that it can lose units."""
         return self.remember("anatomy", lambda: self._traced())
 
     def _traced(self) -> Anatomy:
-        return anatomy(self.model, self.job.example_input, ignored=self.job.ignored)
+        found = anatomy(self.model, self.job.example_input, ignored=self.job.ignored)
+        if self.memory is self.job.memory:
+            return proven(self.model, self.job.example_input, anatomy=found)
+        whole = self.job.anatomy  # what was proven before a cut holds after it: the network's code is the same
+        found.proofs.update(whole.proofs)
+        fixed = {name for name, space in whole.spaces.items() if space.fixed}
+        spaces = {
+            name: replace(space, reason=space.reason or whole.spaces[name].reason) if name in fixed else space
+            for name, space in found.spaces.items()
+        }
+        return replace(found, spaces=spaces)
 
     @property
     def costs(self) -> Costs:

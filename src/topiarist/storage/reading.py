@@ -17,9 +17,10 @@ from topiarist.storage.packed import PACKED, PackedHeader, parse_packed_header, 
 from topiarist.storage.writing import named_tensors, tied_names
 from topiarist.surgery import Plan, plan_of
 from topiarist.surgery.applying import rebuild
+from topiarist.tracing import Inputs
 
 
-def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
+def load(path: str | Path, *, into: nn.Module | None = None, example_input: Inputs | None = None) -> nn.Module:
     """Return the network in a file, with its card; for an example see `save`.
 
     Weights are exact to the type and, unless packed with fewer bits, to the bit.
@@ -32,6 +33,9 @@ def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
         A module that the caller built, of the class that was saved; it is loaded in place and keeps its device and
         mode. A network of `topiarist.models` needs none: it is built from its spec, on the CPU and in evaluation mode.
         With it, `.safetensors` files written by others can be read too.
+    example_input
+        A batch that the network reads, or a function that runs it: where the file does not say what a batch looks like,
+        because the network was cut with such a function.
 
     Returns
     -------
@@ -58,7 +62,7 @@ def load(path: str | Path, *, into: nn.Module | None = None) -> nn.Module:
             raise ModelError("the file is damaged: its content does not match its digest")
         card, plan = _card_in(header), header.plan()
         given = _fresh(card, place) if into is None else into
-        model = _replay(plan, given)
+        model = _replay(plan, given, example_input)
         if isinstance(header, PackedHeader):
             tensors = unpack(header, tensors[PACKED], named_tensors(model))
         aliases = {name: tensors[kept] for name, kept in header.aliases.items() if kept in tensors}
@@ -120,12 +124,12 @@ def _fresh(card: Card, path: Path) -> nn.Module:
         raise ModelError(f"the file is damaged: its spec makes no network ({error})") from error
 
 
-def _replay(plan: Plan, model: nn.Module) -> nn.Module:
+def _replay(plan: Plan, model: nn.Module, example_input: Inputs | None) -> nn.Module:
     """Return a module of the structure that edits made before it was saved, unless it has that already."""
     if plan_of(model) == plan:
         return model
     try:
-        return rebuild(plan, model)
+        return rebuild(plan, model, example_input)
     except Exception as error:  # whatever a plan that someone made up leads to
         raise ModelError(f"its {len(plan)} edits cannot be replayed on {type(model).__name__}: {error}") from error
 

@@ -91,22 +91,28 @@ def copied_with_plan(model: nn.Module) -> nn.Module:
     return copy
 
 
-def rebuild(plan: Plan, model: nn.Module) -> nn.Module:
+def rebuild(plan: Plan, model: nn.Module, example_input: ExampleInput | None = None) -> nn.Module:
     """Return a copy of a network with the structure that a plan makes; what is new in it has no values yet."""
     copy = copied(model)
-    replay(plan, [copy])
+    replay(plan, [copy], example_input=example_input)
     attach_plan(copy, plan)
     return copy
 
 
-def replay(plan: Plan, networks: Sequence[nn.Module], anatomy: Anatomy | None = None) -> None:
-    """Change the structure of networks of the same layers as a plan does, in place; the first must be able to run."""
+def replay(
+    plan: Plan, networks: Sequence[nn.Module], anatomy: Anatomy | None = None, example_input: ExampleInput | None = None
+) -> None:
+    """Change the structure of networks of the same layers as a plan does, in place; the first must be able to run.
+
+    Without an example input, one of the shape that the plan remembers serves.
+    """
     for path, part in parted(plan, networks[0]).items():
         members = [network.get_submodule(path) for network in networks]
-        example_input = None if part.example is None else make_example(part.example)
+        remembered = None if part.example is None else make_example(part.example)
+        example = remembered if example_input is None else example_input
         known = None if path else anatomy
         for edit in part.edits:
-            found = _anatomy_for(edit, members[0], example_input, known)
+            found = _anatomy_for(edit, members[0], example, known)
             known, *_ = (change_structure(member, edit, found, structure_only=True).anatomy for member in members)
 
 

@@ -337,6 +337,17 @@ def _attended(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: An
             watch.note(name, tracked(len(vector), Size(vector, watch.tracer.labels)), None, soft=True)
 
 
+def _squeezed(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
+    """Note that axes must keep more than one position: else they would be left out."""
+    x = _taken(args, kwargs)
+    asked = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    places = range(x.ndim) if asked is None else [asked] if isinstance(asked, int) else asked
+    for place in places:
+        vector = watch.tracer.axes(x)[place]
+        if vector is not None and len(vector) > 1:
+            watch.compared(Computed(operator.ne, Size(vector, watch.tracer.labels), Literal(1)), True)
+
+
 def _no_number(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
     """Let functions be that are given the numbers of axes, not of units."""
 
@@ -350,11 +361,10 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("layer_norm", "rms_norm"), _normalised),
     **dict.fromkeys(("group_norm", "conv1d", "conv2d", "conv3d"), _grouped),
     **dict.fromkeys(("repeat", "tile"), _repeated),
-    **dict.fromkeys(
-        ("permute", "transpose", "flatten", "unsqueeze", "squeeze", "dim", "movedim", "swapaxes"), _no_number
-    ),
+    **dict.fromkeys(("permute", "transpose", "flatten", "unsqueeze", "dim", "movedim", "swapaxes"), _no_number),
     "scaled_dot_product_attention": _attended,
     "unflatten": _unflattened,
+    "squeeze": _squeezed,
     "narrow": _narrowed,
     "__getitem__": _picked,
 }

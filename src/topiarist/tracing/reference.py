@@ -95,7 +95,7 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
             if alive is not None and tensor.is_floating_point() and not _is_spread(tensor):
                 kept = torch.zeros(tensor.shape[axis], dtype=torch.bool)
                 kept[alive] = True
-                tensor.index_fill_(axis, (~kept).nonzero().flatten().to(tensor.device), 0.0)
+                tensor.data.index_fill_(axis, (~kept).nonzero().flatten().to(tensor.device), 0.0)
 
     def follow(self, operation: Operation) -> None:
         """Let the labels follow, and silence what is not there."""

@@ -1,7 +1,8 @@
 """The run itself: every ATen operation that a network runs is seen here, and the labels of its tensors follow it."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,8 +14,10 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from topiarist.tracing.labels import Axes, Labels, Vector
 from topiarist.tracing.operation import INPUT, RULES, Operation
-from topiarist.tracing.rules import pointwise
+from topiarist.tracing.rules import contraction, pointwise
 from topiarist.tracing.steps import Step
+
+WRITTEN_OUT = {"_trilinear": contraction.trilinear}  # what torch does in one operation, and has no decomposition of
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._origins: Any = WeakTensorKeyDictionary()
         self._steps: Any = WeakTensorKeyDictionary()
         self._originals: dict[int, str] = {}
+        self.inside_decomposition = 0
         self.originals_used: list[str] = []
         if like is not None:
             for shared in ("reached", "slices", "renumberings", "layer_groups", "not_understood", "_sources"):
@@ -232,12 +236,15 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         name = _name_of(func)
+        if name in WRITTEN_OUT:
+            with self:
+                return WRITTEN_OUT[name](*args, **kwargs)
         if not _is_known(name, func):
             from torch._decomp import decomposition_table  # noqa: PLC0415 - takes a second; few networks need it
 
             table = decomposition_table.get(func)
             if table is not None or func.has_kernel_for_dispatch_key(torch.DispatchKey.CompositeImplicitAutograd):
-                with self:
+                with self, self._decomposing():
                     given = table(*args, **kwargs) if table is not None else func.decompose(*args, **kwargs)
                 if given is not NotImplemented:
                     return given
@@ -249,6 +256,15 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         operation.axes_before, operation.shape_before = axes_before, shape_before
         self.follow(operation)
         return output
+
+    @contextmanager
+    def _decomposing(self) -> Iterator[None]:
+        """Remember that sizes come from torch's own code, where no one watches them."""
+        self.inside_decomposition += 1
+        try:
+            yield
+        finally:
+            self.inside_decomposition -= 1
 
     def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation."""

@@ -1,7 +1,8 @@
 """How good networks of any kind are with some of their units only, many choices at a time.
 
 A batch is repeated for each of several masks, and readers see zeros in the place of units that are gone; the cut
-network would answer the same. Slower than a readout, and not limited to units that the last layer reads.
+network would answer the same. Slower than a readout, and not limited to units that the last layer reads. Units that
+plain layers do not tell all of, as those of recurrent layers, are hidden one mask at a time, which is slower still.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from topiarist.methods.genetic.readout import Bits, Floats, Integers, pieces
 from topiarist.models.attention import free_attention
 from topiarist.models.evaluation import evaluating
 from topiarist.surgery.calibration import first_of
+from topiarist.surgery.masks import UnitMasks
 from topiarist.threads import torch_threads
 from topiarist.tracing import Place, Space
 from topiarist.training.inference import call, suited_threads
@@ -27,12 +29,16 @@ MOST_VALUES = 2**20  # of inputs at a time: what layers make of them takes more
 
 @dataclass(frozen=True)
 class MaskedNetwork:
-    """A network, the spaces whose units the bits stand for, in order, and the samples it is judged on."""
+    """A network, the spaces whose units the bits stand for, in order, and the samples it is judged on.
+
+    `hiding` hides units from more than plain layers; None where those tell all.
+    """
 
     model: nn.Module
     spaces: Sequence[Space]
     x: Tensor
     y: Tensor
+    hiding: UnitMasks | None = None
 
 
 class MaskedForward:
@@ -64,6 +70,8 @@ class MaskedForward:
 def right_answers(judged: MaskedNetwork, masks: Tensor) -> Tensor:
     """Count the right answers (n_masks,)."""
     sizes = [space.size for space in judged.spaces]
+    if judged.hiding is not None:
+        return torch.stack([_answers_without(judged, judged.hiding, mask, sizes) for mask in masks])
     with ExitStack() as hooks:
         for space, bits in zip(judged.spaces, torch.split(masks, sizes, dim=1), strict=True):
             for place in space.readers:
@@ -74,6 +82,14 @@ def right_answers(judged: MaskedNetwork, masks: Tensor) -> Tensor:
         logits = call(judged.model, judged.x.repeat(len(masks), *(1,) * (judged.x.ndim - 1)))
     answers = logits.argmax(dim=1).view(len(masks), -1)
     return (answers == judged.y).sum(dim=1)
+
+
+def _answers_without(judged: MaskedNetwork, hiding: UnitMasks, mask: Tensor, sizes: list[int]) -> Tensor:
+    """Count the right answers with the units of one mask."""
+    parts = zip(judged.spaces, torch.split(mask, sizes), strict=True)
+    units = {space.name: (~bits).nonzero().flatten().tolist() for space, bits in parts}
+    with hiding.without({name: numbers for name, numbers in units.items() if numbers}):
+        return (call(judged.model, judged.x).argmax(dim=1) == judged.y).sum()
 
 
 def hide_each(place: Place, bits: Tensor) -> Any:

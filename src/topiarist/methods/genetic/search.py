@@ -1,7 +1,7 @@
 """What a search over subsets of units needs of a network: its bits, its samples, and the fastest way to evaluate it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy
@@ -23,6 +23,7 @@ from topiarist.surgery.calibration import watch
 from topiarist.surgery.choice.allotment import LimitError
 from topiarist.surgery.choice.costs import Costs
 from topiarist.surgery.choice.evidence import blind_spot
+from topiarist.surgery.masks import UnitMasks
 from topiarist.tracing import Anatomy, Space
 from topiarist.training.inference import part_logits
 from topiarist.training.metrics import accuracy
@@ -140,7 +141,8 @@ class SearchProblem:
         judged.
         """
         job, refitted = self.request.job, self.removal(kept, refit=True)
-        network = apply(Plan(refitted), self.model, job.example_input, calibration=job.calibration)
+        known = self.request.anatomy
+        network = apply(Plan(refitted), self.model, job.example_input, calibration=job.calibration, anatomy=known)
         found = 100 * accuracy(*part_logits(network, self.judged))
         if plain is not None and found < plain:
             return self.removal(kept, refit=False), plain
@@ -152,7 +154,8 @@ def problem_for(
 ) -> SearchProblem:
     """Return a request as a search sees it; without held-out samples, it is judged on the training samples.
 
-    Without names, all spaces are cut whose units can be hidden from those that read them, which plain layers must do.
+    Without names, all spaces are cut whose units plain layers read, as these are hidden quickly; all others too where
+    there are no such spaces, or where they alone do not reach the limits.
     Some thousands of samples are enough, unless `all_samples` are asked for.
     """
     training, held_out, seed = request.job.training, request.job.held_out, request.job.seed
@@ -164,8 +167,10 @@ def problem_for(
     judged = fitted if on_training or held_out is None else held_out.draw(most, generator(seed, "samples to judge"))
     cuttable = request.cuttable(names)
     if names is None:
-        hidden = [name for name, space in cuttable.spaces.items() if blind_spot(space) is None]
-        cuttable = request.cuttable(hidden)
+        plain = [name for name, space in cuttable.spaces.items() if blind_spot(space) is None]
+        least = dict.fromkeys(plain, 1)
+        enough = all(getattr(request.costs, measure)(least) <= limit for measure, limit in request.limits.items())
+        cuttable = request.cuttable(plain) if plain and enough else cuttable
     return SearchProblem(request, cuttable, fitted, judged)
 
 
@@ -193,13 +198,13 @@ def evaluator_for(problems: Sequence[SearchProblem], *, refitted: bool) -> Evalu
 
 
 def _masked(problem: SearchProblem) -> MaskedNetwork:
-    """Return a network whose units can be hidden from those that read them, which must be plain layers."""
-    for name, space in problem.spaces.items():
-        reason = blind_spot(space)
-        if reason is not None:
-            raise ModelError(f"a genetic search cannot hide units of '{name}': {reason}; choose other spaces")
+    """Return a network whose units can be hidden."""
     x = placed(problem.judged.x, numbers_of(problem.model))
-    return MaskedNetwork(problem.model, list(problem.spaces.values()), x, problem.judged.y)
+    network = MaskedNetwork(problem.model, list(problem.spaces.values()), x, problem.judged.y)
+    if all(blind_spot(space) is None for space in problem.spaces.values()):
+        return network
+    request = problem.request
+    return replace(network, hiding=UnitMasks(problem.model, request.job.example_input, anatomy=request.anatomy))
 
 
 def _activations(model: nn.Module, path: str, part: Part) -> Tensor:

@@ -20,7 +20,15 @@ def can_factorise(model: nn.Module, name: str) -> bool:
     layer = model.get_submodule(name)
     alone = [known for known, module in model.named_modules(remove_duplicate=False) if module is layer] == [name]
     grouped = isinstance(layer, _ConvNd) and layer.groups != 1
-    return bool(name) and alone and isinstance(layer, FACTORS) and layers.is_plain(layer) and not grouped
+    plain = isinstance(layer, FACTORS) and layers.is_plain(layer) and _read_by(model, name) is None
+    return bool(name) and alone and plain and not grouped
+
+
+def _read_by(model: nn.Module, name: str) -> str | None:
+    """Name the module of torch that reads a layer's weight itself, where a pair of layers has none; None for others."""
+    above = name.rpartition(".")[0]
+    reads = isinstance(model.get_submodule(above), (nn.MultiheadAttention, nn.TransformerEncoderLayer))
+    return above if reads else None
 
 
 def factorise_layer(model: nn.Module, edit: FactoriseLayer, structure_only: bool) -> None:
@@ -32,6 +40,9 @@ def factorise_layer(model: nn.Module, edit: FactoriseLayer, structure_only: bool
         )
     if isinstance(layer, _ConvNd) and layer.groups != 1:
         raise ModelError(f"'{edit.layer}' is a grouped convolution, which cannot be factorised")
+    reader = _read_by(model, edit.layer)
+    if reader is not None:
+        raise ModelError(f"'{edit.layer}' cannot be factorised: '{reader}' reads its weight beside calling it")
     weight = layers.weight_of(layer).flatten(1)
     if edit.rank > min(weight.shape):
         raise ModelError(f"'{edit.layer}' has rank {min(weight.shape)} at most; found rank={edit.rank}")

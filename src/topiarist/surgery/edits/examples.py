@@ -43,19 +43,19 @@ class ExampleShape(Settings):
 Example = ExampleShape | tuple[ExampleShape, ...] | dict[str, ExampleShape]
 
 
-def shape_of(example_input: ExampleInput) -> Example:
-    """Describe an example input: a tensor, a sequence of tensors, or a mapping of them by name."""
+def shape_of(example_input: ExampleInput) -> Example | None:
+    """Describe an example input: a tensor, a sequence of tensors, or a mapping of them by name; None for others."""
 
-    def describe(value: Any) -> ExampleShape:
-        if not isinstance(value, Tensor):
-            raise ModelError(f"the example input must be made of tensors; found {type(value).__name__}")
+    def describe(value: Tensor) -> ExampleShape:
         return ExampleShape(shape=tuple(value.shape), dtype=str(value.dtype).removeprefix("torch."))
 
-    if isinstance(example_input, Mapping):
+    if isinstance(example_input, Tensor):
+        return describe(example_input)
+    if isinstance(example_input, Mapping) and all(isinstance(value, Tensor) for value in example_input.values()):
         return {name: describe(value) for name, value in example_input.items()}
-    if isinstance(example_input, (tuple, list)):
+    if isinstance(example_input, (tuple, list)) and all(isinstance(value, Tensor) for value in example_input):
         return tuple(describe(value) for value in example_input)
-    return describe(example_input)
+    return None
 
 
 def read_example(record: Any) -> Example | None:

@@ -157,7 +157,8 @@ def by_values(operation: Operation) -> None:
 def factory(operation: Operation) -> None:
     """Give a tensor that is made from nothing units of its own along each axis."""
     given = operation.outputs[0]
-    operation.give([operation.labels.create(size) if size > 1 else None for size in given.shape])
+    watched = not operation.tracer.inside_decomposition
+    operation.give([operation.labels.create(size) if size > 1 and watched else None for size in given.shape])
 
 
 @rule_for(

@@ -283,9 +283,7 @@ def roll(operation: Operation) -> None:
     operation.give(list(axes))
 
 
-@rule_for(
-    "unfold", "unfold_copy", "diagonal", "diagonal_copy", "diag_embed", "as_strided", "movedim", "rot90", "im2col"
-)
+@rule_for("unfold", "unfold_copy", "diagonal", "diagonal_copy", "diag_embed", "as_strided", "movedim", "rot90")
 def probe(operation: Operation) -> None:
     """Find out by an experiment where the positions of each axis go."""
     taken, given = operation.inputs[0], operation.outputs[0]
@@ -294,10 +292,10 @@ def probe(operation: Operation) -> None:
     if operation.name == "as_strided" and operation.axes_before and len(axes) == given.ndim:
         operation.give(axes)
         return
-    for vector in axes if math.prod(taken.shape) > MOST_PROBED or operation.name == "im2col" else ():
+    for vector in axes if math.prod(taken.shape) > MOST_PROBED else ():
         operation.fix(vector, "they move in a way that is not understood")
     for place, vector in enumerate(axes):
-        if vector is None or math.prod(taken.shape) > MOST_PROBED or operation.name == "im2col":
+        if vector is None or math.prod(taken.shape) > MOST_PROBED:
             continue
         shape = [1] * taken.ndim
         shape[place] = len(vector)
