@@ -212,3 +212,28 @@ def test_units_follow_windows_products_of_three_and_gradients(make: type, shape:
     assert len(found.free) == free and not found.opaque
     for name, space in found.free.items():
         surgery.remove(model, x, units={name: range(0, space.size, 2)}, anatomy=found)
+
+
+class Auxiliary(Layers):
+    """A second head that only training uses, and a running mean of the units that only training writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = nn.Linear(8, 3)
+        self.register_buffer("mean", torch.zeros(8))
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.first(x)
+        if not self.training:
+            return self.last(h)
+        self.mean.mul_(0.9).add_(h.detach().mean(0), alpha=0.1)
+        return self.last(h), self.second(h)
+
+
+def test_what_only_training_uses_is_cut_too() -> None:
+    model, x = Auxiliary(), torch.randn(3, 4)
+    found = anatomy(model, x)
+    cut = surgery.remove(model, x, units={"first": [1, 2, 5]}, anatomy=found)
+    assert [output.shape for output in cut.train()(x)] == [(3, 2), (3, 3)]
+    assert cut.mean.shape == (5,)
+    assert model.training and not model.mean.any()
