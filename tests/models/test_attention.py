@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.models.attention import Attention, with_free_attention
+from topiarist.randomness import isolated
 
 WIDTH, HEADS, QUERIES, KEYS, BATCH = 8, 2, 3, 4, 2
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -28,9 +29,8 @@ def random(*shape: int) -> Tensor:
 
 def pair(**options: Any) -> tuple[nn.MultiheadAttention, Attention]:
     """Return torch's attention with random weights, and the one that takes its place."""
-    torch.manual_seed(0)
     theirs = nn.MultiheadAttention(WIDTH, HEADS, **options).double().eval()
-    with torch.no_grad():
+    with torch.no_grad(), isolated(0):
         for parameter in theirs.parameters():
             parameter.normal_()
     return theirs, Attention.in_place_of(theirs)
@@ -140,13 +140,12 @@ def test_all_of_a_network_are_replaced_but_those_with_a_forward_of_their_own() -
 
 @pytest.mark.parametrize("norm_first", [True, False])
 def test_an_encoder_computes_the_same(norm_first: bool) -> None:
-    torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first).double().eval()
+    with isolated(0):
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first).double().eval()
     x = random(BATCH, KEYS, WIDTH)
     hidden = torch.tensor([[False, False, False, True], [False, False, False, False]])
     with torch.no_grad():
         expected = layer(x, src_key_padding_mask=hidden)
         with_free_attention(layer)
-        torch.testing.assert_close(
-            layer(x, src_key_padding_mask=hidden)[~hidden], expected[~hidden], rtol=1e-9, atol=1e-11
-        )
+        found = layer(x, src_key_padding_mask=hidden)
+    torch.testing.assert_close(found[~hidden], expected[~hidden], rtol=1e-9, atol=1e-11)

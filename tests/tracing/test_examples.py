@@ -128,7 +128,7 @@ def test_a_batch_of_one(name: str) -> None:
 
 
 def met(found: Anatomy) -> list[Any]:
-    """Return where units lie, in no order; a bias of one row is added as one of many rows, or as a part of a product."""
+    """Return where units lie, in no order; a bias is added by itself, or as a part of a product."""
     return sorted(
         (space.name, space.size, str(space.reason), place.name, place.role == "reads", place.positions.tolist())
         for space in found.spaces.values()
@@ -224,8 +224,10 @@ def test_a_function_that_runs_the_network() -> None:
 
 
 def test_a_function_that_runs_a_part_of_the_network() -> None:
-    model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2))
-    found = anatomy(model, lambda network: network[2](network[0](torch.zeros(2, 4))))
+    def part(network: Any) -> Any:
+        return network[2](network[0](torch.zeros(2, 4)))
+
+    found = anatomy(nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2)), part)
     assert list(found.free) == ["0"]
     assert found["constant"].size == 4
 

@@ -94,8 +94,8 @@ class Experts(nn.Module):
 
 def pruned() -> nn.Module:
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
-    prune.l1_unstructured(model[0], "weight", amount=0.4)
-    prune.random_unstructured(model[2], "weight", amount=0.2)
+    prune.l1_unstructured(model[0], "weight", amount=0.4)  # type: ignore[no-untyped-call]
+    prune.random_unstructured(model[2], "weight", amount=0.2)  # type: ignore[no-untyped-call]
     return model
 
 

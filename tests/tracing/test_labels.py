@@ -144,8 +144,8 @@ def test_marks_follow_ties_and_products() -> None:
     labels.mark(other[:1], Mark.ESCAPED)
     across, along = labels.split(other, [2, 2], WHY)
     assert across is not None and along is not None
-    assert all(labels.marks(unit) & Mark.AVERAGED for unit in roots_of(labels, across))
-    assert [bool(labels.marks(unit) & Mark.ESCAPED) for unit in roots_of(labels, along)] == [True, False]
+    assert all(labels.marks(row) & Mark.AVERAGED for row in labels.units_at(across))
+    assert [bool(labels.marks(row) & Mark.ESCAPED) for row in labels.units_at(along)] == [True, False]
 
 
 def test_a_copy_changes_nothing_in_the_original() -> None:

@@ -121,7 +121,7 @@ def test_what_no_cut_can_keep_is_fixed_with_its_reason(name: str) -> None:
     assert found["before"].size == 5 and not found["before"].fixed
     assert re.fullmatch(reason, found["wide"].reason or ""), found["wide"].reason
     check_cuts(model, example, found)
-    with pytest.raises(ModelError, match="^the units of 'wide' are fixed: .*") as caught:
+    with pytest.raises(ModelError, match=r"^the units of 'wide' are fixed: .*") as caught:
         surgery.remove(model, example, units={"wide": [0]}, anatomy=found)
     assert "\n" not in str(caught.value)
 
@@ -141,7 +141,7 @@ def test_what_is_not_understood_is_listed() -> None:
     code, shape, parts, _ = FIXED["an operation without a rule"]
     found = anatomy(*written(code, shape, parts))
     assert found.opaque == ("'linalg_qr' (1 times)",)
-    assert "Not understood: 'linalg_qr' (1 times)" in str(found)
+    assert str(found).endswith("\nNot understood: 'linalg_qr' (1 times).")
 
 
 # what averages or sums over units: they are free, and flagged

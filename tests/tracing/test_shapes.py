@@ -1,6 +1,8 @@
 """Any chain of operations that change a shape: what is free lies where every element's channel says, and can be cut."""
 
 import re
+from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -19,7 +21,7 @@ from topiarist.tracing import Place, Space, anatomy
 Operation = tuple[str, tuple[Any, ...]]
 
 
-def apply(operations: list[Operation], x: Tensor) -> Tensor:
+def apply(operations: Sequence[Operation], x: Tensor) -> Tensor:
     """Apply methods of a tensor one after the other; 'doubled' joins it with itself."""
     for name, arguments in operations:
         x = torch.cat([x, x], *arguments) if name == "doubled" else getattr(x, name)(*arguments)
@@ -32,7 +34,7 @@ class Chain(nn.Module):
     def __init__(self, channels: int, operations: list[Operation], features: int) -> None:
         super().__init__()
         self.conv = nn.Conv2d(2, channels, 1)
-        self.apply_all = lambda x: apply(operations, x)  # numbers in the code, not in an attribute
+        self.apply_all = partial(apply, tuple(operations))  # a function: its numbers are in the code, in no attribute
         self.head = nn.Linear(features, 2)
 
     def forward(self, x: Tensor) -> Tensor:

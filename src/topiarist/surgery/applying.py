@@ -19,7 +19,7 @@ from topiarist.surgery.depth.folding import fold_layer
 from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import make_example, shape_of
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, plan_of, renamed_edit
-from topiarist.surgery.proving import ensure_proven, rescale
+from topiarist.surgery.proving import ensure_proven, prove_counted, rescale
 from topiarist.surgery.refit.fitting import Readers, Rows, refit
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
@@ -143,6 +143,8 @@ def carry_out(
         found.free_space(name)
     if proof and example_input is not None:
         ensure_proven(model, example_input, found, _spaces_of(edit))
+        if isinstance(edit, kinds.RemoveUnits):
+            prove_counted(model, example_input, found, edit.units)
     whole = sharing_copy(model) if refitted else model
     if isinstance(edit, kinds.RemoveUnits) and edit.biased and example_input is not None:
         move_constants(model, edit, found, example_input)
@@ -160,8 +162,9 @@ def carry_out(
             layers.put(module, tensor, values.to(layers.device_of(module)))
     if example_input is not None:
         check_runs(model, example_input)
-    unknown = example_input is None or (callable(example_input) and not isinstance(example_input, Tensor))
-    example = None if unknown else shape_of(example_input)
+    example = None
+    if example_input is not None and (isinstance(example_input, Tensor) or not callable(example_input)):
+        example = shape_of(example_input)
     attach_plan(model, plan_of(model).then(edit, numbers, example))
     return changed.anatomy
 

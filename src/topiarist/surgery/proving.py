@@ -106,6 +106,18 @@ def ensure_proven(model: nn.Module, example_input: ExampleInput, anatomy: Anatom
     anatomy.proofs[wanted] = prove(model, example_input, known, halves)
 
 
+def prove_counted(
+    model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units: Mapping[str, Sequence[int]]
+) -> None:
+    """Prove the removal of just these units where forward computes with their number: half of them proves too little.
+
+    A rounded root of the number of units, for instance, may be the same for all of them and for half of them.
+    """
+    if anatomy.trace is not None and any(anatomy.spaces[name].counted for name in units):
+        known = anatomy if anatomy.valid_for == "all" else trace_again(model, example_input, anatomy)
+        prove(model, example_input, known, units)
+
+
 def proven(model: nn.Module, example_input: ExampleInput, *, anatomy: Anatomy | None = None) -> Anatomy:
     """Prove that each free space can lose units, and all of them together; fix those that cannot.
 

@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 from topiarist.errors import ModelError
 from topiarist.tracing import Anatomy, ExampleInput
 from topiarist.tracing.constraints import SCALING
+from topiarist.tracing.operation import line_of_user
 from topiarist.tracing.running import call, plain_kernels
 
 DIFFERENT = 1e-9  # of two numbers in float64: less is rounding
@@ -46,6 +47,7 @@ class _Product:
     function: str
     factor: float
     tensor: Tensor
+    line: str
 
 
 class _ProductWatch(TorchFunctionMode):
@@ -64,11 +66,13 @@ class _ProductWatch(TorchFunctionMode):
             if numbers and tensors and tensors[0].is_floating_point() and numbers[0]:
                 number = float(numbers[0])
                 divides = "div" in name and isinstance(args[1], (int, float))
-                self.products.append(_Product(name, 1 / number if divides else number, tensors[0]))
+                factor = 1 / number if divides else number
+                self.products.append(_Product(name, factor, tensors[0], line_of_user()))
         elif name == "scaled_dot_product_attention":
             queries = args[0] if args else kwargs["query"]
             scale = kwargs.get("scale", args[6] if len(args) > 6 else None)
-            self.products.append(_Product(name, queries.shape[-1] ** -0.5 if scale is None else scale, queries))
+            factor = queries.shape[-1] ** -0.5 if scale is None else scale
+            self.products.append(_Product(name, factor, queries, line_of_user()))
         return func(*args, **kwargs)
 
 
@@ -104,9 +108,8 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, cand
             touched = _touched(cut, now.tensor, candidates)
             degree = _degree(cut, inputs, number, touched)
             if not degree or missing < 0:
-                raise ModelError(
-                    f"forward multiplies with the number of units (`{now.function}`), and nothing makes up for it"
-                )
+                what = f"`{now.function}`{now.line}"
+                raise ModelError(f"forward multiplies with the number of units ({what}), and nothing makes up for it")
             for name, axis, positions in touched:
                 made.append(Rescaling(name, axis, positions, missing ** (1 / degree)))
                 made[-1].apply(cut)

@@ -9,6 +9,7 @@ import dis
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -128,7 +129,7 @@ class Listener(Protocol):
 LISTENERS: list[Listener] = []  # of the runs that are going on, the innermost last
 COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 _WRITTEN = {dis.opmap[name] for name in ("COMPARE_OP", "CONTAINS_OP") if name in dis.opmap}
-_TORCH = str(Path(torch.__file__).parent)
+_TORCH, _OWN = str(Path(torch.__file__).parent), str(Path(__file__).parent)
 
 
 class TrackedInt(int):
@@ -147,6 +148,9 @@ class TrackedInt(int):
     def __rtruediv__(self, other: Any) -> Any:
         self._tell("/")
         return other / int(self)
+
+    def __neg__(self) -> Any:
+        return 0 - self
 
     def _tell(self, how: str) -> None:
         if LISTENERS:
@@ -187,8 +191,10 @@ def _compare(function: Callable[[Any, Any], bool]) -> Callable[[TrackedInt, Any]
 
 
 def _is_written(function: Callable[[Any, Any], bool]) -> bool:
-    """Return whether code compares two numbers as such: torch's own does not count, nor does a look-up by a number."""
+    """Return whether code compares two numbers as such: tracing's and torch's own do not count, nor a look-up."""
     frame = sys._getframe(2)
+    if frame.f_code.co_filename.startswith(_OWN):
+        return False
     if function not in (operator.eq, operator.ne):
         return not frame.f_code.co_filename.startswith(_TORCH)
     return frame.f_code.co_code[frame.f_lasti] in _WRITTEN
@@ -242,7 +248,7 @@ def track_integers(model: nn.Module) -> dict[Attribute, int]:
 
 
 def _tracked_value(value: Any, place: Attribute, found: dict[Attribute, int], seen: set[int]) -> Any:
-    """Return a value in which integers remember their place; objects of the user's are changed in place."""
+    """Return a value in which integers remember their place; an object is changed in place, or copied for its place."""
     if isinstance(value, (bool, Tensor, nn.Module, str, float, type(None))) or callable(value):
         return value
     if isinstance(value, int):
@@ -251,14 +257,29 @@ def _tracked_value(value: Any, place: Attribute, found: dict[Attribute, int], se
     if type(value) in (tuple, list) or isinstance(value, torch.Size):
         inner = [_tracked_value(item, _further(place, at), found, seen) for at, item in enumerate(value)]
         return type(value)(inner)
-    if len(place.way) > 3 or id(value) in seen or type(value).__module__.startswith("torch"):
+    if len(place.way) > 3 or type(value).__module__.startswith("torch"):
         return value
+    if id(value) in seen:  # several modules hold one object: settings are copied, anything else stays shared
+        if not _holds_settings(value):
+            return value
+        value = copy(value)
     held = value if isinstance(value, dict) else getattr(value, "__dict__", None)
     if isinstance(held, dict) and type(held) is dict:
         seen.add(id(value))
         for key in [key for key in held if isinstance(key, str)]:
             held[key] = _tracked_value(held[key], _further(place, key), found, seen)
     return value
+
+
+def _holds_settings(value: Any) -> bool:
+    """Return whether an object, or a dict, holds numbers and words, and nothing else."""
+    return all(map(_is_setting, (value if isinstance(value, dict) else vars(value)).values()))
+
+
+def _is_setting(value: Any) -> bool:
+    if isinstance(value, (tuple, list, dict)):
+        return all(map(_is_setting, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (int, float, str, torch.dtype, torch.device, type(None)))
 
 
 def _further(place: Attribute, key: str | int) -> Attribute:
@@ -294,7 +315,6 @@ def _with(value: Any, way: tuple[str | int, ...], number: int) -> Any:
         return type(value)(items)
     if isinstance(value, dict):
         return {**value, key: _with(value[key], way[1:], number)}
-    changed = object.__new__(type(value))
-    changed.__dict__.update(value.__dict__)
+    changed = copy(value)
     changed.__dict__[key] = _with(changed.__dict__[key], way[1:], number)
     return changed

@@ -23,7 +23,7 @@ class Solver:
     """Finds integers for changed counts of units."""
 
     def __init__(self, labels: Labels, constraints: Sequence[Constraint], old: dict[Attribute, int]) -> None:
-        self.labels, self.constraints, self.old = labels, constraints, old
+        self.labels, self.constraints = labels, constraints
         self.attributes = [
             {part for part in expressions_within(constraint.expression) if isinstance(part, Attribute)}
             for constraint in constraints
@@ -32,6 +32,7 @@ class Solver:
         for number, found in enumerate(self.attributes):
             for attribute in found:
                 self.by_attribute.setdefault(attribute, []).append(number)
+        self.old = {attribute: old[attribute] for attribute in self.by_attribute}  # others decide nothing
         self.index_units()
 
     def index_units(self) -> None:
