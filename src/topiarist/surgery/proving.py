@@ -93,7 +93,12 @@ def _rescalings(
     twin = copied(whole)
     change(twin)
     with evaluating(whole), evaluating(twin), _default_numbers(dtype):
-        return find_rescalings(whole, twin, _inputs(whole, inputs, anatomy)[0], candidates)
+        try:
+            return find_rescalings(whole, twin, _inputs(whole, inputs, anatomy)[0], candidates)
+        except ModelError:
+            raise
+        except Exception:  # whatever a network says to a batch of another size
+            return find_rescalings(whole, twin, inputs, candidates)
 
 
 def ensure_proven(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, names: Iterable[str]) -> None:
@@ -165,12 +170,16 @@ def _references(
     model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any
 ) -> tuple[nn.Module, list[_Batch]]:
     """Return the network with random weights, in float64 where its code allows that, and what it computes."""
-    whole = randomised(model, torch.float64)
-    try:
-        return whole, _computed(whole, example_input, anatomy, gone)
-    except Exception:  # whatever code says to float64 that asks for float32
-        whole = randomised(model, torch.float32)
-        return whole, _computed(whole, example_input, anatomy, gone)
+    types: tuple[torch.dtype | None, ...] = (torch.float64, torch.float32, None)  # None: each of its own
+    for dtype in types:
+        whole = randomised(model, dtype)
+        try:
+            return whole, _computed(whole, example_input, anatomy, gone)
+        except Exception as error:  # whatever code says to float64 that asks for another type
+            reason = str(error).split("\n")[0] or type(error).__name__
+    raise ModelError(
+        f"nothing can be proven: with random weights, the network does not run ({reason}); see proof=False"
+    )
 
 
 def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any) -> list[_Batch]:
