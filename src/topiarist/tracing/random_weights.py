@@ -17,7 +17,7 @@ def randomised(model: nn.Module, dtype: torch.dtype | None, seed: int = 0) -> nn
     """
     copy = copied(model).cpu().eval()
     if dtype is not None:
-        copy = copy._apply(lambda tensor: _of_type(tensor, dtype))
+        copy = copy._apply(lambda tensor: _of_type(tensor, dtype))  # type: ignore[no-untyped-call]
     with_free_attention(copy)
     random = generator(seed, "proof")
     with torch.no_grad():
