@@ -123,6 +123,25 @@ def prove_counted(
         prove(model, example_input, known, units)
 
 
+def ensure_kept(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, name: str, change: Change) -> None:
+    """Make sure that `change`, which gives a space more units, changes nothing of what the network computes.
+
+    Linear layers and convolutions take that well; code of the user's own is tried on random weights, once.
+    """
+    key = frozenset((name, "more units"))
+    own = any(place.parameter is not None for place in anatomy.spaces[name].places)
+    if not own or key in anatomy.proofs or anatomy.trace is None:
+        return
+    nothing = numpy.zeros(len(anatomy.trace.tracer.labels), bool)
+    whole, batches = _references(model, example_input, anatomy, nothing)
+    grown = copied(whole)
+    change(grown)
+    worst = max(_difference(each.expected, _cut_outputs(grown, each.inputs, [name]), [name]) for each in batches)
+    if not worst <= (TOLERANCE if _is_double(whole) else COARSE):
+        raise ModelError(f"'{name}' cannot get more units without a change of what the network computes")
+    anatomy.proofs[key] = worst
+
+
 def proven(model: nn.Module, example_input: ExampleInput, *, anatomy: Anatomy | None = None) -> Anatomy:
     """Prove that each free space can lose units, and all of them together; fix those that cannot.
 
@@ -243,7 +262,7 @@ def _outputs(model: nn.Module, inputs: ExampleInput, anatomy: Anatomy | None, go
             return wanted_outputs(call(model, inputs))
 
 
-def _cut_outputs(cut: nn.Module, inputs: ExampleInput, units: Mapping[str, Any]) -> list[Tensor]:
+def _cut_outputs(cut: nn.Module, inputs: ExampleInput, units: Iterable[str]) -> list[Tensor]:
     """Run a cut network; where its own code fails, say so in one line."""
     try:
         return _outputs(cut, inputs, None, numpy.zeros(0, bool))
@@ -266,7 +285,7 @@ def _default_numbers(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def _difference(expected: list[Tensor], found: list[Tensor], units: Mapping[str, Any]) -> float:
+def _difference(expected: list[Tensor], found: list[Tensor], units: Iterable[str]) -> float:
     """Return the largest difference between outputs, in parts of the largest value."""
     worst = 0.0
     for one, other in zip(expected, found, strict=True):
