@@ -21,4 +21,6 @@ def more(example: Any, count: int, seed: int = 0) -> Any:
     """Return samples like an example input."""
     if isinstance(example, tuple):
         return tuple(more(tensor, count, seed + number) for number, tensor in enumerate(example))
+    if not example.is_floating_point():
+        return example[torch.randint(len(example), (count,), generator=generator(seed, "samples"))]
     return torch.randn(count, *example.shape[1:], generator=generator(seed, "samples"), dtype=torch.float64)

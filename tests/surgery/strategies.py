@@ -19,8 +19,9 @@ from topiarist.models.activations import ACTIVATIONS
 from topiarist.models.perceptrons import mlp
 from topiarist.models.settings import BatchNorm
 from topiarist.randomness import generator
+from topiarist.surgery.depth.factorising import can_factorise
 from topiarist.surgery.width.reexpressions import obstacle
-from topiarist.tracing import Inputs, Space, anatomy
+from topiarist.tracing import Inputs, Place, Space, anatomy
 
 SMALL = sorted(set(NETWORKS) - {"resnet18"})
 KINDS = ("remove", "merge", "widen", "grow", "project", "deepen", "fold", "factorise", "compact")
@@ -101,9 +102,14 @@ def draw_edit(data: st.DataObject, model: nn.Module, example: Inputs, kinds: Seq
             return surgery.merge_units(model, example, space=space.name, merges=merges)
         case "widen":
             by, even = data.draw(st.integers(1, 4)), data.draw(st.booleans(), label="even")
-            return surgery.widen(model, example, space=space.name, by=by, generator=random, even=even)
+            with more_units(model) as made:
+                made.append(surgery.widen(model, example, space=space.name, by=by, generator=random, even=even))
+            return made[-1]
         case "grow":
-            return surgery.grow(model, example, space=space.name, by=data.draw(st.integers(1, 4)), generator=random)
+            by = data.draw(st.integers(1, 4))
+            with more_units(model) as made:
+                made.append(surgery.grow(model, example, space=space.name, by=by, generator=random))
+            return made[-1]
         case "project":
             space = data.draw(st.sampled_from(projectable(model, example) or [space]), label="projected")
             try:
@@ -114,7 +120,7 @@ def draw_edit(data: st.DataObject, model: nn.Module, example: Inputs, kinds: Seq
         case "deepen":
             layers = [name for name, seen in found.calls.items() if seen.axis is not None]
             after = data.draw(st.sampled_from(layers), label="after")
-            return surgery.deepen(model, example, after=after, batch_norm=data.draw(st.booleans()))
+            return deepened(model, example, after, batch_norm=data.draw(st.booleans()))
         case "fold":
             layers = [name for name in found.calls if isinstance(model.get_submodule(name), FOLDABLE)]
             try:
@@ -130,6 +136,26 @@ def draw_edit(data: st.DataObject, model: nn.Module, example: Inputs, kinds: Seq
             return surgery.compact(model, example)
 
 
+def deepened(model: nn.Module, example: Inputs, after: str, *, batch_norm: bool) -> nn.Module:
+    """Return a network with a layer more; a copy where that is refused in one line."""
+    try:
+        return surgery.deepen(model, example, after=after, batch_norm=batch_norm)
+    except ModelError as error:
+        assert str(error).startswith(("cannot deepen after", "cannot put a batch norm")) and "\n" not in str(error)
+        return deepcopy(model)
+
+
+@contextmanager
+def more_units(model: nn.Module) -> Iterator[list[nn.Module]]:
+    """Collect networks with more units; a copy where a norm or attention sees the units, which is refused."""
+    made: list[nn.Module] = []
+    try:
+        yield made
+    except ModelError as error:
+        assert "cannot get more units" in str(error) and "\n" not in str(error)
+        made.append(deepcopy(model))
+
+
 FOLDABLE = (nn.Linear, nn.Conv1d, nn.Conv2d, _BatchNorm)
 
 
@@ -143,7 +169,7 @@ def factorisable(model: nn.Module) -> list[str]:
     """Name the layers that can be split in two."""
     kinds = (nn.Linear, nn.Conv1d, nn.Conv2d)
     layers = {name: module for name, module in model.named_modules() if isinstance(module, kinds)}
-    return [name for name, layer in layers.items() if isinstance(layer, nn.Linear) or layer.groups == 1]
+    return [name for name in layers if can_factorise(model, name)]
 
 
 def full_rank(model: nn.Module, layer: str) -> int:
@@ -158,28 +184,35 @@ def weight(model: nn.Module, layer: str) -> Tensor:
     return found.detach()
 
 
+def rows_of(model: nn.Module, place: Place) -> Tensor:
+    """Return the weights where a layer or a parameter meets units, the axis of the units first; they can be written."""
+    name = place.parameter or "weight"
+    found: Tensor = getattr(model.get_submodule(place.module), name).detach()
+    return found.movedim(dict(place.tensors)[name], 0)
+
+
 def incoming(model: nn.Module, space: Space, unit: int) -> Tensor:
     """Return all weights that write a unit."""
-    rows = (weight(model, place.module)[place.positions[unit].reshape(-1)] for place in space.producers)
+    rows = (rows_of(model, place)[place.positions[unit].reshape(-1)] for place in space.producers)
     return torch.cat([row.reshape(-1) for row in rows])
 
 
 def outgoing(model: nn.Module, space: Space, unit: int) -> Tensor:
     """Return all weights that read a unit."""
-    columns = (weight(model, place.module)[:, place.positions[unit].reshape(-1)] for place in space.consumers)
+    columns = (rows_of(model, place)[place.positions[unit].reshape(-1)] for place in space.consumers)
     return torch.cat([column.reshape(-1) for column in columns])
 
 
 def clear_incoming(model: nn.Module, space: Space, unit: int) -> None:
     """Let nothing write a unit, in place; its biases stay."""
     for place in space.producers:
-        weight(model, place.module)[place.positions[unit].reshape(-1)] = 0
+        rows_of(model, place)[place.positions[unit].reshape(-1)] = 0
 
 
 def clear_outgoing(model: nn.Module, space: Space, unit: int) -> None:
     """Let nothing read a unit, in place."""
     for place in space.consumers:
-        weight(model, place.module)[:, place.positions[unit].reshape(-1)] = 0
+        rows_of(model, place)[place.positions[unit].reshape(-1)] = 0
 
 
 def row_tensors(model: nn.Module, space: Space) -> Iterator[tuple[Tensor, int, numpy.ndarray[Any, Any]]]:

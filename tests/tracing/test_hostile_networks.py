@@ -25,7 +25,7 @@ class Layers(nn.Module):
 class HeldByLambda(Layers):
     def __init__(self) -> None:
         super().__init__()
-        self.run = lambda x: self.last(self.first(x).relu())
+        self.run: Callable[[Tensor], Any] = lambda x: self.last(self.first(x).relu())
 
     def forward(self, x: Tensor) -> Any:
         return self.run(x)
@@ -43,7 +43,7 @@ class HeldByMethod(Layers):
         super().__init__()
         self.stages = [self.first.forward, self.read]
 
-    def read(self, h: Tensor) -> Tensor:
+    def read(self, h: Tensor) -> Any:
         return self.last(h.relu())
 
     def forward(self, x: Tensor) -> Any:
@@ -65,7 +65,7 @@ def test_a_hook_that_holds_on_to_a_parameter_fixes_the_units_along_it() -> None:
 def test_methods_belong_to_the_copy() -> None:
     model, x = HeldByMethod(), torch.randn(3, 4)
     (name,) = anatomy(model, x).free
-    cut = surgery.remove(model, x, units={name: [0, 2, 5]})
+    cut: Any = surgery.remove(model, x, units={name: [0, 2, 5]})
     with torch.no_grad():
         model.last.weight[:, [0, 2, 5]] = 0
     torch.testing.assert_close(cut(x), model(x))
@@ -98,7 +98,7 @@ def test_a_cut_that_sends_the_code_another_way_is_refused(other_way: Callable[[i
     (name,) = found.free
     with pytest.raises(ModelError, match="compares numbers of units"):
         surgery.remove(model, x, units={name: list(units)}, anatomy=found)
-    left = surgery.remove(model, x, units={name: [0, 2, 4, 6]}, anatomy=found)
+    left: Any = surgery.remove(model, x, units={name: [0, 2, 4, 6]}, anatomy=found)
     assert left.first.out_features == 4
 
 
@@ -141,7 +141,7 @@ def test_heads_go_where_tokens_are_padding() -> None:
     model, example = Padded().eval(), (torch.randn(2, 3, 8), hidden)
     found = anatomy(model, example)
     heads = next(name for name in found.free if name.endswith("heads"))
-    cut = surgery.remove(model, example, units={heads: [0]}, anatomy=found)
+    cut: Any = surgery.remove(model, example, units={heads: [0]}, anatomy=found)
     assert cut.encoder.layers[0].self_attn.num_heads == 1
     assert cut(*example).shape == (2, 2)
 
@@ -152,7 +152,8 @@ def test_attention_that_two_layers_share_stays_shared() -> None:
     model.encoder.layers[1].self_attn = model.encoder.layers[0].self_attn
     example = (x, torch.zeros(2, 3, dtype=torch.bool))
     heads = next(name for name in anatomy(model, example).free if name.endswith("heads"))
-    layers = surgery.remove(model, example, units={heads: [0]}).encoder.layers
+    cut: Any = surgery.remove(model, example, units={heads: [0]})
+    layers = cut.encoder.layers
     assert layers[0].self_attn is layers[1].self_attn
 
 
@@ -164,7 +165,8 @@ class Squeezed(Layers):
 def test_a_cut_that_leaves_one_unit_before_a_squeeze_is_refused() -> None:
     model, x = Squeezed(), torch.randn(3, 4)
     (name,) = anatomy(model, x).free
-    assert surgery.remove(model, x, units={name: range(6)}).first.out_features == 2
+    cut: Any = surgery.remove(model, x, units={name: range(6)})
+    assert cut.first.out_features == 2
     with pytest.raises(ModelError, match="size != 1"):
         surgery.remove(model, x, units={name: range(7)})
 
@@ -212,3 +214,30 @@ def test_units_follow_windows_products_of_three_and_gradients(make: type, shape:
     assert len(found.free) == free and not found.opaque
     for name, space in found.free.items():
         surgery.remove(model, x, units={name: range(0, space.size, 2)}, anatomy=found)
+
+
+class Auxiliary(Layers):
+    """A second head that only training uses, and a running mean of the units that only training writes."""
+
+    mean: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.second = nn.Linear(8, 3)
+        self.register_buffer("mean", torch.zeros(8))
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.first(x)
+        if not self.training:
+            return self.last(h)
+        self.mean.mul_(0.9).add_(h.detach().mean(0), alpha=0.1)
+        return self.last(h), self.second(h)
+
+
+def test_what_only_training_uses_is_cut_too() -> None:
+    model, x = Auxiliary(), torch.randn(3, 4)
+    found = anatomy(model, x)
+    cut: Any = surgery.remove(model, x, units={"first": [1, 2, 5]}, anatomy=found)
+    assert [output.shape for output in cut.train()(x)] == [(3, 2), (3, 3)]
+    assert cut.mean.shape == (5,)
+    assert model.training and not model.mean.any()

@@ -2,8 +2,8 @@
 
 Counted where torch dispatches its matrix products and convolutions, so that whatever calls them is seen: layers,
 functions, `@`, `einsum`; fused kernels, as those of attention and recurrent layers, are switched off meanwhile.
-Torch's own flop counter, the oracle in the tests, would load the compiler, which takes longer than all the rest. Padding
-counts as input; biases, norms, activations and pooling do not count.
+Torch's own flop counter, the oracle in the tests, would load the compiler, which takes longer than all the rest.
+Padding counts as input; biases, norms, activations and pooling do not count.
 """
 
 from collections.abc import Callable, Iterable

@@ -19,7 +19,7 @@ from topiarist.surgery.depth.folding import fold_layer
 from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import make_example, shape_of
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, plan_of, renamed_edit
-from topiarist.surgery.proving import ensure_proven, prove_counted, rescale
+from topiarist.surgery.proving import ensure_kept, ensure_proven, prove_counted, rescale
 from topiarist.surgery.refit.fitting import Readers, Rows, refit
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
@@ -145,6 +145,13 @@ def carry_out(
         ensure_proven(model, example_input, found, _spaces_of(edit))
         if isinstance(edit, kinds.RemoveUnits):
             prove_counted(model, example_input, found, edit.units)
+        if isinstance(edit, kinds.WidenSpace | kinds.GrowSpace):
+            wider = edit
+
+            def change(network: nn.Module) -> None:
+                change_structure(network, wider, found, structure_only=False)
+
+            ensure_kept(model, example_input, found, wider.space, change)
     whole = sharing_copy(model) if refitted else model
     if isinstance(edit, kinds.RemoveUnits) and edit.biased and example_input is not None:
         move_constants(model, edit, found, example_input)

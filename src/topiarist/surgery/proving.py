@@ -93,7 +93,12 @@ def _rescalings(
     twin = copied(whole)
     change(twin)
     with evaluating(whole), evaluating(twin), _default_numbers(dtype):
-        return find_rescalings(whole, twin, _inputs(whole, inputs, anatomy)[0], candidates)
+        try:
+            return find_rescalings(whole, twin, _inputs(whole, inputs, anatomy)[0], candidates)
+        except ModelError:
+            raise
+        except Exception:  # whatever a network says to a batch of another size
+            return find_rescalings(whole, twin, inputs, candidates)
 
 
 def ensure_proven(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, names: Iterable[str]) -> None:
@@ -116,6 +121,25 @@ def prove_counted(
     if anatomy.trace is not None and any(anatomy.spaces[name].counted for name in units):
         known = anatomy if anatomy.valid_for == "all" else trace_again(model, example_input, anatomy)
         prove(model, example_input, known, units)
+
+
+def ensure_kept(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, name: str, change: Change) -> None:
+    """Make sure that `change`, which gives a space more units, changes nothing of what the network computes.
+
+    Linear layers and convolutions take that well; code of the user's own is tried on random weights, once.
+    """
+    key = frozenset((name, "more units"))
+    own = any(place.parameter is not None for place in anatomy.spaces[name].places)
+    if not own or key in anatomy.proofs or anatomy.trace is None:
+        return
+    nothing = numpy.zeros(len(anatomy.trace.tracer.labels), bool)
+    whole, batches = _references(model, example_input, anatomy, nothing)
+    grown = copied(whole)
+    change(grown)
+    worst = max(_difference(each.expected, _cut_outputs(grown, each.inputs, [name]), [name]) for each in batches)
+    if not worst <= (TOLERANCE if _is_double(whole) else COARSE):
+        raise ModelError(f"'{name}' cannot get more units without a change of what the network computes")
+    anatomy.proofs[key] = worst
 
 
 def proven(model: nn.Module, example_input: ExampleInput, *, anatomy: Anatomy | None = None) -> Anatomy:
@@ -165,12 +189,16 @@ def _references(
     model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any
 ) -> tuple[nn.Module, list[_Batch]]:
     """Return the network with random weights, in float64 where its code allows that, and what it computes."""
-    whole = randomised(model, torch.float64)
-    try:
-        return whole, _computed(whole, example_input, anatomy, gone)
-    except Exception:  # whatever code says to float64 that asks for float32
-        whole = randomised(model, torch.float32)
-        return whole, _computed(whole, example_input, anatomy, gone)
+    types: tuple[torch.dtype | None, ...] = (torch.float64, torch.float32, None)  # None: each of its own
+    for dtype in types:
+        whole = randomised(model, dtype)
+        try:
+            return whole, _computed(whole, example_input, anatomy, gone)
+        except Exception as error:  # whatever code says to float64 that asks for another type
+            reason = str(error).split("\n")[0] or type(error).__name__
+    raise ModelError(
+        f"nothing can be proven: with random weights, the network does not run ({reason}); see proof=False"
+    )
 
 
 def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any) -> list[_Batch]:
@@ -234,7 +262,7 @@ def _outputs(model: nn.Module, inputs: ExampleInput, anatomy: Anatomy | None, go
             return wanted_outputs(call(model, inputs))
 
 
-def _cut_outputs(cut: nn.Module, inputs: ExampleInput, units: Mapping[str, Any]) -> list[Tensor]:
+def _cut_outputs(cut: nn.Module, inputs: ExampleInput, units: Iterable[str]) -> list[Tensor]:
     """Run a cut network; where its own code fails, say so in one line."""
     try:
         return _outputs(cut, inputs, None, numpy.zeros(0, bool))
@@ -257,7 +285,7 @@ def _default_numbers(dtype: torch.dtype) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def _difference(expected: list[Tensor], found: list[Tensor], units: Mapping[str, Any]) -> float:
+def _difference(expected: list[Tensor], found: list[Tensor], units: Iterable[str]) -> float:
     """Return the largest difference between outputs, in parts of the largest value."""
     worst = 0.0
     for one, other in zip(expected, found, strict=True):

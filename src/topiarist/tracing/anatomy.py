@@ -88,7 +88,7 @@ class Anatomy:
             found.append(
                 f"{', '.join(map(repr, self.hooked))} have hooks: what those compute must not depend on units."
             )
-        proven = frozenset().union(*self.proofs)
+        proven = frozenset().union(*self.proofs).intersection(self.spaces)
         if proven:
             left = [name for name in self.free if name not in proven and self.free[name].size > 1]
             found.append(f"Proven: {len(proven)} spaces." + (f" Not yet: {', '.join(left)}." if left else ""))

@@ -160,3 +160,16 @@ def _twin(parameter: nn.Parameter) -> nn.Parameter:
 def _copies_plainly(kind: type) -> bool:
     names = ("__new__", "__reduce__", "__reduce_ex__")
     return not hasattr(kind, "__deepcopy__") and all(getattr(kind, name) is getattr(object, name) for name in names)
+
+
+def reads_its_mode(model: nn.Module) -> bool:
+    """Return whether code of the user's, not of torch's layers, asks whether the network is in training."""
+    kinds = {kind for module in model.modules() for kind in type(module).__mro__ if kind is not object}
+    functions = (
+        value
+        for kind in kinds
+        if not kind.__module__.startswith("torch.")
+        for value in vars(kind).values()
+        if inspect.isfunction(value)
+    )
+    return any("training" in function.__code__.co_names for function in functions)

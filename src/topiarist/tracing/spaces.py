@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -33,8 +33,9 @@ class Place:
         The parameters and buffers of the module that have this axis, and which of their axes it is.
     parameter : str, optional
         The parameter where it is no layer that torch has, or not used as one; None for a layer.
-    uneven : bool
-        Whether its rows are of different lengths, or lie differently from unit to unit.
+    uneven, scattered : bool
+        Whether units have different numbers of positions; whether the rows of a unit are of different lengths, or lie
+        differently from unit to unit, so that units can go and none can come.
     """
 
     module: str
@@ -44,6 +45,7 @@ class Place:
     tensors: tuple[tuple[str, int], ...]
     parameter: str | None = None
     uneven: bool = False
+    scattered: bool = False
 
     @property
     def dimension(self) -> int:
@@ -207,7 +209,7 @@ def _factor_name(met: Vector, units: Indices, place: Place, marks: Mark) -> str:
     together = (met > 0).sum(axis=1) > 1
     if not numpy.isin(met[together], units).any():
         return ""
-    if place.repeat > 1:
+    if place.repeat > 1 or place.scattered:
         return ":heads" if marks & Mark.HEADS else ":groups"
     return ":dims" if marks & (Mark.DIMS | Mark.ESCAPED) else ":members"
 
@@ -227,7 +229,8 @@ def _find_place(meeting: Meeting, units: Vector, rank: Indices, size: int) -> Pl
     lengths = row_lengths(rows.reshape(size, per_unit))
     even = len(set(lengths)) == 1
     shaped = rows.reshape(size, -1, lengths[0] if even else 1)
-    return Place(meeting.module, meeting.role, len(units), shaped, meeting.tensors, meeting.parameter, not even)
+    place = Place(meeting.module, meeting.role, len(units), shaped, meeting.tensors, meeting.parameter)
+    return place if even else replace(place, scattered=True)
 
 
 def row_lengths(rows: Indices) -> list[int]:

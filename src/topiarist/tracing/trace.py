@@ -27,6 +27,7 @@ from topiarist.tracing.running import (
     named_inputs,
     own_errors,
     quietly,
+    reads_its_mode,
     sharing_copy,
 )
 from topiarist.tracing.steps import LayerCall, Step
@@ -58,7 +59,7 @@ def run_traced(model: nn.Module, example_input: ExampleInput) -> Trace:
     """Run a copy of a network, which shares its parameters, on an example, and follow all that it does.
 
     Where the run leaves parameters out, as it does experts that it does not choose, the network runs again with random
-    weights, as long as that reaches more of them.
+    weights, as long as that reaches more of them; and once in training mode, where its code asks for the mode.
     """
     check_runnable(model)
     copy = sharing_copy(model)
@@ -75,11 +76,15 @@ def run_traced(model: nn.Module, example_input: ExampleInput) -> Trace:
             _run_again(model, example_input, trace, seed)
         if len(trace.unreached) == len(left):
             break
+    if not callable(example_input) and (trace.unreached or reads_its_mode(model)):
+        _run_again(model, example_input, trace, MOST_RUNS, training=True)
     tracer.fix_unused()
     return trace
 
 
-def _run_again(model: nn.Module, example_input: ExampleInput, trace: Trace, seed: int) -> None:
+def _run_again(
+    model: nn.Module, example_input: ExampleInput, trace: Trace, seed: int, *, training: bool = False
+) -> None:
     """Run a network with random weights, and let what that shows count too; a failure shows nothing."""
     other = randomised(model, numbers_of(model).dtype, seed)
     track_integers(other)
@@ -89,12 +94,14 @@ def _run_again(model: nn.Module, example_input: ExampleInput, trace: Trace, seed
     random, size = generator(seed, "more samples"), MORE_SAMPLES * trace.samples
     args, kwargs = tree_map(lambda value: resized(value, trace.samples, size, random), (args, kwargs))
     with suppress(ModelError):
-        _follow(other, lambda network: network(*args, **kwargs), again, tracer)
+        _follow(other, lambda network: network(*args, **kwargs), again, tracer, training=training)
     for path, call in again.calls.items():
         trace.calls.setdefault(path, call)
 
 
-def _follow(model: nn.Module, example_input: ExampleInput, trace: Trace, tracer: Tracer) -> None:
+def _follow(
+    model: nn.Module, example_input: ExampleInput, trace: Trace, tracer: Tracer, *, training: bool = False
+) -> None:
     """Run a network, and fix the units of what it returns."""
     watch = IntegerWatch(tracer, trace.constraints)
     with (
@@ -102,6 +109,7 @@ def _follow(model: nn.Module, example_input: ExampleInput, trace: Trace, tracer:
         _watched(model, trace, watch),
         own_errors(lambda error: described(model, tracer.failed_module(error))),
     ):
+        model.train(training)
         given = _run(model, example_input, trace, watch)
     for tensor in wanted_outputs(given):
         step = tracer.step_of(tensor)

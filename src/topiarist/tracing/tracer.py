@@ -87,6 +87,9 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
                 setattr(self, shared, getattr(like, shared))
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
             self._add_leaf(name, tensor, None if like is None else like.leaves.get(name))
+        for path, module in model.named_modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                self._fix_leaves(path)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -101,9 +104,17 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._axes[tensor] = axes
         self._origins[tensor] = Origin(name, tuple(range(tensor.ndim)))
 
+    def _fix_leaves(self, path: str) -> None:
+        """Fix the units of a module that torch.jit compiled: nothing in it can be replaced."""
+        for name, leaf in self.leaves.items():
+            if name.startswith(f"{path}.") or not path:
+                for vector in leaf.axes:
+                    if vector is not None:
+                        self.labels.fix(vector, f"'{path}' is compiled by torch.jit, and cannot change")
+
     def _leaf_axes(self, name: str, tensor: Tensor) -> Axes:
         """Return the label vectors of a parameter or buffer: fresh units along each axis."""
-        whole = not tensor.is_floating_point() and tensor.ndim != 1
+        whole = not (tensor.is_floating_point() or tensor.is_complex()) and tensor.ndim != 1
         return [None if whole else self.labels.create(size) for size in tensor.shape]
 
     # What is known of tensors

@@ -15,7 +15,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from topiarist.errors import ModelError, SettingsError
 from topiarist.surgery.applying import apply, check_runs, copied_with_plan
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
-from topiarist.surgery.choice.evidence import gather_evidence, weight_shares
+from topiarist.surgery.choice.evidence import blind_spot, gather_evidence, weight_shares
 from topiarist.surgery.choice.selection import Strategy, select
 from topiarist.surgery.edits.examples import shape_of
 from topiarist.surgery.edits.kinds import RemoveUnits
@@ -149,6 +149,7 @@ class _Cutting:
         self.batches = batches
         self.rows: dict[str, Tensor] = {}  # of the whole network that are left
         self.fitted: list[str] = []
+        self.plain = True  # plain layers read all that was cut
 
     def cut(self, widths: Mapping[str, int], strategy: Strategy) -> Units:
         """Cut spaces to widths, in the order in which they are written; return the units that went."""
@@ -157,7 +158,9 @@ class _Cutting:
             if widths.get(name, space.size) < space.size:
                 fits: dict[str, Moments] = {}
                 networks = self.whole, self.network, self.before, self.now
-                evidence = gather_evidence(*networks, name, self.batches, fits)
+                plain = blind_spot(space) is None  # else what is left of what its readers see changes with the cut
+                evidence = gather_evidence(*networks, name, self.batches, fits if plain else None)
+                self.plain &= plain
                 if evidence is None:
                     kept = weight_shares(self.network, self.now[name]).topk(widths[name]).indices.tolist()
                 else:
@@ -181,11 +184,12 @@ class _Cutting:
     def is_final(self) -> bool:
         """Return whether one refit of all readers after all cuts would find the same.
 
-        It would unless a layer was fitted twice, or runs twice, or before a layer that comes before it, or unless the
-        statistics of a batch norm have to follow.
+        It would unless something else than plain layers reads what was cut, or unless a layer was fitted twice, or runs
+        twice, or before a layer that comes before it, or the statistics of a batch norm have to follow.
         """
         calls = self.before.calls
-        if len(set(self.fitted)) < len(self.fitted) or any(calls[path].count > 1 for path in self.fitted):
+        again = len(set(self.fitted)) < len(self.fitted) or any(calls[path].count > 1 for path in self.fitted)
+        if not self.plain or again:
             return False
         for number, path in enumerate(self.fitted):
             after = behind([calls[path].step])

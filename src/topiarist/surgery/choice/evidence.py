@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy
@@ -153,7 +153,8 @@ def gather_evidence(
     """
 
     def parts() -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-        for readers, place in same_readings(before, before[name].readers, now[name].readers):
+        whole_readers = [still_there(place, before, now) for place in before[name].readers]
+        for readers, place in same_readings(before, whole_readers, now[name].readers):
             moments, own, fit = Moments(), Moments(), Moments()
             path = readers[0].module
             plain = fits is not None and len(readers) == 1 and _reads_alone(whole.get_submodule(path), place)
@@ -168,6 +169,31 @@ def gather_evidence(
             yield metric_root(whole, readers), *moments.covariances(), own.covariances()[0]
 
     return combined(parts())
+
+
+def still_there(place: Place, before: Anatomy, now: Anatomy) -> Place:
+    """Return a place with those positions of its units that a cut of the spaces which they cross has left.
+
+    Where two of four heads are gone, a dim of the heads occurs twice in what the last layer of attention reads.
+    """
+    if before.trace is None or len(now.gone) == len(before.gone):
+        return place
+    tensor, axis = place.tensors[0]
+    leaf = before.trace.tracer.leaves[f"{place.module}.{tensor}".removeprefix(".")]
+    vector = leaf.axes[axis]
+    if vector is None:
+        return place
+    labels, own = before.trace.tracer.labels, before.copies()
+    kept = labels.units_at(vector)
+    there = own[kept].prod(axis=1)
+    if there.sum() != place.length or there.max() > 1:  # it was made wider since it was traced
+        return place
+    left = (now.copies()[kept].prod(axis=1) > 0)[there > 0]
+    flat = place.positions.reshape(len(place.positions), -1)
+    counts = left[flat].sum(axis=1)
+    if len(numpy.unique(counts)) != 1 or not counts[0]:
+        return place
+    return replace(place, positions=flat[left[flat]].reshape(len(flat), -1, 1))
 
 
 def _reads_alone(module: nn.Module, place: Place) -> bool:

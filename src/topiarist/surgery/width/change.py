@@ -82,15 +82,15 @@ def change_widths(
         place = met[0][1]
         if _crossing([place for _, place in met]):
             take, parts = _crossed_axis(changed)
-            after = [_crossed_positions(own, changes.get(name), take) for name, own in met]
+            after = [_crossed_place(own, changes.get(name), take) for name, own in met]
         else:
             take, parts = new_axis([(place, changes.get(name) or _unchanged(place)) for name, place in met])
-            after = [part.positions for part in parts]
-        for (name, own), positions in zip(met, after, strict=True):
-            if positions is None:
+            after = [replace(part.place, length=len(take), positions=part.positions) for part in parts]
+        for (name, own), new in zip(met, after, strict=True):
+            if new is None:
                 outdated = True
             else:
-                moved[name, own.name, own.role, own.tensors] = replace(own, length=len(take), positions=positions)
+                moved[name, own.name, own.role, own.tensors] = new
         index = _change_axis(model, holders, take, parts, structure_only)
         if place.role != "reads" and place.parameter is None:
             rows[place.module] = index
@@ -159,7 +159,7 @@ def _crossed_axis(changed: Sequence[tuple[Place, Reexpression]]) -> tuple[Indice
     return take, [WidthPart(place, change, place.positions) for place, change in changed]
 
 
-def _crossed_positions(place: Place, change: Reexpression | None, take: Indices) -> Indices | None:
+def _crossed_place(place: Place, change: Reexpression | None, take: Indices) -> Place | None:
     """Return where the units of a space are after a change of those it crosses; None where that does not follow."""
     if len(take) > place.length or len(numpy.unique(take)) < len(take):
         return None
@@ -167,12 +167,13 @@ def _crossed_positions(place: Place, change: Reexpression | None, take: Indices)
     new[take] = numpy.arange(len(take))
     rows = new[place.positions if change is None else place.positions[change.copies > 0]]
     flat = rows.reshape(len(rows), -1)
-    counts = numpy.unique((flat >= 0).sum(axis=1))
-    if len(counts) != 1:
+    if len(numpy.unique((flat >= 0).sum(axis=1))) != 1:
         return None
     left = numpy.sort(flat[flat >= 0].reshape(len(flat), -1), axis=1)
     lengths = row_lengths(left)
-    return left.reshape(len(left), -1, lengths[0]) if len(set(lengths)) == 1 else None
+    even = len(set(lengths)) == 1
+    positions = left.reshape(len(left), -1, lengths[0] if even else 1)
+    return replace(place, length=len(take), positions=positions, scattered=not even)
 
 
 def _unchanged(place: Place) -> Reexpression:

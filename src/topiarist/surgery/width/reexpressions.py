@@ -66,6 +66,9 @@ def removal(space: Space, units: Sequence[int]) -> Reexpression:
 
 def reexpression(space: Space, edit: MergeUnits | WidenSpace | GrowSpace, structure_only: bool) -> Reexpression:
     """Return what an edit means for the units of its space; where only the structure counts, units are not mixed."""
+    scattered = next((place.name for place in space.places if place.scattered), None)
+    if isinstance(edit, (WidenSpace, GrowSpace)) and scattered is not None:
+        raise ModelError(f"'{space.name}' cannot get more units: they lie unevenly along '{scattered}'")
     if isinstance(edit, (WidenSpace, GrowSpace)) and (space.averaged or space.escaped):
         why = (
             "a mean or a norm runs over them"
