@@ -151,7 +151,6 @@ UNSOUND: dict[str, tuple[Code, tuple[int, ...], Makers]] = {
 
 # what is fixed in these networks, by name, and why; everything else but inputs and outputs is free
 FIXED: dict[str, dict[str, str]] = {
-    "flattened and pooled units joined": {"conv": "they lie unevenly along 'head'"},
     "the input is indexed by units": {"same": "they number others \\(index in the network's forward, LINE\\)"},
     "one map times the input, then joined": {"map": "one unit is spread over many \\(mul in .*, LINE\\)"},
     "one unit times a longer parameter, then joined": {"map": "one unit is spread over many \\(mul in .*, LINE\\)"},
