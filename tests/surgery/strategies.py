@@ -218,11 +218,9 @@ def clear_outgoing(model: nn.Module, space: Space, unit: int) -> None:
 def row_tensors(model: nn.Module, space: Space) -> Iterator[tuple[Tensor, int, numpy.ndarray[Any, Any]]]:
     """Return each tensor that has an entry for each unit, with the axis of the units and their positions along it."""
     for place in (*space.producers, *space.passes):
-        module = model.get_submodule(place.module)
-        names = ("weight", "bias", "running_mean", "running_var") if place.parameter is None else (place.parameter,)
-        for tensor in (getattr(module, name, None) for name in names):
-            if isinstance(tensor, Tensor):
-                yield tensor.detach(), place.dimension, place.positions.reshape(space.size, -1)
+        for name, axis in place.tensors:
+            tensor: Tensor = getattr(model.get_submodule(place.module), name)
+            yield tensor.detach(), axis, place.positions.reshape(space.size, -1)
 
 
 def sizes_of(model: nn.Module, example: Inputs) -> dict[str, int]:

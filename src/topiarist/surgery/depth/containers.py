@@ -71,3 +71,10 @@ def _in_mode_of(layer: nn.Module, container: nn.Module) -> nn.Module:
     """Return a module that has, but not those inside it, the mode of a layer: training or evaluation."""
     container.training = layer.training
     return container
+
+
+def read_by(model: nn.Module, name: str) -> str | None:
+    """Name the module of torch that reads a layer's weight itself, where a pair of layers has none; None for others."""
+    above = name.rpartition(".")[0]
+    reads = isinstance(model.get_submodule(above), (nn.MultiheadAttention, nn.TransformerEncoderLayer))
+    return above if reads else None

@@ -12,7 +12,7 @@ from torch.nn.modules.conv import _ConvNd
 from topiarist.errors import ModelError
 from topiarist.models.evaluation import numbers_of
 from topiarist.randomness import isolated
-from topiarist.surgery.depth.containers import find_layer, insert_after
+from topiarist.surgery.depth.containers import find_layer, insert_after, read_by
 from topiarist.surgery.edits.kinds import DeepenNetwork
 from topiarist.surgery.layers import forget
 from topiarist.tracing import Anatomy
@@ -28,6 +28,11 @@ def deepen_network(model: nn.Module, edit: DeepenNetwork, anatomy: Anatomy, stru
     call = anatomy.calls.get(edit.after)
     if call is None:
         raise ModelError(f"'{edit.after}' does not run as one layer: name a layer that does")
+    reader = read_by(model, edit.after)
+    if reader is not None:
+        raise ModelError(f"cannot deepen after '{edit.after}': '{reader}' reads its weights beside calling it")
+    if isinstance(layer, nn.RNNBase):
+        raise ModelError(f"cannot deepen after '{edit.after}': it returns states besides its units")
     with isolated(0):  # what torch draws for the new layer is overwritten
         new = {"deeper": _identity_layer(layer, call, edit.after)}
     if edit.batch_norm:

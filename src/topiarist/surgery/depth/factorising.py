@@ -9,7 +9,7 @@ from torch.nn.modules.conv import _ConvNd
 from topiarist.errors import ModelError
 from topiarist.randomness import isolated
 from topiarist.surgery import layers
-from topiarist.surgery.depth.containers import find_layer, replace_layer
+from topiarist.surgery.depth.containers import find_layer, read_by, replace_layer
 from topiarist.surgery.edits.kinds import FactoriseLayer
 
 FACTORS = (nn.Linear, nn.Conv1d, nn.Conv2d)  # the kinds of layers that multiply
@@ -20,15 +20,8 @@ def can_factorise(model: nn.Module, name: str) -> bool:
     layer = model.get_submodule(name)
     alone = [known for known, module in model.named_modules(remove_duplicate=False) if module is layer] == [name]
     grouped = isinstance(layer, _ConvNd) and layer.groups != 1
-    plain = isinstance(layer, FACTORS) and layers.is_plain(layer) and _read_by(model, name) is None
+    plain = isinstance(layer, FACTORS) and layers.is_plain(layer) and read_by(model, name) is None
     return bool(name) and alone and plain and not grouped
-
-
-def _read_by(model: nn.Module, name: str) -> str | None:
-    """Name the module of torch that reads a layer's weight itself, where a pair of layers has none; None for others."""
-    above = name.rpartition(".")[0]
-    reads = isinstance(model.get_submodule(above), (nn.MultiheadAttention, nn.TransformerEncoderLayer))
-    return above if reads else None
 
 
 def factorise_layer(model: nn.Module, edit: FactoriseLayer, structure_only: bool) -> None:
@@ -40,7 +33,7 @@ def factorise_layer(model: nn.Module, edit: FactoriseLayer, structure_only: bool
         )
     if isinstance(layer, _ConvNd) and layer.groups != 1:
         raise ModelError(f"'{edit.layer}' is a grouped convolution, which cannot be factorised")
-    reader = _read_by(model, edit.layer)
+    reader = read_by(model, edit.layer)
     if reader is not None:
         raise ModelError(f"'{edit.layer}' cannot be factorised: '{reader}' reads its weight beside calling it")
     weight = layers.weight_of(layer).flatten(1)
