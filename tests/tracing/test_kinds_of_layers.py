@@ -13,7 +13,7 @@ from topiarist.tracing import Inputs
 
 IMAGES = torch.randn(2, 3, 6, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 STEPS = torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-MEMORY = {"stem": 8, "memory.weight_ih_l0": 6}
+MEMORY = {"stem": 8, "memory": 6}
 Case = tuple[Callable[[], nn.Module], Inputs, dict[str, int]]
 
 
@@ -47,9 +47,7 @@ def transposed(kind: type[nn.Module], dims: int, groups: int = 1) -> Case:
         last=lambda: convolution(12, 2, 1),
     )
     example = torch.randn(2, 3, *[3] * dims, generator=torch.Generator().manual_seed(dims), dtype=torch.float64)
-    free = (
-        {"stem": 8, "up.weight": 12} if groups == 1 else {"stem:members": 4, "stem:groups": 2, "up.weight:members": 6}
-    )
+    free = {"stem": 8, "up": 12} if groups == 1 else {"stem:members": 4, "stem:groups": 2, "up:members": 6}
     return make, example, free
 
 
@@ -89,7 +87,7 @@ CASES: dict[str, Case] = {
     "lstm of two layers": (recurrent(nn.LSTM, num_layers=2), STEPS, MEMORY),
     "gru in both directions": (recurrent(nn.GRU, bidirectional=True), STEPS, MEMORY),
     "lstm in both directions of two layers": (recurrent(nn.LSTM, num_layers=2, bidirectional=True), STEPS, MEMORY),
-    "lstm with a projection": (recurrent(nn.LSTM, proj_size=4), STEPS, {**MEMORY, "memory.weight_hr_l0": 4}),
+    "lstm with a projection": (recurrent(nn.LSTM, proj_size=4), STEPS, {**MEMORY, "memory#2": 4}),
     "transposed 1d": transposed(nn.ConvTranspose1d, 1),
     "transposed 2d": transposed(nn.ConvTranspose2d, 2),
     "transposed 3d": transposed(nn.ConvTranspose3d, 3),
@@ -103,7 +101,7 @@ CASES: dict[str, Case] = {
         STEPS,
         {"first": 8},
     ),
-    "channel shuffle": (Shuffled, IMAGES, {"stem:groups": 2, "stem:members": 2, "grouped.weight:members": 4}),
+    "channel shuffle": (Shuffled, IMAGES, {"stem:groups": 2, "stem:members": 2, "grouped:members": 4}),
     "pixel shuffle": (
         making(
             lambda net, x: net.last(net.shuffle(torch.relu(net.stem(x)))),

@@ -289,7 +289,7 @@ STRANGE: dict[str, tuple[Code, tuple[int, ...], Makers, dict[str, int]]] = {
             "norm": lambda: nn.GroupNorm(3, 12),
             **head(192),
         },
-        {"wide:members": 2, "wide:groups": 2, "grouped.weight:members": 2},
+        {"wide:members": 2, "wide:groups": 2, "grouped:members": 2},
     ),
     "groups over a join": (
         lambda net, x: net.head(net.norm(torch.cat([net.conv(x), net.pair(x)], 1)).mean((2, 3))),
