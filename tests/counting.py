@@ -12,9 +12,7 @@ from topiarist.surgery.choice import choosing
 from topiarist.tracing import finding
 
 
-def count_calls(
-    monkeypatch: pytest.MonkeyPatch, counted: Counter[str], home: Any, name: str, what: str
-) -> None:
+def count_calls(monkeypatch: pytest.MonkeyPatch, counted: Counter[str], home: Any, name: str, what: str) -> None:
     """Count the calls of a function, unless counting is paused."""
     original: Callable[..., Any] = getattr(home, name)
 

@@ -68,9 +68,11 @@ def test_the_cut_network_is_what_choosing_removing_and_refitting_make(name: str)
     oracle = surgery.remove(model, example, units=cut.units, calibration=x)
     assert_same(cut.model, oracle, x, tolerance=1e-9)
     traced = anatomy(cut.model, example)
-    assert cut.anatomy.valid_for == "nothing" or {space: each.size for space, each in cut.anatomy.spaces.items()}.items() <= {
-        space: each.size for space, each in (*cut.anatomy.spaces.items(), *traced.spaces.items())
-    }.items()
+    assert (
+        cut.anatomy.valid_for == "nothing"
+        or {space: each.size for space, each in cut.anatomy.spaces.items()}.items()
+        <= {space: each.size for space, each in (*cut.anatomy.spaces.items(), *traced.spaces.items())}.items()
+    )
 
 
 def test_the_cut_of_nothing_is_a_copy(counts: Counter[str]) -> None:
@@ -211,7 +213,7 @@ def test_the_anatomy_after_changes_of_width_is_that_of_the_new_network(name: str
         for edit in edits:
             known = carry_out(copy, edit, example, known=known)
             if known.valid_for == "nothing":
-                assert name in CROSSING and not isinstance(edit, surgery.RemoveUnits) or 1 in (space.size, len(edits))
+                assert (name in CROSSING and not isinstance(edit, surgery.RemoveUnits)) or 1 in (space.size, len(edits))
                 break
             assert known.valid_for == "widths"
             assert described(known) == described(anatomy(copy, example))

@@ -81,11 +81,11 @@ class Attention(nn.MultiheadAttention):
         sizes = [self.num_heads * self.head_dim, self.num_heads * self.head_dim, self.num_heads * self.value_dim]
         packed = self.in_proj_weight
         kernels = (
-            packed.split(sizes)
+            torch.split(packed, sizes)
             if packed is not None
             else (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
         )
-        biases = (None, None, None) if self.in_proj_bias is None else self.in_proj_bias.split(sizes)
+        biases = (None, None, None) if self.in_proj_bias is None else torch.split(self.in_proj_bias, sizes)
         queries, keys, values = (
             functional.linear(each, kernel, bias)
             for each, kernel, bias in zip((query, key, value), kernels, biases, strict=True)

@@ -192,8 +192,9 @@ def _spaces_of(edit: kinds.Edit) -> tuple[str, ...]:
     """Return the spaces whose width an edit changes."""
     if isinstance(edit, kinds.RemoveUnits):
         return tuple(edit.units)
-    width = isinstance(edit, kinds.MergeUnits | kinds.WidenSpace | kinds.GrowSpace | kinds.ProjectSpace)
-    return (edit.space,) if width else ()
+    if isinstance(edit, kinds.MergeUnits | kinds.WidenSpace | kinds.GrowSpace | kinds.ProjectSpace):
+        return (edit.space,)
+    return ()
 
 
 def by_spaces(edit: kinds.Edit, anatomy: Anatomy) -> kinds.Edit:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Container, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -59,7 +60,8 @@ class Holders:
         put(*first, values)
         new = first[0]._buffers.get(first[1]) if first[1] in first[0]._buffers else first[0]._parameters[first[1]]
         for holder, own in others:
-            (holder._buffers if own in holder._buffers else holder._parameters)[own] = new
+            tensors: dict[str, Any] = holder._buffers if own in holder._buffers else holder._parameters
+            tensors[own] = new
         self._held[id(new)] = self._held.pop(id(old), [(module, name)])
         self.changed |= {holder for holder, _ in self._held[id(new)]}
 
@@ -79,7 +81,7 @@ def follow_parameters(model: nn.Module, changed: Container[nn.Module]) -> None:
         match module:
             case nn.RNNBase():
                 module._flat_weights = [getattr(module, name, None) for name in module._flat_weights_names]
-                module.input_size = module.weight_ih_l0.shape[1]
+                module.input_size = module.get_parameter("weight_ih_l0").shape[1]
             case nn.InstanceNorm1d() | nn.InstanceNorm2d() | nn.InstanceNorm3d() if not isinstance(weight, Tensor):
                 pass
             case _NormBase():
@@ -103,9 +105,7 @@ def follow_parameters(model: nn.Module, changed: Container[nn.Module]) -> None:
                 module.num_parameters = len(weight)
 
 
-def drawn(
-    tensor: Tensor, name: str, axis: int, module: nn.Module, fresh: Tensor, generator: torch.Generator
-) -> Tensor:
+def drawn(tensor: Tensor, name: str, axis: int, module: nn.Module, fresh: Tensor, generator: torch.Generator) -> Tensor:
     """Return a tensor whose fresh units are drawn anew (He et al., 2015): random incoming weights, no bias.
 
     A norm changes nothing; slopes and what else a network has for each unit are copied from another unit.

@@ -27,7 +27,7 @@ from topiarist.tracing.finding import trace_again
 from topiarist.tracing.operation import line_of_error
 from topiarist.tracing.reference import Reference, Steady
 from topiarist.tracing.running import arguments, call, plain_kernels, sharing_copy
-from topiarist.tracing.trace import tensors_in, wanted_outputs
+from topiarist.tracing.trace import wanted_outputs
 
 TOLERANCE, COARSE = 1e-8, 1e-4  # in float64, and where a network's code asks for float32
 LAST_DIGITS = 1e-14  # of float64: the rounding of some ten thousand operations in a row
@@ -75,7 +75,7 @@ def rescale(model: nn.Module, example_input: Inputs, anatomy: Anatomy, cut: nn.M
     """
     names = [name for name, space in anatomy.spaces.items() if space.counted]
     candidates = counted_tensors(anatomy, names)
-    if not candidates or callable(example_input) and not isinstance(example_input, Tensor):
+    if not candidates or (callable(example_input) and not isinstance(example_input, Tensor)):
         return
     whole = _randomised(model, torch.float64)
     twin = copied(whole)
@@ -103,8 +103,8 @@ def ensure_proven(model: nn.Module, example_input: Inputs, anatomy: Anatomy, nam
 def ensure_kept(model: nn.Module, example_input: Inputs, anatomy: Anatomy, name: str, change: Change) -> None:
     """Make sure that `change`, which gives a space more units, changes nothing of what the network computes.
 
-    Linear layers and convolutions take that well; code of the user's own is tried on random weights, once. So are spaces
-    of one unit with several positions, which do not tell whether copies come after each of them or after all.
+    Linear layers and convolutions take that well; code of the user's own is tried on random weights, once. So are
+    spaces of one unit with several positions, which do not tell whether copies come after each of them or after all.
     """
     key, space = frozenset((name, "more units")), anatomy.spaces[name]
     own = any(place.parameter is not None for place in space.places)
@@ -164,9 +164,7 @@ class _Batch:
     expected: list[Tensor]
 
 
-def _references(
-    model: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any
-) -> tuple[nn.Module, list[_Batch]]:
+def _references(model: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any) -> tuple[nn.Module, list[_Batch]]:
     """Return the network with random weights, in float64 where its code allows that, and what it computes."""
     whole = _randomised(model, torch.float64)
     try:
@@ -257,7 +255,7 @@ def _outputs(model: nn.Module, inputs: Inputs, anatomy: Anatomy | None, gone: An
     """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
     with evaluating(model), isolated(0), plain_kernels(model), _default_numbers(numbers_of(model).dtype):
         if anatomy is None or anatomy.trace is None:
-            with Steady():
+            with Steady():  # type: ignore[no-untyped-call]  # torch leaves it untyped
                 return wanted_outputs(call(model, inputs))
         tracer = anatomy.trace.tracer
         with Reference(model, tracer.labels.copy(), tracer.leaves, gone):
@@ -271,7 +269,9 @@ def _cut_outputs(cut: nn.Module, inputs: Inputs, units: Iterable[str]) -> list[T
     except Exception as error:  # whatever a user's forward raises
         named = ", ".join(f"'{name}'" for name in units)
         reason = str(error).split("\n")[0] or type(error).__name__
-        raise ModelError(f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}") from error
+        raise ModelError(
+            f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}"
+        ) from error
 
 
 @contextmanager
@@ -291,7 +291,9 @@ def _difference(expected: list[Tensor], found: list[Tensor], units: Iterable[str
     for one, other in zip(expected, found, strict=True):
         if one.shape != other.shape:
             named = ", ".join(f"'{name}'" for name in units)
-            raise ModelError(f"without units of {named}, the network returns {tuple(other.shape)}, not {tuple(one.shape)}")
+            raise ModelError(
+                f"without units of {named}, the network returns {tuple(other.shape)}, not {tuple(one.shape)}"
+            )
         if one.is_floating_point() and one.numel():
             scale = float(one.abs().max()) + 1e-9
             worst = max(worst, float((one - other).abs().max()) / scale)

@@ -115,7 +115,9 @@ def change_widths(
     outdated |= single or anatomy.has_renumberings  # a convolution of one group, for instance, is an ordinary one
     left = [numpy.setdiff1d(anatomy.spaces[name].units, own) for name, own in units.items()]
     gone = numpy.concatenate([anatomy.gone, *left])
-    changed_anatomy = replace(anatomy, spaces=spaces, calls=calls, shapes=shapes_of(model), integers=integers, gone=gone)
+    changed_anatomy = replace(
+        anatomy, spaces=spaces, calls=calls, shapes=shapes_of(model), integers=integers, gone=gone
+    )
     return rows, replace(changed_anatomy, valid_for="nothing" if outdated else "widths")
 
 
@@ -139,9 +141,9 @@ def _renumber(model: nn.Module, anatomy: Anatomy, units: Mapping[str, Indices], 
 
 def _crossing(places: Sequence[Place]) -> bool:
     """Return whether spaces cross along an axis, as heads and their dims do: a position belongs to several."""
-    return len(places) > 1 and len(numpy.unique(numpy.concatenate([place.positions.reshape(-1) for place in places]))) < sum(
-        place.positions.size for place in places
-    )
+    return len(places) > 1 and len(
+        numpy.unique(numpy.concatenate([place.positions.reshape(-1) for place in places]))
+    ) < sum(place.positions.size for place in places)
 
 
 def _crossed_axis(changed: Sequence[tuple[Place, Reexpression]]) -> tuple[Indices, list[WidthPart]]:

@@ -70,7 +70,11 @@ def reexpression(space: Space, edit: MergeUnits | WidenSpace | GrowSpace, struct
     if isinstance(edit, (WidenSpace, GrowSpace)) and scattered is not None:
         raise ModelError(f"'{space.name}' cannot get more units: they lie unevenly along '{scattered}'")
     if isinstance(edit, (WidenSpace, GrowSpace)) and (space.averaged or space.escaped):
-        why = "a mean or a norm runs over them" if space.averaged else "forward itself sees them, as attention does queries"
+        why = (
+            "a mean or a norm runs over them"
+            if space.averaged
+            else "forward itself sees them, as attention does queries"
+        )
         raise ModelError(f"'{space.name}' cannot get more units without a change of what the network computes: {why}")
     match edit:
         case MergeUnits():
