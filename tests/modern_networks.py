@@ -90,7 +90,7 @@ class RecurrentNetwork(nn.Module):
     """Recurrent layers, read at their last step."""
 
     def __init__(
-        self, kind: type[nn.LSTM] | type[nn.GRU], hidden: int = 5, depth: int = 1, both: bool = False, inputs: int = 4
+        self, kind: type[nn.LSTM | nn.GRU], hidden: int = 5, depth: int = 1, both: bool = False, inputs: int = 4
     ) -> None:
         super().__init__()
         self.embed = nn.Linear(inputs, 6)

@@ -72,7 +72,7 @@ def test_a_file_says_itself_what_it_reads(command: Run, digits_model: Path) -> N
     share = f"{1 - ((64 + 1) + (10 + 10)) / 1210:.1%}"
     named = f"{type(network).__name__} of {digits_model}"
     assert head == f"{named}, 1,210 parameters, of which {share} can go; example input 2x64 float32"
-    assert table.strip() == str(anatomy(network, torch.zeros(2, 64)))
+    assert table.strip() == str(surgery.proven(network, torch.zeros(2, 64)))
     assert contents(digits_model.parent) == before
 
 

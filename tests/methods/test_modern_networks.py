@@ -38,9 +38,9 @@ def test_a_budget_of_parameters_is_met(name: str, method: str) -> None:
         pytest.skip("units of recurrent layers are not silenced by their weights")
     model = made(name)
     data = data_for(model, 6, 4, counts=(120, 60, 60), wrong=0.05)
-    limit = round(0.7 * count_parameters(model))
-    outcome = resize(model, data, METHODS[method], budget=Budget(parameters=limit), latency=False)
-    assert outcome.after.parameters == count_parameters(outcome.model) <= limit
+    most = round(0.7 * count_parameters(model))
+    outcome = resize(model, data, METHODS[method], budget=Budget(parameters=most), latency=False)
+    assert outcome.after.parameters == count_parameters(outcome.model) <= most
     assert type(outcome.model) is type(model)
     assert outcome.after.macs < outcome.before.macs
     x = torch.randn(3, 6, 4)
@@ -54,7 +54,7 @@ def test_a_budget_of_parameters_is_met(name: str, method: str) -> None:
 def test_a_tight_budget_of_an_lstm_is_met(method: str) -> None:
     model = made("lstm")
     data = data_for(model, 6, 4, counts=(120, 60, 60), wrong=0.05)
-    limit = round(0.3 * count_parameters(model))
-    outcome = resize(model, data, METHODS[method], budget=Budget(parameters=limit), latency=False)
-    assert outcome.after.parameters <= limit
+    most = round(0.3 * count_parameters(model))
+    outcome = resize(model, data, METHODS[method], budget=Budget(parameters=most), latency=False)
+    assert outcome.after.parameters <= most
     assert min(outcome.units[name][1] for name in outcome.units) >= 1

@@ -311,7 +311,10 @@ def test_an_edit_that_the_networks_own_code_forbids_is_refused() -> None:
             return given
 
     model, example = built(Sized, (2, 3), seed=0)
-    with untouched(model), pytest.raises(ModelError, match=r"the network's own code fails, .*: six units"):
+    with (
+        untouched(model),
+        pytest.raises(ModelError, match=r"the network's own code fails, test_plan\.py line \d+: six units"),
+    ):
         surgery.remove(model, example, units={"layer": [0]})
     with untouched(model), pytest.raises(ModelError, match="the network's own code does not allow this edit: six"):
         surgery.remove(model, example, units={"layer": [0]}, proof=False)

@@ -202,9 +202,9 @@ def test_rows_of_a_table_are_fixed_and_the_rest_is_free() -> None:
 
     model, example = Tabular().eval(), (torch.rand(5, 3), torch.zeros(5, dtype=torch.int64))
     found = anatomy(model, example)
-    assert {name: space.size for name, space in found.free.items()} == {"embed.weight#2": 4, "hidden": 6}
-    assert str(found["embed.weight"].reason).startswith("they are looked up by the input (embedding in 'embed'")
-    units = {"hidden": [2], "embed.weight#2": [0, 3]}
+    assert {name: space.size for name, space in found.free.items()} == {"embed.weight": 4, "hidden": 6}
+    assert str(found["embed.weight#2"].reason).startswith("they are looked up by the input (embedding in 'embed'")
+    units = {"hidden": [2], "embed.weight": [0, 3]}
     with surgery.UnitMasks(model, example).without(units):
         expected = model(*example)
     torch.testing.assert_close(surgery.remove(model, example, units=units)(*example), expected)

@@ -1,17 +1,24 @@
-"""Cuts units by hand, straight from the positions of an anatomy: removing a unit must equal masking what reads it."""
+"""Checks of cuts: a cut network must equal the whole one without the units, and masking where that is enough."""
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _NormBase
-from torch.nn.modules.conv import _ConvNd
 
-from tests.networks import built, outputs
-from topiarist.tracing import Anatomy, Inputs, Place, Space
+from tests.networks import built
+from topiarist import surgery
+from topiarist.models.attention import with_free_attention
+from topiarist.models.copying import copied
+from topiarist.models.evaluation import evaluating
+from topiarist.randomness import isolated
+from topiarist.storage import load, save
+from topiarist.tracing import Anatomy, Inputs, Space, anatomy
+from topiarist.tracing.reference import Reference
+from topiarist.tracing.running import call, plain_kernels
+from topiarist.tracing.trace import tensors_in
 
 
 class Written(nn.Module):
@@ -37,55 +44,36 @@ def written(code: Callable[[Any, Tensor], Any], shape: tuple[int, ...], parts: M
     return model, example
 
 
-def cut(model: nn.Module, space: Space, units: Sequence[int]) -> nn.Module:
-    """Return a copy without some units of a space."""
-    model = copy.deepcopy(model)
-    for place in space.producers:
-        layer, kept = model.get_submodule(place.module), kept_positions(place, units)
-        keep(layer, ("weight", "bias"), 0, kept)
-    for place in space.passes:
-        layer, kept = model.get_submodule(place.module), kept_positions(place, units)
-        if place.parameter is not None:
-            keep(layer, (place.parameter,), place.dimension, kept)
-        else:
-            cut_pass(layer, kept)
-    for place in space.consumers:
-        layer, kept = model.get_submodule(place.module), kept_positions(place, units)
-        keep(layer, ("weight",), 1, kept)
-    return model
+def making(code: Callable[[Any, Tensor], Any], **parts: Callable[[], Any]) -> Callable[[], nn.Module]:
+    """Return what makes a network from its code, and from what makes its parts."""
+    return lambda: Written(code, **{name: make() for name, make in parts.items()})
 
 
-def cut_pass(layer: Any, kept: Tensor) -> None:
-    """Leave some positions of a layer that units pass through."""
-    if isinstance(layer, _ConvNd):
-        layer.groups = len(kept) * layer.groups // layer.out_channels
-    if isinstance(layer, nn.GroupNorm):
-        layer.num_groups, layer.num_channels = len(kept) * layer.num_groups // layer.num_channels, len(kept)
-    if isinstance(layer, _NormBase):
-        keep(layer, ("running_mean", "running_var"), 0, kept)
-    if isinstance(layer, nn.PReLU):
-        layer.num_parameters = len(kept)
-    keep(layer, ("weight", "bias"), 0, kept)
+def without(
+    model: nn.Module, example_input: Inputs, found: Anatomy, units: Mapping[str, Sequence[int]]
+) -> list[Tensor]:
+    """Return what the whole network computes as if some units were not there: the reference of every cut."""
+    assert found.trace is not None
+    tracer = found.trace.tracer
+    gone = numpy.zeros(len(tracer.labels), bool)
+    for name, numbers in units.items():
+        gone[found.spaces[name].units[list(numbers)]] = True
+    whole = copied(model)
+    with_free_attention(whole)
+    reference = Reference(whole, tracer.labels.copy(), tracer.leaves, gone)
+    with evaluating(whole), isolated(0), plain_kernels(whole), torch.no_grad(), reference:
+        return tensors_in(call(whole, example_input))
 
 
-def keep(layer: nn.Module, names: Sequence[str], dimension: int, kept: Tensor) -> None:
-    """Leave some positions of a layer's tensors."""
-    for name in names:
-        old = getattr(layer, name, None)
-        if old is not None:
-            new = old.detach().index_select(dimension, kept)
-            setattr(layer, name, nn.Parameter(new) if isinstance(old, nn.Parameter) else new)
-
-
-def kept_positions(place: Place, units: Sequence[int]) -> Tensor:
-    """Return the positions of a place that do not belong to some units."""
-    gone = place.positions[list(units)].reshape(-1)
-    return torch.as_tensor(numpy.setdiff1d(numpy.arange(place.length), gone))
+def computed(model: nn.Module, example_input: Inputs) -> list[Tensor]:
+    """Return what a network computes."""
+    with evaluating(model), isolated(0), plain_kernels(model), torch.no_grad():
+        return tensors_in(call(model, example_input))
 
 
 def masked(model: nn.Module, space: Space, units: Sequence[int]) -> nn.Module:
     """Return a copy in which nothing reads some units of a space."""
-    model = copy.deepcopy(model)
+    model = copied(model)
     for place in space.consumers:
         weight = model.get_submodule(place.module).weight
         assert isinstance(weight, Tensor)
@@ -93,11 +81,56 @@ def masked(model: nn.Module, space: Space, units: Sequence[int]) -> nn.Module:
     return model
 
 
+def assert_same(found: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+    """Assert that outputs are equal, up to rounding in float64."""
+    for left, right in zip(found, expected, strict=True):
+        torch.testing.assert_close(left, right, rtol=1e-9, atol=1e-11)
+
+
+def is_only_read_by_layers(space: Space) -> bool:
+    """Return whether masking what reads the units of a space is the same as their not being there."""
+    plain = all(place.parameter is None for place in space.consumers)
+    return plain and bool(space.consumers) and not space.averaged and not space.escaped
+
+
 def check_cuts(model: nn.Module, example_input: Inputs, found: Anatomy) -> None:
-    """Assert for every free space that removing units gives what masking them gives."""
+    """Assert for every free space that removing units gives what the network without them gives."""
     for space in found.free.values():
         for units in {(0,), (space.size - 1,), tuple(range(0, space.size, 2))} if space.size > 1 else ():
-            smaller = outputs(cut(model, space, units), example_input)
-            same = outputs(masked(model, space, units), example_input)
-            for left, right in zip(smaller, same, strict=True):
-                torch.testing.assert_close(left, right, rtol=1e-10, atol=1e-12)
+            smaller = surgery.remove(model, example_input, units={space.name: units}, anatomy=found)
+            given = computed(smaller, example_input)
+            assert_same(given, without(model, example_input, found, {space.name: units}))
+            if is_only_read_by_layers(space):
+                assert_same(given, computed(masked(model, space, units), example_input))
+
+
+def halves(found: Anatomy) -> dict[str, list[int]]:
+    """Return every second unit of every free space."""
+    return {name: list(range(1, space.size, 2)) for name, space in found.free.items() if space.size > 1}
+
+
+def check_network(make: Callable[[], nn.Module], example_input: Inputs, folder: Path) -> Anatomy:
+    """Cut each space of a network, then half of all of them; the result must be right, and survive a file.
+
+    Returns
+    -------
+    Anatomy
+        That of the whole network.
+    """
+    with isolated(1):
+        model = make().double().eval()
+    found = anatomy(model, example_input)
+    check_cuts(model, example_input, found)
+    units = halves(found)
+    assert units, str(found)
+    smaller = surgery.remove(model, example_input, units=units, anatomy=found)
+    given = computed(smaller, example_input)
+    assert_same(given, without(model, example_input, found, units))
+    sizes = [sum(parameter.numel() for parameter in network.parameters()) for network in (model, smaller)]
+    assert sizes[1] < sizes[0]
+    path = folder / "network.safetensors"
+    save(smaller, path)
+    with isolated(2):
+        fresh = make().double().eval()
+    assert_same(computed(load(path, into=fresh), example_input), given)
+    return found

@@ -1,5 +1,6 @@
 """The spaces of every network of the zoo, exactly: their names, sizes and places, and why some are fixed."""
 
+import re
 from collections.abc import Sequence
 
 import numpy
@@ -49,19 +50,25 @@ EXPECTED: dict[str, dict[str, tuple[int, str | None, str, str, str]]] = {
     },
     "grouped": {
         "x": (3, X, "", "", "stem"),
-        "stem": (4, None, "stem×2", "grouped×3 group_norm×3", "mix×3"),
-        "mix": (2, None, "mix×3", "mix_norm×3", "head×3"),
+        "stem:members": (2, None, "stem", "", "grouped.weight"),
+        "stem:groups": (4, None, "stem×2 grouped.weight×3", "grouped×3 group_norm×3", "mix×3"),
+        "grouped.weight:members": (3, None, "grouped.weight", "grouped group_norm", "mix"),
+        "mix:groups": (2, None, "mix×3", "mix_norm×3", "head×3"),
+        "mix:members": (3, None, "mix", "mix_norm", "head"),
         "head": (3, OUTPUT, "head", "", ""),
     },
     "grouped sequence": {
         "x": (2, X, "", "", "stem"),
-        "stem": (3, None, "stem×2", "grouped×2", "mix×2"),
+        "stem:members": (2, None, "stem", "", "grouped.weight"),
+        "stem:groups": (3, None, "stem×2 grouped.weight×2", "grouped×2", "mix×2"),
+        "grouped.weight:members": (2, None, "grouped.weight", "grouped", "mix"),
         "mix": (5, None, "mix", "norm depthwise channel_norm", "head×2"),
         "head": (3, OUTPUT, "head", "", ""),
     },
     "input residual": {
-        "second": (3, X, "second", "", "first third"),
+        "x": (3, X, "", "", "first"),
         "first": (5, None, "first", "", "second"),
+        "second": (3, X, "second", "", "third"),
         "third": (4, None, "third", "", "head"),
         "head": (2, OUTPUT, "head", "", ""),
     },
@@ -88,7 +95,7 @@ EXPECTED: dict[str, dict[str, tuple[int, str | None, str, str, str]]] = {
     },
     "normed": {
         "x": (4, X, "", "", "stem"),
-        "stem": (6, "'norm' (LayerNorm) mixes them", "stem", "", "hidden"),
+        "stem": (6, None, "stem", "norm", "hidden"),
         "hidden": (5, None, "hidden", "", "head"),
         "head": (2, OUTPUT, "head", "", ""),
     },
@@ -116,14 +123,12 @@ def test_every_space_of_the_zoo(name: str) -> None:
     assert found.opaque == ()
 
 
-def test_every_network_of_the_zoo_is_expected_somewhere() -> None:
-    assert {*EXPECTED, "resnet18"} == set(NETWORKS)
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_removing_units_equals_masking_them(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name != "resnet18"])
+def test_removing_units_equals_the_network_without_them(name: str) -> None:
     model, example = NETWORKS[name](0)
-    check_cuts(model, example, anatomy(model, example))
+    found = anatomy(model, example)
+    assert found.free
+    check_cuts(model, example, found)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -138,15 +143,25 @@ def test_positions_lie_on_their_axis_and_belong_to_one_unit(name: str) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_position_of_every_layer_belongs_to_a_space(name: str) -> None:
-    taken: dict[tuple[str, str], list[int]] = {}
-    lengths: dict[tuple[str, str], int] = {}
+    taken: dict[tuple[str, str, int], set[int]] = {}
+    lengths: dict[tuple[str, str, int], int] = {}
     for space in anatomy(*NETWORKS[name](0)).spaces.values():
-        for place in (*space.producers, *space.passes, *space.consumers):
-            taken.setdefault((place.name, place.role), []).extend(place.positions.reshape(-1).tolist())
-            lengths[place.name, place.role] = place.length
-    assert {key: sorted(positions) for key, positions in taken.items()} == {
-        key: list(range(length)) for key, length in lengths.items()
-    }
+        for place in space.places:
+            for tensor, axis in place.tensors:
+                key = (place.module, tensor, axis)
+                taken.setdefault(key, set()).update(place.positions.reshape(-1).tolist())
+                lengths[key] = place.length
+    assert taken == {key: set(range(length)) for key, length in lengths.items()}
+
+
+def test_groups_and_their_members_are_units_of_their_own() -> None:
+    """A channel belongs to a group and to a place within it: both can go, in all tensors that have them."""
+    found = anatomy(*built(lambda: GroupedNetwork(width=8, groups=2), (2, 3, 5, 5), seed=0))
+    members, groups = found["stem:members"], found["stem:groups"]
+    assert members.producers[0].positions.tolist() == [[[unit], [unit + 4]] for unit in range(4)]
+    assert groups.producers[0].positions.tolist() == [[[0, 1, 2, 3]], [[4, 5, 6, 7]]]
+    assert groups.producers[1].name == "grouped.weight"
+    assert groups.producers[1].positions.tolist() == [[[0, 1, 2]], [[3, 4, 5]]]
 
 
 @pytest.mark.slow
@@ -193,12 +208,6 @@ def test_a_scale_that_forward_reads_is_a_parameter_of_the_network() -> None:
     assert scale.positions.tolist() == [[[unit]] for unit in range(6)]
 
 
-def test_a_group_is_one_unit_of_several_positions_in_a_row() -> None:
-    stem = anatomy(*built(lambda: GroupedNetwork(width=8, groups=2), (2, 3, 5, 5), seed=0))["stem"]
-    assert stem.producers[0].positions.tolist() == [[[0, 1, 2, 3]], [[4, 5, 6, 7]]]
-    assert stem.passes[0].positions.tolist() == [[[0, 1, 2]], [[3, 4, 5]]]
-
-
 @pytest.mark.parametrize("widths", [(1, 1, 1), (1, 5, 2), (7, 1, 1)])
 def test_spaces_of_one_unit(widths: tuple[int, ...]) -> None:
     model, example = built(lambda: CascadeNetwork(widths), (4, 3), seed=0)
@@ -206,13 +215,16 @@ def test_spaces_of_one_unit(widths: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_one_channel_before_flattening(size: int) -> None:
+def test_one_channel_before_flattening_stays(size: int) -> None:
+    """A view of (2, 1, 4) as (2, 4) does not say which axis the single one went into."""
     parts: Makers = {"conv": lambda: nn.Conv2d(3, 1, 1), "head": lambda: nn.Linear(size * size, 2)}
     found = anatomy(*written(lambda net, x: net.head(net.conv(x).flatten(1)), (2, 3, size, size), parts))
-    assert found["conv"].consumers[0].positions.tolist() == [[list(range(size * size))]]
+    assert re.fullmatch(
+        r"its axis disappears \(view in the network's forward, test_anatomy\.py line \d+\)", found["conv"].reason or ""
+    )
 
 
-@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("width", [2, 3])
 def test_flattening_one_pixel_keeps_one_position_a_unit(width: int) -> None:
     parts: Makers = {"conv": lambda: nn.Conv2d(3, width, 1), "head": lambda: nn.Linear(width, 2)}
     found = anatomy(*written(lambda net, x: net.head(net.conv(x).view(x.size(0), -1)), (2, 3, 1, 1), parts))

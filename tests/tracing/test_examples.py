@@ -1,5 +1,6 @@
 """What an example input may be, and that looking at a network leaves it as it was."""
 
+import contextlib
 import copy
 from typing import Any
 
@@ -123,7 +124,16 @@ def test_offsets_follow_the_widths(batch: int, narrow: int, wide: int, pooled: i
 def test_a_batch_of_one(name: str) -> None:
     model, example = NETWORKS[name](0)
     one = example[:1] if isinstance(example, Tensor) else tuple(part[:1] for part in example)
-    assert places(anatomy(model, one)) == places(anatomy(model, example))
+    assert met(anatomy(model, one)) == met(anatomy(model, example))
+
+
+def met(found: Anatomy) -> list[Any]:
+    """Return where units lie, in no order; a bias is added by itself, or as a part of a product."""
+    return sorted(
+        (space.name, space.size, str(space.reason), place.name, place.role == "reads", place.positions.tolist())
+        for space in found.spaces.values()
+        for place in space.places
+    )
 
 
 def test_the_example_gets_the_type_of_the_network() -> None:
@@ -140,19 +150,27 @@ def test_the_example_gets_the_type_of_the_network() -> None:
         (
             ResidualNetwork,
             torch.zeros(2, 4, 6, 6),
-            r"the example input fails at 'stem' \(Conv2d\): Given groups=1, .* to have 3 channels, but got 4 .*",
+            r"the example input fails at 'stem' \(Conv2d\), networks\.py line \d+: Given groups=1, .* but got 4 .*",
         ),
         (
             InceptionNetwork,
             torch.zeros(2, 3, 8, 8),
-            r"the example input fails at 'head' \(Linear\): mat1 and mat2 .*",
+            r"the example input fails at 'head' \(Linear\), networks\.py line \d+: mat1 and mat2 .*",
         ),
-        (NormedNetwork, torch.zeros(3), r"the example input fails at 'stem' \(Linear\): .*"),
-        (FrozenNetwork, torch.zeros(3, 3, 3, 3, 3), r"the example input fails at 'trunk\.0' \(Conv2d\): .*"),
+        (NormedNetwork, torch.zeros(3), r"the example input fails at 'stem' \(Linear\), networks\.py line \d+: .*"),
+        (
+            FrozenNetwork,
+            torch.zeros(3, 3, 3, 3, 3),
+            r"the example input fails at 'trunk\.0' \(Conv2d\), networks\.py line \d+: .*",
+        ),
         (NormedNetwork, (torch.zeros(2, 4),) * 2, r".*does not fit NormedNetwork\.forward: too many positional.*"),
         (NormedNetwork, {"y": torch.zeros(2, 4)}, r".*does not fit NormedNetwork\.forward: missing a required .*'x'"),
         (NormedNetwork, (), r".*does not fit NormedNetwork\.forward: missing a required argument: 'x'"),
-        (NormedNetwork, 4, r"example_input must be a tensor, a sequence or a mapping of tensors; found int"),
+        (
+            NormedNetwork,
+            4,
+            r"example_input must be a tensor, a sequence .*, or a function that runs the network; found int",
+        ),
         (NormedNetwork, None, r"example_input must be .*; found NoneType"),
     ],
 )
@@ -160,6 +178,58 @@ def test_a_wrong_example_is_an_error_of_one_line(make: type[nn.Module], example:
     with pytest.raises(ModelError, match=f"^{message}$") as caught:
         anatomy(make(), example)
     assert "\n" not in str(caught.value)
+
+
+class Grumpy(nn.Module):
+    """A module that refuses what it is given, in two lines."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        raise ValueError("no more than 3 columns, please\nand no fewer")
+
+
+class Forgiving(nn.Module):
+    """A network that tries a layer that fails, and goes on without it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.broken = nn.Linear(3, 3)
+        self.layer = nn.Linear(4, 6)
+        self.head = nn.Linear(6, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with contextlib.suppress(RuntimeError):
+            self.broken(x)
+        given: Tensor = self.head(self.layer(x))
+        return given
+
+
+def test_an_error_of_the_users_own_is_told_in_its_first_line() -> None:
+    message = r"^the example input fails at '1' \(Grumpy\), test_examples\.py line \d+: no more than 3 columns, please$"
+    with pytest.raises(ModelError, match=message):
+        anatomy(nn.Sequential(nn.Linear(4, 4), Grumpy()), torch.zeros(2, 4))
+
+
+def test_an_error_that_forward_catches_leaves_no_trace() -> None:
+    found = anatomy(Forgiving(), torch.zeros(2, 4))
+    assert [place.name for place in found["layer"].places] == ["layer", "head"]
+    assert [place.parameter for place in found["layer"].places] == [None, None]
+    assert list(found.calls) == ["layer", "head"]
+
+
+def test_a_function_that_runs_the_network() -> None:
+    model, example = NETWORKS["residual"](0)
+    found = anatomy(model, lambda network: network(example))
+    assert places(found) == places(anatomy(model, example))
+    assert found.samples == 2
+
+
+def test_a_function_that_runs_a_part_of_the_network() -> None:
+    def part(network: Any) -> Any:
+        return network[2](network[0](torch.zeros(2, 4)))
+
+    found = anatomy(nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2)), part)
+    assert list(found.free) == ["0"]
+    assert found["constant"].size == 4
 
 
 def test_equal_seeds_give_equal_networks() -> None:

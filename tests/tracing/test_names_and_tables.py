@@ -17,7 +17,7 @@ from topiarist.tracing.table import render
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_printed_table_is_100_columns_wide_at_most(name: str) -> None:
-    assert max(map(len, str(anatomy(*NETWORKS[name](0), partial=True)).splitlines())) <= 100
+    assert max(map(len, str(anatomy(*NETWORKS[name](0))).splitlines())) <= 100
 
 
 def test_the_parameters_that_can_go_are_those_that_go() -> None:

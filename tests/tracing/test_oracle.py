@@ -23,7 +23,8 @@ from tests.networks import (
     built,
     outputs,
 )
-from tests.tracing.cutting import check_cuts, cut, masked
+from tests.tracing.cutting import assert_same, check_cuts, masked, without
+from topiarist import surgery
 from topiarist.tracing import Inputs, Space, anatomy
 
 torch_pruning = pytest.importorskip("torch_pruning")
@@ -35,8 +36,8 @@ COMPARED: dict[str, set[str]] = {
     "inception": {"narrow", "wide", "pooled"},
     "cascade": set(),
     "gated": set(),
-    "grouped": {"stem"},
-    "grouped sequence": {"stem"},
+    "grouped": {"stem:members", "stem:groups"},
+    "grouped sequence": {"stem:members", "stem:groups"},
     "input residual": set(),
     "two inputs": set(),
     "shared layer": set(),
@@ -76,8 +77,8 @@ def theirs(model: nn.Module, group: Any) -> Coupled:
 def ours(space: Space, unit: int) -> Coupled:
     """Return the same of a unit of a space."""
     return {
-        (place.name, "in" if place.role == "reads" else "out", int(position))
-        for place in (*space.producers, *space.passes, *space.consumers)
+        (place.module or place.name, "in" if place.role == "reads" else "out", int(position))
+        for place in space.places
         for position in place.positions[unit].reshape(-1)
     }
 
@@ -133,7 +134,8 @@ def test_an_input_that_is_joined_before_hidden_units() -> None:
     group = group_of(dependencies(model, example), model, "layers.1", [0])
     assert theirs(model, group) == {("layers.1", "out", 0), ("layers.2", "in", 0)}
     expected = outputs(masked(model, space, [0]), example)[0]
-    torch.testing.assert_close(outputs(cut(model, space, [0]), example)[0], expected, rtol=1e-10, atol=1e-12)
+    smaller = surgery.remove(model, example, units={"layers.1": [0]})
+    torch.testing.assert_close(outputs(smaller, example)[0], expected, rtol=1e-10, atol=1e-12)
     assert not torch.allclose(outputs(prune(model, example, "layers.1", [0]), example)[0], expected)
 
 
@@ -166,10 +168,12 @@ def test_groups_of_several_channels() -> None:
     check_cuts(model, example, anatomy(model, example))
 
 
-def test_units_that_a_layer_normalisation_mixes() -> None:
-    """torch-pruning cuts through a layer normalisation, which changes all other units. Here they are fixed."""
+def test_units_that_a_layer_normalisation_averages() -> None:
+    """Both cut through a layer normalisation, which then runs over what is left; masking alone is another network."""
     model, example = built(NormedNetwork, (4, 4), seed=0)
-    space = anatomy(model, example)["stem"]
-    assert space.reason == "'norm' (LayerNorm) mixes them"
-    expected = outputs(masked(model, space, [0]), example)[0]
-    assert not torch.allclose(outputs(prune(model, example, "stem", [0]), example)[0], expected)
+    found = anatomy(model, example)
+    assert found["stem"].averaged and not found["hidden"].averaged
+    smaller = outputs(surgery.remove(model, example, units={"stem": [0]}, anatomy=found), example)
+    assert_same(smaller, without(model, example, found, {"stem": [0]}))
+    assert_same(smaller, outputs(prune(model, example, "stem", [0]), example))
+    assert not torch.allclose(smaller[0], outputs(masked(model, found["stem"], [0]), example)[0])

@@ -21,8 +21,23 @@ ModelWord = Annotated[
 ]
 
 
+Proof = Annotated[
+    bool,
+    typer.Option(
+        "--proof/--no-proof",
+        help="Prove on random weights that the network's own code computes the same when units go. Takes four runs of "
+        "the network.",
+    ),
+]
+
+
 def anatomy_command(
-    model: ModelWord, example: ExampleShapes = None, into: Into = None, seed: Seed = 0, as_json: AsJson = False
+    model: ModelWord,
+    example: ExampleShapes = None,
+    into: Into = None,
+    proof: Proof = True,
+    seed: Seed = 0,
+    as_json: AsJson = False,
 ) -> None:
     """Show the units of a network: what writes and reads them, which can go, and what holds the others.
 
@@ -36,6 +51,7 @@ def anatomy_command(
     Hugging Face folder say themselves what they read; so does a network with an attribute `example_input`.
     """
     from topiarist.cli.loading import find_network
+    from topiarist.surgery import proven
     from topiarist.tracing import anatomy
     from topiarist.tracing.record import record_anatomy
     from topiarist.tracing.table import COLUMNS, render
@@ -44,11 +60,11 @@ def anatomy_command(
     with waiting(f"looking at {model}"):
         network = find_network(model, into)
         inputs = make_inputs(tensors, seed) if tensors else find_inputs(network, seed)
-        found = anatomy(network, inputs)
+        found = proven(network, inputs) if proof else anatomy(network, inputs)
         record = record_anatomy(found)
     kind = type(network).__name__
     result = {"model": model, "network": kind, "example": record_inputs(inputs), **record.to_json()}
-    table = render(found.spaces, found.shapes, found.opaque, columns=max(console().width, COLUMNS))
+    table = render(found.spaces, found.shapes, found.notes, columns=max(console().width, COLUMNS))
     text = f"{kind} of {model}, {share_of(record)}; example input {shown_inputs(inputs)}\n\n{table}"
     emit(result, as_json=as_json, show=lambda _: typer.echo(text))
 

@@ -1,9 +1,9 @@
 """The arithmetic of a network: multiply-accumulates for one sample.
 
 Counted where torch dispatches its matrix products and convolutions, so that whatever calls them is seen: layers,
-functions, `@`, `einsum`; fused kernels, as those of attention and recurrent layers, are switched off meanwhile. Torch's
-own flop counter, the oracle in the tests, would load the compiler, which takes longer than all the rest. Padding counts
-as input; biases, norms, activations and pooling do not count.
+functions, `@`, `einsum`; fused kernels, as those of attention and recurrent layers, are switched off meanwhile.
+Torch's own flop counter, the oracle in the tests, would load the compiler, which takes longer than all the rest.
+Padding counts as input; biases, norms, activations and pooling do not count.
 """
 
 from collections.abc import Callable, Iterable

@@ -122,13 +122,20 @@ def with_free_attention(model: nn.Module, paths: Any = None) -> list[str]:
 
     `paths` names the modules to replace, all of them by default; subclasses with a forward of their own stay.
     """
+    modules = list(model.named_modules(remove_duplicate=False))
+    wanted = {module for path, module in modules if paths is None or path in paths}
+    made: dict[nn.Module, Attention] = {}
     found = []
-    for path, module in list(model.named_modules()):
+    for path, module in modules:
         plain = isinstance(module, nn.MultiheadAttention) and type(module).forward is nn.MultiheadAttention.forward
-        if plain and path and (paths is None or path in paths):
+        if plain and path and module in wanted:
             above, _, name = path.rpartition(".")
-            model.get_submodule(above)._modules[name] = Attention.in_place_of(module)
+            made[module] = made.get(module) or Attention.in_place_of(module)
+            model.get_submodule(above)._modules[name] = made[module]
             found.append(path)
+    for _, module in modules:
+        if isinstance(module, nn.TransformerEncoder) and any(isinstance(each, Attention) for each in module.modules()):
+            module.use_nested_tensor = False  # of sequences without their padding, which only torch's attention reads
     return found
 
 
@@ -139,10 +146,13 @@ def free_attention(model: nn.Module) -> Iterator[None]:
     Torch's reads the weights of its last layer and does not call it, so that hooks there see nothing.
     """
     modules = dict(model.named_modules(remove_duplicate=False))
+    nested = [(each, each.use_nested_tensor) for each in modules.values() if isinstance(each, nn.TransformerEncoder)]
     paths = with_free_attention(model)
     try:
         yield
     finally:
+        for encoder, used in nested:
+            encoder.use_nested_tensor = used
         for path in paths:
             above, _, name = path.rpartition(".")
             parent = model.get_submodule(above)

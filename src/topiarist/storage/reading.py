@@ -17,10 +17,10 @@ from topiarist.storage.packed import PACKED, PackedHeader, parse_packed_header, 
 from topiarist.storage.writing import named_tensors, tied_names
 from topiarist.surgery import Plan, plan_of
 from topiarist.surgery.applying import rebuild
-from topiarist.tracing import Inputs
+from topiarist.tracing import ExampleInput
 
 
-def load(path: str | Path, *, into: nn.Module | None = None, example_input: Inputs | None = None) -> nn.Module:
+def load(path: str | Path, *, into: nn.Module | None = None, example_input: ExampleInput | None = None) -> nn.Module:
     """Return the network in a file, with its card; for an example see `save`.
 
     Weights are exact to the type and, unless packed with fewer bits, to the bit.
@@ -124,7 +124,7 @@ def _fresh(card: Card, path: Path) -> nn.Module:
         raise ModelError(f"the file is damaged: its spec makes no network ({error})") from error
 
 
-def _replay(plan: Plan, model: nn.Module, example_input: Inputs | None) -> nn.Module:
+def _replay(plan: Plan, model: nn.Module, example_input: ExampleInput | None) -> nn.Module:
     """Return a module of the structure that edits made before it was saved, unless it has that already."""
     if plan_of(model) == plan:
         return model

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.errors import ModelError, TopiaristError
 from topiarist.models.copying import copied
@@ -19,12 +19,12 @@ from topiarist.surgery.depth.folding import fold_layer
 from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import make_example, shape_of
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, plan_of, renamed_edit
-from topiarist.surgery.proving import ensure_kept, ensure_proven, rescale
+from topiarist.surgery.proving import ensure_kept, ensure_proven, prove_counted, rescale
 from topiarist.surgery.refit.fitting import Readers, Rows, refit
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
 from topiarist.surgery.width.reexpressions import project_space, reexpression, removal
-from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 from topiarist.tracing.finding import trace_again
 from topiarist.tracing.running import call, sharing_copy
 
@@ -32,7 +32,7 @@ from topiarist.tracing.running import call, sharing_copy
 def apply(
     plan: Plan,
     model: nn.Module,
-    example_input: Inputs | None = None,
+    example_input: ExampleInput | None = None,
     *,
     calibration: Calibration | None = None,
     anatomy: Anatomy | None = None,
@@ -91,7 +91,7 @@ def copied_with_plan(model: nn.Module) -> nn.Module:
     return copy
 
 
-def rebuild(plan: Plan, model: nn.Module, example_input: Inputs | None = None) -> nn.Module:
+def rebuild(plan: Plan, model: nn.Module, example_input: ExampleInput | None = None) -> nn.Module:
     """Return a copy of a network with the structure that a plan makes; what is new in it has no values yet."""
     copy = copied(model)
     replay(plan, [copy], example_input=example_input)
@@ -100,7 +100,7 @@ def rebuild(plan: Plan, model: nn.Module, example_input: Inputs | None = None) -
 
 
 def replay(
-    plan: Plan, networks: Sequence[nn.Module], anatomy: Anatomy | None = None, example_input: Inputs | None = None
+    plan: Plan, networks: Sequence[nn.Module], anatomy: Anatomy | None = None, example_input: ExampleInput | None = None
 ) -> None:
     """Change the structure of networks of the same layers as a plan does, in place; the first must be able to run.
 
@@ -119,7 +119,7 @@ def replay(
 def carry_out(
     model: nn.Module,
     edit: kinds.Edit,
-    example_input: Inputs | None,
+    example_input: ExampleInput | None,
     *,
     numbers: Numbers | None = None,
     calibration: Calibration | None = None,
@@ -143,6 +143,8 @@ def carry_out(
         found.free_space(name)
     if proof and example_input is not None:
         ensure_proven(model, example_input, found, _spaces_of(edit))
+        if isinstance(edit, kinds.RemoveUnits):
+            prove_counted(model, example_input, found, edit.units)
         if isinstance(edit, kinds.WidenSpace | kinds.GrowSpace):
             wider = edit
 
@@ -167,7 +169,9 @@ def carry_out(
             layers.put(module, tensor, values.to(layers.device_of(module)))
     if example_input is not None:
         check_runs(model, example_input)
-    example = None if example_input is None else shape_of(example_input)
+    example = None
+    if example_input is not None and (isinstance(example_input, Tensor) or not callable(example_input)):
+        example = shape_of(example_input)
     attach_plan(model, plan_of(model).then(edit, numbers, example))
     return changed.anatomy
 
@@ -176,7 +180,9 @@ def _repeat(twin: nn.Module, edit: kinds.Edit, anatomy: Anatomy) -> None:
     change_structure(twin, edit, anatomy, structure_only=False)
 
 
-def _anatomy_for(edit: kinds.Edit, model: nn.Module, example_input: Inputs | None, known: Anatomy | None) -> Anatomy:
+def _anatomy_for(
+    edit: kinds.Edit, model: nn.Module, example_input: ExampleInput | None, known: Anatomy | None
+) -> Anatomy:
     """Return a network's anatomy as an edit needs it: the known one, or a new trace where that says too little."""
     if isinstance(edit, kinds.FactoriseLayer):
         return known or Anatomy({}, {})
@@ -243,7 +249,7 @@ def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, st
     return Changed(outdated)
 
 
-def check_runs(model: nn.Module, example_input: Inputs) -> None:
+def check_runs(model: nn.Module, example_input: ExampleInput) -> None:
     """Make sure that a network still runs: its code may hold a size that no one could see."""
     try:
         with evaluating(model), isolated(0):

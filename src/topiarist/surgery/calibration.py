@@ -15,7 +15,7 @@ from topiarist.errors import DataError, ModelError
 from topiarist.models.attention import free_attention
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
-from topiarist.tracing import Inputs
+from topiarist.tracing import ExampleInput, Inputs
 from topiarist.tracing.running import Args, Kwargs, arguments
 
 Calibration = Tensor | tuple[Tensor, ...] | Mapping[str, Tensor] | Iterable[Any]
@@ -79,7 +79,7 @@ class CalibrationBatches:
             yield from map(self._joined, zip(*parts, strict=True))
 
 
-def batches_for(calibration: Calibration, model: nn.Module, example_input: Inputs | None) -> CalibrationBatches:
+def batches_for(calibration: Calibration, model: nn.Module, example_input: ExampleInput | None) -> CalibrationBatches:
     """Return calibration data as batches for a network that is called as with an example input."""
     inputs = len(example_input) if isinstance(example_input, (tuple, list)) else 1
     return CalibrationBatches(calibration, model, inputs)

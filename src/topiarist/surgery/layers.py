@@ -60,8 +60,8 @@ class Holders:
         put(*first, values)
         new = first[0]._buffers.get(first[1]) if first[1] in first[0]._buffers else first[0]._parameters[first[1]]
         for holder, own in others:
-            tensors: dict[str, Any] = holder._buffers if own in holder._buffers else holder._parameters
-            tensors[own] = new
+            held: dict[str, Any] = holder._buffers if own in holder._buffers else holder._parameters
+            held[own] = new
         self._held[id(new)] = self._held.pop(id(old), [(module, name)])
         self.changed |= {holder for holder, _ in self._held[id(new)]}
 

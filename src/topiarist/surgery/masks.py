@@ -14,7 +14,7 @@ from topiarist.models.attention import free_attention
 from topiarist.surgery.calibration import first_of
 from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.surgery.width.reexpressions import UnitNumbers, check_units, unit_numbers
-from topiarist.tracing import Anatomy, Inputs, Place, Space, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, Place, Space, ensure_anatomy
 from topiarist.tracing.finding import trace_again
 from topiarist.tracing.reference import Reference
 from topiarist.tracing.running import Args, Kwargs, plain_kernels
@@ -105,7 +105,7 @@ class UnitMasks:
     ...     scores = model(torch.zeros(1, 8))
     """
 
-    def __init__(self, model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None = None) -> None:
+    def __init__(self, model: nn.Module, example_input: ExampleInput, *, anatomy: Anatomy | None = None) -> None:
         self.model = model
         self.anatomy = ensure_anatomy(model, example_input, anatomy)
         self._example_input = example_input

@@ -7,6 +7,7 @@ size goes unseen. The batch has a size that divides no integer of the network, a
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy
@@ -15,16 +16,16 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from topiarist.errors import ModelError
-from topiarist.models.attention import with_free_attention
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
-from topiarist.surgery.scales import counted_tensors, find_rescalings
+from topiarist.surgery.scales import Candidates, Rescaling, counted_tensors, find_rescalings
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
-from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 from topiarist.tracing.finding import trace_again
 from topiarist.tracing.operation import line_of_error
+from topiarist.tracing.random_weights import randomised, resized
 from topiarist.tracing.reference import Reference, Steady
 from topiarist.tracing.running import arguments, call, plain_kernels, sharing_copy
 from topiarist.tracing.trace import wanted_outputs
@@ -35,10 +36,8 @@ BATCHES = (5, 7, 11, 13, 17, 19, 23)
 Change = Callable[[nn.Module], None]
 
 
-def prove(
-    model: nn.Module, example_input: Inputs, anatomy: Anatomy, units: Mapping[str, Sequence[int]], change: Change
-) -> float:
-    """Return by how much, at most, the network that `change` cuts differs from the whole one without the units.
+def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units: Mapping[str, Sequence[int]]) -> float:
+    """Return by how much, at most, a network that is cut differs from the whole one without the units.
 
     Raises
     ------
@@ -51,7 +50,7 @@ def prove(
         gone[anatomy.spaces[name].units[list(numbers)]] = True
     whole, batches = _references(model, example_input, anatomy, gone)
     cut = copied(whole)
-    change(cut)
+    change_widths(cut, anatomy, {name: removal(anatomy.spaces[name], numbers) for name, numbers in units.items()})
     if candidates := counted_tensors(anatomy, units):
         with evaluating(whole), evaluating(cut):
             find_rescalings(whole, cut, batches[0].inputs, candidates)
@@ -68,39 +67,63 @@ def prove(
     return worst
 
 
-def rescale(model: nn.Module, example_input: Inputs, anatomy: Anatomy, cut: nn.Module, change: Change) -> None:
+def rescale(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, cut: nn.Module, change: Change) -> None:
     """Let the weights of a cut network make up for numbers of units that its forward multiplies with, in place.
 
     `change` makes the same cut in a network of the same layers: what has to be multiplied is found on random weights.
     """
     names = [name for name, space in anatomy.spaces.items() if space.counted]
     candidates = counted_tensors(anatomy, names)
-    if not candidates or (callable(example_input) and not isinstance(example_input, Tensor)):
+    if not candidates:
         return
-    whole = _randomised(model, torch.float64)
+    try:
+        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float64)
+    except ModelError:
+        raise
+    except Exception:  # whatever code says to float64 that asks for float32
+        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float32)
+    for rescaling in found:
+        rescaling.apply(cut)
+
+
+def _rescalings(
+    model: nn.Module, inputs: ExampleInput, anatomy: Anatomy, candidates: Candidates, change: Change, dtype: torch.dtype
+) -> list[Rescaling]:
+    whole = randomised(model, dtype)
     twin = copied(whole)
     change(twin)
-    with evaluating(whole), evaluating(twin), _default_numbers(torch.float64):
-        for rescaling in find_rescalings(whole, twin, _inputs(whole, example_input, anatomy)[0], candidates):
-            rescaling.apply(cut)
+    with evaluating(whole), evaluating(twin), _default_numbers(dtype):
+        try:
+            return find_rescalings(whole, twin, _inputs(whole, inputs, anatomy)[0], candidates)
+        except ModelError:
+            raise
+        except Exception:  # whatever a network says to a batch of another size
+            return find_rescalings(whole, twin, inputs, candidates)
 
 
-def ensure_proven(model: nn.Module, example_input: Inputs, anatomy: Anatomy, names: Iterable[str]) -> None:
+def ensure_proven(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, names: Iterable[str]) -> None:
     """Make sure that spaces can lose units together; what was proven before is remembered in the anatomy."""
     wanted = frozenset(name for name in names if anatomy.spaces[name].size > 1)
     if not wanted or wanted in anatomy.proofs or anatomy.trace is None:
         return
     known = anatomy if anatomy.valid_for == "all" else trace_again(model, example_input, anatomy)
     halves = {name: range(known.spaces[name].size // 2) for name in wanted}
-
-    def change(network: nn.Module) -> None:
-        changes = {name: removal(known.spaces[name], units) for name, units in halves.items()}
-        change_widths(network, known, changes)
-
-    anatomy.proofs[wanted] = prove(model, example_input, known, halves, change)
+    anatomy.proofs[wanted] = prove(model, example_input, known, halves)
 
 
-def ensure_kept(model: nn.Module, example_input: Inputs, anatomy: Anatomy, name: str, change: Change) -> None:
+def prove_counted(
+    model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units: Mapping[str, Sequence[int]]
+) -> None:
+    """Prove the removal of just these units where forward computes with their number: half of them proves too little.
+
+    A rounded root of the number of units, for instance, may be the same for all of them and for half of them.
+    """
+    if anatomy.trace is not None and any(anatomy.spaces[name].counted for name in units):
+        known = anatomy if anatomy.valid_for == "all" else trace_again(model, example_input, anatomy)
+        prove(model, example_input, known, units)
+
+
+def ensure_kept(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, name: str, change: Change) -> None:
     """Make sure that `change`, which gives a space more units, changes nothing of what the network computes.
 
     Linear layers and convolutions take that well; code of the user's own is tried on random weights, once. So are
@@ -121,7 +144,7 @@ def ensure_kept(model: nn.Module, example_input: Inputs, anatomy: Anatomy, name:
     anatomy.proofs[key] = worst
 
 
-def proven(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None = None) -> Anatomy:
+def proven(model: nn.Module, example_input: ExampleInput, *, anatomy: Anatomy | None = None) -> Anatomy:
     """Prove that each free space can lose units, and all of them together; fix those that cannot.
 
     Parameters
@@ -160,21 +183,27 @@ def proven(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None =
 class _Batch:
     """A batch, and what the whole network computes for it without the units."""
 
-    inputs: Inputs
+    inputs: ExampleInput
     expected: list[Tensor]
 
 
-def _references(model: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any) -> tuple[nn.Module, list[_Batch]]:
+def _references(
+    model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any
+) -> tuple[nn.Module, list[_Batch]]:
     """Return the network with random weights, in float64 where its code allows that, and what it computes."""
-    whole = _randomised(model, torch.float64)
-    try:
-        return whole, _computed(whole, example_input, anatomy, gone)
-    except Exception:  # whatever code says to float64 that asks for float32
-        whole = _randomised(model, torch.float32)
-        return whole, _computed(whole, example_input, anatomy, gone)
+    types: tuple[torch.dtype | None, ...] = (torch.float64, torch.float32, None)  # None: each of its own
+    for dtype in types:
+        whole = randomised(model, dtype)
+        try:
+            return whole, _computed(whole, example_input, anatomy, gone)
+        except Exception as error:  # whatever code says to float64 that asks for another type
+            reason = str(error).split("\n")[0] or type(error).__name__
+    raise ModelError(
+        f"nothing can be proven: with random weights, the network does not run ({reason}); see proof=False"
+    )
 
 
-def _computed(whole: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: Any) -> list[_Batch]:
+def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any) -> list[_Batch]:
     """Return what a network computes for batches of two sizes, or for the example where it takes no others."""
     batches = []
     for inputs in _inputs(whole, example_input, anatomy):
@@ -184,25 +213,6 @@ def _computed(whole: nn.Module, example_input: Inputs, anatomy: Anatomy, gone: A
             if callable(example_input) and not isinstance(example_input, Tensor):
                 raise
     return batches or [_Batch(example_input, _outputs(sharing_copy(whole), example_input, anatomy, gone))]
-
-
-def _randomised(model: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """Return a copy with random weights of usual sizes."""
-    copy = copied(model).to("cpu", dtype).eval()
-    with_free_attention(copy)
-    random = generator(0, "proof")
-    with torch.no_grad():
-        for parameter in copy.parameters():
-            drawn = torch.randn(parameter.shape, generator=random, dtype=torch.float64)
-            if parameter.ndim > 1:
-                fan = max(parameter[0].numel(), 1)
-                parameter.copy_(1.5 / fan**0.5 * drawn)
-            else:
-                parameter.add_(0.3 * drawn)
-        for name, buffer in copy.named_buffers():
-            if buffer.is_floating_point() and name.endswith("running_mean"):
-                buffer.add_(0.3 * torch.randn(buffer.shape, generator=random, dtype=torch.float64).to(dtype))
-    return copy
 
 
 def _sensitivity(model: nn.Module, batch: _Batch, anatomy: Anatomy, gone: Any) -> float:
@@ -220,7 +230,7 @@ def _is_double(model: nn.Module) -> bool:
     return all(parameter.dtype == torch.float64 for parameter in model.parameters())
 
 
-def _inputs(model: nn.Module, example_input: Inputs, anatomy: Anatomy) -> list[Inputs]:
+def _inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:
     """Return the example in batches of two sizes that divide no integer of the network."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return [example_input]
@@ -228,41 +238,33 @@ def _inputs(model: nn.Module, example_input: Inputs, anatomy: Anatomy) -> list[I
     sizes = [size for size in BATCHES if not any(number % size == 0 for number in numbers if number)] or [5, 7]
     args, kwargs = arguments(model, example_input)
     random = generator(0, "proof's input")
-    made: list[Inputs] = []
+    made: list[ExampleInput] = []
     for size in sizes[:2]:
-        batch = tree_map(lambda value, size=size: _resized(value, anatomy.samples, size, random), (args, kwargs))
-        made.append(lambda network, batch=batch: network(*_cloned(batch[0]), **_cloned(batch[1])))
+        batch = tree_map(lambda value, size=size: resized(value, anatomy.samples, size, random), (args, kwargs))
+        made.append(partial(_call_with, *batch))
     return made
 
 
-def _resized(value: Any, samples: int, size: int, random: torch.Generator) -> Any:
-    """Return a tensor with so many samples, real numbers drawn anew."""
-    if not isinstance(value, Tensor):
-        return value
-    if value.ndim and len(value) == samples:
-        value = value[torch.arange(size) % samples]
-    if value.is_floating_point():
-        noise = torch.randn(value.shape, generator=random, dtype=torch.float64)
-        return value + noise.to(value) if value.unique().numel() > 2 or not value.any() else value
-    return value.clone()
+def _call_with(args: Any, kwargs: Any, network: nn.Module) -> Any:
+    return network(*_cloned(args), **_cloned(kwargs))
 
 
 def _cloned(value: Any) -> Any:
     return tree_map(lambda each: each.clone() if isinstance(each, Tensor) else each, value)
 
 
-def _outputs(model: nn.Module, inputs: Inputs, anatomy: Anatomy | None, gone: Any) -> list[Tensor]:
+def _outputs(model: nn.Module, inputs: ExampleInput, anatomy: Anatomy | None, gone: Any) -> list[Tensor]:
     """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
     with evaluating(model), isolated(0), plain_kernels(model), _default_numbers(numbers_of(model).dtype):
         if anatomy is None or anatomy.trace is None:
-            with Steady():  # type: ignore[no-untyped-call]  # torch leaves it untyped
+            with Steady():  # type: ignore[no-untyped-call]
                 return wanted_outputs(call(model, inputs))
         tracer = anatomy.trace.tracer
         with Reference(model, tracer.labels.copy(), tracer.leaves, gone):
             return wanted_outputs(call(model, inputs))
 
 
-def _cut_outputs(cut: nn.Module, inputs: Inputs, units: Iterable[str]) -> list[Tensor]:
+def _cut_outputs(cut: nn.Module, inputs: ExampleInput, units: Iterable[str]) -> list[Tensor]:
     """Run a cut network; where its own code fails, say so in one line."""
     try:
         return _outputs(cut, inputs, None, numpy.zeros(0, bool))

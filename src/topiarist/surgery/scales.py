@@ -5,7 +5,7 @@ weights that write queries and keys, multiplied by what is missing, bring the ne
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from topiarist.errors import ModelError
-from topiarist.tracing import Anatomy, Inputs
+from topiarist.tracing import Anatomy, ExampleInput
 from topiarist.tracing.constraints import SCALING
+from topiarist.tracing.operation import line_of_user
 from topiarist.tracing.running import call, plain_kernels
 
 DIFFERENT = 1e-9  # of two numbers in float64: less is rounding
@@ -46,6 +47,7 @@ class _Product:
     function: str
     factor: float
     tensor: Tensor
+    line: str
 
 
 class _ProductWatch(TorchFunctionMode):
@@ -64,11 +66,13 @@ class _ProductWatch(TorchFunctionMode):
             if numbers and tensors and tensors[0].is_floating_point() and numbers[0]:
                 number = float(numbers[0])
                 divides = "div" in name and isinstance(args[1], (int, float))
-                self.products.append(_Product(name, 1 / number if divides else number, tensors[0]))
+                factor = 1 / number if divides else number
+                self.products.append(_Product(name, factor, tensors[0], line_of_user()))
         elif name == "scaled_dot_product_attention":
             queries = args[0] if args else kwargs["query"]
             scale = kwargs.get("scale", args[6] if len(args) > 6 else None)
-            self.products.append(_Product(name, queries.shape[-1] ** -0.5 if scale is None else scale, queries))
+            factor = queries.shape[-1] ** -0.5 if scale is None else scale
+            self.products.append(_Product(name, factor, queries, line_of_user()))
         return func(*args, **kwargs)
 
 
@@ -84,7 +88,7 @@ def counted_tensors(anatomy: Anatomy, names: Iterable[str]) -> list[tuple[str, i
     return list(found)
 
 
-def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: Inputs, candidates: Candidates) -> list[Rescaling]:
+def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, candidates: Candidates) -> list[Rescaling]:
     """Return what makes up for other numbers in a cut network, and apply it; both networks are in float64.
 
     Raises
@@ -104,14 +108,15 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: Inputs, candidates
             touched = _touched(cut, now.tensor, candidates)
             degree = _degree(cut, inputs, number, touched)
             if not degree or missing < 0:
-                raise ModelError(f"forward multiplies with the number of units (`{now.function}`), and nothing makes up for it")
+                what = f"`{now.function}`{now.line}"
+                raise ModelError(f"forward multiplies with the number of units ({what}), and nothing makes up for it")
             for name, axis, positions in touched:
                 made.append(Rescaling(name, axis, positions, missing ** (1 / degree)))
                 made[-1].apply(cut)
     return made
 
 
-def _products(model: nn.Module, inputs: Inputs) -> list[_Product]:
+def _products(model: nn.Module, inputs: ExampleInput) -> list[_Product]:
     watch = _ProductWatch()
     with torch.enable_grad(), plain_kernels(model), watch:
         call(model, inputs)
@@ -131,12 +136,12 @@ def _touched(model: nn.Module, tensor: Tensor, candidates: Candidates) -> list[t
     touched = []
     for (name, axis), gradient in zip(known, found, strict=True):
         if gradient is not None:
-            positions = gradient.movedim(axis, 0).flatten(1).abs().sum(1).nonzero().flatten()
+            positions = gradient.movedim(axis, 0).reshape(gradient.shape[axis], -1).abs().sum(1).nonzero().flatten()
             touched += [(name, axis, positions)] if len(positions) else []
     return touched
 
 
-def _degree(model: nn.Module, inputs: Inputs, number: int, touched: list[tuple[str, int, Tensor]]) -> int:
+def _degree(model: nn.Module, inputs: ExampleInput, number: int, touched: list[tuple[str, int, Tensor]]) -> int:
     """Return with which power of a factor on weights a tensor grows; 0 where it does not grow evenly."""
     if not touched:
         return 0
@@ -146,8 +151,8 @@ def _degree(model: nn.Module, inputs: Inputs, number: int, touched: list[tuple[s
         for each in doubled:
             each.apply(model)
         after = _products(model, inputs)[number].tensor.detach().clone()
-        for each in touched:
-            Rescaling(*each, 0.5).apply(model)
+        for each in doubled:
+            replace(each, factor=0.5).apply(model)
     for degree in (1, 2):
         if torch.allclose(after, before * 2.0**degree, rtol=TOGETHER, atol=TOGETHER * float(before.abs().max())):
             return degree

@@ -3,7 +3,18 @@
 from topiarist.tracing.anatomy import Anatomy
 from topiarist.tracing.finding import Ignored, anatomy, ensure_anatomy
 from topiarist.tracing.operation import Operation, register
-from topiarist.tracing.running import Inputs
+from topiarist.tracing.running import ExampleInput, Inputs
 from topiarist.tracing.spaces import Place, Space
 
-__all__ = ["Anatomy", "Ignored", "Inputs", "Operation", "Place", "Space", "anatomy", "ensure_anatomy", "register"]
+__all__ = [
+    "Anatomy",
+    "ExampleInput",
+    "Ignored",
+    "Inputs",
+    "Operation",
+    "Place",
+    "Space",
+    "anatomy",
+    "ensure_anatomy",
+    "register",
+]

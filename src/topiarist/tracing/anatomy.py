@@ -15,6 +15,7 @@ from topiarist.tracing.table import render
 from topiarist.tracing.trace import Trace
 
 Value = TypeVar("Value")
+_MOST_NAMED = 6
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class Anatomy:
     calls : Mapping[str, LayerCall]
         The layers in the order in which they run.
     opaque : tuple[str, ...]
-        What was not understood, and therefore fixed.
+        Operations that were not understood; the units that they touch are fixed.
+    unreached, hooked : tuple[str, ...]
+        Parameters that no run used, and layers with hooks of the user's.
     samples : int
         The number of samples in the example input.
     shapes : Mapping[str, tuple[int, ...]]
@@ -59,6 +62,7 @@ class Anatomy:
     shapes: Shapes = field(default_factory=dict, repr=False)
     ignored: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()
+    hooked: tuple[str, ...] = ()
     solver: Solver | None = field(default=None, repr=False, compare=False)
     trace: Trace | None = field(default=None, repr=False, compare=False)
     gone: Indices = field(default_factory=lambda: numpy.zeros(0, numpy.int64), repr=False, compare=False)
@@ -70,6 +74,25 @@ class Anatomy:
     def free(self) -> dict[str, Space]:
         """Return the spaces whose units can go and come."""
         return {name: space for name, space in self.spaces.items() if not space.fixed}
+
+    @property
+    def notes(self) -> list[str]:
+        """Return what else there is to know: what was proven, not understood, not reached, and hooks."""
+        found = [f"Not understood: {text}." for text in self.opaque]
+        if self.unreached:
+            owners = list(dict.fromkeys(name.rpartition(".")[0] or name for name in self.unreached))
+            named = ", ".join(f"'{name}'" for name in owners[:_MOST_NAMED])
+            more = f" and {len(owners) - _MOST_NAMED} more" if len(owners) > _MOST_NAMED else ""
+            found.append(f"Not reached by the example, and left as they are: {named}{more}.")
+        if self.hooked:
+            found.append(
+                f"{', '.join(map(repr, self.hooked))} have hooks: what those compute must not depend on units."
+            )
+        proven = frozenset().union(*self.proofs).intersection(self.spaces)
+        if proven:
+            left = [name for name in self.free if name not in proven and self.free[name].size > 1]
+            found.append(f"Proven: {len(proven)} spaces." + (f" Not yet: {', '.join(left)}." if left else ""))
+        return found
 
     @property
     def has_renumberings(self) -> bool:
@@ -104,7 +127,9 @@ class Anatomy:
             Attribute(path, (own,)): labels.count(vector, copies)
             for path, (own, vector) in self.trace.tracer.layer_groups.items()
         }
-        unchanged = {attribute: self.solver.old[attribute] for attribute in self.integers if attribute in self.solver.old}
+        unchanged = {
+            attribute: self.solver.old[attribute] for attribute in self.integers if attribute in self.solver.old
+        }
         return {**unchanged, **solution.values, **groups}
 
     def __iter__(self) -> Iterator[str]:
@@ -141,4 +166,4 @@ class Anatomy:
         return {space: values[name] for space, name in names.items()}
 
     def __str__(self) -> str:
-        return render(self.spaces, self.shapes, self.opaque)
+        return render(self.spaces, self.shapes, self.notes)

@@ -1,5 +1,6 @@
 """What a network's code asks of its integers: every number that decides a size, and the units that it counts."""
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,23 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
-from topiarist.tracing.integers import LISTENERS, Copies, Expression, Literal, Size, TrackedInt, expression_of, expressions_within, tracked
+from topiarist.tracing.integers import (
+    COMPARISONS,
+    LISTENERS,
+    Computed,
+    Copies,
+    Expression,
+    Literal,
+    Size,
+    TrackedInt,
+    expression_of,
+    expressions_within,
+    tracked,
+)
 from topiarist.tracing.labels import Labels, Vector
 from topiarist.tracing.operation import line_of_user
 from topiarist.tracing.pieces import piece_lengths
 from topiarist.tracing.tracer import Tracer
-
 
 SCALING = ("mul", "mul_", "div", "div_", "true_divide", "multiply", "divide")
 
@@ -46,6 +58,11 @@ class Constraint:
     line: str
     soft: bool = False
 
+    @property
+    def is_comparison(self) -> bool:
+        """Return whether it is the answer to a comparison that must stay."""
+        return isinstance(self.expression, Computed) and self.expression.function in COMPARISONS
+
     def required(self, labels: Labels, copies: Copies) -> int:
         """Return what the number has to become."""
         return self.old if self.vector is None else self.sign * labels.count(self.vector, copies)
@@ -57,6 +74,8 @@ class Constraint:
                 f"`{self.function}` in {where} has the number {self.expression}{self.line}: write -1, a size of the"
                 " tensor or an attribute there"
             )
+        if self.is_comparison:
+            return f"{where} compares numbers of units ({self.expression}{self.line}), and the answer would change"
         what = "needs another number than" if self.vector is not None else "uses"
         return f"`{self.function}` in {where} {what} {self.expression}{self.line}"
 
@@ -64,10 +83,10 @@ class Constraint:
 class IntegerWatch(TorchFunctionMode):
     """Sees every call of torch's functions, and notes what numbers they are given."""
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, tracer: Tracer, constraints: list[Constraint]) -> None:
         super().__init__()
         self.tracer = tracer
-        self.constraints: list[Constraint] = []
+        self.constraints = constraints
         self.quiet = False  # inside of layers whose integers follow from their parameters
 
     def __torch_function__(self, func: Any, types: Sequence[Any], args: Any = (), kwargs: Any = None) -> Any:
@@ -92,11 +111,11 @@ class IntegerWatch(TorchFunctionMode):
 
     def __enter__(self) -> "IntegerWatch":
         LISTENERS.append(self)
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         LISTENERS.remove(self)
 
     def used_as_value(self, number: TrackedInt, how: str) -> None:
@@ -104,20 +123,25 @@ class IntegerWatch(TorchFunctionMode):
         if not self.quiet:
             self.note(how, number, None, soft=True)
 
-    def found_equal(self, number: TrackedInt, other: int) -> None:
-        """Note two numbers that must stay equal, where one of them is a size."""
-        if self.quiet:
+    def compared(self, comparison: Computed, found: bool) -> None:
+        """Note a comparison: two numbers that are equal have to stay so, and any other answer has to stay as it is."""
+        sides = comparison.left, comparison.right
+        if self.quiet or not self._is_ours(comparison):
             return
-        for one, size in ((number, other), (other, number)):
-            if isinstance(size, TrackedInt) and isinstance(size.expression, Size):
-                self.note("==", one, size.expression.vector)
-                return
+        if found is (comparison.function is operator.eq) and comparison.function in (operator.eq, operator.ne):
+            for size, other in (sides, sides[::-1]):
+                if isinstance(size, Size):
+                    self._add("==", other, len(size.vector), size.vector)
+                    return
+        self._add("comparison", comparison, int(found), None)
 
     def _sizes(self, tensor: Tensor, sizes: Sequence[int]) -> list[int]:
         """Return the sizes of a tensor; those of axes with units remember that."""
         axes = self.tracer.axes(tensor)
         pairs = zip(sizes, axes, strict=True)
-        return [int(size) if vector is None else tracked(size, Size(vector, self.tracer.labels)) for size, vector in pairs]
+        return [
+            int(size) if vector is None else tracked(size, Size(vector, self.tracer.labels)) for size, vector in pairs
+        ]
 
     def note(self, name: str, number: Any, vector: Vector | None, sign: int = 1, *, soft: bool = False) -> None:
         """Note a number that counts units, or one that must not change."""
@@ -125,16 +149,19 @@ class IntegerWatch(TorchFunctionMode):
             return
         if vector is None and not isinstance(number, TrackedInt):
             return
-        if isinstance(number, TrackedInt) and not self._is_ours(number):
+        if isinstance(number, TrackedInt) and not self._is_ours(number.expression):
             return
-        place = self.tracer.modules[-1]
-        line = line_of_user()
-        made = Constraint(expression_of(number), int(number), vector, sign, name.strip("_"), place, line, soft)
-        self.constraints.append(made)
+        self._add(name, expression_of(number), int(number), vector, sign, soft)
 
-    def _is_ours(self, number: TrackedInt) -> bool:
+    def _add(
+        self, name: str, expression: Expression, old: int, vector: Vector | None, sign: int = 1, soft: bool = False
+    ) -> None:
+        place, line = self.tracer.modules[-1], line_of_user()
+        self.constraints.append(Constraint(expression, old, vector, sign, name.strip("_"), place, line, soft))
+
+    def _is_ours(self, expression: Expression) -> bool:
         """Return whether a number belongs to this run: some code keeps numbers from one run to the next."""
-        sizes = (part for part in expressions_within(number.expression) if isinstance(part, Size))
+        sizes = (part for part in expressions_within(expression) if isinstance(part, Size))
         return all(size.owner is self.tracer.labels for size in sizes)
 
     def _must_stay(self, name: str, given: Any) -> None:
@@ -183,7 +210,15 @@ def _unflattened(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output:
 
 def _split(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
     x = _taken(args, kwargs)
-    names = ("split_size_or_sections", "split_size", "split_sizes", "chunks", "indices_or_sections", "sections", "indices")
+    names = (
+        "split_size_or_sections",
+        "split_size",
+        "split_sizes",
+        "chunks",
+        "indices_or_sections",
+        "sections",
+        "indices",
+    )
     asked = next((kwargs[key] for key in names if key in kwargs), None)
     asked = args[1] if asked is None else asked
     place = kwargs.get("dim", args[2] if len(args) > 2 else 0) % x.ndim
@@ -302,6 +337,17 @@ def _attended(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: An
             watch.note(name, tracked(len(vector), Size(vector, watch.tracer.labels)), None, soft=True)
 
 
+def _squeezed(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
+    """Note that axes must keep more than one position: else they would be left out."""
+    x = _taken(args, kwargs)
+    asked = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    places = range(x.ndim) if asked is None else [asked] if isinstance(asked, int) else asked
+    for place in places:
+        vector = watch.tracer.axes(x)[place]
+        if vector is not None and len(vector) > 1:
+            watch.compared(Computed(operator.ne, Size(vector, watch.tracer.labels), Literal(1)), True)
+
+
 def _no_number(watch: IntegerWatch, name: str, args: Any, kwargs: Any, output: Any) -> None:
     """Let functions be that are given the numbers of axes, not of units."""
 
@@ -315,9 +361,10 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("layer_norm", "rms_norm"), _normalised),
     **dict.fromkeys(("group_norm", "conv1d", "conv2d", "conv3d"), _grouped),
     **dict.fromkeys(("repeat", "tile"), _repeated),
-    **dict.fromkeys(("permute", "transpose", "flatten", "unsqueeze", "squeeze", "dim", "movedim", "swapaxes"), _no_number),
+    **dict.fromkeys(("permute", "transpose", "flatten", "unsqueeze", "dim", "movedim", "swapaxes"), _no_number),
     "scaled_dot_product_attention": _attended,
     "unflatten": _unflattened,
+    "squeeze": _squeezed,
     "narrow": _narrowed,
     "__getitem__": _picked,
 }

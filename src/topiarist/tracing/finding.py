@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
@@ -12,7 +13,7 @@ from topiarist.tracing.anatomy import Anatomy
 from topiarist.tracing.integers import follows_parameters
 from topiarist.tracing.joint import join_spaces
 from topiarist.tracing.labels import Mark
-from topiarist.tracing.running import Inputs
+from topiarist.tracing.running import ExampleInput
 from topiarist.tracing.solving import Solver
 from topiarist.tracing.spaces import Meeting, Role, shapes_of
 from topiarist.tracing.trace import Trace, run_traced
@@ -20,10 +21,12 @@ from topiarist.tracing.tracer import Leaf, Tracer
 
 Ignored = str | type[nn.Module] | Iterable[str | type[nn.Module]]
 _LAYER_TENSORS = ("weight", "bias", "running_mean", "running_var")
+_ORDER: tuple[Role, ...] = ("reads", "writes", "passes")
 _KERNEL = "they are the positions of a kernel"
+_SPREAD = "one unit is spread over many"
 
 
-def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -> Anatomy:
+def anatomy(model: nn.Module, example_input: ExampleInput, *, ignored: Ignored = ()) -> Anatomy:
     """Find the unit spaces of a network.
 
     Parameters
@@ -71,7 +74,6 @@ def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -
         if met is not None and not space.fixed:
             spaces[name] = replace(space, reason=f"'{met}' is ignored")
     opaque = tuple(f"'{name}' ({count} times)" for name, count in trace.tracer.not_understood.items())
-    unreached = tuple(name for name, leaf in trace.tracer.leaves.items() if not leaf.users)
     return Anatomy(
         spaces=spaces,
         calls=trace.calls,
@@ -81,8 +83,23 @@ def anatomy(model: nn.Module, example_input: Inputs, *, ignored: Ignored = ()) -
         ignored=uncut,
         solver=solver,
         trace=trace,
-        unreached=unreached,
+        unreached=trace.unreached,
+        hooked=_hooked_layers(model),
     )
+
+
+def _hooked_layers(model: nn.Module) -> tuple[str, ...]:
+    """Name the modules with forward hooks that are not torch's own."""
+    found = []
+    for name, module in model.named_modules():
+        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
+        if any(not type(hook).__module__.startswith("torch") and not _is_torchs(hook) for hook in hooks):
+            found.append(name)
+    return tuple(found)
+
+
+def _is_torchs(hook: Any) -> bool:
+    return str(getattr(hook, "__module__", "")).startswith("torch.")
 
 
 def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:
@@ -93,10 +110,10 @@ def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:
         leaf = tracer.leaves[name]
         path, _, own = name.rpartition(".")
         roles = _layer_roles(model.get_submodule(path), path, own, leaf)
-        order = sorted(range(leaf.tensor.ndim), key=lambda axis: _role(leaf, roles, axis) != "reads")
+        order = sorted(range(leaf.tensor.ndim), key=lambda axis: _ORDER.index(_role(leaf, roles, axis)))
         for axis in order:
             vector = leaf.axes[axis]
-            if vector is None or (roles is not None and axis not in roles) or _is_kernel(tracer, leaf, axis):
+            if vector is None or (roles is not None and axis not in roles) or _has_no_units(tracer, leaf, axis, roles):
                 continue
             role = _role(leaf, roles, axis)
             if roles is None and role == "passes" and "reads" in leaf.roles.get(axis, ()):
@@ -109,11 +126,15 @@ def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:
     return list(found.values())
 
 
-def _is_kernel(tracer: Tracer, leaf: Leaf, axis: int) -> bool:
+def _has_no_units(tracer: Tracer, leaf: Leaf, axis: int, roles: dict[int, Role] | None) -> bool:
+    """Return whether an axis holds the positions of a kernel, or one position that is there for broadcasting."""
     vector = leaf.axes[axis]
     units = tracer.labels.units_at(vector) if vector is not None else None
     reason = None if units is None or not units.size else tracer.labels.reason(int(units[0, 0]))
-    return reason is not None and reason.startswith(_KERNEL)
+    if reason is None:
+        return False
+    spread = roles is None and len(leaf.axes) > 1 and leaf.tensor.shape[axis] == 1 and reason.startswith(_SPREAD)
+    return reason.startswith(_KERNEL) or spread
 
 
 def _role(leaf: Leaf, roles: dict[int, Role] | None, axis: int) -> Role:
@@ -144,7 +165,7 @@ def _layer_roles(module: nn.Module, path: str, own: str, leaf: Leaf) -> dict[int
     return None
 
 
-def ensure_anatomy(model: nn.Module, example_input: Inputs, known: Anatomy | None) -> Anatomy:
+def ensure_anatomy(model: nn.Module, example_input: ExampleInput, known: Anatomy | None) -> Anatomy:
     """Return an anatomy that is known, after a check that it is of this network; trace what is not known."""
     if known is not None:
         shapes = shapes_of(model)
@@ -156,7 +177,7 @@ def ensure_anatomy(model: nn.Module, example_input: Inputs, known: Anatomy | Non
     return trace_again(model, example_input, known)
 
 
-def trace_again(model: nn.Module, example_input: Inputs, known: Anatomy | None) -> Anatomy:
+def trace_again(model: nn.Module, example_input: ExampleInput, known: Anatomy | None) -> Anatomy:
     """Trace a network whose anatomy is not known, or was before it changed; layers that are ignored stay so."""
     names = dict(model.named_modules())
     ignored = () if known is None else [name for name in known.ignored if name in names]

@@ -9,7 +9,9 @@ import dis
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy
@@ -39,7 +41,8 @@ def is_layer(module: nn.Module) -> bool:
 
 def follows_parameters(module: nn.Module) -> bool:
     """Return whether the integers of a layer follow from its parameters, and nothing else is in its code."""
-    return isinstance(module, FOLLOWING) and is_layer(module)
+    held = (*module.parameters(recurse=False), *module.buffers(recurse=False))
+    return isinstance(module, FOLLOWING) and is_layer(module) and bool(held)
 
 
 @dataclass(frozen=True)
@@ -76,14 +79,14 @@ class Size:
 class Literal:
     """A number in the code, or one whose memory was lost."""
 
-    number: int
+    number: float
 
     def __str__(self) -> str:
         return str(self.number)
 
     def value(self, labels: Labels, copies: Copies, values: Values) -> int:
         """Return the number."""
-        return self.number
+        return self.number  # type: ignore[return-value]  # a fraction in comparisons alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +98,7 @@ class Computed:
     right: "Expression"
 
     def __str__(self) -> str:
-        return f"{self.left} {self.function.__name__} {self.right}"
+        return f"{self.left} {_SYMBOLS.get(self.function.__name__, self.function.__name__)} {self.right}"
 
     def value(self, labels: Labels, copies: Copies, values: Values) -> int:
         """Return what the number becomes."""
@@ -106,6 +109,10 @@ class Computed:
             return -1
 
 
+_SYMBOLS = {
+    **{"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "mod": "%", "pow": "**"},
+    **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="},
+}
 Expression = Attribute | Size | Literal | Computed
 
 
@@ -115,12 +122,14 @@ class Listener(Protocol):
     def used_as_value(self, number: "TrackedInt", how: str) -> None:
         """Note that a number becomes a value, as in a square root of it."""
 
-    def found_equal(self, number: "TrackedInt", other: int) -> None:
-        """Note that code compared two numbers, and found them equal."""
+    def compared(self, comparison: "Computed", found: bool) -> None:
+        """Note that code compared two numbers, and what it found."""
 
 
 LISTENERS: list[Listener] = []  # of the runs that are going on, the innermost last
-_COMPARISONS = {dis.opmap[name] for name in ("COMPARE_OP", "CONTAINS_OP") if name in dis.opmap}
+COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
+_WRITTEN = {dis.opmap[name] for name in ("COMPARE_OP", "CONTAINS_OP") if name in dis.opmap}
+_TORCH, _OWN = str(Path(torch.__file__).parent), str(Path(__file__).parent)
 
 
 class TrackedInt(int):
@@ -140,23 +149,12 @@ class TrackedInt(int):
         self._tell("/")
         return other / int(self)
 
+    def __neg__(self) -> Any:
+        return 0 - self
+
     def _tell(self, how: str) -> None:
         if LISTENERS:
             LISTENERS[-1].used_as_value(self, how)
-
-    def __eq__(self, other: object) -> bool:
-        same = int.__eq__(self, other)
-        if same is True and LISTENERS and isinstance(other, int) and not isinstance(other, bool):
-            frame = sys._getframe(1)
-            if frame.f_code.co_code[frame.f_lasti] in _COMPARISONS:  # written so, not a look-up by a number
-                LISTENERS[-1].found_equal(self, other)
-        return same
-
-    def __ne__(self, other: object) -> bool:
-        different = int.__ne__(self, other)
-        if different is False and LISTENERS and isinstance(other, int) and not isinstance(other, bool):
-            LISTENERS[-1].found_equal(self, other)
-        return different
 
     __hash__ = int.__hash__
 
@@ -177,6 +175,33 @@ def tracked(number: int, expression: Expression) -> TrackedInt:
 def expression_of(number: int) -> Expression:
     """Return where a number comes from."""
     return number.expression if isinstance(number, TrackedInt) else Literal(int(number))
+
+
+def _compare(function: Callable[[Any, Any], bool]) -> Callable[[TrackedInt, Any], bool]:
+    plain = getattr(int, f"__{function.__name__}__")
+
+    def method(self: TrackedInt, other: Any) -> bool:
+        found: bool = plain(self, other)
+        if LISTENERS and isinstance(other, (int, float)) and not isinstance(other, bool) and _is_written(function):
+            right = expression_of(other) if isinstance(other, int) else Literal(other)
+            LISTENERS[-1].compared(Computed(function, self.expression, right), found)
+        return found
+
+    return method
+
+
+def _is_written(function: Callable[[Any, Any], bool]) -> bool:
+    """Return whether code compares two numbers as such: tracing's and torch's own do not count, nor a look-up."""
+    frame = sys._getframe(2)
+    if frame.f_code.co_filename.startswith(_OWN):
+        return False
+    if function not in (operator.eq, operator.ne):
+        return not frame.f_code.co_filename.startswith(_TORCH)
+    return frame.f_code.co_code[frame.f_lasti] in _WRITTEN
+
+
+for _comparison in COMPARISONS:
+    setattr(TrackedInt, f"__{_comparison.__name__}__", _compare(_comparison))
 
 
 def _remember(function: Callable[[int, int], int], *, reflected: bool) -> Callable[[TrackedInt, Any], Any]:
@@ -223,8 +248,8 @@ def track_integers(model: nn.Module) -> dict[Attribute, int]:
 
 
 def _tracked_value(value: Any, place: Attribute, found: dict[Attribute, int], seen: set[int]) -> Any:
-    """Return a value in which integers remember their place; objects of the user's are changed in place."""
-    if isinstance(value, bool) or isinstance(value, (Tensor, nn.Module, str, float, type(None))) or callable(value):
+    """Return a value in which integers remember their place; an object is changed in place, or copied for its place."""
+    if isinstance(value, (bool, Tensor, nn.Module, str, float, type(None))) or callable(value):
         return value
     if isinstance(value, int):
         found[place] = int(value)
@@ -232,14 +257,29 @@ def _tracked_value(value: Any, place: Attribute, found: dict[Attribute, int], se
     if type(value) in (tuple, list) or isinstance(value, torch.Size):
         inner = [_tracked_value(item, _further(place, at), found, seen) for at, item in enumerate(value)]
         return type(value)(inner)
-    if len(place.way) > 3 or id(value) in seen or type(value).__module__.startswith("torch"):
+    if len(place.way) > 3 or type(value).__module__.startswith("torch"):
         return value
+    if id(value) in seen:  # several modules hold one object: settings are copied, anything else stays shared
+        if not _holds_settings(value):
+            return value
+        value = copy(value)
     held = value if isinstance(value, dict) else getattr(value, "__dict__", None)
     if isinstance(held, dict) and type(held) is dict:
         seen.add(id(value))
         for key in [key for key in held if isinstance(key, str)]:
             held[key] = _tracked_value(held[key], _further(place, key), found, seen)
     return value
+
+
+def _holds_settings(value: Any) -> bool:
+    """Return whether an object, or a dict, holds numbers and words, and nothing else."""
+    return all(map(_is_setting, (value if isinstance(value, dict) else vars(value)).values()))
+
+
+def _is_setting(value: Any) -> bool:
+    if isinstance(value, (tuple, list, dict)):
+        return all(map(_is_setting, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, (int, float, str, torch.dtype, torch.device, type(None)))
 
 
 def _further(place: Attribute, key: str | int) -> Attribute:
@@ -275,7 +315,6 @@ def _with(value: Any, way: tuple[str | int, ...], number: int) -> Any:
         return type(value)(items)
     if isinstance(value, dict):
         return {**value, key: _with(value[key], way[1:], number)}
-    changed = object.__new__(type(value))
-    changed.__dict__.update(value.__dict__)
+    changed = copy(value)
     changed.__dict__[key] = _with(changed.__dict__[key], way[1:], number)
     return changed

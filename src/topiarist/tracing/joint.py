@@ -6,6 +6,8 @@ from itertools import combinations
 
 import numpy
 
+from topiarist.tracing.constraints import Constraint
+from topiarist.tracing.integers import Literal
 from topiarist.tracing.labels import Labels
 from topiarist.tracing.solving import Solution, Solver, units_of
 from topiarist.tracing.spaces import Indices, Meeting, Space, find_spaces
@@ -45,7 +47,7 @@ def _settle(
         return
     partners = _find_partners(labels, solver, spaces, space, solution)
     if partners is None:
-        labels.fix(space.units[:, None], str(solution.violated[0]))
+        labels.fix(space.units[:, None], str(_reason(solution)))
         touched.update(space.units.tolist())
         return
     joined = [space, *partners]
@@ -55,14 +57,24 @@ def _settle(
     touched.update(unit for each in joined for unit in each.units.tolist())
 
 
+def _reason(solution: Solution) -> Constraint:
+    """Return what speaks against a change most clearly: a number that must not change, or one written in the code."""
+    return min(solution.violated, key=lambda each: (each.vector is not None, not isinstance(each.expression, Literal)))
+
+
 def _trial(labels: Labels, solver: Solver, spaces: list[Space]) -> Solution:
-    """Try to take half of the units of some spaces, in blocks where they are joined."""
-    copies = numpy.ones(len(labels), numpy.int64)
+    """Try to take half of the units of some spaces, the last and then the first, in blocks where they are joined."""
     blocks = math.gcd(*(space.size for space in spaces))
-    for space in spaces:
-        each = space.size // blocks
-        copies[space.units[(blocks + 1) // 2 * each :]] = 0
-    return solver.solve(copies)
+    kept = (blocks + 1) // 2
+    solution = Solution()
+    for gone in (slice(kept, blocks), slice(0, blocks - kept)):
+        copies = numpy.ones(len(labels), numpy.int64)
+        for space in spaces:
+            copies[space.units.reshape(blocks, -1)[gone]] = 0
+        solution = solver.solve(copies)
+        if solution.violated:
+            break
+    return solution
 
 
 def _find_partners(

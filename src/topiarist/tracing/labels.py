@@ -1,9 +1,9 @@
 """Labels: which positions of which tensors belong together, so that they can only go together.
 
-A label vector (n_positions, n_factors) lies along one axis of a tensor. Each entry is a unit, 0 for none: a position goes
-when any of its units goes. Positions with one unit are plain; those with several are products, as head × dim is after
-heads and their dims were merged into one axis. Units that meet are tied (union–find); a unit that turns out to be a
-product is replaced by its factors. All of it works on whole vectors.
+A label vector (n_positions, n_factors) lies along one axis of a tensor. Each entry is a unit, 0 for none: a position
+goes when any of its units goes. Positions with one unit are plain; those with several are products, as head × dim is
+after heads and their dims were merged into one axis. Units that meet are tied (union–find); a unit that turns out to be
+a product is replaced by its factors. All of it works on whole vectors.
 """
 
 from collections.abc import Callable
@@ -104,7 +104,7 @@ class Labels:
 
     def fix(self, vector: Vector, reason: Reason) -> None:
         """Record that the units at some positions can neither go nor come, and why; the first reason counts."""
-        units = numpy.unique(self.units_at(vector))
+        units = self.units_at(vector)
         new = units[(units > 0) & (self._why[units] == 0)]
         if len(new):
             text = reason if isinstance(reason, str) else reason()
@@ -122,8 +122,8 @@ class Labels:
 
     def mark(self, vector: Vector, mark: Mark) -> None:
         """Mark the units at some positions."""
-        units = numpy.unique(self.units_at(vector))
-        self._marks[units[units > 0]] |= mark
+        self._marks[self.units_at(vector)] |= mark
+        self._marks[0] = 0
 
     def marks(self, units: Vector) -> Mark:
         """Return the marks that some of units, which must be roots, have."""
@@ -193,17 +193,17 @@ class Labels:
             if not len(left):
                 return
             low, high = numpy.minimum(one, other), numpy.maximum(one, other)
-            high, first = numpy.unique(high, return_index=True)  # one parent for each in this round
-            low = low[first]
             self._unite_families(low, high)
-            numpy.bitwise_or.at(self._marks, low, self._marks[high])
-            known = self._why[high] > 0
-            unknown = known & (self._why[low] == 0)
-            self._why[low[unknown]] = self._why[high[unknown]]
             self._parents[high] = low
+            roots = self.roots(low)  # where pairs of this round hang together, not `low` itself
+            for units in (low, high):
+                numpy.bitwise_or.at(self._marks, roots, self._marks[units])
+                unknown = (self._why[units] > 0) & (self._why[roots] == 0)
+                self._why[roots[unknown]] = self._why[units[unknown]]
 
     def _unite_families(self, left: Vector, right: Vector) -> None:
-        pairs = numpy.unique(numpy.stack([self.families(left), self.families(right)], 1), axis=0)
+        pairs = numpy.stack([self.families(left), self.families(right)], 1)
+        pairs = pairs[:1] if (pairs == pairs[0]).all() else numpy.unique(pairs, axis=0)
         for pair in pairs.tolist():
             low, high = sorted(_roots(self._family_parents, numpy.array(pair)).tolist())
             self._family_parents[high] = low
@@ -272,17 +272,19 @@ class Labels:
         across, along = self._split_in_two(vector, rows, columns, reason)
         return [across, *self.split(along, sizes[1:], reason)]
 
-    def _split_in_two(self, vector: Vector, rows: int, columns: int, reason: Reason) -> tuple[Vector | None, Vector | None]:
+    def _split_in_two(
+        self, vector: Vector, rows: int, columns: int, reason: Reason
+    ) -> tuple[Vector | None, Vector | None]:
         units = self.units_at(vector)
         table = units.reshape(rows, columns, -1)
         across = _common(table)  # what a row has at all its positions
         along = _common(table.transpose(1, 0, 2))
-        both = numpy.concatenate(
-            [numpy.repeat(across, columns, axis=0), numpy.tile(along, (rows, 1))], axis=1
-        )
+        both = numpy.concatenate([numpy.repeat(across, columns, axis=0), numpy.tile(along, (rows, 1))], axis=1)
         if numpy.array_equal(*self._padded(self._in_order(both), self._in_order(units))):
             return _if_any(self._in_order(across)), _if_any(self._in_order(along))
-        if units.shape[1] == 1 and units.all() and len(numpy.unique(units)) == len(units):  # plain: they become products
+        if (
+            units.shape[1] == 1 and units.all() and len(numpy.unique(units)) == len(units)
+        ):  # plain: they become products
             first, second = self.create(rows), self.create(columns)
             product = numpy.concatenate([numpy.repeat(first, columns, 0), numpy.tile(second, (rows, 1))], axis=1)
             self._define(units[:, 0], product)
@@ -299,8 +301,7 @@ class Labels:
 
     def alive(self, vector: Vector, gone: NDArray[numpy.bool_]) -> NDArray[numpy.bool_]:
         """Return the positions none of whose units is gone; number 0 must not be."""
-        alive: NDArray[numpy.bool_] = ~gone[self.units_at(vector)].any(axis=1)
-        return alive
+        return ~numpy.asarray(gone[self.units_at(vector)].any(axis=1))
 
     def copy(self) -> "Labels":
         """Return labels that can change without changing these."""

@@ -150,7 +150,7 @@ def line_of_user() -> str:
 
 
 def line_of_error(error: BaseException) -> str:
-    """Name the last line of code, outside of torch and of this package, that an error came through: ', net.py line 12'."""
+    """Name the last line of code, outside of torch and of this package, that an error came through."""
     found = ""
     trace = error.__traceback__
     while trace is not None:

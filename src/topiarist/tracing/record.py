@@ -9,13 +9,14 @@ from topiarist.tracing.spaces import Place, Space
 
 
 class SpaceRecord(Record):
-    """One unit space: its size, the layers that meet it, and why it is fixed, if it is."""
+    """One unit space: its size, the layers that meet it, why it is fixed, if it is, and whether a cut is proven."""
 
     units: int
     written_by: tuple[str, ...]
     passes_through: tuple[str, ...]
     read_by: tuple[str, ...]
     fixed: str | None
+    proven: bool = False
 
 
 class AnatomyRecord(Record):
@@ -44,8 +45,9 @@ def record_anatomy(found: Anatomy) -> AnatomyRecord:
     (('1',), 14, 23)
     """
     removable = find_removable(found.spaces, found.shapes)
+    proven = frozenset().union(*found.proofs)
     return AnatomyRecord(
-        spaces={name: _record_space(space) for name, space in found.spaces.items()},
+        spaces={name: _record_space(space, name in proven) for name, space in found.spaces.items()},
         parameters=removable.parameters,
         removable=removable.count,
         held=dict(removable.held),
@@ -53,13 +55,14 @@ def record_anatomy(found: Anatomy) -> AnatomyRecord:
     )
 
 
-def _record_space(space: Space) -> SpaceRecord:
+def _record_space(space: Space, proven: bool) -> SpaceRecord:
     return SpaceRecord(
         units=space.size,
         written_by=_names(space.producers),
         passes_through=_names(space.passes),
         read_by=_names(space.consumers),
         fixed=space.reason,
+        proven=proven,
     )
 
 

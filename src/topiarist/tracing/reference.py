@@ -31,7 +31,7 @@ def steadied(func: Any, output: Any) -> Any:
     return output
 
 
-class Steady(TorchDispatchMode):
+class Steady(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Runs a network with one number in the place of all random ones."""
 
     @classmethod
@@ -42,7 +42,7 @@ class Steady(TorchDispatchMode):
         return steadied(func, func(*args, **(kwargs or {})))
 
 
-class Reference(Tracer):
+class Reference(Tracer):  # type: ignore[no-untyped-call]
     """Runs a network as if some units were not there; its parameters and buffers are left as they are.
 
     `leaves` are those of the trace, `gone` says which units of its labels are not there. With `steady`, one number
@@ -95,7 +95,7 @@ class Reference(Tracer):
             if alive is not None and tensor.is_floating_point() and not _is_spread(tensor):
                 kept = torch.zeros(tensor.shape[axis], dtype=torch.bool)
                 kept[alive] = True
-                tensor.index_fill_(axis, (~kept).nonzero().flatten().to(tensor.device), 0.0)
+                tensor.data.index_fill_(axis, (~kept).nonzero().flatten().to(tensor.device), 0.0)
 
     def follow(self, operation: Operation) -> None:
         """Let the labels follow, and silence what is not there."""

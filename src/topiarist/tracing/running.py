@@ -18,7 +18,8 @@ from topiarist.tracing.operation import line_of_error
 
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
-Inputs = Tensor | Sequence[Any] | Mapping[str, Any] | Callable[[nn.Module], Any]
+Inputs = Tensor | Sequence[Any] | Mapping[str, Any]
+ExampleInput = Inputs | Callable[[nn.Module], Any]  # a function runs the network that it is given
 _OF_EVERY_MODULE = frozenset(vars(nn.Module()))
 _WRAPPERS = {"OptimizedModule": "_orig_mod", "DataParallel": "module", "DistributedDataParallel": "module"}
 
@@ -37,7 +38,7 @@ def check_runnable(model: nn.Module) -> None:
             raise ModelError(f"{described(model, name)} has no values yet: run the network on a batch first")
 
 
-def arguments(model: nn.Module, example_input: Inputs) -> tuple[Args, Kwargs]:
+def arguments(model: nn.Module, example_input: ExampleInput) -> tuple[Args, Kwargs]:
     """Return an example input as the arguments of a call: a tensor, a sequence of arguments, or a mapping by name."""
     like = numbers_of(model)
 
@@ -57,7 +58,7 @@ def arguments(model: nn.Module, example_input: Inputs) -> tuple[Args, Kwargs]:
     )
 
 
-def call(model: nn.Module, example_input: Inputs) -> Any:
+def call(model: nn.Module, example_input: ExampleInput) -> Any:
     """Run a network on an example."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return example_input(model)
@@ -124,12 +125,13 @@ def quietly(model: nn.Module) -> Iterator[None]:
 
 
 def sharing_copy(model: nn.Module) -> nn.Module:
-    """Copy a network, but not its parameters: forward may count, remember or write into buffers without harm.
+    """Copy a network, but not the values of its parameters: forward may count, remember or write into buffers.
 
-    Several times as fast as `deepcopy`, which only classes with a way of their own to be copied need.
+    Several times as fast as `deepcopy`, which only classes with a way of their own to be copied need. The parameters
+    are other objects than the network's, so that code which holds on to the network itself can be told apart.
     """
     with copying():
-        memo: dict[int, Any] = {id(parameter): parameter for parameter in model.parameters()}
+        memo: dict[int, Any] = {id(parameter): _twin(parameter) for parameter in model.parameters()}
         memo |= detached_tensors(model)
         if not all(_copies_plainly(type(module)) for module in model.modules()):
             return deepcopy(model, memo)
@@ -139,13 +141,35 @@ def sharing_copy(model: nn.Module) -> nn.Module:
             for name, value in vars(module).items():
                 if name == "_modules":
                     vars(copy)[name] = {child: None if own is None else copies[own] for child, own in value.items()}
-                elif name == "_parameters" or (name in _OF_EVERY_MODULE and not value):
+                elif name == "_parameters":
+                    vars(copy)[name] = {key: None if own is None else memo[id(own)] for key, own in value.items()}
+                elif name in _OF_EVERY_MODULE and not value:
                     vars(copy)[name] = value.copy() if isinstance(value, dict) else value
                 else:
                     vars(copy)[name] = deepcopy(value, memo)
         return copies[model]
 
 
+def _twin(parameter: nn.Parameter) -> nn.Parameter:
+    """Return another parameter with the same values, at the same place in memory."""
+    twin = nn.Parameter(parameter.detach(), requires_grad=parameter.requires_grad)
+    vars(twin).update(vars(parameter))
+    return twin
+
+
 def _copies_plainly(kind: type) -> bool:
     names = ("__new__", "__reduce__", "__reduce_ex__")
     return not hasattr(kind, "__deepcopy__") and all(getattr(kind, name) is getattr(object, name) for name in names)
+
+
+def reads_its_mode(model: nn.Module) -> bool:
+    """Return whether code of the user's, not of torch's layers, asks whether the network is in training."""
+    kinds = {kind for module in model.modules() for kind in type(module).__mro__ if kind is not object}
+    functions = (
+        value
+        for kind in kinds
+        if not kind.__module__.startswith("torch.")
+        for value in vars(kind).values()
+        if inspect.isfunction(value)
+    )
+    return any("training" in function.__code__.co_names for function in functions)

@@ -22,10 +22,8 @@ class Solution:
 class Solver:
     """Finds integers for changed counts of units."""
 
-    def __init__(
-        self, labels: Labels, constraints: Sequence[Constraint], old: dict[Attribute, int]
-    ) -> None:
-        self.labels, self.constraints, self.old = labels, constraints, old
+    def __init__(self, labels: Labels, constraints: Sequence[Constraint], old: dict[Attribute, int]) -> None:
+        self.labels, self.constraints = labels, constraints
         self.attributes = [
             {part for part in expressions_within(constraint.expression) if isinstance(part, Attribute)}
             for constraint in constraints
@@ -34,6 +32,7 @@ class Solver:
         for number, found in enumerate(self.attributes):
             for attribute in found:
                 self.by_attribute.setdefault(attribute, []).append(number)
+        self.old = {attribute: old[attribute] for attribute in self.by_attribute}  # others decide nothing
         self.index_units()
 
     def index_units(self) -> None:
@@ -81,7 +80,7 @@ class Solver:
                 values = {**self.old, **solution.values}
                 now = constraint.expression.value(self.labels, copies, values)
                 open_ones = [each for each in self.attributes[number] if each not in solution.values]
-                if now == required or constraint.soft:
+                if now == required or constraint.soft or constraint.is_comparison:
                     continue
                 if alone:
                     solution.values.setdefault(constraint.expression, required)  # type: ignore[arg-type]

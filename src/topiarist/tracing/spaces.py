@@ -177,7 +177,7 @@ def find_spaces(labels: Labels, meetings: list[Meeting]) -> dict[str, Space]:
         reason = labels.reason(int(units[0])) or (f"they lie unevenly along '{uneven}'" if uneven is not None else None)
         roles = {role: tuple(place for place in places if place.role == role) for role in ("writes", "passes", "reads")}
         marks = labels.marks(units)
-        name = _space_name(reason, roles["writes"] or roles["passes"], roles["reads"])
+        name = _space_name(reason, roles["writes"] or roles["passes"])
         crossed = next((number for number in numbers if met[number].shape[1] > 1), None)
         if crossed is not None and not places[numbers.index(crossed)].uneven:
             name += _factor_name(met[crossed], units, places[numbers.index(crossed)], marks)
@@ -197,13 +197,11 @@ def find_spaces(labels: Labels, meetings: list[Meeting]) -> dict[str, Space]:
     return spaces
 
 
-def _space_name(reason: str | None, writers: tuple[Place, ...], readers: tuple[Place, ...]) -> str:
+def _space_name(reason: str | None, writers: tuple[Place, ...]) -> str:
     """Name a space after the first layer that writes it; the units of an input after that input."""
     if writers:
         return writers[0].name
-    if reason is not None and reason.startswith("they come from '"):
-        return reason.split("'")[1]
-    return readers[0].name if readers else "constant"
+    return reason.split("'")[1] if reason is not None and reason.startswith("they come from '") else "constant"
 
 
 def _factor_name(met: Vector, units: Indices, place: Place, marks: Mark) -> str:
@@ -225,7 +223,9 @@ def _find_place(meeting: Meeting, units: Vector, rank: Indices, size: int) -> Pl
     rows = order[numpy.count_nonzero(ranks < 0) :]
     per_unit, left = divmod(len(rows), size)
     if left or doubled:
-        return Place(meeting.module, meeting.role, len(units), rows[:, None, None], meeting.tensors, meeting.parameter, True)
+        return Place(
+            meeting.module, meeting.role, len(units), rows[:, None, None], meeting.tensors, meeting.parameter, True
+        )
     lengths = row_lengths(rows.reshape(size, per_unit))
     even = len(set(lengths)) == 1
     shaped = rows.reshape(size, -1, lengths[0] if even else 1)
@@ -234,7 +234,7 @@ def _find_place(meeting: Meeting, units: Vector, rank: Indices, size: int) -> Pl
 
 
 def row_lengths(rows: Indices) -> list[int]:
-    """Return how many positions of a unit follow each other, row after row; none where the units (rows) differ in that."""
+    """Return how many positions of a unit follow each other, row after row; none where units (rows) differ in that."""
     breaks = numpy.diff(rows, axis=1) != 1
     if (breaks != breaks[:1]).any():
         return []
@@ -282,12 +282,14 @@ def parameter_sizes(spaces: Iterable[Space], shapes: Shapes) -> dict[str, Parame
                 met[f"{place.module}.{tensor}".removeprefix("."), axis].append((space, place))
     sizes = {}
     for name, shape in shapes.items():
-        sizes[name] = ParameterSize([dict(_axis_size(met.get((name, axis), []), length)) for axis, length in enumerate(shape)])
+        sizes[name] = ParameterSize(
+            [dict(_axis_size(met.get((name, axis), []), length)) for axis, length in enumerate(shape)]
+        )
     return sizes
 
 
 def _axis_size(met: list[tuple[Space, Place]], length: int) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield, for each set of spaces that lie along an axis together, how many positions there are per product of units."""
+    """Yield, for each set of spaces that cross along an axis, how many positions there are per product of units."""
     if len(met) == 1:
         place = met[0][1]
         yield (met[0][0].name,), place.positions.size // met[0][0].size

@@ -18,8 +18,8 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def render(spaces: Mapping[str, Space], shapes: Shapes, opaque: Sequence[str] = (), *, columns: int = COLUMNS) -> str:
-    """Return one line per space, how many parameters can go and what holds the rest, and what is not understood.
+def render(spaces: Mapping[str, Space], shapes: Shapes, notes: Sequence[str] = (), *, columns: int = COLUMNS) -> str:
+    """Return one line per space, how many parameters can go and what holds the rest, and notes on the run.
 
     The table is at most `columns` wide, for which names and lists are shortened.
     """
@@ -32,8 +32,8 @@ def render(spaces: Mapping[str, Space], shapes: Shapes, opaque: Sequence[str] = 
         long = [column for column in (2, 3, 4) if widths[column] > _LIST_LENGTH] or range(len(widths))
         widths[max(long, key=widths.__getitem__)] -= 1
     lines = aligned([[_shortened(cell, width) for cell, width in zip(row, widths, strict=True)] for row in rows])
-    notes = [_removable(spaces, shapes), *(f"not understood: {text}" for text in opaque)]
-    return "\n".join([*lines, *(line for note in notes for line in textwrap.wrap(note, COLUMNS))])
+    below = [_removable(spaces, shapes), *notes]
+    return "\n".join([*lines, *(line for note in below for line in textwrap.wrap(note, COLUMNS))])
 
 
 def _described(place: Place) -> str:

@@ -2,31 +2,39 @@
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.hooks import RemovableHandle
 
+from topiarist.errors import ModelError
 from topiarist.models.attention import with_free_attention
+from topiarist.models.evaluation import numbers_of
+from topiarist.randomness import generator
 from topiarist.tracing.constraints import Constraint, IntegerWatch
 from topiarist.tracing.integers import Attribute, follows_parameters, is_layer, track_integers
 from topiarist.tracing.labels import Axes
+from topiarist.tracing.random_weights import randomised, resized
 from topiarist.tracing.running import (
-    Inputs,
+    ExampleInput,
     arguments,
     check_runnable,
     described,
     named_inputs,
     own_errors,
     quietly,
+    reads_its_mode,
     sharing_copy,
 )
 from topiarist.tracing.steps import LayerCall, Step
 from topiarist.tracing.tracer import Tracer
+
+MORE_SAMPLES = 8  # in such a run
+MOST_RUNS = 8  # with random weights, for parameters that the first run does not reach
 
 
 @dataclass
@@ -40,57 +48,94 @@ class Trace:
     output: Step = field(default_factory=lambda: Step("output", "output"))
     samples: int = 1
 
+    @property
+    def unreached(self) -> tuple[str, ...]:
+        """Name the parameters that no run has used."""
+        leaves = self.tracer.leaves.items()
+        return tuple(name for name, leaf in leaves if not leaf.users and isinstance(leaf.tensor, nn.Parameter))
 
-def run_traced(model: nn.Module, example_input: Inputs) -> Trace:
-    """Run a copy of a network, which shares its parameters, on an example, and follow all that it does."""
+
+def run_traced(model: nn.Module, example_input: ExampleInput) -> Trace:
+    """Run a copy of a network, which shares its parameters, on an example, and follow all that it does.
+
+    Where the run leaves parameters out, as it does experts that it does not choose, the network runs again with random
+    weights, as long as that reaches more of them; and once in training mode, where its code asks for the mode.
+    """
     check_runnable(model)
     copy = sharing_copy(model)
     with_free_attention(copy)
-    integers = track_integers(copy)
     tracer = Tracer(copy)
-    watch = IntegerWatch(tracer)
-    trace = Trace(tracer, watch.constraints, integers)
+    tracer.know_original(model)
+    trace = Trace(tracer, [], track_integers(copy))
+    _follow(copy, example_input, trace, tracer)
+    if not tracer.reached and tracer.originals_used:
+        raise ModelError(tracer.held_on(tracer.originals_used[0]))
+    for seed in range(MOST_RUNS):
+        left = trace.unreached
+        if left and not callable(example_input):
+            _run_again(model, example_input, trace, seed)
+        if len(trace.unreached) == len(left):
+            break
+    if not callable(example_input) and (trace.unreached or reads_its_mode(model)):
+        _run_again(model, example_input, trace, MOST_RUNS, training=True)
+    tracer.fix_unused()
+    return trace
+
+
+def _run_again(
+    model: nn.Module, example_input: ExampleInput, trace: Trace, seed: int, *, training: bool = False
+) -> None:
+    """Run a network with random weights, and let what that shows count too; a failure shows nothing."""
+    other = randomised(model, numbers_of(model).dtype, seed)
+    track_integers(other)
+    tracer = Tracer(other, like=trace.tracer)
+    again = replace(trace, tracer=tracer, calls={}, output=Step("output", "output"))
+    args, kwargs = arguments(other, example_input)
+    random, size = generator(seed, "more samples"), MORE_SAMPLES * trace.samples
+    args, kwargs = tree_map(lambda value: resized(value, trace.samples, size, random), (args, kwargs))
+    with suppress(ModelError):
+        _follow(other, lambda network: network(*args, **kwargs), again, tracer, training=training)
+    for path, call in again.calls.items():
+        trace.calls.setdefault(path, call)
+
+
+def _follow(
+    model: nn.Module, example_input: ExampleInput, trace: Trace, tracer: Tracer, *, training: bool = False
+) -> None:
+    """Run a network, and fix the units of what it returns."""
+    watch = IntegerWatch(tracer, trace.constraints)
     with (
-        quietly(copy),
-        _watched(copy, trace, watch),
+        quietly(model),
+        _watched(model, trace, watch),
         own_errors(lambda error: described(model, tracer.failed_module(error))),
     ):
-        given = _run(copy, example_input, trace, watch)
-    tracer.fix_unused()
+        model.train(training)
+        given = _run(model, example_input, trace, watch)
     for tensor in wanted_outputs(given):
         step = tracer.step_of(tensor)
         trace.output.take([] if step is None else [step])
         for vector in tracer.axes(tensor):
             if vector is not None:
                 tracer.labels.fix(vector, "the network's output")
-    return trace
 
 
-def _run(model: nn.Module, example_input: Inputs, trace: Trace, watch: IntegerWatch) -> Any:
+def _run(model: nn.Module, example_input: ExampleInput, trace: Trace, watch: IntegerWatch) -> Any:
     if callable(example_input) and not isinstance(example_input, Tensor):
-
-        def note(network: nn.Module, args: Any, kwargs: Any) -> None:
-            _note_inputs(network, args, kwargs, trace)
-
         with trace.tracer, watch:
-            handle = model.register_forward_pre_hook(note, with_kwargs=True, prepend=True)
-            try:
-                return example_input(model)
-            finally:
-                handle.remove()
+            return example_input(model)
     args, kwargs = arguments(model, example_input)
-    _note_inputs(model, args, kwargs, trace)
+    _name_inputs(model, trace, args, kwargs)
     with trace.tracer, watch:
         return model(*args, **kwargs)
 
 
-def _note_inputs(model: nn.Module, args: Any, kwargs: Any, trace: Trace) -> None:
-    """Remember what the network is given, by name; what it was given or computed before keeps its name."""
+def _name_inputs(model: nn.Module, trace: Trace, args: Any, kwargs: Any) -> None:
+    """Remember which tensors are the network's inputs, by the names that forward has for them."""
     for name, value in named_inputs(model, args, kwargs).items():
         for tensor in tensors_in(value):
             if trace.tracer.step_of(tensor) is None:
                 trace.tracer.set_step(tensor, Step("input", name, source=name))
-            trace.samples = len(tensor) if tensor.ndim and trace.samples == 1 else trace.samples
+                trace.samples = len(tensor) if tensor.ndim and trace.samples == 1 else trace.samples
 
 
 def wanted_outputs(given: Any) -> list[Tensor]:
@@ -131,9 +176,12 @@ def _hook(path: str, module: nn.Module, trace: Trace, watch: IntegerWatch) -> li
     def enter(_: nn.Module, args: Any, kwargs: Any) -> None:
         if path:
             tracer.modules.append(path)
+        else:  # a function may run the network, on tensors of its own
+            _name_inputs(module, trace, args, kwargs)
         if layer and tracer.layer is None:
-            step = tracer.layer = Step("layer", path, tuple(tracer.modules))
-            step.take(step for tensor in tensors_in((args, kwargs)) if (step := tracer.step_of(tensor)) is not None)
+            tracer.layer = Step("layer", path, tuple(tracer.modules))
+            taken = (tracer.step_of(tensor) for tensor in tensors_in((args, kwargs)))
+            tracer.layer.take(step for step in taken if step is not None)
             watch.quiet = following
 
     def leave(_: nn.Module, args: Any, kwargs: Any, given: Any) -> None:

@@ -1,8 +1,9 @@
 """The run itself: every ATen operation that a network runs is seen here, and the labels of its tensors follow it."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy
@@ -13,8 +14,10 @@ from torch.utils.weak import WeakTensorKeyDictionary
 
 from topiarist.tracing.labels import Axes, Labels, Vector
 from topiarist.tracing.operation import INPUT, RULES, Operation
-from topiarist.tracing.rules import pointwise
+from topiarist.tracing.rules import contraction, pointwise
 from topiarist.tracing.steps import Step
+
+WRITTEN_OUT = {"_trilinear": contraction.trilinear}  # what torch does in one operation, and has no decomposition of
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,12 @@ class Product:
     of_input: bool
 
 
-class Tracer(TorchDispatchMode):
+class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Follows the labels through one run or several."""
 
-    def __init__(self, model: nn.Module, labels: Labels | None = None) -> None:
-        super().__init__()
-        self.labels = labels or Labels()
+    def __init__(self, model: nn.Module, labels: Labels | None = None, *, like: "Tracer | None" = None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.labels: Labels = labels or (Labels() if like is None else like.labels)
         self.leaves: dict[str, Leaf] = {}
         self.not_understood: Counter[str] = Counter()
         self.renumberings: list[Renumbering] = []
@@ -76,23 +79,42 @@ class Tracer(TorchDispatchMode):
         self._axes: Any = WeakTensorKeyDictionary()
         self._origins: Any = WeakTensorKeyDictionary()
         self._steps: Any = WeakTensorKeyDictionary()
+        self._originals: dict[int, str] = {}
+        self.inside_decomposition = 0
+        self.originals_used: list[str] = []
+        if like is not None:
+            for shared in ("reached", "slices", "renumberings", "layer_groups", "not_understood", "_sources"):
+                setattr(self, shared, getattr(like, shared))
         for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-            self._add_leaf(name, tensor)
+            self._add_leaf(name, tensor, None if like is None else like.leaves.get(name))
+        for path, module in model.named_modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                self._fix_leaves(path)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """Keep torch from importing its compiler, which takes a second."""
         return False
 
-    def _add_leaf(self, name: str, tensor: Tensor) -> None:
-        axes = self._leaf_axes(name, tensor)
-        self.leaves[name] = Leaf(tensor, axes)
+    def _add_leaf(self, name: str, tensor: Tensor, known: Leaf | None) -> None:
+        if known is None or known.tensor.shape != tensor.shape:
+            known = Leaf(tensor, self._leaf_axes(name, tensor))
+        axes = known.axes
+        self.leaves[name] = replace(known, tensor=tensor)
         self._axes[tensor] = axes
         self._origins[tensor] = Origin(name, tuple(range(tensor.ndim)))
 
+    def _fix_leaves(self, path: str) -> None:
+        """Fix the units of a module that torch.jit compiled: nothing in it can be replaced."""
+        for name, leaf in self.leaves.items():
+            if name.startswith(f"{path}.") or not path:
+                for vector in leaf.axes:
+                    if vector is not None:
+                        self.labels.fix(vector, f"'{path}' is compiled by torch.jit, and cannot change")
+
     def _leaf_axes(self, name: str, tensor: Tensor) -> Axes:
         """Return the label vectors of a parameter or buffer: fresh units along each axis."""
-        whole = not tensor.is_floating_point() and tensor.ndim != 1
+        whole = not (tensor.is_floating_point() or tensor.is_complex()) and tensor.ndim != 1
         return [None if whole else self.labels.create(size) for size in tensor.shape]
 
     # What is known of tensors
@@ -100,7 +122,30 @@ class Tracer(TorchDispatchMode):
     def axes(self, tensor: Tensor) -> Axes:
         """Return the label vectors along the axes of a tensor."""
         found: Axes | None = self._axes.get(tensor)
+        if found is None and id(tensor) in self._originals:
+            found = self._axes[tensor] = self._original_axes(tensor)
         return [None] * tensor.ndim if found is None else found
+
+    def know_original(self, model: nn.Module) -> None:
+        """Remember the network that the one which runs is a copy of: functions and hooks may hold on to it."""
+        own = {id(leaf.tensor) for leaf in self.leaves.values()}
+        tensors = (*model.named_parameters(), *model.named_buffers())
+        self._originals = {id(tensor): name for name, tensor in tensors if id(tensor) not in own}
+
+    def _original_axes(self, tensor: Tensor) -> Axes:
+        """Return fixed units for a parameter of the network itself: a cut of a copy would not reach it."""
+        name = self._originals[id(tensor)]
+        self.originals_used.append(name)
+        axes: Axes = [self.labels.create(size) for size in tensor.shape]
+        for vector in axes:
+            if vector is not None:
+                self.labels.fix(vector, self.held_on(name))
+        return axes
+
+    @staticmethod
+    def held_on(name: str) -> str:
+        """Say that code uses a parameter of the network itself, where a copy runs."""
+        return f"a lambda, function or hook holds on to '{name}' of the network, also in a copy: make it a method"
 
     def set_axes(self, tensor: Tensor, axes: Axes) -> None:
         """Set the label vectors along the axes of a tensor."""
@@ -197,14 +242,20 @@ class Tracer(TorchDispatchMode):
     # The run
 
     def __torch_dispatch__(self, func: Any, types: Sequence[Any], args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        with torch._C.DisableTorchFunction():  # scripted code comes here straight, while numbers are watched
+            return self._dispatch(func, args, kwargs or {})
+
+    def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         name = _name_of(func)
+        if name in WRITTEN_OUT:
+            with self:
+                return WRITTEN_OUT[name](*args, **kwargs)
         if not _is_known(name, func):
             from torch._decomp import decomposition_table  # noqa: PLC0415 - takes a second; few networks need it
 
             table = decomposition_table.get(func)
             if table is not None or func.has_kernel_for_dispatch_key(torch.DispatchKey.CompositeImplicitAutograd):
-                with self:
+                with self, self._decomposing():
                     given = table(*args, **kwargs) if table is not None else func.decompose(*args, **kwargs)
                 if given is not NotImplemented:
                     return given
@@ -216,6 +267,15 @@ class Tracer(TorchDispatchMode):
         operation.axes_before, operation.shape_before = axes_before, shape_before
         self.follow(operation)
         return output
+
+    @contextmanager
+    def _decomposing(self) -> Iterator[None]:
+        """Remember that sizes come from torch's own code, where no one watches them."""
+        self.inside_decomposition += 1
+        try:
+            yield
+        finally:
+            self.inside_decomposition -= 1
 
     def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation."""

@@ -22,7 +22,7 @@ from topiarist.surgery.advice.readings import Health, Readings, activity_read, h
 from topiarist.surgery.advice.tables import Table, record_of, rendered, tables_of
 from topiarist.surgery.advice.trials import LabelledSamples, is_finite, mean_loss, trial
 from topiarist.surgery.choice.evidence import blind_spot
-from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 
 Asked = ParamSpec("Asked")
 Value = TypeVar("Value")
@@ -31,7 +31,7 @@ Option = TypeVar("Option", options.Removal, options.Factorising)
 
 def recommend(
     model: nn.Module,
-    example_input: Inputs,
+    example_input: ExampleInput,
     *,
     calibration: Tensor,
     labels: Tensor,

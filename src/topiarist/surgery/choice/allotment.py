@@ -15,7 +15,7 @@ from topiarist.surgery.choice.costs import Costs, Measure
 from topiarist.surgery.choice.evidence import gather_evidence, weight_shares
 from topiarist.surgery.choice.selection import eliminate
 from topiarist.surgery.width.reexpressions import round_up
-from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 
 Widths = dict[str, int]
 Limits = Mapping[Measure, int]
@@ -33,7 +33,7 @@ class LimitError(ModelError):
 
 def allot_widths(
     model: nn.Module,
-    example_input: Inputs,
+    example_input: ExampleInput,
     *,
     calibration: Calibration,
     parameters: int | None = None,

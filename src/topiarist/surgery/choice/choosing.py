@@ -25,7 +25,7 @@ from topiarist.surgery.refit.fitting import refit
 from topiarist.surgery.refit.moments import Moments
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal, round_up
-from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 from topiarist.tracing.running import sharing_copy
 from topiarist.tracing.steps import behind
 
@@ -35,7 +35,7 @@ Units = dict[str, tuple[int, ...]]
 
 def choose_units(
     model: nn.Module,
-    example_input: Inputs,
+    example_input: ExampleInput,
     *,
     keep: Keep,
     calibration: Calibration,
@@ -94,7 +94,7 @@ class WidthCut:
 
 def cut_to_widths(
     model: nn.Module,
-    example_input: Inputs,
+    example_input: ExampleInput,
     *,
     keep: Keep,
     calibration: Calibration,

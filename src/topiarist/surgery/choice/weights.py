@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.surgery.choice.evidence import blind_spot
-from topiarist.tracing import Anatomy, Inputs, Place, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, Place, ensure_anatomy
 
 Tensors = Mapping[str, Tensor]
 
@@ -111,7 +111,9 @@ class UnitWeights:
         return total
 
 
-def unit_weights(model: nn.Module, example_input: Inputs, *, anatomy: Anatomy | None = None) -> dict[str, UnitWeights]:
+def unit_weights(
+    model: nn.Module, example_input: ExampleInput, *, anatomy: Anatomy | None = None
+) -> dict[str, UnitWeights]:
     """Return the weights of the units of each space that can go and whose units are gone where they are zero.
 
     Spaces that a frozen layer writes are left out, those that a norm runs over or that no plain layer reads, and those

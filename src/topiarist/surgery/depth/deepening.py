@@ -25,6 +25,8 @@ KERNEL = 3  # where the layer before has no kernel with a centre
 def deepen_network(model: nn.Module, edit: DeepenNetwork, anatomy: Anatomy, structure_only: bool) -> None:
     """Insert an identity layer after a layer, in place."""
     layer = find_layer(model, edit.after)
+    if "parametrizations" in edit.after.split("."):
+        raise ModelError(f"cannot deepen after '{edit.after}': it computes the weight of another layer")
     call = anatomy.calls.get(edit.after)
     if call is None:
         raise ModelError(f"'{edit.after}' does not run as one layer: name a layer that does")

@@ -6,11 +6,16 @@ from topiarist.surgery.applying import apply
 from topiarist.surgery.calibration import Calibration
 from topiarist.surgery.edits.kinds import DeepenNetwork, FactoriseLayer, FoldLayer
 from topiarist.surgery.edits.plan import Plan
-from topiarist.tracing import Anatomy, Inputs
+from topiarist.tracing import Anatomy, ExampleInput
 
 
 def deepen(
-    model: nn.Module, example_input: Inputs, *, after: str, batch_norm: bool = False, anatomy: Anatomy | None = None
+    model: nn.Module,
+    example_input: ExampleInput,
+    *,
+    after: str,
+    batch_norm: bool = False,
+    anatomy: Anatomy | None = None,
 ) -> nn.Module:
     """Insert an identity layer after a layer; the network computes the same.
 
@@ -41,7 +46,7 @@ def deepen(
 
 def fold(
     model: nn.Module,
-    example_input: Inputs,
+    example_input: ExampleInput,
     *,
     layer: str,
     linearise: bool = False,

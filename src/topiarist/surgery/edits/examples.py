@@ -10,7 +10,7 @@ from torch import Tensor
 
 from topiarist.errors import ModelError
 from topiarist.settings import Settings
-from topiarist.tracing import Inputs
+from topiarist.tracing import ExampleInput, Inputs
 
 MOST_ELEMENTS, MOST_INPUTS = 2**26, 16  # a file must not ask for more memory than any example takes
 
@@ -43,7 +43,7 @@ class ExampleShape(Settings):
 Example = ExampleShape | tuple[ExampleShape, ...] | dict[str, ExampleShape]
 
 
-def shape_of(example_input: Inputs) -> Example | None:
+def shape_of(example_input: ExampleInput) -> Example | None:
     """Describe an example input: a tensor, a sequence of tensors, or a mapping of them by name; None for others."""
 
     def describe(value: Tensor) -> ExampleShape:

@@ -20,7 +20,7 @@ from topiarist.surgery import layers
 from topiarist.surgery.calibration import watch
 from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.surgery.edits.kinds import RemoveUnits
-from topiarist.tracing import Anatomy, Inputs, Place, Space
+from topiarist.tracing import Anatomy, ExampleInput, Place, Space
 from topiarist.tracing.running import arguments
 from topiarist.tracing.steps import Step
 
@@ -31,7 +31,7 @@ _UNCHANGED = (nn.MultiheadAttention, NonDynamicallyQuantizableLinear)
 _LAST_BITS = 16  # torch rounds differently at the end of a row
 
 
-def find_idle(model: nn.Module, anatomy: Anatomy, example_input: Inputs) -> RemoveUnits:
+def find_idle(model: nn.Module, anatomy: Anatomy, example_input: ExampleInput) -> RemoveUnits:
     """Return the removal of all units that do nothing now; one unit of each space must stay."""
     units: dict[str, tuple[int, ...]] = {}
     biased: set[str] = set()
@@ -48,7 +48,7 @@ def find_idle(model: nn.Module, anatomy: Anatomy, example_input: Inputs) -> Remo
     return RemoveUnits(units=units, biased=tuple(sorted(biased)))
 
 
-def move_constants(model: nn.Module, edit: RemoveUnits, anatomy: Anatomy, example_input: Inputs) -> None:
+def move_constants(model: nn.Module, edit: RemoveUnits, anatomy: Anatomy, example_input: ExampleInput) -> None:
     """Move what the units of a removal return into the biases of the layers it names, in place."""
     for name in edit.biased:
         if not isinstance(model.get_submodule(name), (nn.Linear, _ConvNd)):
@@ -96,7 +96,7 @@ def _without_weights(model: nn.Module, space: Space, places: Sequence[Place]) ->
 
 
 def _find_constant(
-    model: nn.Module, space: Space, anatomy: Anatomy, example_input: Inputs
+    model: nn.Module, space: Space, anatomy: Anatomy, example_input: ExampleInput
 ) -> tuple[Flags, dict[str, Tensor]]:
     """Return, per unit, whether it is a constant that can move; also what each layer reads (n_inputs,)."""
     values: dict[str, Tensor] = {}

@@ -15,14 +15,14 @@ from topiarist.surgery.edits.kinds import GrowSpace, Merge, MergeUnits, ProjectS
 from topiarist.surgery.edits.plan import Plan
 from topiarist.surgery.width.idle_units import find_idle
 from topiarist.surgery.width.reexpressions import UnitNumbers, put_back, round_up, unit_numbers
-from topiarist.tracing import Anatomy, Inputs, ensure_anatomy
+from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 
 Known = Anatomy | None
 
 
 def remove(
     model: nn.Module,
-    example_input: Inputs,
+    example_input: ExampleInput,
     *,
     units: Mapping[str, UnitNumbers],
     calibration: Calibration | None = None,
@@ -71,7 +71,7 @@ def remove(
 
 
 def merge_units(
-    model: nn.Module, example_input: Inputs, *, space: str, merges: Iterable[Merge], anatomy: Known = None
+    model: nn.Module, example_input: ExampleInput, *, space: str, merges: Iterable[Merge], anatomy: Known = None
 ) -> nn.Module:
     """Remove units of a space, each expressed by one that stays.
 
@@ -102,7 +102,7 @@ def merge_units(
 
 def widen(
     model: nn.Module,
-    example_input: Inputs,
+    example_input: ExampleInput,
     *,
     space: str,
     by: int,
@@ -139,7 +139,7 @@ def widen(
 
 def grow(
     model: nn.Module,
-    example_input: Inputs,
+    example_input: ExampleInput,
     *,
     space: str,
     by: int,
@@ -170,7 +170,7 @@ def grow(
     return apply(Plan((edit,)), model, example_input, anatomy=anatomy)
 
 
-def project(model: nn.Module, example_input: Inputs, *, space: str, to: int, anatomy: Known = None) -> nn.Module:
+def project(model: nn.Module, example_input: ExampleInput, *, space: str, to: int, anatomy: Known = None) -> nn.Module:
     """Reduce a space to the first singular directions of the layer that writes it, and let its reader read those.
 
     The activation between the two is ignored: without one, and with all directions that the layer has, it is exact.
@@ -199,7 +199,7 @@ def project(model: nn.Module, example_input: Inputs, *, space: str, to: int, ana
     return apply(Plan((ProjectSpace(space=space, to=to),)), model, example_input, anatomy=anatomy)
 
 
-def compact(model: nn.Module, example_input: Inputs, *, anatomy: Known = None) -> nn.Module:
+def compact(model: nn.Module, example_input: ExampleInput, *, anatomy: Known = None) -> nn.Module:
     """Remove the units that do nothing, exactly: the network computes the same.
 
     A unit that no one reads, its outgoing weights being zero, just goes. One whose incoming weights are zero is a
@@ -238,7 +238,7 @@ def _drawn(generator: torch.Generator) -> int:
 
 
 def _rounded(
-    model: nn.Module, example_input: Inputs, space: str, by: int, multiple_of: int, anatomy: Known
+    model: nn.Module, example_input: ExampleInput, space: str, by: int, multiple_of: int, anatomy: Known
 ) -> tuple[int, Known]:
     """Return by how many units a space grows, so that its width becomes a multiple of a number; and the anatomy."""
     if by < 1:

@@ -187,3 +187,23 @@ def embedding(operation: Operation) -> None:
     operation.fix(rows, "they are looked up by the input")
     operation.tracer.note_role(table, 1, "writes")
     operation.give([*operation.axes(numbers), columns])
+
+
+def trilinear(
+    first: Tensor,
+    weight: Tensor,
+    second: Tensor,
+    expand_first: list[int],
+    expand_weight: list[int],
+    expand_second: list[int],
+    summed: list[int],
+    unrolled: int = 1,
+) -> Tensor:
+    """Return what `nn.Bilinear` computes, written out in operations that have rules."""
+    for place in expand_first:
+        first = first.unsqueeze(place)
+    for place in expand_weight:
+        weight = weight.unsqueeze(place)
+    for place in expand_second:
+        second = second.unsqueeze(place)
+    return (first * weight * second).sum(summed)

@@ -80,7 +80,16 @@ def gather(operation: Operation) -> None:
     operation.give(result)
 
 
-@rule_for("scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "index_fill", "slice_scatter", "select_scatter")
+@rule_for(
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "slice_scatter",
+    "select_scatter",
+)
 def scatter(operation: Operation) -> None:
     """Write into one axis by numbers, along the others position by position."""
     asked = operation.arguments
@@ -129,20 +138,59 @@ def by_values(operation: Operation) -> None:
         operation.give([None] * given.ndim, given)
 
 
-@rule_for("zeros", "ones", "full", "empty", "rand", "randn", "randint", "new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided", "empty_strided", "empty_permuted")
+@rule_for(
+    "zeros",
+    "ones",
+    "full",
+    "empty",
+    "rand",
+    "randn",
+    "randint",
+    "new_zeros",
+    "new_ones",
+    "new_full",
+    "new_empty",
+    "new_empty_strided",
+    "empty_strided",
+    "empty_permuted",
+)
 def factory(operation: Operation) -> None:
     """Give a tensor that is made from nothing units of its own along each axis."""
     given = operation.outputs[0]
-    operation.give([operation.labels.create(size) if size > 1 else None for size in given.shape])
+    watched = not operation.tracer.inside_decomposition
+    operation.give([operation.labels.create(size) if size > 1 and watched else None for size in given.shape])
 
 
-@rule_for("arange", "linspace", "logspace", "scalar_tensor", "eye", "tril_indices", "triu_indices", "randperm", "range", "one_hot", "full_scalar")
+@rule_for(
+    "arange",
+    "linspace",
+    "logspace",
+    "scalar_tensor",
+    "eye",
+    "tril_indices",
+    "triu_indices",
+    "randperm",
+    "range",
+    "one_hot",
+    "full_scalar",
+)
 def without_units(operation: Operation) -> None:
     """Let a tensor whose values are numbers of positions have no units."""
     for given in operation.outputs:
         operation.give([None] * given.ndim, given)
 
 
-@rule_for("_local_scalar_dense", "item", "is_nonzero", "equal", "allclose", "_assert_async", "_assert_scalar", "sym_size", "sym_numel", "is_same_size")
+@rule_for(
+    "_local_scalar_dense",
+    "item",
+    "is_nonzero",
+    "equal",
+    "allclose",
+    "_assert_async",
+    "_assert_scalar",
+    "sym_size",
+    "sym_numel",
+    "is_same_size",
+)
 def in_python(operation: Operation) -> None:
     """Let a value that forward looks at in Python be."""

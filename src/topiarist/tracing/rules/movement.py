@@ -115,7 +115,18 @@ def unbind(operation: Operation) -> None:
     _keep_origin(operation, [*range(place), *range(place + 1, len(axes))])
 
 
-@rule_for(*"split split_with_sizes unsafe_split unsafe_split_with_sizes chunk unsafe_chunk split_copy split_with_sizes_copy".split())
+@rule_for(
+    *[
+        "split",
+        "split_with_sizes",
+        "unsafe_split",
+        "unsafe_split_with_sizes",
+        "chunk",
+        "unsafe_chunk",
+        "split_copy",
+        "split_with_sizes_copy",
+    ]
+)
 def split(operation: Operation) -> None:
     """Cut an axis into pieces; pieces of one size must stay so, and their units go together place by place."""
     axes = list(operation.axes(operation.inputs[0]))
@@ -206,7 +217,7 @@ def expand(operation: Operation) -> None:
 
 @rule_for("repeat", "tile")
 def repeat(operation: Operation) -> None:
-    """Repeat a whole axis: the copies of a unit stay that unit; where it has one position, they are units of their own."""
+    """Repeat a whole axis: copies of a unit stay that unit; where it has one position, they are units of their own."""
     taken, given = operation.inputs[0], operation.outputs[0]
     axes, new = operation.axes(taken), given.ndim - taken.ndim
     result: Axes = []
@@ -272,7 +283,7 @@ def roll(operation: Operation) -> None:
     operation.give(list(axes))
 
 
-@rule_for("unfold", "unfold_copy", "diagonal", "diagonal_copy", "diag_embed", "as_strided", "movedim", "rot90", "im2col")
+@rule_for("unfold", "unfold_copy", "diagonal", "diagonal_copy", "diag_embed", "as_strided", "movedim", "rot90")
 def probe(operation: Operation) -> None:
     """Find out by an experiment where the positions of each axis go."""
     taken, given = operation.inputs[0], operation.outputs[0]
@@ -281,10 +292,10 @@ def probe(operation: Operation) -> None:
     if operation.name == "as_strided" and operation.axes_before and len(axes) == given.ndim:
         operation.give(axes)
         return
-    for vector in axes if math.prod(taken.shape) > MOST_PROBED or operation.name == "im2col" else ():
+    for vector in axes if math.prod(taken.shape) > MOST_PROBED else ():
         operation.fix(vector, "they move in a way that is not understood")
     for place, vector in enumerate(axes):
-        if vector is None or math.prod(taken.shape) > MOST_PROBED or operation.name == "im2col":
+        if vector is None or math.prod(taken.shape) > MOST_PROBED:
             continue
         shape = [1] * taken.ndim
         shape[place] = len(vector)

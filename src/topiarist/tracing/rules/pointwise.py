@@ -72,9 +72,44 @@ def follow_origin(operation: Operation) -> None:
 
 
 @rule_for(
-    *"clone alias detach _to_copy to contiguous lift_fresh lift_fresh_copy lift dropout native_dropout copy fill zero positive".split(),
-    *"masked_fill where bernoulli uniform normal _conj resolve_conj resolve_neg _fused_dropout view_as_real_copy".split(),
-    *"zeros_like ones_like full_like empty_like rand_like randn_like fake_quantize_per_tensor_affine".split(),
+    *[
+        "clone",
+        "alias",
+        "detach",
+        "_to_copy",
+        "to",
+        "contiguous",
+        "lift_fresh",
+        "lift_fresh_copy",
+        "lift",
+        "dropout",
+        "native_dropout",
+        "copy",
+        "fill",
+        "zero",
+        "positive",
+    ],
+    *[
+        "masked_fill",
+        "where",
+        "bernoulli",
+        "uniform",
+        "normal",
+        "_conj",
+        "resolve_conj",
+        "resolve_neg",
+        "_fused_dropout",
+        "view_as_real_copy",
+    ],
+    *[
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "empty_like",
+        "rand_like",
+        "randn_like",
+        "fake_quantize_per_tensor_affine",
+    ],
 )
 def same(operation: Operation) -> None:
     """Let what comes out have the units of what goes in."""

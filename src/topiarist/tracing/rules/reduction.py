@@ -9,20 +9,46 @@ from topiarist.tracing.operation import Operation, rule_for
 from topiarist.tracing.rules.pointwise import follow_origin
 
 SPATIAL = {
-    1: "avg_pool1d max_pool1d adaptive_avg_pool1d upsample_nearest1d upsample_linear1d reflection_pad1d replication_pad1d "
-    "_upsample_nearest_exact1d adaptive_max_pool1d max_pool1d_with_indices",
+    1: "avg_pool1d max_pool1d adaptive_avg_pool1d upsample_nearest1d upsample_linear1d reflection_pad1d "
+    "replication_pad1d _upsample_nearest_exact1d adaptive_max_pool1d max_pool1d_with_indices",
     2: "avg_pool2d max_pool2d max_pool2d_with_indices _adaptive_avg_pool2d adaptive_avg_pool2d adaptive_max_pool2d "
     "mkldnn_max_pool2d mkldnn_adaptive_avg_pool2d upsample_nearest2d upsample_bilinear2d upsample_bicubic2d "
     "_upsample_nearest_exact2d _upsample_bilinear2d_aa _upsample_bicubic2d_aa reflection_pad2d replication_pad2d "
     "fractional_max_pool2d max_unpool2d",
     3: "avg_pool3d max_pool3d max_pool3d_with_indices _adaptive_avg_pool3d adaptive_avg_pool3d adaptive_max_pool3d "
-    "upsample_nearest3d upsample_trilinear3d _upsample_nearest_exact3d reflection_pad3d replication_pad3d mkldnn_max_pool3d",
+    "upsample_nearest3d upsample_trilinear3d _upsample_nearest_exact3d reflection_pad3d replication_pad3d "
+    "mkldnn_max_pool3d",
 }
 MEANS = ("mean", "var", "std", "var_mean", "std_mean")
 SUMS = ("sum", "nansum", "linalg_vector_norm", "norm", "linalg_matrix_norm")
-EXTREMES = ("amax", "amin", "max", "min", "argmax", "argmin", "any", "all", "prod", "logsumexp", "median", "aminmax", "mode")
+EXTREMES = (
+    "amax",
+    "amin",
+    "max",
+    "min",
+    "argmax",
+    "argmin",
+    "any",
+    "all",
+    "prod",
+    "logsumexp",
+    "median",
+    "aminmax",
+    "mode",
+)
 ALONG = (
-    *("_softmax", "_log_softmax", "softmax", "log_softmax", "_safe_softmax", "cumsum", "cumprod", "sort", "topk", "argsort"),
+    *(
+        "_softmax",
+        "_log_softmax",
+        "softmax",
+        "log_softmax",
+        "_safe_softmax",
+        "cumsum",
+        "cumprod",
+        "sort",
+        "topk",
+        "argsort",
+    ),
     *("cummax", "cummin", "logcumsumexp", "kthvalue", "_fft_r2c", "_fft_c2c", "_fft_c2r", "renorm", "unique_dim"),
 )
 
@@ -123,7 +149,16 @@ def layer_norm(operation: Operation) -> None:
     _give_norm(operation, axes)
 
 
-@rule_for("native_batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit", "batch_norm", "cudnn_batch_norm", "_batch_norm_no_update", "_batch_norm_with_update", "_batch_norm_impl_index")
+@rule_for(
+    "native_batch_norm",
+    "_native_batch_norm_legit_no_training",
+    "_native_batch_norm_legit",
+    "batch_norm",
+    "cudnn_batch_norm",
+    "_batch_norm_no_update",
+    "_batch_norm_with_update",
+    "_batch_norm_impl_index",
+)
 def batch_norm(operation: Operation) -> None:
     """Normalise each channel by itself."""
     asked = operation.arguments
@@ -139,7 +174,7 @@ def group_norm(operation: Operation) -> None:
     asked = operation.arguments
     x = asked["input"]
     axes = operation.axes(x)
-    groups = asked.get("group", asked.get("num_groups"))
+    groups: int = asked["group"] if "group" in asked else asked["num_groups"]
     across, within = operation.split(axes[1], [groups, x.shape[1] // groups])
     operation.mark(within, Mark.AVERAGED)
     _affine(operation, axes[1], asked.get("weight"), asked.get("bias"))
@@ -160,7 +195,11 @@ def weight_norm(operation: Operation) -> None:
     asked = operation.arguments
     direction, length, place = asked["v"], asked["g"], asked.get("dim", 0)
     axes = operation.axes(direction)
-    operation.tie(axes[place], operation.axes(length)[place])
+    for axis, vector in enumerate(operation.axes(length)):
+        if axis == place:
+            operation.tie(axes[place], vector)
+        else:
+            operation.fix(vector, "one unit is spread over many")
     operation.give(list(axes))
     operation.give([axes[axis] if axis == place else None for axis in range(length.ndim)], operation.outputs[1])
     follow_origin(operation)

@@ -6,6 +6,7 @@ one rule: (batch, 12) seen as (batch, 3, 4) has three units times four.
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from topiarist.tracing.labels import Axes
 from topiarist.tracing.operation import Operation, rule_for
@@ -28,7 +29,7 @@ def view(operation: Operation) -> None:
     before, after = list(taken.shape), list(given.shape)
     ends_before, ends_after = _boundaries(before), _boundaries(after)
     cuts = sorted({*ends_before, *ends_after}, reverse=True)
-    if any(larger % smaller for larger, smaller in zip(cuts, cuts[1:], strict=False)):
+    if any(larger % smaller for larger, smaller in pairwise(cuts)):
         operation.give(_by_position(operation, axes, before, after))
         return
     pieces: Axes = [None] * (len(cuts) - 1)

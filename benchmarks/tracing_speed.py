@@ -1,0 +1,136 @@
+"""How long it takes to find the units of well-known networks and to cut half of them, beside torch-pruning.
+
+Both get the same network and one image of 224 × 224 pixels, and cut half of all units in a copy, by turns; the median
+of the ratios counts. torch-pruning proves nothing; so our cut is timed without its proof, and the proof by itself. A
+network of 100 million parameters shows what memory tracing takes.
+
+    python -m benchmarks.tracing_speed [--rounds 5]
+
+needs the extras `zoo` and `dev`.
+"""
+
+import argparse
+import resource
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from copy import deepcopy
+
+import torch
+import torch_pruning
+from torch import Tensor, nn
+
+from topiarist import Anatomy, anatomy, surgery
+from topiarist.randomness import isolated
+from topiarist.surgery.proving import prove
+
+CLASSES = 10
+Maker = Callable[[], nn.Module]
+
+
+def published(name: str) -> Maker:
+    """Return what makes a published convolutional network with random weights."""
+
+    def make() -> nn.Module:
+        from pytorchcv.model_provider import get_model
+
+        network: nn.Module = get_model(name, pretrained=False, num_classes=CLASSES)
+        return network
+
+    return make
+
+
+def vision_transformer(**sizes: int) -> Maker:
+    """Return what makes a vision transformer, the base one by default, with random weights."""
+
+    def make() -> nn.Module:
+        import transformers
+
+        network: nn.Module = transformers.ViTForImageClassification(transformers.ViTConfig(num_labels=CLASSES, **sizes))
+        return network
+
+    return make
+
+
+NETWORKS: dict[str, Maker] = {
+    "ResNet-18": published("resnet18"),
+    "ResNet-50": published("resnet50"),
+    "DenseNet-121": published("densenet121"),
+    "EfficientNet-B0": published("efficientnet_b0"),
+    "ViT-B": vision_transformer(),
+}
+
+
+def ours(model: nn.Module, x: Tensor) -> float:
+    """Return the seconds that it takes to find the units and to cut every second one."""
+    start = time.perf_counter()
+    found = anatomy(model, x)
+    surgery.remove(model, x, units=halves(found), anatomy=found, proof=False)
+    return time.perf_counter() - start
+
+
+def halves(found: Anatomy) -> dict[str, range]:
+    """Name every second unit of each free space."""
+    return {name: range(1, space.size, 2) for name, space in found.free.items() if space.size > 1}
+
+
+def theirs(model: nn.Module, x: Tensor) -> float:
+    """Return the seconds that torch-pruning takes for the same, its copy included."""
+    start = time.perf_counter()
+    copy = deepcopy(model)
+    last = [layer for layer in copy.modules() if isinstance(layer, nn.Linear)][-1:]
+    importance = torch_pruning.importance.MagnitudeImportance(p=2)
+    settings = {"pruning_ratio": 0.5, "ignored_layers": last, "output_transform": scores_of}
+    torch_pruning.pruner.BasePruner(copy, x, importance, **settings).step()
+    return time.perf_counter() - start
+
+
+def scores_of(output: object) -> Tensor:
+    """Return the sum of what a network returns, which torch-pruning follows back."""
+    scores = getattr(output, "logits", output)
+    assert isinstance(scores, Tensor)
+    return scores.sum()
+
+
+def main() -> None:
+    """Time all networks, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    rounds = parser.parse_args().rounds
+    warnings.simplefilter("ignore")
+    x = torch.randn(1, 3, 224, 224, generator=torch.Generator().manual_seed(0))
+    print("| network | ours, s | torch-pruning, s | ratio | proof, s |\n|---|---:|---:|---:|---:|")
+    for name, make in NETWORKS.items():
+        with isolated(0):
+            model = make().eval()
+        ours(model, x), theirs(model, x)  # what is loaded or compiled at the first call
+        pairs = [(ours(model, x), theirs(model, x)) for _ in range(rounds)]
+        ratio = statistics.median(one / other for one, other in pairs)
+        found = anatomy(model, x)
+        start = time.perf_counter()
+        prove(model, x, found, halves(found))
+        proof = time.perf_counter() - start
+        first, second = (statistics.median(column) for column in zip(*pairs, strict=True))
+        print(f"| {name} | {first:.2f} | {second:.2f} | {ratio:.2f} | {proof:.1f} |", flush=True)
+    measure_memory(x)
+
+
+def measure_memory(x: Tensor) -> None:
+    """Print the time and the memory that the anatomy of a network of 100 million parameters takes."""
+    with isolated(0):
+        model = vision_transformer(num_hidden_layers=14, hidden_size=768)().eval()
+    with torch.no_grad():
+        model(x)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.perf_counter()
+    anatomy(model, x)
+    seconds = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    megabytes = (after - before) / 1024
+    print(f"\n{parameters / 1e6:.0f} million parameters: anatomy in {seconds:.1f} s, {megabytes:.0f} MB more")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Values made from the number of units: a cut would change them in silence, so it is made up for, or refused."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.tracing.cutting import Makers, assert_same, computed, without, written
+from topiarist import surgery
+from topiarist.errors import ModelError
+from topiarist.tracing import anatomy
+
+LAYER: Makers = {"layer": lambda: nn.Linear(4, 6), "head": lambda: nn.Linear(6, 2)}
+ROWS = (2, 4)
+
+
+def counted(use: Callable[[Any, Tensor], Tensor]) -> Callable[[Any, Tensor], Tensor]:
+    """Return the code of a network that does something with its hidden units before it reads them."""
+
+    def code(net: Any, x: Tensor) -> Tensor:
+        given: Tensor = net.head(use(net, torch.tanh(net.layer(x))))
+        return given
+
+    return code
+
+
+CASES: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "full": lambda net, y: y * torch.full((1,), y.size(1), dtype=y.dtype),
+    "full as the number": lambda net, y: y + torch.full((1,), float(y.shape[1]), dtype=y.dtype),
+    "arange": lambda net, y: y + torch.arange(y.size(1), dtype=y.dtype),
+    "arange turned": lambda net, y: y * (1 + torch.arange(y.size(1)).flip(0).to(y)),
+    "linspace": lambda net, y: y * torch.linspace(0, 1, y.size(1), dtype=y.dtype),
+    "eye": lambda net, y: y + torch.eye(y.size(1), dtype=y.dtype)[:2],
+    "root of a size": lambda net, y: y / math.sqrt(y.size(-1)),
+    "power of a size": lambda net, y: y * y.shape[1] ** -0.5,
+    "number of elements": lambda net, y: y + y.numel() / len(y),
+    "number of elements as a factor": lambda net, y: y * y.numel(),
+    "length of a row": lambda net, y: y - len(y[0]),
+    "a sum over a size": lambda net, y: y - y.sum(1, keepdim=True) / y.shape[1],
+    "a tensor of sizes": lambda net, y: y + torch.tensor(y.shape).to(y).sum(),
+    "a tensor of one size": lambda net, y: y + torch.tensor(y.size(1), dtype=y.dtype),
+    "a size as a value": lambda net, y: y + y.size(1),
+    "a loop over units": lambda net, y: sum((y * 0.1 for _ in range(y.size(1))), y),
+    "text of a size": lambda net, y: y * int(str(y.size(1))),
+    "a format of a size": lambda net, y: y * float(f"{y.shape[1]}"),
+    "a list of sizes": lambda net, y: y * sum(list(y.shape[1:])),
+    "the largest of sizes": lambda net, y: y + max(y.shape),
+    "a bit shifted": lambda net, y: y + (y.size(1) >> 1),
+    "a rounded root": lambda net, y: y + round(y.size(1) ** 0.5),
+    "a parity": lambda net, y: y + (y.size(1) % 2),
+    "a negative size": lambda net, y: y + (-y.size(1)),
+    "a stride": lambda net, y: y * y.stride(0),
+    "a product of a shape": lambda net, y: y * math.prod(y.shape[1:]),
+    "an ATen size": lambda net, y: y * torch.ops.aten.sym_size.int(y, 1),
+    "a shape of numpy": lambda net, y: y * y.detach().numpy().shape[1],
+    "bytes of a tensor": lambda net, y: y * (y.nbytes // len(y) // 8),
+    "a count of non-zeros": lambda net, y: y + torch.count_nonzero(torch.ones_like(y[0])),
+    "a sum of ones": lambda net, y: y + torch.ones_like(y).sum(),
+    "a rank of values": lambda net, y: y + y.argsort(1),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_value_made_from_the_number_of_units_is_never_wrong_in_silence(name: str) -> None:
+    """Every choice of units is either refused in one line, or equals the network without them."""
+    model, example = written(counted(CASES[name]), ROWS, LAYER)
+    found = anatomy(model, example)
+    for units in ([0], [5], [0, 2], [0, 1, 2, 3], [1, 2, 3, 4, 5]):
+        try:
+            smaller = surgery.remove(model, example, units={"layer": units}, anatomy=found)
+        except ModelError as error:
+            assert "\n" not in str(error)
+            assert "test_counts.py line" in str(error) or "without units of 'layer'" in str(error), str(error)
+        else:
+            assert_same(computed(smaller, example), without(model, example, found, {"layer": units}))
