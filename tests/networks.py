@@ -21,7 +21,6 @@ from tests.modern_networks import (
     WeightNormed,
 )
 from topiarist.randomness import isolated
-from topiarist.tracing import Inputs
 
 
 class ResidualNetwork(nn.Module):
@@ -316,7 +315,7 @@ def randomise(model: nn.Module) -> None:
             module.weight.uniform_(0.1, 0.5)
 
 
-def built(make: Callable[[], nn.Module], *shapes: tuple[int, ...], seed: int) -> tuple[nn.Module, Inputs]:
+def built(make: Callable[[], nn.Module], *shapes: tuple[int, ...], seed: int) -> tuple[nn.Module, Any]:
     """Make a network and its example inputs: one tensor, or a tuple where the network takes several."""
     with isolated(seed):
         model = make()
@@ -325,14 +324,14 @@ def built(make: Callable[[], nn.Module], *shapes: tuple[int, ...], seed: int) ->
     return model.double().eval(), inputs if len(inputs) > 1 else inputs[0]
 
 
-def built_for_words(make: Callable[[], nn.Module], words: int, *shape: int, seed: int) -> tuple[nn.Module, Inputs]:
+def built_for_words(make: Callable[[], nn.Module], words: int, *shape: int, seed: int) -> tuple[nn.Module, Any]:
     """Make a network and an example input of whole numbers."""
     model, _ = built(make, (1,), seed=seed)
     with isolated(seed):
         return model, torch.randint(0, words, shape)
 
 
-Factory = Callable[[int], tuple[nn.Module, Inputs]]
+Factory = Callable[[int], tuple[nn.Module, Any]]
 
 NETWORKS: dict[str, Factory] = {
     "residual": lambda seed: built(ResidualNetwork, (2, 3, 6, 6), seed=seed),

@@ -14,6 +14,7 @@ from tests.networks import NETWORKS, built, outputs
 from tests.surgery.strategies import (
     Case,
     assert_same,
+    deepened,
     draw_edit,
     factorisable,
     full_rank,
@@ -39,8 +40,10 @@ def test_deepening_after_any_layer_keeps_the_outputs(case: Case, batch_norm: boo
     for name, seen in anatomy(case.model, case.example).calls.items():
         if seen.axis is None:  # only the input was flattened so far
             continue
-        deeper = surgery.deepen(case.model, case.example, after=name, batch_norm=batch_norm)
+        deeper = deepened(case.model, case.example, name, batch_norm=batch_norm)
         assert_same(deeper, case.model, case.example)
+        if repr(deeper) == repr(case.model):  # refused in one line
+            continue
         assert parameters_of(deeper) > parameters_of(case.model)
         found = anatomy(deeper, case.example)
         assert len(found.calls) > len(anatomy(case.model, case.example).calls)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.networks import NETWORKS, built, outputs
+from tests.surgery.strategies import untouched
 from topiarist.errors import ModelError
 from topiarist.randomness import generator
 from topiarist.surgery import Masks, UnitMasks, remove
@@ -221,3 +222,41 @@ def test_units_that_cannot_go_are_refused(units: Any, message: str) -> None:
     with pytest.raises(ModelError, match=message), UnitMasks(model, x).without(units):
         pass
     assert hooks_of(model) == 0
+
+
+WATCHED = ("encoder", "fused attention", "einsum attention", "lstm", "gru", "normed", "grouped", "weight norm")
+
+
+@pytest.mark.parametrize("name", WATCHED)
+def test_each_space_alone_is_as_good_as_removed_for_a_batch_of_another_size(name: str) -> None:
+    model, example = NETWORKS[name](0)
+    found = anatomy(model, example)
+    others = torch.randn(5, *example.shape[1:], generator=generator(1, "others"), dtype=torch.float64)
+    masks = UnitMasks(model, example, anatomy=found)
+    for space in found.free.values():
+        units = {space.name: list(range(space.size // 2))}
+        with untouched(model), masks.without(units):
+            inside = outputs(model, others)
+        (expected,) = outputs(remove(model, example, units=units, anatomy=found), others)
+        torch.testing.assert_close(inside[0], expected, atol=1e-12, rtol=0)
+
+
+def test_watched_blocks_can_be_nested_and_attention_is_put_back() -> None:
+    model, example = NETWORKS["encoder"](0)
+    masks = UnitMasks(model, example)
+    with masks.without({"embed": [1]}):
+        alone = outputs(model, example)
+        with masks.without({"embed": [4]}):
+            nested = outputs(model, example)
+        assert torch.equal(outputs(model, example)[0], alone[0])
+    with pytest.raises(KeyError), masks.without({"embed": [1, 4]}):
+        assert torch.equal(outputs(model, example)[0], nested[0])
+        raise KeyError
+    kinds = {type(module) for module in model.modules() if isinstance(module, nn.MultiheadAttention)}
+    assert kinds == {nn.MultiheadAttention}
+
+
+def test_no_gradients_are_recorded_where_the_network_runs_under_watch() -> None:
+    model, example = NETWORKS["normed"](0)
+    with UnitMasks(model, example).without({"stem": [1]}):
+        assert not model(example).requires_grad

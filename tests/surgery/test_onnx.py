@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from tests.networks import NETWORKS, outputs
 from tests.surgery.strategies import SMALL
 from topiarist import surgery
+from topiarist.errors import ModelError
 from topiarist.randomness import generator
 from topiarist.tracing import Inputs, anatomy
 
@@ -32,7 +33,8 @@ def exported(model: nn.Module, inputs: tuple[Tensor, ...], path: Path, *, dynamo
 
 def assert_exported(model: nn.Module, example: Inputs, path: Path, *, dynamo: bool = False) -> None:
     """Assert that ONNX Runtime gives what torch gives, in single precision."""
-    inputs = (example,) if isinstance(example, Tensor) else tuple(example)
+    assert isinstance(example, Tensor | tuple)
+    inputs = (example,) if isinstance(example, Tensor) else example
     single = tuple(tensor.float() if tensor.is_floating_point() else tensor for tensor in inputs)
     written = exported(model.float(), single, path / "m.onnx", dynamo=dynamo)
     settings = onnxruntime.SessionOptions()
@@ -57,6 +59,14 @@ def halved(model: nn.Module, example: Inputs) -> nn.Module:
     free = anatomy(model, example).free
     units = {name: torch.randperm(space.size, generator=random)[: space.size // 2] for name, space in free.items()}
     return surgery.remove(model, example, units=units)
+
+
+def widened(model: nn.Module, example: Inputs, space: str) -> nn.Module | None:
+    """Return a network with a space wider; None where that is refused."""
+    try:
+        return surgery.widen(model, example, space=space, by=3, generator=generator(0, "wider"))
+    except ModelError:
+        return None
 
 
 def rebuilt(model: nn.Module, example: Inputs) -> nn.Module:

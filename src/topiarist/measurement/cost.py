@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from topiarist.errors import ModelError, TopiaristError
 from topiarist.models.evaluation import evaluating
 from topiarist.tracing import Inputs
-from topiarist.tracing.running import arguments, plain_kernels
+from topiarist.tracing.running import arguments, call, plain_kernels
 
 aten = torch.ops.aten
 
@@ -32,11 +32,12 @@ def count_macs(model: nn.Module, example: Inputs) -> int:
 
 def runner(model: nn.Module, example: Inputs) -> Callable[[], object]:
     """Return a function that calls a network on an example; whatever its forward raises becomes one line."""
-    args, kwargs = arguments(model, example)
+    own = callable(example) and not isinstance(example, Tensor)
+    args, kwargs = ((), {}) if own else arguments(model, example)
 
     def run() -> object:
         try:
-            return model(*args, **kwargs)
+            return call(model, example) if own else model(*args, **kwargs)
         except TopiaristError:
             raise
         except Exception as error:  # whatever a user's forward raises

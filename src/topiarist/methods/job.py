@@ -230,9 +230,11 @@ def _examples(
 
 
 def _head(inputs: Inputs, count: int) -> Inputs:
-    """Return the first samples of an input: a tensor, a sequence of arguments, or a mapping by name."""
+    """Return the first samples of a tensor, a sequence of arguments or a mapping by name; a function as it is."""
     if isinstance(inputs, Tensor):
         return inputs[:count]
+    if callable(inputs):
+        return inputs
     if isinstance(inputs, Mapping):
         return {name: value[:count] if isinstance(value, Tensor) else value for name, value in inputs.items()}
     return tuple(value[:count] if isinstance(value, Tensor) else value for value in inputs)

@@ -126,11 +126,13 @@ def prove_counted(
 def ensure_kept(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, name: str, change: Change) -> None:
     """Make sure that `change`, which gives a space more units, changes nothing of what the network computes.
 
-    Linear layers and convolutions take that well; code of the user's own is tried on random weights, once.
+    Linear layers and convolutions take that well; code of the user's own is tried on random weights, once. So are
+    spaces of one unit with several positions, which do not tell whether copies come after each of them or after all.
     """
-    key = frozenset((name, "more units"))
-    own = any(place.parameter is not None for place in anatomy.spaces[name].places)
-    if not own or key in anatomy.proofs or anatomy.trace is None:
+    key, space = frozenset((name, "more units")), anatomy.spaces[name]
+    own = any(place.parameter is not None for place in space.places)
+    unclear = space.size == 1 and any(place.positions.size > 1 for place in space.places)
+    if not (own or unclear) or key in anatomy.proofs or anatomy.trace is None:
         return
     nothing = numpy.zeros(len(anatomy.trace.tracer.labels), bool)
     whole, batches = _references(model, example_input, anatomy, nothing)

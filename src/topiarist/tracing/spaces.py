@@ -177,7 +177,7 @@ def find_spaces(labels: Labels, meetings: list[Meeting]) -> dict[str, Space]:
         reason = labels.reason(int(units[0])) or (f"they lie unevenly along '{uneven}'" if uneven is not None else None)
         roles = {role: tuple(place for place in places if place.role == role) for role in ("writes", "passes", "reads")}
         marks = labels.marks(units)
-        name = _space_name(reason, roles["writes"], roles["passes"])
+        name = _space_name(reason, roles)
         crossed = next((number for number in numbers if met[number].shape[1] > 1), None)
         if crossed is not None and not places[numbers.index(crossed)].uneven:
             name += _factor_name(met[crossed], units, places[numbers.index(crossed)], marks)
@@ -197,11 +197,11 @@ def find_spaces(labels: Labels, meetings: list[Meeting]) -> dict[str, Space]:
     return spaces
 
 
-def _space_name(reason: str | None, producers: tuple[Place, ...], passes: tuple[Place, ...]) -> str:
+def _space_name(reason: str | None, roles: Mapping[str, tuple[Place, ...]]) -> str:
     """Name a space after the first layer or parameter that writes it; the units of an input after that input."""
-    if not producers and reason is not None and reason.startswith("they come from '"):
+    if roles["reads"] and not roles["writes"] and reason is not None and reason.startswith("they come from '"):
         return reason.split("'")[1]
-    if writers := producers or passes:
+    if writers := roles["writes"] or roles["passes"]:
         layer = writers[0].module.partition(".parametrizations")[0]
         of_layer = (writers[0].parameter or "weight").startswith(("weight", "bias", "in_proj", "original"))
         return layer if layer and of_layer else writers[0].name
