@@ -16,6 +16,7 @@ import time
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
+from importlib import import_module
 
 import torch
 import torch_pruning

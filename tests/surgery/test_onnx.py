@@ -72,13 +72,9 @@ def widened(model: nn.Module, example: Inputs, space: str) -> nn.Module | None:
 def rebuilt(model: nn.Module, example: Inputs) -> nn.Module:
     """Return a network with a space wider, a layer more where there are several, and the last layer in two."""
     found = anatomy(model, example)
-    plain = [name for name, space in found.free.items() if not space.averaged and not space.escaped]
-    exact = [name for name in plain if all(place.parameter is None for place in found[name].places)]
     layers = [name for name in found.calls if isinstance(model.get_submodule(name), (nn.Linear, nn.Conv1d, nn.Conv2d))]
     after = found.calls[layers[0]]
-    wider = model
-    if exact:
-        wider = surgery.widen(model, example, space=exact[0], by=3, generator=generator(0, "wider"))
+    wider = next(network for space in found.free if (network := widened(model, example, space)) is not None)
     deeper = wider
     if len(layers) > 1:
         deeper = surgery.deepen(wider, example, after=layers[0], batch_norm=after.axis == 1 - len(after.shape))
