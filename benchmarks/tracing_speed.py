@@ -16,13 +16,13 @@ import time
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
-from importlib import import_module
 
 import torch
 import torch_pruning
 from torch import Tensor, nn
 
 from topiarist import Anatomy, anatomy, surgery
+from topiarist.data.extras import import_extra
 from topiarist.randomness import isolated
 from topiarist.surgery.proving import prove
 
@@ -34,9 +34,8 @@ def published(name: str) -> Maker:
     """Return what makes a published convolutional network with random weights."""
 
     def make() -> nn.Module:
-        from pytorchcv.model_provider import get_model
-
-        network: nn.Module = get_model(name, pretrained=False, num_classes=CLASSES)
+        provider = import_extra("pytorchcv.model_provider", what="this benchmark", extra="zoo")
+        network: nn.Module = provider.get_model(name, pretrained=False, num_classes=CLASSES)
         return network
 
     return make
@@ -46,8 +45,7 @@ def vision_transformer(**sizes: int) -> Maker:
     """Return what makes a vision transformer, the base one by default, with random weights."""
 
     def make() -> nn.Module:
-        import transformers
-
+        transformers = import_extra("transformers", what="this benchmark", extra="zoo")
         network: nn.Module = transformers.ViTForImageClassification(transformers.ViTConfig(num_labels=CLASSES, **sizes))
         return network
 
