@@ -14,16 +14,8 @@ from torch import Tensor, nn
 from tests.tracing.cutting import check_network
 from topiarist import surgery
 from topiarist.tracing import anatomy
-from topiarist.tracing.integers import (
-    Attribute,
-    Computed,
-    Literal,
-    TrackedInt,
-    expression_of,
-    read_integer,
-    tracked,
-    write_integer,
-)
+from topiarist.tracing.attributes import read_integer, write_integer
+from topiarist.tracing.integers import Attribute, Computed, Literal, TrackedInt, expression_of, tracked
 from topiarist.tracing.labels import Labels
 
 STEPS = torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

@@ -10,7 +10,8 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from topiarist.errors import ModelError
-from topiarist.tracing.integers import Attribute, write_integer
+from topiarist.tracing.attributes import write_integer
+from topiarist.tracing.integers import Attribute
 
 
 def is_plain(module: nn.Module) -> bool:

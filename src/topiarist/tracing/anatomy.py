@@ -8,8 +8,9 @@ import numpy
 
 from topiarist.errors import ModelError
 from topiarist.tracing.integers import Attribute
+from topiarist.tracing.parameter_sizes import Shapes
 from topiarist.tracing.solving import Solver
-from topiarist.tracing.spaces import Indices, Shapes, Space
+from topiarist.tracing.spaces import Indices, Space
 from topiarist.tracing.steps import LayerCall
 from topiarist.tracing.table import render
 from topiarist.tracing.trace import Trace

@@ -13,9 +13,9 @@ from itertools import permutations
 import numpy
 from numpy.typing import NDArray
 
-Vector = NDArray[numpy.int64]
+from topiarist.tracing.vectors import Axes, Vector, common, correspond, follow, or_none
+
 Reason = str | Callable[[], str]  # a call where finding the words costs something
-Axes = list[Vector | None]  # one vector per axis of a tensor; None where it has no units: batch, tokens, height, width
 _LARGEST = numpy.iinfo(numpy.int64).max
 
 
@@ -68,11 +68,11 @@ class Labels:
 
     def roots(self, units: Vector) -> Vector:
         """Return the numbers that stand for units; products stay what they are."""
-        return _roots(self._parents, units)
+        return follow(self._parents, units)
 
     def families(self, units: Vector) -> Vector:
         """Return the families of units that are roots."""
-        return _roots(self._family_parents, self._families[units])
+        return follow(self._family_parents, self._families[units])
 
     def units_at(self, vector: Vector) -> Vector:
         """Return the plain units at each position (n_positions, n_factors), in order, 0 behind the last."""
@@ -205,7 +205,7 @@ class Labels:
         pairs = numpy.stack([self.families(left), self.families(right)], 1)
         pairs = pairs[:1] if (pairs == pairs[0]).all() else numpy.unique(pairs, axis=0)
         for pair in pairs.tolist():
-            low, high = sorted(_roots(self._family_parents, numpy.array(pair)).tolist())
+            low, high = sorted(follow(self._family_parents, numpy.array(pair)).tolist())
             self._family_parents[high] = low
 
     def _define(self, units: Vector, rows: Vector) -> None:
@@ -235,7 +235,7 @@ class Labels:
             return
         width = int(counts[0][0])
         for order in permutations(range(width)):
-            if all(_correspond(one[:, place], other[:, own]) for place, own in enumerate(order)):
+            if all(correspond(one[:, place], other[:, own]) for place, own in enumerate(order)):
                 for place, own in enumerate(order):
                     self._unite(one[:, place], other[:, own])
                 return
@@ -277,11 +277,11 @@ class Labels:
     ) -> tuple[Vector | None, Vector | None]:
         units = self.units_at(vector)
         table = units.reshape(rows, columns, -1)
-        across = _common(table)  # what a row has at all its positions
-        along = _common(table.transpose(1, 0, 2))
+        across = common(table)  # what a row has at all its positions
+        along = common(table.transpose(1, 0, 2))
         both = numpy.concatenate([numpy.repeat(across, columns, axis=0), numpy.tile(along, (rows, 1))], axis=1)
         if numpy.array_equal(*self._padded(self._in_order(both), self._in_order(units))):
-            return _if_any(self._in_order(across)), _if_any(self._in_order(along))
+            return or_none(self._in_order(across)), or_none(self._in_order(along))
         if (
             units.shape[1] == 1 and units.all() and len(numpy.unique(units)) == len(units)
         ):  # plain: they become products
@@ -312,31 +312,3 @@ class Labels:
 
     def __len__(self) -> int:
         return self._count
-
-
-def _roots(parents: Vector, units: Vector) -> Vector:
-    """Follow parents to the end, and remember the way."""
-    found = parents[units]
-    while True:
-        further = parents[found]
-        if numpy.array_equal(further, found):
-            parents[units] = found
-            return found
-        found = further
-
-
-def _common(table: Vector) -> Vector:
-    """Return, row by row (n_rows, n_positions, n_factors), the units that all positions of the row have."""
-    first = table[:, 0, :]
-    held = (first[:, None, :, None] == table[:, :, None, :]).any(3).all(1)
-    return numpy.where(held, first, 0)
-
-
-def _if_any(vector: Vector) -> Vector | None:
-    return vector if vector.any() else None
-
-
-def _correspond(one: Vector, other: Vector) -> bool:
-    """Return whether two columns of units change at the same positions."""
-    pairs = len(numpy.unique(numpy.stack([one, other], 1), axis=0))
-    return pairs == len(numpy.unique(one)) == len(numpy.unique(other))

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from topiarist.tracing.labels import Axes, Labels, Mark, Vector
+from topiarist.tracing.labels import Labels, Mark
+from topiarist.tracing.vectors import Axes, Vector
 
 if TYPE_CHECKING:
     from topiarist.tracing.tracer import Tracer

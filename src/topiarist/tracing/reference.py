@@ -13,10 +13,12 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
-from topiarist.tracing.labels import Axes, Labels, Vector
+from topiarist.tracing.labels import Labels
+from topiarist.tracing.leaves import Leaf
 from topiarist.tracing.operation import Operation
 from topiarist.tracing.rules.reduction import MEANS
-from topiarist.tracing.tracer import Leaf, Tracer
+from topiarist.tracing.tracer import Tracer
+from topiarist.tracing.vectors import Axes, Vector
 
 STEADY = 0.37  # what every random number is in a proof: networks of two shapes would draw different ones
 Gone = NDArray[numpy.bool_]

@@ -4,7 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from topiarist.tracing.spaces import Shapes, Space, parameter_sizes
+from topiarist.tracing.parameter_sizes import Shapes, parameter_sizes
+from topiarist.tracing.spaces import Space
 
 
 @dataclass(frozen=True)

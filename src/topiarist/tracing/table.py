@@ -3,8 +3,9 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 
+from topiarist.tracing.parameter_sizes import Shapes
 from topiarist.tracing.removable import find_removable
-from topiarist.tracing.spaces import Place, Shapes, Space
+from topiarist.tracing.spaces import Place, Space
 
 COLUMNS = 100  # of a terminal that shows code beside it
 _HEADINGS = ("space", "units", "written by", "passes through", "read by", "")

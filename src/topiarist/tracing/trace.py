@@ -15,9 +15,9 @@ from topiarist.errors import ModelError
 from topiarist.models.attention import with_free_attention
 from topiarist.models.evaluation import numbers_of
 from topiarist.randomness import generator
+from topiarist.tracing.attributes import follows_parameters, is_layer, track_integers
 from topiarist.tracing.constraints import Constraint, IntegerWatch
-from topiarist.tracing.integers import Attribute, follows_parameters, is_layer, track_integers
-from topiarist.tracing.labels import Axes
+from topiarist.tracing.integers import Attribute
 from topiarist.tracing.random_weights import randomised, resized
 from topiarist.tracing.running import (
     ExampleInput,
@@ -32,6 +32,7 @@ from topiarist.tracing.running import (
 )
 from topiarist.tracing.steps import LayerCall, Step
 from topiarist.tracing.tracer import Tracer
+from topiarist.tracing.vectors import Axes
 
 MORE_SAMPLES = 8  # in such a run
 MOST_RUNS = 8  # with random weights, for parameters that the first run does not reach

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy
@@ -12,50 +12,14 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from topiarist.tracing.labels import Axes, Labels, Vector
+from topiarist.tracing.labels import Labels
+from topiarist.tracing.leaves import Leaf, Origin, Product, Renumbering
 from topiarist.tracing.operation import INPUT, RULES, Operation
 from topiarist.tracing.rules import contraction, pointwise
 from topiarist.tracing.steps import Step
+from topiarist.tracing.vectors import Axes, Vector
 
 WRITTEN_OUT = {"_trilinear": contraction.trilinear}  # what torch does in one operation, and has no decomposition of
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The parameter that a tensor is made of, and the parameter's axis that each axis of the tensor lies along."""
-
-    name: str
-    dimensions: tuple[int | None, ...]
-
-
-@dataclass
-class Leaf:
-    """A parameter or buffer with the labels of its axes."""
-
-    tensor: Tensor
-    axes: Axes
-    roles: dict[int, set[str]] = field(default_factory=dict)
-    users: list[str | None] = field(default_factory=list)  # layers in which it is used; None for forward itself
-
-
-@dataclass
-class Renumbering:
-    """A buffer of whole numbers that picks positions along an axis: its values follow a cut of that axis."""
-
-    name: str
-    vector: Vector
-
-
-@dataclass(frozen=True)
-class Product:
-    """Multiplications: as many as there are positions along axes with units, times a number.
-
-    `of_input` says that they are made for each sample, not once of parameters alone.
-    """
-
-    times: int
-    axes: tuple[Vector, ...]
-    of_input: bool
 
 
 class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -11,8 +11,8 @@ from torch.nn.modules.conv import _ConvNd
 
 from topiarist.surgery import layers
 from topiarist.tracing import Anatomy
-from topiarist.tracing.labels import Vector
-from topiarist.tracing.spaces import ParameterSize, parameter_sizes, shapes_of
+from topiarist.tracing.parameter_sizes import ParameterSize, parameter_sizes, shapes_of
+from topiarist.tracing.vectors import Vector
 
 Measure = Literal["parameters", "macs"]
 

@@ -19,7 +19,8 @@ from topiarist.models.attention import with_free_attention
 from topiarist.randomness import generator
 from topiarist.surgery import layers
 from topiarist.tracing import Anatomy, Place, Space
-from topiarist.tracing.spaces import row_lengths, shapes_of
+from topiarist.tracing.parameter_sizes import shapes_of
+from topiarist.tracing.spaces import row_lengths
 from topiarist.tracing.steps import LayerCall
 
 Indices = NDArray[numpy.int64]

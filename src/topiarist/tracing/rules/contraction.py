@@ -2,9 +2,10 @@
 
 from torch import Tensor
 
-from topiarist.tracing.labels import Axes, Mark, Vector
+from topiarist.tracing.labels import Mark
 from topiarist.tracing.operation import Operation, rule_for
 from topiarist.tracing.rules.pointwise import broadcast
+from topiarist.tracing.vectors import Axes, Vector
 
 
 def _contract(operation: Operation, left: Tensor, left_axis: int, right: Tensor, right_axis: int) -> None:

@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from topiarist.tracing.labels import Axes
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.vectors import Axes
 
 
 @rule_for("index", "_unsafe_index")

@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
-from topiarist.tracing.labels import Axes, Mark, Vector
+from topiarist.tracing.labels import Mark
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.vectors import Axes, Vector
 
 
 def combine(operation: Operation) -> None:

@@ -4,9 +4,10 @@ from typing import Any
 
 from torch import Tensor
 
-from topiarist.tracing.labels import Mark, Vector
+from topiarist.tracing.labels import Mark
 from topiarist.tracing.operation import Operation, rule_for
 from topiarist.tracing.rules.pointwise import follow_origin
+from topiarist.tracing.vectors import Vector
 
 SPATIAL = {
     1: "avg_pool1d max_pool1d adaptive_avg_pool1d upsample_nearest1d upsample_linear1d reflection_pad1d "

@@ -8,8 +8,8 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from topiarist.tracing.labels import Axes
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.vectors import Axes
 
 MOST_POSITIONS = 2**22  # of a tensor whose axes do not fit each other's boundaries: it is followed position by position
 Dimensions = list[int | None]
