@@ -26,7 +26,7 @@ from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import isolated
 from topiarist.rightsizing import EFFORTS, baseline
 
-NOTHING_CUT = replace(EFFORTS["quick"], folds=2, seeds=1, epochs=10, finetuning_epochs=8, ratios=())
+NOTHING_CUT = replace(EFFORTS["quick"], seconds=3600, folds=2, seeds=1, epochs=10, finetuning_epochs=8, ratios=())
 CUT = replace(NOTHING_CUT, ratios=(8,))
 
 
