@@ -10,7 +10,7 @@ READY := .venv/.ready
 # Where the machine forbids compiled files, each of the hundreds of processes of the tests would compile torch anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo check test lint types contracts fast unit docs bench bench-rightsize bench-surgeon bench-scenes stress clean
+.PHONY: setup demo check test lint types contracts fast unit docs bench bench-rightsize bench-surgeon bench-scenes stress fuzz clean
 
 # What the demo needs: it writes an ONNX file too. torch comes first and by exact version: a plain `torch` may pull gigabytes of accelerator packages.
 $(CORE): pyproject.toml
@@ -79,6 +79,10 @@ bench-scenes: setup
 # Kills drivers and workers, fills disks: minutes, not seconds.
 stress: setup
 	$(BIN)/python -m benchmarks.stress_study
+
+# The properties of the tests on examples that were never tried before, ten times over; a failure prints how to repeat it.
+fuzz: setup
+	for round in 1 2 3 4 5 6 7 8 9 10; do $(BIN)/pytest -n auto --dist worksteal -m hypothesis --hypothesis-profile=fuzz || exit 1; done
 
 clean:
 	rm -rf .venv build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -40,6 +40,7 @@ def test_units_that_nothing_reads_go_and_the_outputs_stay(case: Case, data: st.D
     for name, units in idle.items():
         for unit in units:
             clear_outgoing(case.model, free[name], unit)
+    assume(all(bool(given.isfinite().all()) for given in outputs(case.model, case.example)))  # a norm of no weights
     with untouched(case.model):
         smaller = surgery.compact(case.model, case.example)
     assert_same(smaller, case.model, case.example)
@@ -47,7 +48,7 @@ def test_units_that_nothing_reads_go_and_the_outputs_stay(case: Case, data: st.D
     for name, units in idle.items():
         left = free[name].size - len(units)
         told = blind_spot(free[name]) is None  # otherwise more than plain layers may see the units
-        assert not told or left < 2 or sizes[name] <= left  # a convolution with one group left is a plain one
+        assert not told or left < 2 or sizes.get(name, 0) <= left  # one group left is a plain layer, one head no head
 
 
 @pytest.mark.slow

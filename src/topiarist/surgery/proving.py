@@ -32,6 +32,7 @@ from topiarist.tracing.trace import wanted_outputs
 
 TOLERANCE, COARSE = 1e-8, 1e-4  # in float64, and where a network's code asks for float32
 LAST_DIGITS = 1e-14  # of float64: the rounding of some ten thousand operations in a row
+SMALLEST = 1e-9  # of an output that is all zeros
 BATCHES = (5, 7, 11, 13, 17, 19, 23)
 Change = Callable[[nn.Module], None]
 
@@ -288,7 +289,12 @@ def _default_numbers(dtype: torch.dtype) -> Iterator[None]:
 
 
 def _difference(expected: list[Tensor], found: list[Tensor], units: Iterable[str]) -> float:
-    """Return the largest difference between outputs, in parts of the largest value."""
+    """Return the largest difference between outputs, in parts of the largest value; whole numbers must be equal.
+
+    Outputs that are not finite are the same or infinitely different. Where there is no finite one, nothing is shown.
+    """
+    if not any(bool(tensor.isfinite().any()) for tensor in expected):
+        raise ModelError("nothing can be proven: with random weights, the network returns no finite number")
     worst = 0.0
     for one, other in zip(expected, found, strict=True):
         if one.shape != other.shape:
@@ -296,7 +302,15 @@ def _difference(expected: list[Tensor], found: list[Tensor], units: Iterable[str
             raise ModelError(
                 f"without units of {named}, the network returns {tuple(other.shape)}, not {tuple(one.shape)}"
             )
-        if one.is_floating_point() and one.numel():
-            scale = float(one.abs().max()) + 1e-9
-            worst = max(worst, float((one - other).abs().max()) / scale)
-    return worst if worst == worst else float("inf")
+        worst = max(worst, _distance(one, other))
+    return worst
+
+
+def _distance(one: Tensor, other: Tensor) -> float:
+    same = (one == other) | (one.isnan() & other.isnan())
+    if bool(same.all()):
+        return 0.0
+    if not (one.is_floating_point() or one.is_complex()) or not bool((one.isfinite() & other.isfinite() | same).all()):
+        return float("inf")
+    finite = one.isfinite() & other.isfinite()
+    return float((one - other).abs()[finite].max()) / (float(one.abs()[finite].max()) + SMALLEST)
