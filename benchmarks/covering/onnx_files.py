@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from benchmarks.covering.outputs import answers_of, one_line, relative_difference, tensors_in
+from benchmarks.covering.outputs import one_line, relative_difference
 from benchmarks.covering.records import Check
-from benchmarks.zoo import Inputs
+from benchmarks.zoo import Inputs, use
+from topiarist.tracing.trace import tensors_in
 
 CLOSE = 1e-3  # of the largest number: float32 in another order of operations, through up to a hundred layers
 
@@ -29,7 +30,8 @@ def compare_onnx(model: nn.Module, cut: nn.Module, inputs: Inputs) -> Check:
 def _distance(model: nn.Module, inputs: Inputs) -> tuple[float | None, str]:
     """Return how far the exported network is from torch, or None and the reason why it cannot be exported."""
     try:
-        expected = answers_of(model, inputs)
+        with torch.no_grad():
+            expected = tensors_in(use(model, inputs))
         return relative_difference(_run_exported(model, inputs), expected), ""
     except Exception as error:  # torch.onnx and onnxruntime have many classes of their own
         return None, one_line(_first_cause(error))

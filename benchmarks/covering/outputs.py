@@ -2,26 +2,20 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from benchmarks.zoo import Inputs, use
+from topiarist.tracing.trace import wanted_outputs
 
 LONGEST_REASON = 220  # characters: a line of the table that can still be read
 
 
-def tensors_in(outputs: Any) -> list[Tensor]:
-    """Return the tensors in what a network returned, in order."""
-    return [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, Tensor)]
-
-
 @torch.no_grad()
 def answers_of(model: nn.Module, inputs: Inputs) -> list[Tensor]:
-    """Return the tensors that a network computes."""
-    return tensors_in(use(model, inputs))
+    """Return the tensors that a network is run for: of the hub's models with scores, the scores alone."""
+    return wanted_outputs(use(model, inputs))
 
 
 def shapes_of(tensors: list[Tensor]) -> list[tuple[int, ...]]:

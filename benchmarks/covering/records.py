@@ -48,9 +48,13 @@ class OurAttempt(Attempt):
 
 
 class RivalAttempt(Attempt):
-    """What torch-pruning made of a network; `ignored` names the layers that it was told to leave alone."""
+    """What torch-pruning made of a network; `ignored` names the layers that it was told to leave alone.
+
+    `reference` asks whether the cut network is the original without the weights that are gone.
+    """
 
     ignored: tuple[str, ...] = ()
+    reference: Check = Check()
 
 
 class Row(Record):

@@ -14,9 +14,11 @@ import torch_pruning
 from torch import Tensor, nn
 
 from benchmarks.covering.notebook import Notebook
-from benchmarks.covering.outputs import answers_of, count_parameters, shapes_of, tensors_in
+from benchmarks.covering.outputs import answers_of, count_parameters, shapes_of
 from benchmarks.covering.records import RivalAttempt
+from benchmarks.covering.zeroed import compare_with_zeroed
 from benchmarks.zoo import Entry, Inputs, use
+from topiarist.tracing.trace import wanted_outputs
 
 RATIO = 0.5
 CONTRACTIONS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Convolution", "MkldnnConvolution", "Linear", "MkldnnRnn")
@@ -45,6 +47,8 @@ def measure_rival(entry: Entry, place: Path) -> None:
             raise errors[-1]
         if not book.attempt.shapes_kept:
             raise ValueError("the shapes of the outputs changed")
+        ignored = book.attempt.ignored
+        book.note(reference=compare_with_zeroed(model, inputs, lambda *whole: _smaller(*whole, ignored)))
 
 
 def _ways(model: nn.Module, inputs: Inputs) -> list[tuple[str, ...]]:
@@ -62,18 +66,8 @@ def _cut(
 ) -> None:
     """Cut a copy of a network and write down the result where it is better than what is there."""
     first = book.attempt.parameters_after is None
-    _begin(book, "trace", first)
-    copy = deepcopy(model)
-    pruner = torch_pruning.pruner.MagnitudePruner(
-        copy,
-        example_inputs=inputs if isinstance(inputs, Tensor | tuple) else dict(inputs),
-        importance=torch_pruning.importance.MagnitudeImportance(p=2),
-        pruning_ratio=RATIO,
-        ignored_layers=[copy.get_submodule(name) for name in ignored],
-        output_transform=_differentiable,
-    )
     _begin(book, "cut", first)
-    pruner.step()
+    copy = _smaller(deepcopy(model), inputs, ignored)
     _begin(book, "run", first)
     kept = shapes_of(answers_of(copy, inputs)) == shapes
     found = book.attempt.model_copy(
@@ -81,6 +75,19 @@ def _cut(
     )
     if _merit(found) > _merit(book.attempt):
         book.note(parameters_after=found.parameters_after, shapes_kept=kept, ignored=ignored)
+
+
+def _smaller(model: nn.Module, inputs: Inputs, ignored: tuple[str, ...]) -> nn.Module:
+    """Cut a network in place, and return it."""
+    torch_pruning.pruner.MagnitudePruner(
+        model,
+        example_inputs=inputs if isinstance(inputs, Tensor | tuple) else dict(inputs),
+        importance=torch_pruning.importance.MagnitudeImportance(p=2),
+        pruning_ratio=RATIO,
+        ignored_layers=[model.get_submodule(name) for name in ignored],
+        output_transform=_differentiable,
+    ).step()
+    return model
 
 
 def _begin(book: Notebook[RivalAttempt], stage: str, first: bool) -> None:
@@ -96,7 +103,7 @@ def _merit(attempt: RivalAttempt) -> tuple[bool, bool, float]:
 
 def _differentiable(outputs: Any) -> list[Tensor]:
     """Return the outputs that have a gradient, which is what torch-pruning starts from."""
-    return [tensor for tensor in tensors_in(outputs) if tensor.requires_grad]
+    return [tensor for tensor in wanted_outputs(outputs) if tensor.requires_grad]
 
 
 def last_run(model: nn.Module, inputs: Inputs) -> tuple[str, ...]:

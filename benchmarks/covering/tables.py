@@ -40,6 +40,7 @@ def _summary_line(title: str, rows: Sequence[Row]) -> dict[str, str]:
         "reloaded": _tally(rows, lambda row: row.ours.reloaded),
         "ONNX agrees": _tally(rows, lambda row: row.ours.onnx),
         "equals reference": _tally(rows, lambda row: row.ours.reference),
+        "torch-pruning equals reference": _tally(rows, lambda row: row.torch_pruning.reference),
     }
 
 
@@ -60,8 +61,9 @@ def _network_line(row: Row) -> dict[str, str]:
         "ONNX": _answer(ours.onnx),
         "reference": _answer(ours.reference),
         "torch-pruning: gone": _gone(rival),
+        "its reference": _answer(rival.reference),
         "why not, ours": _why(ours, ours.reloaded, ours.onnx, ours.reference),
-        "why not, torch-pruning": _why(rival),
+        "why not, torch-pruning": _why(rival, rival.reference),
     }
 
 
