@@ -48,7 +48,7 @@ def measure_rival(entry: Entry, place: Path) -> None:
         if not book.attempt.shapes_kept:
             raise ValueError("the shapes of the outputs changed")
         ignored = book.attempt.ignored
-        book.note(reference=compare_with_zeroed(model, inputs, lambda *whole: _smaller(*whole, ignored)))
+        book.note(reference=compare_with_zeroed(model, inputs, lambda whole, given: _smaller(whole, given, ignored)))
 
 
 def _ways(model: nn.Module, inputs: Inputs) -> list[tuple[str, ...]]:

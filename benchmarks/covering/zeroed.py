@@ -87,5 +87,7 @@ def _scale_last(x: Tensor, _: Any, weight: Tensor | None = None, bias: Tensor | 
 def _scale_channels(
     x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 0
 ) -> Tensor:
-    shape = (1, -1, *[1] * (x.dim() - 2))
-    return _scale_last(x, groups, *(None if given is None else given.view(shape) for given in (weight, bias)))
+    def along(given: Tensor | None) -> Tensor | None:
+        return None if given is None else given.view(1, -1, *[1] * (x.dim() - 2))
+
+    return _scale_last(x, groups, along(weight), along(bias))

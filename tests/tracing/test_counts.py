@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.tracing.cutting import Makers, assert_same, computed, without, written
+from tests.tracing.cutting import Makers, assert_same, check_network, computed, without, written
 from topiarist import surgery
 from topiarist.errors import ModelError
 from topiarist.tracing import anatomy
@@ -76,3 +77,30 @@ def test_a_value_made_from_the_number_of_units_is_never_wrong_in_silence(name: s
             assert "test_counts.py line" in str(error) or "without units of 'layer'" in str(error), str(error)
         else:
             assert_same(computed(smaller, example), without(model, example, found, {"layer": units}))
+
+
+class Attention(nn.Module):
+    """Attention whose forward divides by the root of the number of dims."""
+
+    def __init__(self, width: int, heads: int, dims: int) -> None:
+        super().__init__()
+        self.heads, self.dims = heads, dims
+        self.query, self.key, self.value = (nn.Linear(width, heads * dims) for _ in range(3))
+        self.project = nn.Linear(heads * dims, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = (
+            layer(x).view(len(x), -1, self.heads, self.dims).transpose(1, 2)
+            for layer in (self.query, self.key, self.value)
+        )
+        scores = q @ k.transpose(-1, -2) / math.sqrt(self.dims)
+        mixed: Tensor = self.project((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return x + mixed
+
+
+def test_attention_behind_attention_is_made_up_for_by_its_own_queries_and_keys(tmp_path: Path) -> None:
+    def make() -> nn.Module:
+        return nn.Sequential(nn.Linear(3, 8), *(Attention(8, 2, 4) for _ in range(3)), nn.Linear(8, 2))
+
+    found = check_network(make, torch.randn(2, 5, 3, dtype=torch.float64), tmp_path)
+    assert {f"{number}.query:{kind}" for number in (1, 2, 3) for kind in ("heads", "dims")} <= set(found.free)

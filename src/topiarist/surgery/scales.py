@@ -20,7 +20,9 @@ from topiarist.tracing.running import call, plain_kernels
 
 DIFFERENT = 1e-9  # of two numbers in float64: less is rounding
 TOGETHER = 1e-6  # by how much values may differ that should all have grown by the same factor
+RESHAPES = ("TBackward", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "Unsqueeze", "Squeeze", "Expand")
 Candidates = Sequence[tuple[str, int]]
+Touched = tuple[str, int, Tensor]
 
 
 @dataclass(frozen=True)
@@ -105,8 +107,7 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, cand
         now = products[number]
         if abs(now.factor - before) > DIFFERENT * abs(before):
             missing = before / now.factor
-            touched = _touched(cut, now.tensor, candidates)
-            degree = _degree(cut, inputs, number, touched)
+            touched, degree = _found_degree(cut, inputs, number, now.tensor, candidates)
             if not degree or missing < 0:
                 what = f"`{now.function}`{now.line}"
                 raise ModelError(f"forward multiplies with the number of units ({what}), and nothing makes up for it")
@@ -123,7 +124,51 @@ def _products(model: nn.Module, inputs: ExampleInput) -> list[_Product]:
     return watch.products
 
 
-def _touched(model: nn.Module, tensor: Tensor, candidates: Candidates) -> list[tuple[str, int, Tensor]]:
+def _found_degree(
+    model: nn.Module, inputs: ExampleInput, number: int, tensor: Tensor, candidates: Candidates
+) -> tuple[list[Touched], int]:
+    """Return the positions of parameters that scale a tensor, and with which power it grows; 0 where nothing does.
+
+    The parameters that it comes from directly are tried first: those of earlier layers change it in other ways.
+    """
+    nearest = _nearest(model, tensor)
+    near = [(name, axis) for name, axis in candidates if name in nearest]
+    for some in (near, candidates):
+        touched = _touched(model, tensor, some)
+        degree = _degree(model, inputs, number, touched)
+        if degree:
+            return touched, degree
+    return [], 0
+
+
+def _nearest(model: nn.Module, tensor: Tensor) -> set[str]:
+    """Return the parameters that one meets first on the way back from a tensor, as the history of gradients has it."""
+    names = {id(parameter): name for name, parameter in model.named_parameters(remove_duplicate=False)}
+    waiting: list[Any] = [] if tensor.grad_fn is None else [tensor.grad_fn]
+    seen: set[Any] = set()
+    found: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        before = [following for following, _ in node.next_functions if following is not None]
+        own = {id(leaf.variable) for leaf in map(_without_reshapes, before) if hasattr(leaf, "variable")}
+        if own & names.keys():
+            found |= {names[each] for each in own & names.keys()}
+        else:
+            waiting += before
+    return found
+
+
+def _without_reshapes(node: Any) -> Any:
+    """Return what a tensor was before its shape changed."""
+    while node.name().startswith(RESHAPES) and node.next_functions[0][0] is not None:
+        node = node.next_functions[0][0]
+    return node
+
+
+def _touched(model: nn.Module, tensor: Tensor, candidates: Candidates) -> list[Touched]:
     """Return the positions of parameters that a tensor depends on."""
     parameters = dict(model.named_parameters())
     known = [(name, axis) for name, axis in candidates if name in parameters and parameters[name].requires_grad]
@@ -132,7 +177,7 @@ def _touched(model: nn.Module, tensor: Tensor, candidates: Candidates) -> list[t
     weights = torch.linspace(0.5, 1.5, tensor.numel(), dtype=tensor.dtype).reshape(tensor.shape)
     with torch.enable_grad():
         total = (tensor * weights).sum()
-    found = torch.autograd.grad(total, [parameters[name] for name, _ in known], allow_unused=True)
+    found = torch.autograd.grad(total, [parameters[name] for name, _ in known], allow_unused=True, retain_graph=True)
     touched = []
     for (name, axis), gradient in zip(known, found, strict=True):
         if gradient is not None:
@@ -141,7 +186,7 @@ def _touched(model: nn.Module, tensor: Tensor, candidates: Candidates) -> list[t
     return touched
 
 
-def _degree(model: nn.Module, inputs: ExampleInput, number: int, touched: list[tuple[str, int, Tensor]]) -> int:
+def _degree(model: nn.Module, inputs: ExampleInput, number: int, touched: list[Touched]) -> int:
     """Return with which power of a factor on weights a tensor grows; 0 where it does not grow evenly."""
     if not touched:
         return 0
