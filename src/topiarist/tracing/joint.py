@@ -13,7 +13,7 @@ from topiarist.tracing.solving import Solution, Solver, units_of
 from topiarist.tracing.spaces import Indices, Meeting, Space, find_spaces
 
 MOST_TOGETHER = 3  # spaces that one space is joined with at most: width, heads and dims are the known case
-MOST_TRIED = 64
+MOST_TRIED = 64  # choices of one to three among the spaces nearby: all of them for seven spaces (7 + 21 + 35 = 63)
 
 
 def join_spaces(labels: Labels, meetings: list[Meeting], solver: Solver) -> dict[str, Space]:

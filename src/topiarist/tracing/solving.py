@@ -69,7 +69,7 @@ class Solver:
         return solution
 
     def _propose(self, numbers: Iterable[int], copies: Copies, solution: Solution) -> None:
-        """Give attributes the values that constraints ask for: first those that stand alone, then what is left."""
+        """Set attributes to the values that constraints ask for: first those that stand alone, then what is left."""
         numbers = list(numbers)
         for alone in (True, False):
             for number in numbers:

@@ -108,7 +108,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     @staticmethod
     def held_on(name: str) -> str:
-        """Say that code uses a parameter of the network itself, where a copy runs."""
+        """Return the reason for units of a parameter that code takes from the network itself, where a copy runs."""
         return f"a lambda, function or hook holds on to '{name}' of the network, also in a copy: make it a method"
 
     def set_axes(self, tensor: Tensor, axes: Axes) -> None:
@@ -137,7 +137,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._steps[tensor] = step
 
     def source_of(self, tensors: Iterable[Tensor]) -> str:
-        """Say where the first tensor that has no units along the axis in question comes from."""
+        """Describe the source of the first tensor that has no units along the axis in question."""
         sources = [step.source for step in map(self.step_of, tensors) if step is not None and step.source]
         return f"{INPUT}{sources[0]}'" if sources else "they meet a constant"
 

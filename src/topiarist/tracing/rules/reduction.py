@@ -192,7 +192,7 @@ def _give_norm(operation: Operation, axes: Any) -> None:
 
 @rule_for("_weight_norm_interface")
 def weight_norm(operation: Operation) -> None:
-    """Give a direction a length: one for each position of an axis."""
+    """Scale a direction to a length: one for each position of an axis."""
     asked = operation.arguments
     direction, length, place = asked["v"], asked["g"], asked.get("dim", 0)
     axes = operation.axes(direction)
