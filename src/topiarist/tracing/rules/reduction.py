@@ -4,9 +4,9 @@ from typing import Any
 
 from torch import Tensor
 
-from topiarist.tracing.labels import Mark
 from topiarist.tracing.operation import Operation, rule_for
 from topiarist.tracing.rules.pointwise import follow_origin
+from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Vector
 
 SPATIAL = {
