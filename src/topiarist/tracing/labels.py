@@ -9,11 +9,11 @@ from itertools import permutations
 import numpy
 from numpy.typing import NDArray
 
-from topiarist.tracing.units import Reason, Units
+from topiarist.tracing.units import Reason, UnitForest
 from topiarist.tracing.vectors import Axes, Vector, common, correspond, follow, or_none
 
 
-class Labels(Units):
+class Labels(UnitForest):
     """Units that can be tied, merged into products and split again."""
 
     def tie(self, left: Vector, right: Vector, reason: Reason) -> None:

@@ -27,7 +27,7 @@ class Mark(IntFlag):
     DIMS = 16  # they are columns of such a matrix
 
 
-class Units:
+class UnitForest:
     """All units found so far: a union–find forest with families, products, reasons and marks.
 
     The family of a unit are those that it was created with and those that these were tied to: units of one space.
