@@ -6,7 +6,7 @@ copies a unit and splits its outgoing weights, growing appends units that nothin
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy
@@ -15,7 +15,15 @@ from torch import Tensor, nn
 
 from topiarist.models.attention import with_free_attention
 from topiarist.surgery import layers
-from topiarist.surgery.width.axes import Reexpression, crossed_axis, crossed_place, crossing, new_axis, unchanged
+from topiarist.surgery.width.axes import (
+    Reexpression,
+    WidthPart,
+    crossed_axis,
+    crossed_place,
+    crossing,
+    new_axis,
+    unchanged,
+)
 from topiarist.surgery.width.parameters import change_axis
 from topiarist.tracing import Anatomy, Place, Space
 from topiarist.tracing.parameter_sizes import shapes_of
@@ -23,6 +31,9 @@ from topiarist.tracing.spaces import Indices
 from topiarist.tracing.steps import LayerCall
 
 Rows = Mapping[str, Tensor]
+Met = list[tuple[str, Place]]  # the spaces along one axis, by name, with their places there
+# The new place by the space and by the old place's name, role and tensors; None where it does not follow
+Moved = dict[tuple[str, str, str, tuple[tuple[str, int], ...]], Place | None]
 
 
 def change_widths(
@@ -35,31 +46,18 @@ def change_widths(
     """
     units = {name: numpy.repeat(anatomy.spaces[name].units, change.copies) for name, change in changes.items()}
     integers = anatomy.integers_for(units)
-    axes: defaultdict[tuple[str, tuple[tuple[str, int], ...]], list[tuple[str, Place]]] = defaultdict(list)
-    for name, space in anatomy.spaces.items():
-        for place in space.places:
-            axes[place.module, place.tensors].append((name, place))
     touched = {place.module for name in changes for place in anatomy.spaces[name].places}
     with_free_attention(model, {path for each in touched for path in (each, each.rpartition(".")[0])})
-    rows, calls, moved = {}, dict(anatomy.calls), {}
-    outdated = anatomy.valid_for == "nothing"
+    rows, calls = {}, dict(anatomy.calls)
+    moved: Moved = {}
     holders = layers.Holders(model)
-    for met in axes.values():
-        changed = [(place, changes[name]) for name, place in met if name in changes]
-        if not changed:
+    for met in _axes_of(anatomy):
+        if not any(name in changes for name, _ in met):
             continue
         place = met[0][1]
-        if crossing([place for _, place in met]):
-            take, parts = crossed_axis(changed)
-            after = [crossed_place(own, changes.get(name), take) for name, own in met]
-        else:
-            take, parts = new_axis([(place, changes.get(name) or unchanged(place)) for name, place in met])
-            after = [replace(part.place, length=len(take), positions=part.positions) for part in parts]
+        take, parts, after = _rearranged(met, changes)
         for (name, own), new in zip(met, after, strict=True):
-            if new is None:
-                outdated = True
-            else:
-                moved[name, own.name, own.role, own.tensors] = new
+            moved[name, own.name, own.role, own.tensors] = new
         index = change_axis(model, holders, take, parts, structure_only)
         if place.role != "reads" and place.parameter is None:
             rows[place.module] = index
@@ -69,25 +67,53 @@ def change_widths(
     if anatomy.trace is not None:
         _renumber(model, anatomy, units, holders)
     layers.follow_parameters(model, holders.changed)
+    after_all = replace(anatomy, calls=calls, shapes=shapes_of(model), integers=integers)
+    return rows, _with_changed_spaces(after_all, units, moved)
 
-    def now(space: Space) -> Space:
-        writes, passes, reads = (
-            tuple(moved.get((space.name, place.name, place.role, place.tensors), place) for place in places)
-            for places in (space.producers, space.passes, space.consumers)
-        )
-        own = units.get(space.name, space.units)
-        size = len(own) if space.name in changes else space.size
-        return replace(space, size=size, producers=writes, passes=passes, consumers=reads, units=own)
 
-    spaces = {name: now(space) for name, space in anatomy.spaces.items()}
-    single = any(1 in (anatomy.spaces[name].size, spaces[name].size) for name in changes)
-    outdated |= single or anatomy.has_renumberings  # a convolution of one group, for instance, is an ordinary one
+def _axes_of(anatomy: Anatomy) -> list[Met]:
+    """Return the spaces along each axis of the network's parameters."""
+    axes: defaultdict[tuple[str, tuple[tuple[str, int], ...]], Met] = defaultdict(list)
+    for name, space in anatomy.spaces.items():
+        for place in space.places:
+            axes[place.module, place.tensors].append((name, place))
+    return list(axes.values())
+
+
+def _rearranged(
+    met: Met, changes: Mapping[str, Reexpression]
+) -> tuple[Indices, list[WidthPart], Sequence[Place | None]]:
+    """Return the old position for each new one along an axis, the spaces that decide on its values, and all places.
+
+    Those are the places of `met` after the change; None where one does not follow from what was before.
+    """
+    if crossing([place for _, place in met]):
+        take, parts = crossed_axis([(place, changes[name]) for name, place in met if name in changes])
+        return take, parts, [crossed_place(place, changes.get(name), take) for name, place in met]
+    take, parts = new_axis([(place, changes.get(name) or unchanged(place)) for name, place in met])
+    return take, parts, [replace(part.place, length=len(take), positions=part.positions) for part in parts]
+
+
+def _with_changed_spaces(anatomy: Anatomy, units: Mapping[str, Indices], moved: Moved) -> Anatomy:
+    """Return an anatomy whose spaces have other units, and other places where they moved."""
+    spaces = {name: _changed_space(space, units, moved) for name, space in anatomy.spaces.items()}
     left = [numpy.setdiff1d(anatomy.spaces[name].units, own) for name, own in units.items()]
     gone = numpy.concatenate([anatomy.gone, *left])
-    changed_anatomy = replace(
-        anatomy, spaces=spaces, calls=calls, shapes=shapes_of(model), integers=integers, gone=gone
+    # A space of one unit may mean something else: a convolution of one group, for instance, is an ordinary one
+    single = any(1 in (anatomy.spaces[name].size, spaces[name].size) for name in units)
+    unclear = single or anatomy.has_renumberings or any(place is None for place in moved.values())
+    outdated = unclear or anatomy.valid_for == "nothing"
+    return replace(anatomy, spaces=spaces, gone=gone, valid_for="nothing" if outdated else "widths")
+
+
+def _changed_space(space: Space, units: Mapping[str, Indices], moved: Moved) -> Space:
+    writes, passes, reads = (
+        tuple(moved.get((space.name, place.name, place.role, place.tensors)) or place for place in places)
+        for places in (space.producers, space.passes, space.consumers)
     )
-    return rows, replace(changed_anatomy, valid_for="nothing" if outdated else "widths")
+    own = units.get(space.name, space.units)
+    size = len(own) if space.name in units else space.size
+    return replace(space, size=size, producers=writes, passes=passes, consumers=reads, units=own)
 
 
 def _renumber(model: nn.Module, anatomy: Anatomy, units: Mapping[str, Indices], holders: layers.Holders) -> None:
