@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from topiarist.methods.distinctiveness import different_units, same_as_one, spanning_units
 from topiarist.randomness import array_generator
-from topiarist.surgery.choice.evidence import Activity
+from topiarist.surgery.choice.activity import Activity
 
 Floats = NDArray[numpy.float64]
 

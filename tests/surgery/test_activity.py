@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tests.networks import NETWORKS
 from tests.surgery.samples import made, more
 from topiarist.surgery.calibration import CalibrationBatches
-from topiarist.surgery.choice.evidence import Activity, activity_of
+from topiarist.surgery.choice.activity import Activity, activity_of
 from topiarist.tracing import anatomy
 
 Floats = NDArray[numpy.float64]

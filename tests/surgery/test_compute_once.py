@@ -205,6 +205,7 @@ def test_the_anatomy_after_changes_of_width_is_that_of_the_new_network(name: str
             surgery.RemoveUnits(units={space.name: (0, space.size)}),
             surgery.GrowSpace(space=space.name, by=2, seed=0),
         ]
+        # What reads 'first' is normed itself: with more columns, its weights would be divided by another length
         if space.averaged or space.escaped or (name, space.name) == ("weight norm", "first"):
             with pytest.raises(ModelError, match="cannot get more units"):
                 carry_out(copied_with_plan(model), wider[0], example, known=found)

@@ -10,7 +10,8 @@ from tests.surgery.samples import made, more
 from topiarist.errors import ModelError
 from topiarist.surgery.advice.readings import activity_read, evidence_read, read_spaces
 from topiarist.surgery.calibration import CalibrationBatches
-from topiarist.surgery.choice.evidence import activity_of, blind_spot, gather_evidence
+from topiarist.surgery.choice.activity import activity_of
+from topiarist.surgery.choice.evidence import blind_spot, gather_evidence
 from topiarist.tracing import anatomy
 
 NAMES = ("residual", "inception", "cascade", "gated", "grouped", "grouped sequence", "shared layer", "normed")

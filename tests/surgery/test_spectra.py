@@ -17,7 +17,7 @@ from topiarist.surgery.advice.spectra import (
     weight_spectrum,
 )
 from topiarist.surgery.calibration import CalibrationBatches
-from topiarist.surgery.choice.evidence import activity_of
+from topiarist.surgery.choice.activity import activity_of
 from topiarist.tracing import anatomy
 
 

@@ -34,6 +34,7 @@ class Written(nn.Module):
         return self.code(self, x)
 
 
+Case = tuple[Callable[[], nn.Module], Inputs, dict[str, int]]  # a network, its input, and the sizes of its free spaces
 Makers = dict[str, Callable[[], nn.Module | nn.Parameter]]
 
 
@@ -134,3 +135,10 @@ def check_network(make: Callable[[], nn.Module], example_input: Inputs, folder: 
         fresh = make().double().eval()
     assert_same(computed(load(path, into=fresh), example_input), given)
     return found
+
+
+def check_case(case: Case, folder: Path) -> None:
+    """Check a network as `check_network` does; its free spaces must be the expected ones."""
+    make, example, free = case
+    found = check_network(make, example, folder)
+    assert {name: space.size for name, space in found.free.items()} == free

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topiarist.tracing.labels import Labels, Mark
+from topiarist.tracing.labels import Labels
+from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Vector
 
 WHY = "they do not correspond"

@@ -19,10 +19,10 @@ from torch.nn.modules.conv import _ConvNd
 from topiarist.methods.job import Job, Limits, Request
 from topiarist.methods.method import Method, Proposal, Resizing, Traits
 from topiarist.surgery import Edit, Merge, MergeUnits, RemoveUnits
+from topiarist.surgery.choice.activity import Activity, activity_of
 from topiarist.surgery.choice.allotment import Losses, lost_shares
 from topiarist.surgery.choice.choosing import cut_to_widths
 from topiarist.surgery.choice.costs import Costs
-from topiarist.surgery.choice.evidence import Activity, activity_of
 from topiarist.surgery.width.reexpressions import put_back
 from topiarist.tracing import Anatomy
 from topiarist.training import TrainConfig

@@ -19,8 +19,9 @@ from topiarist.surgery.depth.folding import fold_layer
 from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import make_example, shape_of
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, plan_of, renamed_edit
-from topiarist.surgery.proving import ensure_kept, ensure_proven, prove_counted, rescale
+from topiarist.surgery.proving import ensure_kept, ensure_proven, prove_counted
 from topiarist.surgery.refit.fitting import Readers, Rows, refit
+from topiarist.surgery.scales import rescale
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
 from topiarist.surgery.width.reexpressions import project_space, reexpression, removal

@@ -1,40 +1,27 @@
-"""The proof behind every cut: on random weights, the cut network computes what the whole one does without the units.
+"""The proof behind every cut: on random weights, the cut network computes what the whole one does without the units."""
 
-The weights are random and in float64, so that nothing hides: in a fresh network, attention is nearly even, and a wrong
-size goes unseen. The batch has a size that divides no integer of the network, and a second batch another one.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
 
 from topiarist.errors import ModelError
 from topiarist.models.copying import copied
-from topiarist.models.evaluation import evaluating, numbers_of
-from topiarist.randomness import generator, isolated
-from topiarist.surgery.scales import Candidates, Rescaling, counted_tensors, find_rescalings
+from topiarist.models.evaluation import evaluating
+from topiarist.randomness import generator
+from topiarist.surgery.proof_runs import ProofBatch, outputs_of_cut, outputs_without, references
+from topiarist.surgery.scales import Change, counted_tensors, find_rescalings
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 from topiarist.tracing.finding import trace_again
-from topiarist.tracing.operation import line_of_error
-from topiarist.tracing.random_weights import randomised, resized
-from topiarist.tracing.reference import Reference, Steady
-from topiarist.tracing.running import arguments, call, plain_kernels, sharing_copy
-from topiarist.tracing.trace import wanted_outputs
 
 TOLERANCE, COARSE = 1e-8, 1e-4  # in float64, and where a network's code asks for float32
 LAST_DIGITS = 1e-14  # of float64: the rounding of some ten thousand operations in a row
 SMALLEST = 1e-9  # of an output that is all zeros
-BATCHES = (5, 7, 11, 13, 17, 19, 23)
-Change = Callable[[nn.Module], None]
 
 
 def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units: Mapping[str, Sequence[int]]) -> float:
@@ -49,13 +36,13 @@ def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units
     gone = numpy.zeros(len(anatomy.trace.tracer.labels), bool)
     for name, numbers in units.items():
         gone[anatomy.spaces[name].units[list(numbers)]] = True
-    whole, batches = _references(model, example_input, anatomy, gone)
+    whole, batches = references(model, example_input, anatomy, gone)
     cut = copied(whole)
     change_widths(cut, anatomy, {name: removal(anatomy.spaces[name], numbers) for name, numbers in units.items()})
     if candidates := counted_tensors(anatomy, units):
         with evaluating(whole), evaluating(cut):
             find_rescalings(whole, cut, batches[0].inputs, candidates)
-    worst = max(_difference(each.expected, _cut_outputs(cut, each.inputs, units), units) for each in batches)
+    worst = max(_difference(each.expected, outputs_of_cut(cut, each.inputs, units), units) for each in batches)
     limit = TOLERANCE if _is_double(whole) else COARSE
     if limit < worst < COARSE:  # a deep network may make that much of rounding
         limit = max(limit, min(_sensitivity(whole, batches[0], anatomy, gone), COARSE))
@@ -66,40 +53,6 @@ def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units
             " number, or their positions"
         )
     return worst
-
-
-def rescale(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, cut: nn.Module, change: Change) -> None:
-    """Let the weights of a cut network make up for numbers of units that its forward multiplies with, in place.
-
-    `change` makes the same cut in a network of the same layers: what has to be multiplied is found on random weights.
-    """
-    names = [name for name, space in anatomy.spaces.items() if space.counted]
-    candidates = counted_tensors(anatomy, names)
-    if not candidates:
-        return
-    try:
-        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float64)
-    except ModelError:
-        raise
-    except Exception:  # whatever code says to float64 that asks for float32
-        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float32)
-    for rescaling in found:
-        rescaling.apply(cut)
-
-
-def _rescalings(
-    model: nn.Module, inputs: ExampleInput, anatomy: Anatomy, candidates: Candidates, change: Change, dtype: torch.dtype
-) -> list[Rescaling]:
-    whole = randomised(model, dtype)
-    twin = copied(whole)
-    change(twin)
-    with evaluating(whole), evaluating(twin), _default_numbers(dtype):
-        try:
-            return find_rescalings(whole, twin, _inputs(whole, inputs, anatomy)[0], candidates)
-        except ModelError:
-            raise
-        except Exception:  # whatever a network says to a batch of another size
-            return find_rescalings(whole, twin, inputs, candidates)
 
 
 def ensure_proven(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, names: Iterable[str]) -> None:
@@ -136,10 +89,10 @@ def ensure_kept(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy,
     if not (own or unclear) or key in anatomy.proofs or anatomy.trace is None:
         return
     nothing = numpy.zeros(len(anatomy.trace.tracer.labels), bool)
-    whole, batches = _references(model, example_input, anatomy, nothing)
+    whole, batches = references(model, example_input, anatomy, nothing)
     grown = copied(whole)
     change(grown)
-    worst = max(_difference(each.expected, _cut_outputs(grown, each.inputs, [name]), [name]) for each in batches)
+    worst = max(_difference(each.expected, outputs_of_cut(grown, each.inputs, [name]), [name]) for each in batches)
     if not worst <= (TOLERANCE if _is_double(whole) else COARSE):
         raise ModelError(f"'{name}' cannot get more units without a change of what the network computes")
     anatomy.proofs[key] = worst
@@ -180,43 +133,7 @@ def proven(model: nn.Module, example_input: ExampleInput, *, anatomy: Anatomy | 
     return left
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """A batch, and what the whole network computes for it without the units."""
-
-    inputs: ExampleInput
-    expected: list[Tensor]
-
-
-def _references(
-    model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any
-) -> tuple[nn.Module, list[_Batch]]:
-    """Return the network with random weights, in float64 where its code allows that, and what it computes."""
-    types: tuple[torch.dtype | None, ...] = (torch.float64, torch.float32, None)  # None: each of its own
-    for dtype in types:
-        whole = randomised(model, dtype)
-        try:
-            return whole, _computed(whole, example_input, anatomy, gone)
-        except Exception as error:  # whatever code says to float64 that asks for another type
-            reason = str(error).split("\n")[0] or type(error).__name__
-    raise ModelError(
-        f"nothing can be proven: with random weights, the network does not run ({reason}); see proof=False"
-    )
-
-
-def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any) -> list[_Batch]:
-    """Return what a network computes for batches of two sizes, or for the example where it takes no others."""
-    batches = []
-    for inputs in _inputs(whole, example_input, anatomy):
-        try:
-            batches.append(_Batch(inputs, _outputs(sharing_copy(whole), inputs, anatomy, gone)))
-        except Exception:  # whatever a network says to a batch of another size
-            if callable(example_input) and not isinstance(example_input, Tensor):
-                raise
-    return batches or [_Batch(example_input, _outputs(sharing_copy(whole), example_input, anatomy, gone))]
-
-
-def _sensitivity(model: nn.Module, batch: _Batch, anatomy: Anatomy, gone: Any) -> float:
+def _sensitivity(model: nn.Module, batch: ProofBatch, anatomy: Anatomy, gone: Any) -> float:
     """Return by how much the outputs change when weights change in the last digits that rounding touches."""
     changed = copied(model)
     random = generator(0, "last digits")
@@ -224,68 +141,11 @@ def _sensitivity(model: nn.Module, batch: _Batch, anatomy: Anatomy, gone: Any) -
         for parameter in changed.parameters():
             noise = torch.randn(parameter.shape, generator=random, dtype=torch.float64)
             parameter.mul_(1 + LAST_DIGITS * noise.to(parameter))
-    return _difference(batch.expected, _outputs(changed, batch.inputs, anatomy, gone), {})
+    return _difference(batch.expected, outputs_without(changed, batch.inputs, anatomy, gone), {})
 
 
 def _is_double(model: nn.Module) -> bool:
     return all(parameter.dtype == torch.float64 for parameter in model.parameters())
-
-
-def _inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:
-    """Return the example in batches of two sizes that divide no integer of the network."""
-    if callable(example_input) and not isinstance(example_input, Tensor):
-        return [example_input]
-    numbers = set(anatomy.trace.integers.values()) if anatomy.trace is not None else set()
-    sizes = [size for size in BATCHES if not any(number % size == 0 for number in numbers if number)] or [5, 7]
-    args, kwargs = arguments(model, example_input)
-    random = generator(0, "proof's input")
-    made: list[ExampleInput] = []
-    for size in sizes[:2]:
-        batch = tree_map(lambda value, size=size: resized(value, anatomy.samples, size, random), (args, kwargs))
-        made.append(partial(_call_with, *batch))
-    return made
-
-
-def _call_with(args: Any, kwargs: Any, network: nn.Module) -> Any:
-    return network(*_cloned(args), **_cloned(kwargs))
-
-
-def _cloned(value: Any) -> Any:
-    return tree_map(lambda each: each.clone() if isinstance(each, Tensor) else each, value)
-
-
-def _outputs(model: nn.Module, inputs: ExampleInput, anatomy: Anatomy | None, gone: Any) -> list[Tensor]:
-    """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
-    with evaluating(model), isolated(0), plain_kernels(model), _default_numbers(numbers_of(model).dtype):
-        if anatomy is None or anatomy.trace is None:
-            with Steady():  # type: ignore[no-untyped-call]
-                return wanted_outputs(call(model, inputs))
-        tracer = anatomy.trace.tracer
-        with Reference(model, tracer.labels.copy(), tracer.leaves, gone):
-            return wanted_outputs(call(model, inputs))
-
-
-def _cut_outputs(cut: nn.Module, inputs: ExampleInput, units: Iterable[str]) -> list[Tensor]:
-    """Run a cut network; where its own code fails, say so in one line."""
-    try:
-        return _outputs(cut, inputs, None, numpy.zeros(0, bool))
-    except Exception as error:  # whatever a user's forward raises
-        named = ", ".join(f"'{name}'" for name in units)
-        reason = str(error).split("\n")[0] or type(error).__name__
-        raise ModelError(
-            f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}"
-        ) from error
-
-
-@contextmanager
-def _default_numbers(dtype: torch.dtype) -> Iterator[None]:
-    """Let tensors that forward makes itself have the type of the network's numbers."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 def _difference(expected: list[Tensor], found: list[Tensor], units: Iterable[str]) -> float:

@@ -4,7 +4,7 @@ Attention divides by the root of the number of dims of its queries. Where dims g
 weights that write queries and keys, multiplied by what is missing, bring the network back to what it computed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +13,13 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from topiarist.errors import ModelError
+from topiarist.models.copying import copied
+from topiarist.models.evaluation import evaluating
+from topiarist.surgery.proof_runs import default_numbers, proof_inputs
 from topiarist.tracing import Anatomy, ExampleInput
 from topiarist.tracing.constraints import SCALING
 from topiarist.tracing.operation import line_of_user
+from topiarist.tracing.random_weights import randomised
 from topiarist.tracing.running import call, plain_kernels
 
 DIFFERENT = 1e-9  # of two numbers in float64: less is rounding
@@ -23,6 +27,7 @@ TOGETHER = 1e-6  # by how much values may differ that should all have grown by t
 RESHAPES = ("TBackward", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "Unsqueeze", "Squeeze", "Expand")
 Candidates = Sequence[tuple[str, int]]
 Touched = tuple[str, int, Tensor]
+Change = Callable[[nn.Module], None]
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,40 @@ def counted_tensors(anatomy: Anatomy, names: Iterable[str]) -> list[tuple[str, i
         for tensor, axis in place.tensors
     )
     return list(found)
+
+
+def rescale(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, cut: nn.Module, change: Change) -> None:
+    """Let the weights of a cut network make up for numbers of units that its forward multiplies with, in place.
+
+    `change` makes the same cut in a network of the same layers: what has to be multiplied is found on random weights.
+    """
+    names = [name for name, space in anatomy.spaces.items() if space.counted]
+    candidates = counted_tensors(anatomy, names)
+    if not candidates:
+        return
+    try:
+        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float64)
+    except ModelError:
+        raise
+    except Exception:  # whatever code says to float64 that asks for float32
+        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float32)
+    for rescaling in found:
+        rescaling.apply(cut)
+
+
+def _rescalings(
+    model: nn.Module, inputs: ExampleInput, anatomy: Anatomy, candidates: Candidates, change: Change, dtype: torch.dtype
+) -> list[Rescaling]:
+    whole = randomised(model, dtype)
+    twin = copied(whole)
+    change(twin)
+    with evaluating(whole), evaluating(twin), default_numbers(dtype):
+        try:
+            return find_rescalings(whole, twin, proof_inputs(whole, inputs, anatomy)[0], candidates)
+        except ModelError:
+            raise
+        except Exception:  # whatever a network says to a batch of another size
+            return find_rescalings(whole, twin, inputs, candidates)
 
 
 def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, candidates: Candidates) -> list[Rescaling]:

@@ -1,4 +1,4 @@
-"""The integers that a network's modules hold: found, given a memory, read and written."""
+"""The integers that a network's modules hold: found, given a memory, and written."""
 
 from copy import copy
 from typing import Any
@@ -82,19 +82,6 @@ def _is_setting(value: Any) -> bool:
 
 def _further(place: Attribute, key: str | int) -> Attribute:
     return Attribute(place.module, (*place.way, key))
-
-
-def read_integer(module: nn.Module, way: tuple[str | int, ...]) -> Any:
-    """Return what lies at a way from a module; None where there is nothing."""
-    value: Any = module
-    for key in way:
-        if isinstance(key, int):
-            value = value[key] if isinstance(value, (tuple, list)) and key < len(value) else None
-        else:
-            value = value.get(key) if isinstance(value, dict) else getattr(value, key, None)
-        if value is None:
-            return None
-    return value
 
 
 def write_integer(module: nn.Module, way: tuple[str | int, ...], number: int) -> None:

@@ -12,7 +12,6 @@ from topiarist.errors import ModelError
 from topiarist.tracing.anatomy import Anatomy
 from topiarist.tracing.attributes import follows_parameters
 from topiarist.tracing.joint import join_spaces
-from topiarist.tracing.labels import Mark
 from topiarist.tracing.leaves import Leaf
 from topiarist.tracing.parameter_sizes import shapes_of
 from topiarist.tracing.running import ExampleInput
@@ -20,6 +19,7 @@ from topiarist.tracing.solving import Solver
 from topiarist.tracing.spaces import Meeting, Role
 from topiarist.tracing.trace import Trace, run_traced
 from topiarist.tracing.tracer import Tracer
+from topiarist.tracing.units import Mark
 
 Ignored = str | type[nn.Module] | Iterable[str | type[nn.Module]]
 _LAYER_TENSORS = ("weight", "bias", "running_mean", "running_var")

@@ -13,7 +13,7 @@ from topiarist.tracing.solving import Solution, Solver, units_of
 from topiarist.tracing.spaces import Indices, Meeting, Space, find_spaces
 
 MOST_TOGETHER = 3  # spaces that one space is joined with at most: width, heads and dims are the known case
-MOST_TRIED = 64
+MOST_TRIED = 64  # choices of one to three among the spaces nearby: all of them for seven spaces (7 + 21 + 35 = 63)
 
 
 def join_spaces(labels: Labels, meetings: list[Meeting], solver: Solver) -> dict[str, Space]:
@@ -85,11 +85,7 @@ def _find_partners(
     listed = [other for other in spaces.values() if not other.fixed]
     for number, other in enumerate(listed):
         home[other.units] = number
-    near: list[Space] = []
-    for constraint in solution.violated:
-        for number in numpy.unique(home[units_of(labels, constraint)]).tolist():
-            if number >= 0 and listed[number] is not space and listed[number] not in near:
-                near.append(listed[number])
+    near = _missing(labels, solution, home, listed, [space])
     softened: list[Space] | None = None
     tried = 0
     for count in range(1, MOST_TOGETHER + 1):
@@ -110,7 +106,7 @@ def _find_partners(
 
 
 def _missing(labels: Labels, found: Solution, home: Indices, listed: list[Space], together: list[Space]) -> list[Space]:
-    """Return the spaces that what is violated counts, and that do not change yet."""
+    """Return the spaces that what is violated counts, and that do not change yet; `home` numbers them by unit."""
     more: list[Space] = []
     for constraint in found.violated:
         for number in numpy.unique(home[units_of(labels, constraint)]).tolist():

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from topiarist.tracing.labels import Labels, Mark
+from topiarist.tracing.labels import Labels
+from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Axes, Vector
 
 if TYPE_CHECKING:

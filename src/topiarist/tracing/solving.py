@@ -8,6 +8,7 @@ import numpy
 from topiarist.tracing.constraints import Constraint
 from topiarist.tracing.integers import Attribute, Copies, Size, expressions_within
 from topiarist.tracing.labels import Labels
+from topiarist.tracing.spaces import Indices
 
 
 @dataclass
@@ -46,20 +47,14 @@ class Solver:
     def solve(self, copies: Copies) -> Solution:
         """Return the integers for a network whose units are there so many times each."""
         changed = numpy.flatnonzero(copies != 1)
-        waiting = {number for unit in changed.tolist() for number in self.by_unit.get(unit, ())}
+        looked_at = {number for unit in changed.tolist() for number in self.by_unit.get(unit, ())}
         solution = Solution()
-        looked_at: set[int] = set()
-        while waiting:
-            looked_at |= waiting
+        before: dict[Attribute, int] | None = None
+        while solution.values != before:
             before = dict(solution.values)
             self._propose(sorted(looked_at), copies, solution)
-            new = [attribute for attribute in solution.values if solution.values[attribute] != before.get(attribute)]
-            touched = {number for attribute in new for number in self.by_attribute[attribute]}
-            if not new:
-                break
-            waiting = looked_at | touched
-            if waiting == looked_at and solution.values == before:
-                break
+            new = solution.values.keys() - before.keys()  # a value that was proposed stays
+            looked_at |= {number for attribute in new for number in self.by_attribute[attribute]}
         values = {**self.old, **solution.values}
         for number in sorted(looked_at):
             constraint = self.constraints[number]
@@ -69,7 +64,7 @@ class Solver:
         return solution
 
     def _propose(self, numbers: Iterable[int], copies: Copies, solution: Solution) -> None:
-        """Give attributes the values that constraints ask for: first those that stand alone, then what is left."""
+        """Set attributes to the values that constraints ask for: first those that stand alone, then what is left."""
         numbers = list(numbers)
         for alone in (True, False):
             for number in numbers:
@@ -91,7 +86,7 @@ class Solver:
                         solution.values[open_ones[0]] = guess
 
 
-def units_of(labels: Labels, constraint: Constraint) -> numpy.ndarray:
+def units_of(labels: Labels, constraint: Constraint) -> Indices:
     """Return the units that a constraint counts, in the axis and in the sizes that it is computed from."""
     vectors = [part.vector for part in expressions_within(constraint.expression) if isinstance(part, Size)]
     vectors += [constraint.vector] if constraint.vector is not None else []

@@ -8,7 +8,8 @@ from typing import Literal
 import numpy
 from numpy.typing import NDArray
 
-from topiarist.tracing.labels import Labels, Mark
+from topiarist.tracing.labels import Labels
+from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Vector
 
 Role = Literal["writes", "passes", "reads"]

@@ -19,7 +19,7 @@ from topiarist.methods.distinctiveness import removal_of, renumbered
 from topiarist.methods.job import Request
 from topiarist.methods.method import Method, Proposal, Traits
 from topiarist.surgery import Edit, Merge, MergeUnits
-from topiarist.surgery.choice.evidence import activity_of
+from topiarist.surgery.choice.activity import activity_of
 
 SIGMOID_CENTRE = 0.5  # the paper moves outputs of a sigmoid from [0, 1] to [−0.5, 0.5]
 Floats = NDArray[numpy.float64]

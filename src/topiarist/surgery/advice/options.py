@@ -23,7 +23,7 @@ from topiarist.surgery.depth.folding import chain_from
 from topiarist.surgery.edits.kinds import FactoriseLayer, FoldLayer, GrowSpace, RemoveUnits
 from topiarist.surgery.refit.fitting import LayerPair
 from topiarist.surgery.refit.moments import Spread
-from topiarist.surgery.width.change import new_axis
+from topiarist.surgery.width.axes import new_axis
 from topiarist.surgery.width.reexpressions import growing
 from topiarist.tracing import Anatomy, Space
 

@@ -11,6 +11,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from topiarist.surgery.calibration import CalibrationBatches, watch_readers
 from topiarist.surgery.choice import evidence
+from topiarist.surgery.choice.activity import Activity, activity_from
 from topiarist.surgery.choice.selection import SelectionEvidence
 from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import Anatomy, Place, Space
@@ -171,12 +172,12 @@ def read_spaces(
     return read
 
 
-def activity_read(model: nn.Module, anatomy: Anatomy, readings: Readings) -> evidence.Activity | None:
+def activity_read(model: nn.Module, anatomy: Anatomy, readings: Readings) -> Activity | None:
     """Return what `activity_of` does, from readings that are there already; None where no one reads the space."""
     together = Moments()
     for reading in readings.values():
         together.include(reading.moments)
-    return evidence.activity_from(model, anatomy, together, list(readings)) if readings else None
+    return activity_from(model, anatomy, together, list(readings)) if readings else None
 
 
 def evidence_read(model: nn.Module, anatomy: Anatomy, readings: Readings) -> SelectionEvidence | None:

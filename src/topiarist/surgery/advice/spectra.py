@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from topiarist.errors import SettingsError
-from topiarist.surgery.choice.evidence import Activity
+from topiarist.surgery.choice.activity import Activity
 from topiarist.tracing import Anatomy
 from topiarist.tracing.steps import Step, behind
 

@@ -1,96 +1,22 @@
-"""Gathers, from calibration data, what the units of a space do and what the layers that read them need of them."""
+"""Gathers, from calibration data, what the layers that read the units of a space need of them."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.surgery import layers
-from topiarist.surgery.calibration import CalibrationBatches, watch
+from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.choice.selection import SelectionEvidence, damped
-from topiarist.surgery.refit.fitting import MOST_POSITIONS, LayerPair, enough_samples, some_positions
+from topiarist.surgery.refit.fitting import MOST_POSITIONS, LayerPair, some_positions
 from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import Anatomy, Place, Space
 from topiarist.tracing.steps import Step
-
-PASSED_ON = (nn.Dropout, nn.AlphaDropout, nn.Identity, nn.Flatten)
-PASSING_OPERATIONS = ("view", "_unsafe_view", "clone")  # what `flatten` runs
-ROUNDING = 1e-13  # of the mean square: E[x²] − E[x]² is no more exact than that
-NOTHING = 1e-12
-Floats = NDArray[numpy.float64]
-
-
-@dataclass(frozen=True)
-class Activity:
-    """Units of a space over all samples, positions and readers.
-
-    `products` (n_units, n_units) are means of products of two units, `means` (n_units,) their means. `shiftable` says
-    that a constant can move into the biases of all readers; `sigmoid` that all readers see what a sigmoid returned.
-    """
-
-    products: Floats
-    means: Floats
-    shiftable: bool
-    sigmoid: bool
-
-    def about(self, centre: float | Floats) -> Floats:
-        """Return the means of products of units, each taken about its centre."""
-        centres = numpy.broadcast_to(centre, self.means.shape)
-        crossed = numpy.outer(self.means, centres)
-        about: Floats = self.products - crossed - crossed.T + numpy.outer(centres, centres)
-        return about
-
-    @cached_property
-    def constant(self) -> NDArray[numpy.bool_]:
-        """Return which units vary no more than rounding does, or next to nothing beside the others."""
-        variances = self.varied.diagonal()
-        floor = numpy.maximum(ROUNDING * self.products.diagonal(), NOTHING * variances.max())
-        constant: NDArray[numpy.bool_] = variances <= floor
-        return constant
-
-    @cached_property
-    def varied(self) -> Floats:
-        """Return the products of what a refit can use: about the means, or about zero where no constant can move."""
-        return self.about(self.means if self.shiftable else 0.0)
-
-
-def activity_of(
-    model: nn.Module,
-    anatomy: Anatomy,
-    name: str,
-    batches: CalibrationBatches,
-    *,
-    most_positions: int | None = MOST_POSITIONS,
-) -> Activity | None:
-    """Watch the units of a space; None where no one reads it, or where its readers do not see all there is to see."""
-    moments = Moments()
-    space = anatomy[name]
-    readers = space.readers if blind_spot(space) is None else ()
-    for place in readers:
-        call = anatomy.calls[place.module]
-        enough = enough_samples(model.get_submodule(place.module), call, anatomy.samples)
-        for args, kwargs in batches if most_positions is None else batches.some(enough):
-            for taken, _ in watch(model, place.module, call.count, args, kwargs):
-                moments.add(activations(model, place, taken, most_positions))
-    return activity_from(model, anatomy, moments, [place.module for place in readers]) if readers else None
-
-
-def activity_from(model: nn.Module, anatomy: Anatomy, moments: Moments, readers: Sequence[str]) -> Activity:
-    """Return what units do, from their moments over all layers that read them."""
-    products, _, means, _ = moments.central(centred=False)
-    return Activity(
-        products=products.to("cpu", torch.float64).numpy(),
-        means=means.to("cpu", torch.float64).numpy(),
-        shiftable=not any(layers.pads_with_zeros(model.get_submodule(path)) for path in readers),
-        sigmoid=all(_follows_sigmoid(model, anatomy.calls[path].step) for path in readers),
-    )
 
 
 def blind_spot(space: Space) -> str | None:
@@ -119,20 +45,6 @@ def weight_shares(model: nn.Module, space: Space) -> Tensor:
                 squares = tensor.movedim(axis, 0).flatten(1).square().sum(1)[positions].sum(1)
                 total += squares / squares.sum().clamp_min(torch.finfo(torch.float64).tiny)
     return total / total.sum().clamp_min(torch.finfo(torch.float64).tiny)
-
-
-def _follows_sigmoid(model: nn.Module, step: Step) -> bool:
-    """Return whether what a layer reads was returned by a sigmoid, whatever only passed it on."""
-    if not step.inputs:
-        return False
-    before = step.inputs[0]
-    if before.kind == "layer":
-        module = model.get_submodule(before.name)
-        found, passed = isinstance(module, nn.Sigmoid), isinstance(module, PASSED_ON)
-    else:
-        operation = before.name if before.kind == "operation" else ""
-        found, passed = operation == "sigmoid", operation in PASSING_OPERATIONS
-    return found or (passed and _follows_sigmoid(model, before))
 
 
 def gather_evidence(

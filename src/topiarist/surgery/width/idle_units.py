@@ -22,10 +22,10 @@ from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.surgery.edits.kinds import RemoveUnits
 from topiarist.tracing import Anatomy, ExampleInput, Place, Space
 from topiarist.tracing.running import arguments
+from topiarist.tracing.spaces import Indices
 from topiarist.tracing.steps import Step
 
 Flags = NDArray[numpy.bool_]
-Indices = NDArray[numpy.int64]
 # Modules of torch that hold others, and use their parameters as they are.
 _UNCHANGED = (nn.MultiheadAttention, NonDynamicallyQuantizableLinear)
 _LAST_BITS = 16  # torch rounds differently at the end of a row

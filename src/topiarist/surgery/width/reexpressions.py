@@ -12,7 +12,8 @@ from topiarist.errors import ModelError, SettingsError
 from topiarist.randomness import generator
 from topiarist.surgery import layers
 from topiarist.surgery.edits.kinds import GrowSpace, MergeUnits, ProjectSpace, WidenSpace
-from topiarist.surgery.width.change import Reexpression, change_widths
+from topiarist.surgery.width.axes import Reexpression
+from topiarist.surgery.width.change import change_widths
 from topiarist.tracing import Anatomy, Place, Space
 
 UnitNumbers = Iterable[int] | Tensor

@@ -2,9 +2,9 @@
 
 from torch import Tensor
 
-from topiarist.tracing.labels import Mark
 from topiarist.tracing.operation import Operation, rule_for
 from topiarist.tracing.rules.pointwise import broadcast
+from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Axes, Vector
 
 

@@ -155,7 +155,7 @@ def by_values(operation: Operation) -> None:
     "empty_permuted",
 )
 def factory(operation: Operation) -> None:
-    """Give a tensor that is made from nothing units of its own along each axis."""
+    """Create fresh units along each axis of a tensor that is made from nothing."""
     given = operation.outputs[0]
     watched = not operation.tracer.inside_decomposition
     operation.give([operation.labels.create(size) if size > 1 and watched else None for size in given.shape])

@@ -2,8 +2,8 @@
 
 from torch import Tensor
 
-from topiarist.tracing.labels import Mark
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Axes, Vector
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from torch import Tensor
 
-from topiarist.tracing.labels import Mark
 from topiarist.tracing.operation import Operation, rule_for
 from topiarist.tracing.rules.pointwise import follow_origin
+from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Vector
 
 SPATIAL = {
@@ -192,7 +192,7 @@ def _give_norm(operation: Operation, axes: Any) -> None:
 
 @rule_for("_weight_norm_interface")
 def weight_norm(operation: Operation) -> None:
-    """Give a direction a length: one for each position of an axis."""
+    """Scale a direction to a length: one for each position of an axis."""
     asked = operation.arguments
     direction, length, place = asked["v"], asked["g"], asked.get("dim", 0)
     axes = operation.axes(direction)

@@ -1,0 +1,121 @@
+"""The runs behind a proof: a network with random weights computes batches of two sizes, whole, cut, or without units.
+
+The weights are random and in float64, so that nothing hides: in a fresh network, attention is nearly even, and a wrong
+size goes unseen. The batch has a size that divides no integer of the network, and a second batch another one.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+
+from topiarist.errors import ModelError
+from topiarist.models.evaluation import evaluating, numbers_of
+from topiarist.randomness import generator, isolated
+from topiarist.tracing import Anatomy, ExampleInput
+from topiarist.tracing.operation import line_of_error
+from topiarist.tracing.random_weights import randomised, resized
+from topiarist.tracing.reference import Reference, Steady
+from topiarist.tracing.running import arguments, call, plain_kernels, sharing_copy
+from topiarist.tracing.trace import wanted_outputs
+
+BATCHES = (5, 7, 11, 13, 17, 19, 23)
+
+
+@dataclass(frozen=True)
+class ProofBatch:
+    """A batch, and what the whole network computes for it without the units."""
+
+    inputs: ExampleInput
+    expected: list[Tensor]
+
+
+def references(
+    model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any
+) -> tuple[nn.Module, list[ProofBatch]]:
+    """Return the network with random weights, in float64 where its code allows that, and what it computes."""
+    types: tuple[torch.dtype | None, ...] = (torch.float64, torch.float32, None)  # None: each of its own
+    for dtype in types:
+        whole = randomised(model, dtype)
+        try:
+            return whole, _computed(whole, example_input, anatomy, gone)
+        except Exception as error:  # whatever code says to float64 that asks for another type
+            reason = str(error).split("\n")[0] or type(error).__name__
+    raise ModelError(
+        f"nothing can be proven: with random weights, the network does not run ({reason}); see proof=False"
+    )
+
+
+def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any) -> list[ProofBatch]:
+    """Return what a network computes for batches of two sizes, or for the example where it takes no others."""
+    batches = []
+    for inputs in proof_inputs(whole, example_input, anatomy):
+        try:
+            batches.append(ProofBatch(inputs, outputs_without(sharing_copy(whole), inputs, anatomy, gone)))
+        except Exception:  # whatever a network says to a batch of another size
+            if callable(example_input) and not isinstance(example_input, Tensor):
+                raise
+    return batches or [ProofBatch(example_input, outputs_without(sharing_copy(whole), example_input, anatomy, gone))]
+
+
+def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:
+    """Return the example in batches of two sizes that divide no integer of the network."""
+    if callable(example_input) and not isinstance(example_input, Tensor):
+        return [example_input]
+    numbers = set(anatomy.trace.integers.values()) if anatomy.trace is not None else set()
+    sizes = [size for size in BATCHES if not any(number % size == 0 for number in numbers if number)] or [5, 7]
+    args, kwargs = arguments(model, example_input)
+    random = generator(0, "proof's input")
+    made: list[ExampleInput] = []
+    for size in sizes[:2]:
+        batch = tree_map(lambda value, size=size: resized(value, anatomy.samples, size, random), (args, kwargs))
+        made.append(partial(_call_with, *batch))
+    return made
+
+
+def _call_with(args: Any, kwargs: Any, network: nn.Module) -> Any:
+    return network(*_cloned(args), **_cloned(kwargs))
+
+
+def _cloned(value: Any) -> Any:
+    return tree_map(lambda each: each.clone() if isinstance(each, Tensor) else each, value)
+
+
+def outputs_without(model: nn.Module, inputs: ExampleInput, anatomy: Anatomy | None, gone: Any) -> list[Tensor]:
+    """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
+    with evaluating(model), isolated(0), plain_kernels(model), default_numbers(numbers_of(model).dtype):
+        if anatomy is None or anatomy.trace is None:
+            with Steady():  # type: ignore[no-untyped-call]
+                return wanted_outputs(call(model, inputs))
+        tracer = anatomy.trace.tracer
+        with Reference(model, tracer.labels.copy(), tracer.leaves, gone):
+            return wanted_outputs(call(model, inputs))
+
+
+def outputs_of_cut(cut: nn.Module, inputs: ExampleInput, units: Iterable[str]) -> list[Tensor]:
+    """Run a cut network; where its own code fails, say so in one line."""
+    try:
+        return outputs_without(cut, inputs, None, numpy.zeros(0, bool))
+    except Exception as error:  # whatever a user's forward raises
+        named = ", ".join(f"'{name}'" for name in units)
+        reason = str(error).split("\n")[0] or type(error).__name__
+        raise ModelError(
+            f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}"
+        ) from error
+
+
+@contextmanager
+def default_numbers(dtype: torch.dtype) -> Iterator[None]:
+    """Let tensors that forward makes itself have the type of the network's numbers."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
