@@ -151,13 +151,13 @@ UNSOUND: dict[str, tuple[Code, tuple[int, ...], Makers]] = {
 
 # what is fixed in these networks, by name, and why; everything else but inputs and outputs is free
 FIXED: dict[str, dict[str, str]] = {
-    "the input is indexed by units": {"same": "they number others \\(index in the network's forward, LINE\\)"},
-    "one map times the input, then joined": {"map": "one unit is spread over many \\(mul in .*, LINE\\)"},
-    "one unit times a longer parameter, then joined": {"map": "one unit is spread over many \\(mul in .*, LINE\\)"},
+    "the input is indexed by units": {"same": "they number others \\(index in the network's forward, LINE\\); .*"},
+    "one map times the input, then joined": {"map": "one unit is spread over many \\(mul in .*, LINE\\); .*"},
+    "one unit times a longer parameter, then joined": {"map": "one unit is spread over many \\(mul in .*, LINE\\); .*"},
     "a constant written in forward": {"conv": "`full` in the network's forward has the number 6, LINE: write .*"},
     "a written size by name": {"conv": "`reshape` in the network's forward has the number 96, LINE: write .*"},
     "a parameter that is returned": {"layer": "the network's output"},
-    "units padded by reflection": {"layer": "'reflection_pad1d' runs along them \\(.*, LINE\\)"},
+    "units padded by reflection": {"layer": "'reflection_pad1d' runs along them \\(.*, LINE\\); .*"},
 }
 
 

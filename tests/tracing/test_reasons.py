@@ -12,6 +12,7 @@ from tests.tracing.cutting import Makers, check_cuts, written
 from topiarist import surgery
 from topiarist.errors import ModelError
 from topiarist.tracing import anatomy
+from topiarist.tracing.remedies import BUFFER, LAYER, RULE
 
 Code = Callable[[Any, Tensor], Any]
 IMAGES = (2, 3, 4, 4)
@@ -54,61 +55,61 @@ FIXED: dict[str, tuple[Code, tuple[int, ...], Makers, str]] = {
         lambda net, x: net.head(net.wide(net.before(x))) + net.wide(net.before(x))[:, 2].unsqueeze(1),
         ROWS,
         BEFORE,
-        rf"one of them is picked by its number \(select in the network's forward, {LINE}\)",
+        rf"one of them is picked by its number \(select in the network's forward, {LINE}\); {LAYER}",
     ),
     "the softmax": (
         lambda net, x: net.head(torch.softmax(net.wide(net.before(x)), dim=-1)),
         ROWS,
         BEFORE,
-        rf"'softmax' runs over them \(_softmax in the network's forward, {LINE}\)",
+        rf"'softmax' runs over them \(_softmax in the network's forward, {LINE}\); {LAYER}",
     ),
     "a softmax layer": (
         lambda net, x: net.head(net.soft(net.wide(net.before(x)))),
         ROWS,
         {**BEFORE, "soft": lambda: nn.Softmax(1)},
-        rf"'softmax' runs over them \(_softmax in 'soft', {LINE}\)",
+        rf"'softmax' runs over them \(_softmax in 'soft', {LINE}\); {LAYER}",
     ),
     "the logarithm of a sum": (
         lambda net, x: net.head(net.wide(net.before(x)) - torch.logsumexp(net.wide(net.before(x)), 1, keepdim=True)),
         ROWS,
         BEFORE,
-        rf"'logsumexp' runs over them \(logsumexp in the network's forward, {LINE}\)",
+        rf"'logsumexp' runs over them \(logsumexp in the network's forward, {LINE}\); {LAYER}",
     ),
     "the largest": (
         lambda net, x: net.head(net.wide(net.before(x)) - net.wide(net.before(x)).amax(1, keepdim=True)),
         ROWS,
         BEFORE,
-        rf"'amax' runs over them \(amax in the network's forward, {LINE}\)",
+        rf"'amax' runs over them \(amax in the network's forward, {LINE}\); {LAYER}",
     ),
     "an order": (
         lambda net, x: net.head(net.wide(net.before(x)).sort(1).values),
         ROWS,
         BEFORE,
-        rf"'sort' runs over them \(sort in the network's forward, {LINE}\)",
+        rf"'sort' runs over them \(sort in the network's forward, {LINE}\); {LAYER}",
     ),
     "a running sum": (
         lambda net, x: net.head(net.wide(net.before(x)).cumsum(1)),
         ROWS,
         BEFORE,
-        rf"'cumsum' runs over them \(cumsum in the network's forward, {LINE}\)",
+        rf"'cumsum' runs over them \(cumsum in the network's forward, {LINE}\); {LAYER}",
     ),
     "a shift": (
         lambda net, x: net.head(net.wide(net.before(x)).roll(1, 1)),
         ROWS,
         BEFORE,
-        rf"they are shifted by a number of positions \(roll in the network's forward, {LINE}\)",
+        rf"they are shifted by a number of positions \(roll in the network's forward, {LINE}\); {LAYER}",
     ),
     "a spectrum": (
         lambda net, x: net.head(torch.fft.fft(net.wide(net.before(x)), dim=1).real),
         ROWS,
         BEFORE,
-        rf"'fft_r2c' runs over them \(_fft_r2c in the network's forward, {LINE}\)",
+        rf"'fft_r2c' runs over them \(_fft_r2c in the network's forward, {LINE}\); {LAYER}",
     ),
     "an operation without a rule": (
         lambda net, x: net.head(torch.linalg.qr(net.wide(net.before(x)))[1][:1]),
         ROWS,
         BEFORE,
-        rf"'linalg_qr' is not understood \(linalg_qr in the network's forward, {LINE}\)",
+        rf"'linalg_qr' is not understood \(linalg_qr in the network's forward, {LINE}\); {RULE}",
     ),
 }
 
@@ -124,6 +125,29 @@ def test_what_no_cut_can_keep_is_fixed_with_its_reason(name: str) -> None:
     with pytest.raises(ModelError, match=r"^the units of 'wide' are fixed: .*") as caught:
         surgery.remove(model, example, units={"wide": [0]}, anatomy=found)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [name for name, (*_, reason) in FIXED.items() if reason.endswith(LAYER)])
+def test_a_linear_layer_in_between_frees_them(name: str) -> None:
+    code, shape, parts, _ = FIXED[name]
+    between: Makers = {**parts, "wide": lambda: nn.Sequential(nn.Linear(5, 6), nn.Linear(6, 6))}
+    model, example = written(code, shape, between)
+    found = anatomy(model, example)
+    assert not found["wide.0"].fixed and found["wide.1"].fixed
+    check_cuts(model, example, found)
+
+
+def test_a_constant_in_a_buffer_is_cut_with_the_units() -> None:
+    parts: Makers = {"wide": lambda: nn.Linear(4, 6), "head": lambda: nn.Linear(6, 2)}
+    constant = torch.arange(6, dtype=torch.float64)
+    model, example = written(lambda net, x: net.head(net.wide(x) * constant), ROWS, parts)
+    reason = anatomy(model, example)["wide"].reason or ""
+    assert re.fullmatch(rf"they meet a constant \(mul in the network's forward, {LINE}\); {BUFFER}", reason)
+    model, example = written(lambda net, x: net.head(net.wide(x) * net.constant), ROWS, parts)
+    model.register_buffer("constant", constant)
+    found = anatomy(model, example)
+    assert not found["wide"].fixed
+    check_cuts(model, example, found)
 
 
 def test_a_written_number_of_groups_fixes_the_groups_and_leaves_their_members_free() -> None:

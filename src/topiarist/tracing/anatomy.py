@@ -92,7 +92,8 @@ class Anatomy:
         proven = frozenset().union(*self.proofs).intersection(self.spaces)
         if proven:
             left = [name for name in self.free if name not in proven and self.free[name].size > 1]
-            found.append(f"Proven: {len(proven)} spaces." + (f" Not yet: {', '.join(left)}." if left else ""))
+            count = "1 space" if len(proven) == 1 else f"{len(proven)} spaces"
+            found.append(f"Proven: {count}." + (f" Not yet: {', '.join(left)}." if left else ""))
         return found
 
     @property

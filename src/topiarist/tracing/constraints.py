@@ -26,6 +26,7 @@ from topiarist.tracing.integers import (
 from topiarist.tracing.labels import Labels
 from topiarist.tracing.numbers_given import HANDLERS
 from topiarist.tracing.operation import line_of_user
+from topiarist.tracing.remedies import OWN_NUMBER
 from topiarist.tracing.tracer import Tracer
 from topiarist.tracing.vectors import Vector
 
@@ -76,9 +77,10 @@ class Constraint:
                 " tensor or an attribute there"
             )
         if self.is_comparison:
-            return f"{where} compares numbers of units ({self.expression}{self.line}), and the answer would change"
+            compares = f"{where} compares numbers of units ({self.expression}{self.line})"
+            return f"{compares}, and the answer would change; {OWN_NUMBER}"
         what = "needs another number than" if self.vector is not None else "uses"
-        return f"`{self.function}` in {where} {what} {self.expression}{self.line}"
+        return f"`{self.function}` in {where} {what} {self.expression}{self.line}; {OWN_NUMBER}"
 
 
 class IntegerWatch(TorchFunctionMode):

@@ -13,6 +13,7 @@ from torch.utils.weak import WeakTensorKeyDictionary
 from topiarist.tracing.labels import Labels
 from topiarist.tracing.leaves import Leaf, Origin, Product, Renumbering
 from topiarist.tracing.operation import INPUT
+from topiarist.tracing.remedies import LONGER, SOURCE
 from topiarist.tracing.steps import Step
 from topiarist.tracing.vectors import Axes, Vector
 
@@ -63,7 +64,7 @@ class Notes:
             if name.startswith(f"{path}.") or not path:
                 for vector in leaf.axes:
                     if vector is not None:
-                        self.labels.fix(vector, f"'{path}' is compiled by torch.jit, and cannot change")
+                        self.labels.fix(vector, f"'{path}' is compiled by torch.jit, and cannot change; {SOURCE}")
 
     def _leaf_axes(self, name: str, tensor: Tensor) -> Axes:
         """Return the label vectors of a parameter or buffer: fresh units along each axis."""
@@ -183,7 +184,7 @@ class Notes:
         for whole, _ in self.slices:
             left = ~numpy.isin(self.labels.units_at(whole), used).any(axis=1)
             if left.any():
-                self.labels.fix(whole[left], "the example does not reach them: they are for longer inputs")
+                self.labels.fix(whole[left], f"the example does not reach them: they are for longer inputs; {LONGER}")
 
     def note_groups(self, attribute: str) -> None:
         """Remember how many groups the layer that is running has, and which units they are."""

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from topiarist.tracing.labels import Labels
+from topiarist.tracing.remedies import BUFFER, LAYER, SIZES
 from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Axes, Vector
 
@@ -106,24 +107,24 @@ class Operation:
     def tie(self, left: Vector | None, right: Vector | None, otherwise: str = "") -> None:
         """Tie the units along two axes; units that meet an axis without units are fixed."""
         if left is not None and right is not None:
-            self.labels.tie(left, right, lambda: self.reason("they meet units that do not correspond to them"))
+            self.labels.tie(left, right, lambda: self.reason("they meet units that do not correspond to them", LAYER))
         elif left is not None or right is not None:
             vector = left if right is None else right
             assert vector is not None
             meets = otherwise or self.tracer.source_of(self.inputs)
             if meets.startswith(INPUT):
                 self.tie(vector, self.tracer.source_units(meets, len(vector)))
-            self.fix(vector, meets)
+            self.fix(vector, meets, BUFFER)
 
-    def fix(self, vector: Vector | None, why: str) -> None:
-        """Fix the units along an axis."""
+    def fix(self, vector: Vector | None, why: str, remedy: str = "") -> None:
+        """Fix the units along an axis; `remedy` says what would free them."""
         if vector is not None:
-            self.labels.fix(vector, lambda: self.reason(why))
+            self.labels.fix(vector, lambda: self.reason(why, remedy))
 
     def source_units(self, tensor: Tensor, size: int) -> Vector:
         """Return the fixed units of a tensor that has none of its own: those of the input that it comes from."""
         why = self.tracer.source_of([tensor])
-        return self.tracer.source_units(why if why.startswith(INPUT) else self.reason(why), size)
+        return self.tracer.source_units(why if why.startswith(INPUT) else self.reason(why, BUFFER), size)
 
     def mark(self, vector: Vector | None, mark: Mark) -> None:
         """Mark the units along an axis."""
@@ -132,13 +133,14 @@ class Operation:
 
     def split(self, vector: Vector | None, sizes: list[int]) -> Axes:
         """Return the vectors of an axis that becomes several."""
-        return self.labels.split(vector, sizes, lambda: self.reason("its parts do not correspond to each other"))
+        return self.labels.split(vector, sizes, lambda: self.reason("its parts do not correspond to each other", SIZES))
 
-    def reason(self, why: str) -> str:
-        """Return a reason with the operation, the module and the line of code; an input is reason enough."""
+    def reason(self, why: str, remedy: str = "") -> str:
+        """Return a reason with operation, module, line of code and remedy; an input is reason enough."""
         if why.startswith(INPUT):
             return why
-        return f"{why} ({self.name} in {self.tracer.described_place()}{line_of_user()})"
+        where = f"({self.name} in {self.tracer.described_place()}{line_of_user()})"
+        return f"{why} {where}; {remedy}" if remedy else f"{why} {where}"
 
 
 def line_of_user() -> str:

@@ -9,6 +9,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.tracing.labels import Labels
+from topiarist.tracing.remedies import EQUAL_PARTS
 from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Vector
 
@@ -172,7 +173,9 @@ def find_spaces(labels: Labels, meetings: list[Meeting]) -> dict[str, Space]:
         places = [_find_place(meetings[number], met[number], rank, len(units)) for number in numbers]
         rank[units] = -1
         uneven = next((place.name for place in places if place.uneven), None)
-        reason = labels.reason(int(units[0])) or (f"they lie unevenly along '{uneven}'" if uneven is not None else None)
+        reason = labels.reason(int(units[0]))
+        if reason is None and uneven is not None:
+            reason = f"they lie unevenly along '{uneven}'; {EQUAL_PARTS}"
         roles = {role: tuple(place for place in places if place.role == role) for role in ("writes", "passes", "reads")}
         marks = labels.marks(units)
         name = _space_name(reason, roles)

@@ -12,6 +12,7 @@ from topiarist.tracing.labels import Labels
 from topiarist.tracing.leaves import Leaf
 from topiarist.tracing.notes import Notes
 from topiarist.tracing.operation import RULES, Operation
+from topiarist.tracing.remedies import RULE
 from topiarist.tracing.rules import contraction, pointwise
 from topiarist.tracing.steps import Step
 
@@ -97,7 +98,7 @@ class Tracer(Notes, TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.not_understood[operation.name] += 1
         for tensor in operation.inputs:
             for vector in self.axes(tensor):
-                operation.fix(vector, f"'{operation.name}' is not understood")
+                operation.fix(vector, f"'{operation.name}' is not understood", RULE)
         for tensor in operation.outputs:
             self.set_axes(tensor, [None] * tensor.ndim)
 

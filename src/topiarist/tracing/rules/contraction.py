@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.remedies import CHANNELS, LAYER
 from topiarist.tracing.rules.pointwise import broadcast
 from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Axes, Vector
@@ -102,11 +103,11 @@ def grouped_product(operation: Operation) -> None:
     axes, kernels = operation.axes(left), operation.axes(right)
     if left.ndim != 2 or right.ndim != 3:
         for vector in (*axes, *kernels):
-            operation.fix(vector, "'_grouped_mm' is not understood with these shapes")
+            operation.fix(vector, "'_grouped_mm' is not understood with these shapes", LAYER)
         operation.give([None] * operation.outputs[0].ndim)
         return
     _contract(operation, left, 1, right, 1)
-    operation.fix(kernels[0], "they are picked by numbers that the network computes")
+    operation.fix(kernels[0], "they are picked by numbers that the network computes", LAYER)
     operation.give([axes[0], kernels[2]])
 
 
@@ -133,9 +134,9 @@ def convolution(operation: Operation) -> None:
     transposed, groups = asked["transposed"], asked["groups"]
     taken, kernel = operation.axes(x), operation.axes(weight)
     for vector in taken[2:]:
-        operation.fix(vector, "a convolution runs along them")
+        operation.fix(vector, "a convolution runs along them", CHANNELS)
     for vector in kernel[2:]:
-        operation.fix(vector, "they are the positions of a kernel")
+        operation.fix(vector, "they are the positions of a kernel", CHANNELS)
     reads, writes = (0, 1) if transposed else (1, 0)
     operation.tracer.note_role(weight, reads, "reads")
     operation.tracer.note_role(weight, writes, "writes")

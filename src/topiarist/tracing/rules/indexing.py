@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.remedies import BUFFER, LAYER, ONE
 from topiarist.tracing.vectors import Axes
 
 
@@ -18,10 +19,10 @@ def index(operation: Operation) -> None:
     for place in used:  # a mask of several axes stands for all of them
         places += range(place, place + (numbers[place].ndim if str(numbers[place].dtype) == "torch.bool" else 1))
     for place in places:
-        operation.fix(axes[place], "they are picked by numbers that the network computes")
+        operation.fix(axes[place], "they are picked by numbers that the network computes", LAYER)
     for place in used:
         for vector in operation.axes(numbers[place]):
-            operation.fix(vector, "they number others")
+            operation.fix(vector, "they number others", LAYER)
     rest = [vector for place, vector in enumerate(axes) if place not in places]
     new = operation.outputs[0].ndim - len(rest)
     together = used == list(range(used[0], used[-1] + 1)) if used else True
@@ -36,7 +37,7 @@ def index_select(operation: Operation) -> None:
     place = operation.arguments["dim"] % max(x.ndim, 1)
     if not _by_buffer(operation, x, place, numbers):
         axes = list(operation.axes(x))
-        operation.fix(axes[place], "they are picked by numbers: keep these in a buffer")
+        operation.fix(axes[place], "they are picked by numbers", BUFFER)
         axes[place] = None
         operation.give(axes)
 
@@ -64,18 +65,18 @@ def gather(operation: Operation) -> None:
     asked = operation.arguments
     x, numbers = asked["self"], asked["index"]
     place = asked["dim"] % max(x.ndim, 1)
-    operation.fix(operation.axes(x)[place], "they are picked by numbers that the network computes")
+    operation.fix(operation.axes(x)[place], "they are picked by numbers that the network computes", LAYER)
     result: Axes = []
     for axis, (own, other) in enumerate(zip(operation.axes(x), operation.axes(numbers), strict=True)):
         if axis == place:
-            operation.fix(other, "they number others")
+            operation.fix(other, "they number others", LAYER)
             result.append(None)
         else:
             if x.shape[axis] == numbers.shape[axis]:
                 operation.tie(own, other)
             else:
-                operation.fix(own, "some of them are left out")
-                operation.fix(other, "they number others")
+                operation.fix(own, "some of them are left out", LAYER)
+                operation.fix(other, "they number others", LAYER)
             result.append(own if x.shape[axis] == numbers.shape[axis] else None)
     operation.give(result)
 
@@ -96,12 +97,12 @@ def scatter(operation: Operation) -> None:
     x = asked["self"]
     place = asked.get("dim", 0) % max(x.ndim, 1)
     axes = list(operation.axes(x))
-    operation.fix(axes[place], "they are written to by numbers that the network computes")
+    operation.fix(axes[place], "they are written to by numbers that the network computes", LAYER)
     for tensor in operation.inputs[1:]:
         if tensor.ndim == x.ndim:
             for axis, vector in enumerate(operation.axes(tensor)):
                 if axis == place or tensor.shape[axis] != x.shape[axis]:
-                    operation.fix(vector, "they are written to by numbers that the network computes")
+                    operation.fix(vector, "they are written to by numbers that the network computes", LAYER)
                 elif x.shape[axis] > 1:
                     operation.tie(axes[axis], vector)
     axes[place] = None
@@ -116,15 +117,15 @@ def index_put(operation: Operation) -> None:
     axes = list(operation.axes(x))
     used = [place for place, number in enumerate(numbers) if number is not None]
     for place in used:
-        operation.fix(axes[place], "they are written to by numbers that the network computes")
+        operation.fix(axes[place], "they are written to by numbers that the network computes", LAYER)
     behind = x.ndim - (used[-1] + 1 if used else 0)
     for axis in range(1, behind + 1):
         if axis <= values.ndim and values.shape[-axis] == x.shape[-axis] > 1:
             operation.tie(axes[-axis], operation.axes(values)[-axis])
         elif axis <= values.ndim:
-            operation.fix(operation.axes(values)[-axis], "one unit is spread over many")
+            operation.fix(operation.axes(values)[-axis], "one unit is spread over many", ONE)
     for axis in range(behind + 1, values.ndim + 1):
-        operation.fix(operation.axes(values)[-axis], "they are written by numbers that the network computes")
+        operation.fix(operation.axes(values)[-axis], "they are written by numbers that the network computes", LAYER)
     operation.give(axes)
 
 
@@ -133,7 +134,7 @@ def by_values(operation: Operation) -> None:
     """Return as many positions as the values say."""
     for tensor in operation.inputs:
         for vector in operation.axes(tensor):
-            operation.fix(vector, "their values decide how many positions come out")
+            operation.fix(vector, "their values decide how many positions come out", LAYER)
     for given in operation.outputs:
         operation.give([None] * given.ndim, given)
 

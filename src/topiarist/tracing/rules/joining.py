@@ -4,6 +4,7 @@ import numpy
 from torch import Tensor
 
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.remedies import ONE
 from topiarist.tracing.rules.movement import keep_origin
 from topiarist.tracing.vectors import Axes, Vector
 
@@ -102,7 +103,7 @@ def expand(operation: Operation) -> None:
         if place >= new and taken.shape[place - new] == given.shape[place]:
             result.append(own)
         else:
-            operation.fix(own, "one unit is spread over many")
+            operation.fix(own, "one unit is spread over many", ONE)
             result.append(operation.labels.create(given.shape[place]))
     operation.give(result)
     keep_origin(operation, [None] * new + list(range(taken.ndim)))
@@ -119,7 +120,7 @@ def repeat(operation: Operation) -> None:
         own = axes[place - new] if place >= new else None
         times = given.shape[place] // size if size else 1
         if size == 1 and times > 1:
-            operation.fix(own, "one unit is spread over many")
+            operation.fix(own, "one unit is spread over many", ONE)
             result.append(operation.labels.create(times))
         else:
             result.append(None if own is None else numpy.tile(own, (times, 1)))

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from topiarist.tracing.operation import INPUT, Operation, rule_for
+from topiarist.tracing.remedies import KEPT_AXIS, LAYER
 from topiarist.tracing.vectors import Axes, Vector
 
 MOST_PROBED = 2**24  # positions of a tensor that is moved in a way of which only an experiment tells
@@ -70,7 +71,7 @@ def squeeze(operation: Operation) -> None:
     asked = list(range(len(shape))) if asked is None else [asked] if isinstance(asked, int) else list(asked)
     gone = {place % len(shape) for place in asked if shape and shape[place % len(shape)] == 1}
     for place in gone:
-        operation.fix(axes[place], "its axis disappears")
+        operation.fix(axes[place], "its axis disappears", KEPT_AXIS)
     kept = [place for place in range(len(shape)) if place not in gone]
     operation.give([axes[place] for place in kept])
     keep_origin(operation, kept)
@@ -98,7 +99,7 @@ def select(operation: Operation) -> None:
     """Pick one position of an axis, which fixes its units: their numbers are in the code."""
     axes = list(operation.axes(operation.inputs[0]))
     place = operation.arguments["dim"] % len(axes)
-    operation.fix(axes[place], "one of them is picked by its number")
+    operation.fix(axes[place], "one of them is picked by its number", LAYER)
     operation.give([*axes[:place], *axes[place + 1 :]])
     keep_origin(operation, [*range(place), *range(place + 1, len(axes))])
 
@@ -108,7 +109,7 @@ def unbind(operation: Operation) -> None:
     """Pick all positions of an axis one by one."""
     axes = list(operation.axes(operation.inputs[0]))
     place = operation.arguments["dim"] % len(axes)
-    operation.fix(axes[place], "they are picked one by one")
+    operation.fix(axes[place], "they are picked one by one", LAYER)
     for given in operation.outputs:
         operation.give([*axes[:place], *axes[place + 1 :]], given)
     keep_origin(operation, [*range(place), *range(place + 1, len(axes))])
@@ -138,7 +139,7 @@ def pairs(operation: Operation) -> None:
     if operation.name == "view_as_real":
         operation.give([*axes, None])
     else:
-        operation.fix(axes[-1], "they are real and imaginary parts")
+        operation.fix(axes[-1], "they are real and imaginary parts", LAYER)
         operation.give(axes[:-1])
 
 
@@ -159,7 +160,7 @@ def roll(operation: Operation) -> None:
     axes = operation.axes(operation.inputs[0])
     places = operation.arguments.get("dims") or range(len(axes))
     for place in places:
-        operation.fix(axes[place], "they are shifted by a number of positions")
+        operation.fix(axes[place], "they are shifted by a number of positions", LAYER)
     operation.give(list(axes))
 
 
@@ -173,7 +174,7 @@ def probe(operation: Operation) -> None:
         operation.give(axes)
         return
     for vector in axes if math.prod(taken.shape) > MOST_PROBED else ():
-        operation.fix(vector, "they move in a way that is not understood")
+        operation.fix(vector, "they move in a way that is not understood", LAYER)
     for place, vector in enumerate(axes):
         if vector is None or math.prod(taken.shape) > MOST_PROBED:
             continue
@@ -188,7 +189,7 @@ def _place_units(operation: Operation, vector: Vector, moved: Tensor, result: Ax
     """Put the units of one axis along the axis of the result that they vary with."""
     varies = [axis for axis in range(moved.ndim) if moved.shape[axis] > 1 and bool((moved.diff(dim=axis) != 0).any())]
     if len(varies) != 1 or result[varies[0]] is not None:
-        operation.fix(vector, "they are spread over several axes")
+        operation.fix(vector, "they are spread over several axes", LAYER)
         return
     line = moved
     for axis in reversed(range(moved.ndim)):

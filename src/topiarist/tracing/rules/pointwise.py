@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.remedies import BUFFER, ONE
 from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Axes, Vector
 
@@ -32,7 +33,7 @@ def _meet(operation: Operation, tensors: list[Tensor], place: int, size: int) ->
             continue
         vector = operation.axes(tensor)[place]
         if tensor.shape[place] != size:
-            operation.fix(vector, "one unit is spread over many")
+            operation.fix(vector, "one unit is spread over many", ONE)
         elif vector is None:
             without.append(tensor)
         elif found is None:
@@ -40,7 +41,7 @@ def _meet(operation: Operation, tensors: list[Tensor], place: int, size: int) ->
         else:
             operation.tie(found, vector)
     if found is not None and without and size > 1:
-        operation.fix(found, operation.tracer.source_of(without))
+        operation.fix(found, operation.tracer.source_of(without), BUFFER)
     return found
 
 

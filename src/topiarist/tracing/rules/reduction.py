@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.remedies import CHANNELS, LAYER, ONE
 from topiarist.tracing.rules.pointwise import follow_origin
 from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Vector
@@ -69,14 +70,14 @@ def reduce(operation: Operation) -> None:
     if len(operation.inputs) > 1:  # the larger of two tensors
         follow = [vector for tensor in operation.inputs for vector in operation.axes(tensor)]
         for vector in follow:
-            operation.fix(vector, f"'{operation.name}' is not understood with two tensors")
+            operation.fix(vector, f"'{operation.name}' is not understood with two tensors", LAYER)
         for given in operation.outputs:
             operation.give([None] * given.ndim, given)
         return
     axes, along = operation.axes(x), dimensions(operation, x)
     for place in along:
         if operation.name in EXTREMES:
-            operation.fix(axes[place], f"'{operation.name}' runs over them")
+            operation.fix(axes[place], f"'{operation.name}' runs over them", LAYER)
         else:
             operation.mark(axes[place], Mark.AVERAGED if operation.name in MEANS else Mark.ESCAPED)
             if operation.name not in MEANS:
@@ -98,9 +99,10 @@ def along(operation: Operation) -> None:
     if operation.arguments.get("dim", 0) is None:
         places = [x.ndim - 1]
     for place in places:
-        operation.fix(axes[place], f"'{operation.name.strip('_')}' runs over them")
+        operation.fix(axes[place], f"'{operation.name.strip('_')}' runs over them", LAYER)
     for given in operation.outputs:
-        operation.give([None if place in places else vector for place, vector in enumerate(axes)], given)
+        shorter = {place for place in places if given.shape[place] != x.shape[place]}
+        operation.give([None if place in shorter else vector for place, vector in enumerate(axes)], given)
 
 
 @rule_for("tril", "triu")
@@ -108,7 +110,7 @@ def triangle(operation: Operation) -> None:
     """Keep what lies on one side of the diagonal of the last two axes."""
     axes = operation.axes(operation.inputs[0])
     for vector in axes[-2:]:
-        operation.fix(vector, f"'{operation.name}' goes by their numbers")
+        operation.fix(vector, f"'{operation.name}' goes by their numbers", LAYER)
     operation.give(list(axes))
 
 
@@ -118,7 +120,7 @@ def spatial(count: int) -> Any:
     def rule(operation: Operation) -> None:
         axes = operation.axes(operation.inputs[0])
         for vector in axes[-count:]:
-            operation.fix(vector, f"'{operation.name}' runs along them")
+            operation.fix(vector, f"'{operation.name}' runs along them", CHANNELS)
         for given in operation.outputs:
             operation.give([*axes[:-count], *[None] * count], given)
 
@@ -200,7 +202,7 @@ def weight_norm(operation: Operation) -> None:
         if axis == place:
             operation.tie(axes[place], vector)
         else:
-            operation.fix(vector, "one unit is spread over many")
+            operation.fix(vector, "one unit is spread over many", ONE)
     operation.give(list(axes))
     operation.give([axes[axis] if axis == place else None for axis in range(length.ndim)], operation.outputs[1])
     follow_origin(operation)

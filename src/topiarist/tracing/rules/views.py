@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.remedies import KEPT_AXIS, SIZES
 from topiarist.tracing.vectors import Axes
 
 MOST_POSITIONS = 2**22  # of a tensor whose axes do not fit each other's boundaries: it is followed position by position
@@ -62,7 +63,7 @@ def _by_position(operation: Operation, axes: Axes, before: list[int], after: lis
     """Follow a change of shape whose boundaries do not fit, all axes merged into one and split again."""
     if math.prod(before) > MOST_POSITIONS:
         for vector in axes:
-            operation.fix(vector, "a view parts them in an uneven way")
+            operation.fix(vector, "a view parts them in an uneven way", SIZES)
         return [None] * len(after)
     return operation.split(operation.labels.merge(axes, before), after)
 
@@ -86,4 +87,4 @@ def _keep_single(operation: Operation, axes: Axes, before: list[int], result: Ax
         elif len(same) > len(rivals) == 1:
             result[same[0]] = vector
         else:
-            operation.fix(vector, "its axis disappears")
+            operation.fix(vector, "its axis disappears", KEPT_AXIS)

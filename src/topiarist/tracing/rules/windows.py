@@ -5,6 +5,7 @@ import math
 import numpy
 
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.remedies import CHANNELS
 
 _ALONG = "windows slide along them"
 
@@ -13,8 +14,8 @@ _ALONG = "windows slide along them"
 def take_apart(operation: Operation) -> None:
     """List the positions of windows channel by channel: 3 × 3 of (…, 8, height, width) are (…, 8 · 9, windows)."""
     *outer, channels, height, width = operation.axes(operation.inputs[0])
-    operation.fix(height, _ALONG)
-    operation.fix(width, _ALONG)
+    operation.fix(height, _ALONG, CHANNELS)
+    operation.fix(width, _ALONG, CHANNELS)
     positions = math.prod(operation.arguments["kernel_size"])
     operation.give([*outer, None if channels is None else numpy.repeat(channels, positions, axis=0), None])
 
@@ -23,8 +24,8 @@ def take_apart(operation: Operation) -> None:
 def put_together(operation: Operation) -> None:
     """Add up what windows have at each place of an image, channel by channel."""
     *outer, columns, windows = operation.axes(operation.inputs[0])
-    operation.fix(windows, _ALONG)
+    operation.fix(windows, _ALONG, CHANNELS)
     positions = math.prod(operation.arguments["kernel_size"])
     channels, within = operation.split(columns, [operation.inputs[0].shape[-2] // positions, positions])
-    operation.fix(within, "they are the positions of a window")
+    operation.fix(within, "they are the positions of a window", CHANNELS)
     operation.give([*outer, channels, None, None])

@@ -1,0 +1,13 @@
+"""What a user can change in a network so that units which are held can go; a reason for holding them ends with it."""
+
+LAYER = "a linear layer in between would free them"
+BUFFER = "numbers in a buffer or a parameter would be cut with them"
+RULE = "tracing.register can teach it"
+KEPT_AXIS = "code that keeps the axis would free them"
+SIZES = "sizes from attributes, from shapes or -1 would let them go"
+CHANNELS = "only units along the axis of channels can go"
+LONGER = "a longer example would reach them"
+SOURCE = "the module that it was made from can"
+ONE = "a single unit has to stay"
+OWN_NUMBER = "an attribute of its own for this number would free them"
+EQUAL_PARTS = "parts of equal size would free them"
