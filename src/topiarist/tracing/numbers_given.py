@@ -133,11 +133,20 @@ def _picked(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: An
         if isinstance(each, slice) and place < len(axes) and axes[place] is not None:
             vector = axes[place]
             assert vector is not None
-            _note_bound(watch, "slice", vector, each.start)
-            _note_bound(watch, "slice", vector, each.stop)
-            if each.step not in (None, 1):
+            step = each.step or 1
+            watch.note("slice", step, None)
+            if len(vector) % step:
                 watch.note("slice", len(vector), vector)  # another number of units would shift the others
+            if not isinstance(each.start, int) or not 0 <= each.start < step:
+                _note_bound(watch, "slice", vector, each.start)
+            _note_bound(watch, "slice", vector, each.stop)
         place += _axes_used(each)
+
+
+def _written(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
+    """Note where a slice begins and ends that is written to; numbers that are written must not change."""
+    watch._must_stay(name, args[1:])
+    _picked(watch, name, args, kwargs, output)
 
 
 def _axes_used(index: Any) -> int:
@@ -210,4 +219,5 @@ HANDLERS: dict[str, Handler] = {
     "squeeze": _squeezed,
     "narrow": _narrowed,
     "__getitem__": _picked,
+    "__setitem__": _written,
 }

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from topiarist.tracing.labels import Mark
 from topiarist.tracing.operation import Operation, rule_for
+from topiarist.tracing.rules.neighbours import mixes_neighbours
 from topiarist.tracing.rules.pointwise import follow_origin
 from topiarist.tracing.vectors import Vector
 
@@ -117,8 +118,9 @@ def spatial(count: int) -> Any:
 
     def rule(operation: Operation) -> None:
         axes = operation.axes(operation.inputs[0])
+        why = mixes_neighbours(operation) or f"'{operation.name}' runs along them"
         for vector in axes[-count:]:
-            operation.fix(vector, f"'{operation.name}' runs along them")
+            operation.fix(vector, why)
         for given in operation.outputs:
             operation.give([*axes[:-count], *[None] * count], given)
 
