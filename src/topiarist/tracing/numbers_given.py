@@ -4,6 +4,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -29,7 +30,7 @@ def _note_sizes(watch: "IntegerWatch", name: str, sizes: Sequence[Any], given: T
     axes = watch.tracer.axes(given)
     if len(sizes) == len(axes):
         for size, vector in zip(sizes, axes, strict=True):
-            if isinstance(size, int) and size != -1:
+            if isinstance(size, (int, numpy.integer)) and size != -1:
                 watch.note(name, size, vector)
 
 
