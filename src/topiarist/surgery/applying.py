@@ -250,10 +250,11 @@ def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, st
 
 
 def check_runs(model: nn.Module, example_input: ExampleInput) -> None:
-    """Make sure that a network still runs: its code may hold a size that no one could see."""
+    """Make sure that a network still runs: its code may hold a size that no one could see, or write into buffers."""
+    copy = sharing_copy(model)
     try:
-        with evaluating(model), isolated(0):
-            call(model, example_input)
+        with evaluating(copy), isolated(0):
+            call(copy, example_input)
     except TopiaristError:
         raise
     except Exception as error:  # whatever a user's forward raises

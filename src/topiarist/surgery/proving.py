@@ -55,7 +55,8 @@ def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units
     if candidates := counted_tensors(anatomy, units):
         with evaluating(whole), evaluating(cut):
             find_rescalings(whole, cut, batches[0].inputs, candidates)
-    worst = max(_difference(each.expected, _cut_outputs(cut, each.inputs, units), units) for each in batches)
+    found = [_cut_outputs(sharing_copy(cut), each.inputs, units) for each in batches]  # forward may write into buffers
+    worst = max(_difference(each.expected, outputs, units) for each, outputs in zip(batches, found, strict=True))
     limit = TOLERANCE if _is_double(whole) else COARSE
     if limit < worst < COARSE:  # a deep network may make that much of rounding
         limit = max(limit, min(_sensitivity(whole, batches[0], anatomy, gone), COARSE))

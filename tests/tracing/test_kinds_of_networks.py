@@ -1,0 +1,150 @@
+"""Networks with habits of their own: splines on every edge, running means in evaluation, layers in plain lists."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tests.tracing.cutting import assert_same, check_network, computed, without
+from topiarist import anatomy, surgery
+from topiarist.models.copying import copied
+
+
+def numbers(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+
+
+class Splines(nn.Module):
+    """A layer with a spline on every edge: the weights lie along inputs and knots, and are flattened to one axis."""
+
+    def __init__(self, inputs: int, outputs: int, knots: int = 5, order: int = 2) -> None:
+        super().__init__()
+        self.inputs, self.outputs, self.order = inputs, outputs, order
+        self.register_buffer("grid", (torch.arange(-order, knots + order + 1) / knots).repeat(inputs, 1))
+        self.base = nn.Parameter(torch.randn(outputs, inputs))
+        self.weight = nn.Parameter(torch.randn(outputs, inputs, knots + order))
+        self.scaler = nn.Parameter(torch.randn(outputs, inputs))
+
+    def bases(self, x: Tensor) -> Tensor:
+        grid: Any = self.grid
+        x = x.unsqueeze(-1)
+        found = ((x >= grid[:, :-1]) & (x < grid[:, 1:])).to(x.dtype)
+        for k in range(1, self.order + 1):
+            rising = (x - grid[:, : -(k + 1)]) / (grid[:, k:-1] - grid[:, : -(k + 1)])
+            falling = (grid[:, k + 1 :] - x) / (grid[:, k + 1 :] - grid[:, 1:-k])
+            found = rising * found[:, :, :-1] + falling * found[:, :, 1:]
+        assert found.size() == (x.size(0), self.inputs, grid.size(1) - self.order - 1)
+        return found
+
+    def forward(self, x: Tensor) -> Any:
+        weight = (self.weight * self.scaler.unsqueeze(-1)).view(self.outputs, -1)
+        return functional.linear(x.sigmoid(), self.base) + functional.linear(self.bases(x).view(len(x), -1), weight)
+
+
+def test_units_between_layers_of_splines_can_go(tmp_path: Path) -> None:
+    found = check_network(lambda: nn.Sequential(Splines(4, 8), Splines(8, 6), Splines(6, 2)), numbers(5, 4), tmp_path)
+    assert sorted(space.size for space in found.free.values()) == [6, 8]
+
+
+class Running(nn.Module):
+    """A network that keeps a running mean, also in evaluation."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+        self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 2)
+        self.mean: Tensor
+        self.register_buffer("mean", torch.rand(8))
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.first(x)
+        if self.way == "in place":
+            self.mean.mul_(0.9).add_(0.1 * h.mean(0))
+        elif self.way == "copied":
+            self.mean.copy_(0.9 * self.mean + 0.1 * h.mean(0))
+        else:
+            self.mean = 0.9 * self.mean + 0.1 * h.mean(0)
+        return self.last((h - self.mean).relu())
+
+
+@pytest.mark.parametrize("way", ["in place", "copied", "replaced"])
+def test_a_running_mean_may_change_in_evaluation(way: str) -> None:
+    model, x = Running(way).double(), numbers(5, 4)
+    found = anatomy(model, x)
+    units = {"first": [0, 3, 6]}
+    cut: Any = surgery.remove(model, x, units=units, anatomy=found)
+    assert_same(computed(copied(cut), x), without(copied(model), x, found, units))
+    assert cut.mean.shape == (5,)
+
+
+class InAList(nn.Module):
+    """A network that torch sees only in part."""
+
+    def __init__(self, holder: type) -> None:
+        super().__init__()
+        self.first, self.inner, self.last = nn.Linear(4, 8), nn.Linear(8, 6), nn.Linear(6, 2)
+        layers = [nn.Linear(8, 8), nn.Linear(8, 8)]
+        self.layers: Any = {"one": layers[0]} if holder is dict else holder(layers)
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.first(x)
+        for layer in self.layers.values() if isinstance(self.layers, dict) else self.layers:
+            h = layer(h).relu()
+        return self.last(self.inner(h).relu())
+
+
+@pytest.mark.parametrize(
+    ("holder", "reason"),
+    [
+        (list, r"the layer self.layers[0] is not registered: keep it in an nn.ModuleList, not in a list"),
+        (tuple, r"the layer self.layers[0] is not registered: keep it in an nn.ModuleList, not in a tuple"),
+        (dict, r"the layer self.layers['one'] is not registered: keep it in an nn.ModuleDict, not in a dict"),
+    ],
+)
+def test_layers_that_are_not_registered_are_named(holder: type, reason: str) -> None:
+    model, x = InAList(holder), torch.randn(3, 4)
+    found = anatomy(model, x)
+    assert found["first"].reason == reason
+    assert list(found.free) == ["inner"]
+    cut: Any = surgery.remove(model, x, units={"inner": [1, 2]}, anatomy=found)
+    assert cut.inner.out_features == 4
+
+
+def test_layers_of_a_list_that_are_registered_too_are_followed(tmp_path: Path) -> None:
+    class Twice(InAList):
+        def __init__(self) -> None:
+            super().__init__(list)
+            self.registered = nn.ModuleList(self.layers)
+
+    assert "first" in check_network(Twice, numbers(3, 4), tmp_path).free
+
+
+class Odd(nn.Module):
+    """A network whose arguments are more than tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, parts: list[Tensor], mask: Tensor | None, add: bool = True, *, weights: Any = (1, 2)) -> Any:
+        h = sum(weight * self.first(part) for weight, part in zip(weights, parts, strict=True))
+        h = h if mask is None else h * mask
+        return self.last(h.relu() if add else h)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        ([numbers(3, 4), numbers(3, 4)], None, True),
+        {"parts": [numbers(3, 4), numbers(3, 4)], "mask": None, "add": False, "weights": [3, 0.5]},
+    ],
+)
+def test_arguments_may_be_none_truths_and_lists(inputs: Any) -> None:
+    model = Odd().double()
+    found = anatomy(model, inputs)
+    units = {"first": [0, 3, 6]}
+    cut = surgery.remove(model, inputs, units=units, anatomy=found)
+    assert_same(computed(cut, inputs), without(model, inputs, found, units))
