@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from tests.tracing.cutting import assert_same, check_network, computed, without
 from topiarist import anatomy, surgery
+from topiarist.errors import ModelError
 from topiarist.models.copying import copied
 
 
@@ -148,3 +149,33 @@ def test_arguments_may_be_none_truths_and_lists(inputs: Any) -> None:
     units = {"first": [0, 3, 6]}
     cut = surgery.remove(model, inputs, units=units, anatomy=found)
     assert_same(computed(cut, inputs), without(model, inputs, found, units))
+
+
+class Projected(nn.Module):
+    """An LSTM whose hidden units are projected."""
+
+    def __init__(self, hidden: int, **settings: Any) -> None:
+        super().__init__()
+        self.inner = nn.LSTM(4, hidden, batch_first=True, proj_size=6, **settings)
+        self.last = nn.Linear(12 if self.inner.bidirectional else 6, 2)
+
+    def forward(self, x: Tensor) -> Any:
+        return self.last(self.inner(x)[0][:, -1])
+
+
+@pytest.mark.parametrize("settings", [{}, {"num_layers": 2, "bidirectional": True}])
+def test_hidden_and_projected_units_of_an_lstm_can_go(settings: Any, tmp_path: Path) -> None:
+    found = check_network(lambda: Projected(16, **settings), numbers(3, 5, 4), tmp_path)
+    assert sorted(space.size for space in found.free.values()) == [6, 16]
+
+
+def test_hidden_units_that_are_twice_those_of_a_projection_can_go_but_not_half_of_them() -> None:
+    model, x = Projected(12).double(), numbers(3, 5, 4)
+    found = anatomy(model, x)
+    assert found["inner"].size == 12
+    for count in (1, 5, 7):
+        units = {"inner": list(range(count))}
+        cut = surgery.remove(model, x, units=units, anatomy=found)
+        assert_same(computed(cut, x), without(model, x, found, units))
+    with pytest.raises(ModelError, match="compares numbers of units"):
+        surgery.remove(model, x, units={"inner": range(6)}, anatomy=found)

@@ -199,6 +199,17 @@ def _squeezed(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: 
             watch.compared(Computed(operator.ne, Size(vector, watch.tracer.labels), Literal(1)), True)
 
 
+def _recurrent(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
+    """Note that a projection of hidden units must not become as wide as they are: torch would not know it as one."""
+    watch._must_stay(name, (args, kwargs))
+    states = next((each for each in args if isinstance(each, (tuple, list)) and len(each) == 2), ())
+    if len(states) == 2 and states[0].shape[-1] != states[1].shape[-1]:
+        vectors = (watch.tracer.axes(state)[-1] for state in states)
+        sizes = [Size(vector, watch.tracer.labels) for vector in vectors if vector is not None]
+        if len(sizes) == 2:
+            watch.compared(Computed(operator.ne, sizes[1], sizes[0]), True)
+
+
 def _no_number(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
     """Let functions be that are given the numbers of axes, not of units."""
 
@@ -216,6 +227,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("repeat", "tile"), _repeated),
     **dict.fromkeys(("permute", "transpose", "flatten", "unsqueeze", "dim", "movedim", "swapaxes"), _no_number),
     "scaled_dot_product_attention": _attended,
+    "lstm": _recurrent,
     "unflatten": _unflattened,
     "squeeze": _squeezed,
     "narrow": _narrowed,
