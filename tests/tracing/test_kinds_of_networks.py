@@ -12,6 +12,7 @@ from tests.tracing.cutting import assert_same, check_network, computed, without
 from topiarist import anatomy, surgery
 from topiarist.errors import ModelError
 from topiarist.models.copying import copied
+from topiarist.tracing.removable import find_removable
 
 
 def numbers(*shape: int) -> Tensor:
@@ -179,3 +180,43 @@ def test_hidden_units_that_are_twice_those_of_a_projection_can_go_but_not_half_o
         assert_same(computed(cut, x), without(model, x, found, units))
     with pytest.raises(ModelError, match="compares numbers of units"):
         surgery.remove(model, x, units={"inner": range(6)}, anatomy=found)
+
+
+class ShuffleUnit(nn.Module):
+    """A block of ShuffleNet: grouped, shuffled, depthwise, grouped; joined with its input where it has a stride."""
+
+    def __init__(self, inputs: int, outputs: int, groups: int, *, strided: bool, first: bool = False) -> None:
+        super().__init__()
+        self.groups, self.strided = groups, strided
+        inner, given = outputs // 4, outputs - inputs if strided else outputs
+        self.compress = nn.Conv2d(inputs, inner, 1, groups=1 if first else groups, bias=False)
+        self.depthwise = nn.Conv2d(inner, inner, 3, 2 if strided else 1, 1, groups=inner, bias=False)
+        self.expand = nn.Conv2d(inner, given, 1, groups=groups, bias=False)
+        self.norms = nn.ModuleList([nn.BatchNorm2d(size) for size in (inner, inner, given)])
+        self.pool = nn.AvgPool2d(3, 2, 1)
+
+    def forward(self, x: Tensor) -> Any:
+        h = self.norms[0](self.compress(x)).relu()
+        batch, channels, height, width = h.shape
+        h = h.view(batch, self.groups, channels // self.groups, height, width).transpose(1, 2)
+        h = h.contiguous().view(batch, channels, height, width)
+        h = self.norms[2](self.expand(self.norms[1](self.depthwise(h))))
+        return (torch.cat([self.pool(x), h], 1) if self.strided else x + h).relu()
+
+
+@pytest.mark.parametrize(("groups", "width"), [(3, 60), (8, 64)])
+def test_channels_of_a_shuffle_net_can_go(groups: int, width: int, tmp_path: Path) -> None:
+    def make() -> nn.Module:
+        return nn.Sequential(
+            nn.Conv2d(3, groups * 2, 3, padding=1),
+            ShuffleUnit(groups * 2, width, groups, strided=True, first=True),
+            ShuffleUnit(width, width, groups, strided=False),
+            ShuffleUnit(width, 2 * width, groups, strided=True),
+            nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(),
+            nn.Linear(2 * width, 2),
+        )
+
+    found = check_network(make, numbers(2, 3, 8, 8), tmp_path)
+    assert any(space.size > 1 for space in found.free.values())
+    assert find_removable(found.spaces, found.shapes).count > 0.3 * sum(p.numel() for p in make().parameters())
