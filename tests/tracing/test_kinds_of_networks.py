@@ -30,7 +30,7 @@ class Splines(nn.Module):
         self.weight = nn.Parameter(torch.randn(outputs, inputs, knots + order))
         self.scaler = nn.Parameter(torch.randn(outputs, inputs))
 
-    def bases(self, x: Tensor) -> Tensor:
+    def bases(self, x: Tensor) -> Any:
         grid: Any = self.grid
         x = x.unsqueeze(-1)
         found = ((x >= grid[:, :-1]) & (x < grid[:, 1:])).to(x.dtype)
@@ -204,12 +204,12 @@ class ShuffleUnit(nn.Module):
         return (torch.cat([self.pool(x), h], 1) if self.strided else x + h).relu()
 
 
-@pytest.mark.parametrize(("groups", "width"), [(3, 60), (8, 64)])
-def test_channels_of_a_shuffle_net_can_go(groups: int, width: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("groups", "first", "width"), [(3, 24, 60), (8, 16, 64)])
+def test_channels_of_a_shuffle_net_can_go(groups: int, first: int, width: int, tmp_path: Path) -> None:
     def make() -> nn.Module:
         return nn.Sequential(
-            nn.Conv2d(3, groups * 2, 3, padding=1),
-            ShuffleUnit(groups * 2, width, groups, strided=True, first=True),
+            nn.Conv2d(3, first, 3, padding=1),
+            ShuffleUnit(first, width, groups, strided=True, first=True),
             ShuffleUnit(width, width, groups, strided=False),
             ShuffleUnit(width, 2 * width, groups, strided=True),
             nn.AdaptiveAvgPool2d(1),
@@ -218,5 +218,5 @@ def test_channels_of_a_shuffle_net_can_go(groups: int, width: int, tmp_path: Pat
         )
 
     found = check_network(make, numbers(2, 3, 8, 8), tmp_path)
-    assert any(space.size > 1 for space in found.free.values())
-    assert find_removable(found.spaces, found.shapes).count > 0.3 * sum(p.numel() for p in make().parameters())
+    removable = find_removable(found.spaces, found.shapes)
+    assert removable.count > 0.4 * removable.parameters

@@ -124,7 +124,9 @@ def test_every_third_of_units_that_are_no_threes_is_fixed() -> None:
 
 
 def test_a_norm_of_neighbours_fixes_units_and_says_what_to_do() -> None:
-    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.LocalResponseNorm(3), nn.Conv2d(8, 6, 1), nn.Conv2d(6, 2, 1))
+    model: nn.Module = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.LocalResponseNorm(3), nn.Conv2d(8, 6, 1), nn.Conv2d(6, 2, 1)
+    )
     found = anatomy(model, torch.zeros(2, 3, 5, 5))
     assert list(found.free) == ["2"]
     reason = found["0"].reason
