@@ -220,3 +220,18 @@ def test_channels_of_a_shuffle_net_can_go(groups: int, first: int, width: int, t
     found = check_network(make, numbers(2, 3, 8, 8), tmp_path)
     removable = find_removable(found.spaces, found.shapes)
     assert removable.count > 0.4 * removable.parameters
+
+
+def test_a_running_mean_that_is_returned_may_change_in_evaluation() -> None:
+    class Returned(Running):
+        def forward(self, x: Tensor) -> Any:
+            return super().forward(x), self.count.add_(len(x))
+
+        def __init__(self) -> None:
+            super().__init__("in place")
+            self.count: Tensor
+            self.register_buffer("count", torch.zeros(()))
+
+    model, x = Returned().double(), numbers(5, 4)
+    cut: Any = surgery.remove(model, x, units={"first": [1, 2]})
+    assert cut.count == 0 and model.count == 0

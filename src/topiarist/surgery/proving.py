@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from topiarist.errors import ModelError
+from topiarist.models.buffers import keeping_buffers
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
@@ -56,8 +57,7 @@ def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units
     if candidates := counted_tensors(anatomy, units):
         with evaluating(whole), evaluating(cut):
             find_rescalings(whole, cut, batches[0].inputs, candidates)
-    found = [_cut_outputs(sharing_copy(cut), each.inputs, units) for each in batches]  # forward may write into buffers
-    worst = max(_difference(each.expected, outputs, units) for each, outputs in zip(batches, found, strict=True))
+    worst = max(_difference(each.expected, _cut_outputs(cut, each.inputs, units), units) for each in batches)
     limit = TOLERANCE if _is_double(whole) else COARSE
     if limit < worst < COARSE:  # a deep network may make that much of rounding
         limit = max(limit, min(_sensitivity(whole, batches[0], anatomy, gone), COARSE))
@@ -269,7 +269,8 @@ def _outputs(model: nn.Module, inputs: ExampleInput, anatomy: Anatomy | None, go
 def _cut_outputs(cut: nn.Module, inputs: ExampleInput, units: Iterable[str]) -> list[Tensor]:
     """Run a cut network; where its own code fails, say so in one line."""
     try:
-        return _outputs(cut, inputs, None, numpy.zeros(0, bool))
+        with keeping_buffers(cut):  # which forward may write into
+            return [tensor.clone() for tensor in _outputs(cut, inputs, None, numpy.zeros(0, bool))]
     except Exception as error:  # whatever a user's forward raises
         named = ", ".join(f"'{name}'" for name in units)
         reason = str(error).split("\n")[0] or type(error).__name__

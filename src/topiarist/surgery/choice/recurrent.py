@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from topiarist.models.buffers import keeping_buffers
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 from topiarist.tracing import Anatomy, ExampleInput, Place, Space
@@ -39,7 +40,7 @@ def begins_with_zeros(model: nn.Module, path: str, example_input: ExampleInput) 
 
     handle = model.get_submodule(path).register_forward_pre_hook(note, with_kwargs=True)
     try:
-        with evaluating(model), isolated(0), torch.no_grad():
+        with evaluating(model), isolated(0), keeping_buffers(model), torch.no_grad():
             call(model, example_input)
     finally:
         handle.remove()
