@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.errors import ModelError, TopiaristError
+from topiarist.models.buffers import keeping_buffers
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
@@ -251,9 +252,9 @@ def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, st
 
 
 def check_runs(model: nn.Module, example_input: ExampleInput) -> None:
-    """Make sure that a network still runs: its code may hold a size that no one could see."""
+    """Make sure that a network still runs: its code may hold a size that no one could see, or write into buffers."""
     try:
-        with evaluating(model), isolated(0):
+        with evaluating(model), isolated(0), keeping_buffers(model):
             call(model, example_input)
     except TopiaristError:
         raise

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from topiarist.errors import ModelError
+from topiarist.models.buffers import keeping_buffers
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
 from topiarist.tracing import Anatomy, ExampleInput
@@ -101,7 +102,8 @@ def outputs_without(model: nn.Module, inputs: ExampleInput, anatomy: Anatomy | N
 def outputs_of_cut(cut: nn.Module, inputs: ExampleInput, units: Iterable[str]) -> list[Tensor]:
     """Run a cut network; where its own code fails, say so in one line."""
     try:
-        return outputs_without(cut, inputs, None, numpy.zeros(0, bool))
+        with keeping_buffers(cut):  # which forward may write into
+            return [tensor.clone() for tensor in outputs_without(cut, inputs, None, numpy.zeros(0, bool))]
     except Exception as error:  # whatever a user's forward raises
         named = ", ".join(f"'{name}'" for name in units)
         reason = str(error).split("\n")[0] or type(error).__name__

@@ -14,6 +14,7 @@ from topiarist.models.evaluation import evaluating
 from topiarist.randomness import generator
 from topiarist.surgery.proof_runs import ProofBatch, outputs_of_cut, outputs_without, references
 from topiarist.surgery.scales import Change, counted_tensors, find_rescalings
+from topiarist.surgery.trial_units import trial_units
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
@@ -61,8 +62,7 @@ def ensure_proven(model: nn.Module, example_input: ExampleInput, anatomy: Anatom
     if not wanted or wanted in anatomy.proofs or anatomy.trace is None:
         return
     known = anatomy if anatomy.valid_for == "all" else trace_again(model, example_input, anatomy)
-    halves = {name: range(known.spaces[name].size // 2) for name in wanted}
-    anatomy.proofs[wanted] = prove(model, example_input, known, halves)
+    anatomy.proofs[wanted] = prove(model, example_input, known, trial_units(known, wanted))
 
 
 def prove_counted(

@@ -3,11 +3,13 @@
 from copy import copy
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd
 
+from topiarist.tracing.holders import held_by, hold, is_sequence, like_sequence
 from topiarist.tracing.integers import Attribute, tracked
 
 # Layers whose integers follow from the shapes of their parameters, and from the groups that their operation found
@@ -40,44 +42,66 @@ def track_integers(model: nn.Module) -> dict[Attribute, int]:
         if isinstance(module, torch.jit.ScriptModule):
             continue
         own = vars(module)
+        inherited = {name: value for name, value in _class_numbers(type(module)).items() if name not in own}
         for name in [name for name in own if name not in _OF_EVERY_MODULE]:
             own[name] = _tracked_value(own[name], Attribute(path, (name,)), found, seen)
+        for name, value in inherited.items():  # the instance gets its own, which hides that of the class
+            own[name] = _tracked_value(value, Attribute(path, (name,)), found, seen)
     return found
+
+
+def _class_numbers(kind: type) -> dict[str, Any]:
+    """Return the integers that a user's class has, and its sequences of them, by name."""
+    found: dict[str, Any] = {}
+    for each in reversed(kind.__mro__):
+        if not each.__module__.startswith("torch."):
+            own = {name: value for name, value in vars(each).items() if not name.startswith("__")}
+            found = {name: value for name, value in found.items() if name not in own}
+            found |= {name: value for name, value in own.items() if _is_number(value) or _holds_numbers(value)}
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int or isinstance(value, numpy.integer)
+
+
+def _holds_numbers(value: Any) -> bool:
+    return type(value) in (tuple, list) and bool(value) and all(map(_is_number, value))
 
 
 def _tracked_value(value: Any, place: Attribute, found: dict[Attribute, int], seen: set[int]) -> Any:
     """Return a value in which integers remember their place; an object is changed in place, or copied for its place."""
     if isinstance(value, (bool, Tensor, nn.Module, str, float, type(None))) or callable(value):
         return value
-    if isinstance(value, int):
+    if isinstance(value, (int, numpy.integer)):
         found[place] = int(value)
-        return tracked(value, place)
-    if type(value) in (tuple, list) or isinstance(value, torch.Size):
+        return tracked(int(value), place)
+    if is_sequence(value):
         inner = [_tracked_value(item, _further(place, at), found, seen) for at, item in enumerate(value)]
-        return type(value)(inner)
+        return like_sequence(value, inner)
     if len(place.way) > 3 or type(value).__module__.startswith("torch"):
         return value
     if id(value) in seen:  # several modules hold one object: settings are copied, anything else stays shared
         if not _holds_settings(value):
             return value
         value = copy(value)
-    held = value if isinstance(value, dict) else getattr(value, "__dict__", None)
-    if isinstance(held, dict) and type(held) is dict:
+    held = held_by(value)
+    if held:
         seen.add(id(value))
-        for key in [key for key in held if isinstance(key, str)]:
-            held[key] = _tracked_value(held[key], _further(place, key), found, seen)
+    for key, inner in held.items():
+        hold(value, key, _tracked_value(inner, _further(place, key), found, seen))
     return value
 
 
 def _holds_settings(value: Any) -> bool:
     """Return whether an object, or a dict, holds numbers and words, and nothing else."""
-    return all(map(_is_setting, (value if isinstance(value, dict) else vars(value)).values()))
+    return all(map(_is_setting, held_by(value).values()))
 
 
 def _is_setting(value: Any) -> bool:
     if isinstance(value, (tuple, list, dict)):
         return all(map(_is_setting, value.values() if isinstance(value, dict) else value))
-    return isinstance(value, (int, float, str, torch.dtype, torch.device, type(None)))
+    return isinstance(value, (int, float, str, numpy.integer, torch.dtype, torch.device, type(None)))
 
 
 def _further(place: Attribute, key: str | int) -> Attribute:
@@ -87,19 +111,17 @@ def _further(place: Attribute, key: str | int) -> Attribute:
 def write_integer(module: nn.Module, way: tuple[str | int, ...], number: int) -> None:
     """Set the integer at a way from a module; objects that it lies in are copied, as other modules may share them."""
     name = str(way[0])
-    vars(module)[name] = _with(vars(module)[name], way[1:], number)
+    vars(module)[name] = _with(getattr(module, name), way[1:], number)
 
 
 def _with(value: Any, way: tuple[str | int, ...], number: int) -> Any:
     if not way:
-        return number
+        return type(value)(number) if isinstance(value, numpy.integer) else number
     key = way[0]
     if isinstance(key, int):
         items = [*value]
         items[key] = _with(items[key], way[1:], number)
-        return type(value)(items)
-    if isinstance(value, dict):
-        return {**value, key: _with(value[key], way[1:], number)}
+        return like_sequence(value, items)
     changed = copy(value)
-    changed.__dict__[key] = _with(changed.__dict__[key], way[1:], number)
+    hold(changed, key, _with(held_by(changed)[key], way[1:], number))
     return changed

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
@@ -148,6 +149,7 @@ class IntegerWatch(TorchFunctionMode):
 
     def note(self, name: str, number: Any, vector: Vector | None, sign: int = 1, *, soft: bool = False) -> None:
         """Note a number that counts units, or one that must not change."""
+        number = int(number) if isinstance(number, numpy.integer) else number
         if isinstance(number, bool) or not isinstance(number, int):
             return
         if vector is None and not isinstance(number, TrackedInt):

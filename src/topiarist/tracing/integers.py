@@ -131,6 +131,10 @@ class TrackedInt(int):
     def __neg__(self) -> Any:
         return 0 - self
 
+    def item(self) -> "TrackedInt":
+        """Return itself, in the place of one of numpy's integers."""
+        return self
+
     def _tell(self, how: str) -> None:
         if LISTENERS:
             LISTENERS[-1].used_as_value(self, how)

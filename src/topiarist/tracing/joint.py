@@ -63,9 +63,22 @@ def _reason(solution: Solution) -> Constraint:
 
 
 def _trial(labels: Labels, solver: Solver, spaces: list[Space]) -> Solution:
-    """Try to take half of the units of some spaces, the last and then the first, in blocks where they are joined."""
+    """Try to take half of the units of some spaces, the last and then the first, in blocks where they are joined.
+
+    Where nothing but the answer to a comparison speaks against it, two less than half of them are tried too.
+    """
     blocks = math.gcd(*(space.size for space in spaces))
-    kept = (blocks + 1) // 2
+    half = (blocks + 1) // 2
+    solution = Solution()
+    for kept in range(half, min(half + 3, blocks)):
+        solution = _trial_of(labels, solver, spaces, blocks, kept)
+        if not all(constraint.is_comparison for constraint in solution.violated) or not solution.violated:
+            break
+    return solution
+
+
+def _trial_of(labels: Labels, solver: Solver, spaces: list[Space], blocks: int, kept: int) -> Solution:
+    """Try to keep so many blocks of the units of some spaces, the first and then the last."""
     solution = Solution()
     for gone in (slice(kept, blocks), slice(0, blocks - kept)):
         copies = numpy.ones(len(labels), numpy.int64)

@@ -4,13 +4,11 @@ Units that meet are tied (union–find); a unit that turns out to be a product i
 on whole label vectors (see `units.py`).
 """
 
-from itertools import permutations
-
 import numpy
 from numpy.typing import NDArray
 
 from topiarist.tracing.units import Reason, UnitForest
-from topiarist.tracing.vectors import Axes, Vector, common, correspond, follow, or_none
+from topiarist.tracing.vectors import Axes, Vector, common, follow, or_none, paired_columns
 
 
 class Labels(UnitForest):
@@ -115,16 +113,14 @@ class Labels(UnitForest):
     def _unite_products(self, one: Vector, other: Vector, reason: Reason) -> None:
         """Pair the factors of products that meet: those that change with the positions in the same way."""
         counts = (one > 0).sum(1), (other > 0).sum(1)
-        if (counts[0] != counts[0][0]).any() or (counts[1] != counts[0]).any():
+        if any((count != count[0]).any() for count in counts):
             self.fix(numpy.concatenate([one, other]), reason)
             return
-        width = int(counts[0][0])
-        for order in permutations(range(width)):
-            if all(correspond(one[:, place], other[:, own]) for place, own in enumerate(order)):
-                for place, own in enumerate(order):
-                    self._unite(one[:, place], other[:, own])
-                return
-        self.fix(numpy.concatenate([one, other]), reason)
+        pairs = paired_columns(one[:, : counts[0][0]], other[:, : counts[1][0]])
+        for place, own in pairs:
+            self._unite(one[:, place], other[:, own])
+        left = [numpy.delete(one, [pair[0] for pair in pairs], 1), numpy.delete(other, [pair[1] for pair in pairs], 1)]
+        self.fix(numpy.concatenate([each.reshape(-1, 1) for each in left]), reason)  # none but those that have no like
 
     def merge(self, vectors: Axes, sizes: list[int]) -> Vector | None:
         """Return the vector of axes that become one, the last of them running fastest; None where none has units."""

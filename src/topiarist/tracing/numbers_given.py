@@ -4,6 +4,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -29,7 +30,7 @@ def _note_sizes(watch: "IntegerWatch", name: str, sizes: Sequence[Any], given: T
     axes = watch.tracer.axes(given)
     if len(sizes) == len(axes):
         for size, vector in zip(sizes, axes, strict=True):
-            if isinstance(size, int) and size != -1:
+            if isinstance(size, (int, numpy.integer)) and size != -1:
                 watch.note(name, size, vector)
 
 
@@ -133,11 +134,20 @@ def _picked(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: An
         if isinstance(each, slice) and place < len(axes) and axes[place] is not None:
             vector = axes[place]
             assert vector is not None
-            _note_bound(watch, "slice", vector, each.start)
-            _note_bound(watch, "slice", vector, each.stop)
-            if each.step not in (None, 1):
+            step = each.step or 1
+            watch.note("slice", step, None)
+            if len(vector) % step:
                 watch.note("slice", len(vector), vector)  # another number of units would shift the others
+            if not isinstance(each.start, int) or not 0 <= each.start < step:
+                _note_bound(watch, "slice", vector, each.start)
+            _note_bound(watch, "slice", vector, each.stop)
         place += _axes_used(each)
+
+
+def _written(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
+    """Note where a slice begins and ends that is written to; numbers that are written must not change."""
+    watch._must_stay(name, args[1:])
+    _picked(watch, name, args, kwargs, output)
 
 
 def _axes_used(index: Any) -> int:
@@ -189,6 +199,17 @@ def _squeezed(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: 
             watch.compared(Computed(operator.ne, Size(vector, watch.tracer.labels), Literal(1)), True)
 
 
+def _recurrent(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
+    """Note that a projection of hidden units must not become as wide as they are: torch would not know it as one."""
+    watch._must_stay(name, (args, kwargs))
+    states = next((each for each in args if isinstance(each, (tuple, list)) and len(each) == 2), ())
+    if len(states) == 2 and states[0].shape[-1] != states[1].shape[-1]:
+        vectors = (watch.tracer.axes(state)[-1] for state in states)
+        sizes = [Size(vector, watch.tracer.labels) for vector in vectors if vector is not None]
+        if len(sizes) == 2:
+            watch.compared(Computed(operator.ne, sizes[1], sizes[0]), True)
+
+
 def _no_number(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
     """Let functions be that are given the numbers of axes, not of units."""
 
@@ -206,8 +227,10 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("repeat", "tile"), _repeated),
     **dict.fromkeys(("permute", "transpose", "flatten", "unsqueeze", "dim", "movedim", "swapaxes"), _no_number),
     "scaled_dot_product_attention": _attended,
+    "lstm": _recurrent,
     "unflatten": _unflattened,
     "squeeze": _squeezed,
     "narrow": _narrowed,
     "__getitem__": _picked,
+    "__setitem__": _written,
 }

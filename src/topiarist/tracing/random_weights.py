@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from topiarist.models.attention import with_free_attention
 from topiarist.models.copying import copied
 from topiarist.randomness import generator
+from topiarist.tracing.unregistered import find_unregistered
 
 
 def randomised(model: nn.Module, dtype: torch.dtype | None, seed: int = 0) -> nn.Module:
@@ -18,6 +19,8 @@ def randomised(model: nn.Module, dtype: torch.dtype | None, seed: int = 0) -> nn
     copy = copied(model).cpu().eval()
     if dtype is not None:
         copy = copy._apply(lambda tensor: _of_type(tensor, dtype))  # type: ignore[no-untyped-call]
+        for each in find_unregistered(copy):
+            each.tensor.data = _of_type(each.tensor.data.cpu(), dtype)
     with_free_attention(copy)
     random = generator(seed, "proof")
     with torch.no_grad():

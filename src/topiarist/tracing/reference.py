@@ -113,6 +113,8 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
         """Run an operation; means and norms see only what is there."""
         if not func._schema.is_mutable:
             args, kwargs = tree_map(self._without, (args, kwargs))
+        elif args:
+            self._silenced.pop(id(args[0]), None)  # a buffer gets other values, as a running mean does
         if name in MEANS:
             return self._mean(func, args, kwargs)
         if name == "native_layer_norm":

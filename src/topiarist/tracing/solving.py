@@ -74,9 +74,11 @@ class Solver:
                 required = constraint.required(self.labels, copies)
                 values = {**self.old, **solution.values}
                 now = constraint.expression.value(self.labels, copies, values)
-                open_ones = [each for each in self.attributes[number] if each not in solution.values]
                 if now == required or constraint.soft or constraint.is_comparison:
                     continue
+                open_ones = [each for each in self.attributes[number] if each not in solution.values]
+                if len(open_ones) > 1:
+                    open_ones = [each for each in open_ones if not self._must_stay(each, copies)]
                 if alone:
                     solution.values.setdefault(constraint.expression, required)  # type: ignore[arg-type]
                 elif len(open_ones) == 1 and now > 0:
@@ -84,6 +86,14 @@ class Solver:
                     tried = {**values, open_ones[0]: guess}
                     if constraint.expression.value(self.labels, copies, tried) == required:
                         solution.values[open_ones[0]] = guess
+
+    def _must_stay(self, attribute: Attribute, copies: Copies) -> bool:
+        """Return whether code asks for what an attribute is now, as it does for the number of heads when dims go."""
+        asked = (self.constraints[number] for number in self.by_attribute[attribute])
+        return any(
+            each.expression == attribute and not each.soft and each.required(self.labels, copies) == self.old[attribute]
+            for each in asked
+        )
 
 
 def units_of(labels: Labels, constraint: Constraint) -> Indices:

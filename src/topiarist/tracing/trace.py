@@ -32,6 +32,7 @@ from topiarist.tracing.running import (
 )
 from topiarist.tracing.steps import LayerCall, Step
 from topiarist.tracing.tracer import Tracer
+from topiarist.tracing.unregistered import fix_unregistered
 from topiarist.tracing.vectors import Axes
 
 MORE_SAMPLES = 8  # in such a run
@@ -67,6 +68,7 @@ def run_traced(model: nn.Module, example_input: ExampleInput) -> Trace:
     with_free_attention(copy)
     tracer = Tracer(copy)
     tracer.know_original(model)
+    fix_unregistered(copy, tracer)
     trace = Trace(tracer, [], track_integers(copy))
     _follow(copy, example_input, trace, tracer)
     if not tracer.reached and tracer.originals_used:
@@ -90,6 +92,7 @@ def _run_again(
     other = randomised(model, numbers_of(model).dtype, seed)
     track_integers(other)
     tracer = Tracer(other, like=trace.tracer)
+    fix_unregistered(other, tracer)
     again = replace(trace, tracer=tracer, calls={}, output=Step("output", "output"))
     args, kwargs = arguments(other, example_input)
     random, size = generator(seed, "more samples"), MORE_SAMPLES * trace.samples

@@ -1,5 +1,7 @@
 """Label vectors, and what can be said of them by themselves."""
 
+from itertools import permutations
+
 import numpy
 from numpy.typing import NDArray
 
@@ -34,3 +36,22 @@ def correspond(one: Vector, other: Vector) -> bool:
     """Return whether two columns of units change at the same positions."""
     pairs = len(numpy.unique(numpy.stack([one, other], 1), axis=0))
     return pairs == len(numpy.unique(one)) == len(numpy.unique(other))
+
+
+def paired_columns(one: Vector, other: Vector) -> list[tuple[int, int]]:
+    """Return which columns of two tables of units change at the same positions, each paired with one other at most.
+
+    All of them are paired where that is possible; the others are left out.
+    """
+    if one.shape[1] == other.shape[1]:
+        for order in permutations(range(one.shape[1])):
+            if all(correspond(one[:, place], other[:, own]) for place, own in enumerate(order)):
+                return list(enumerate(order))
+    pairs: list[tuple[int, int]] = []
+    for place in range(one.shape[1]):
+        taken = {own for _, own in pairs}
+        free = (own for own in range(other.shape[1]) if own not in taken)
+        match = next((own for own in free if correspond(one[:, place], other[:, own])), None)
+        if match is not None:
+            pairs.append((place, match))
+    return pairs

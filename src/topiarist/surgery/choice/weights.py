@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.surgery.choice.evidence import blind_spot
+from topiarist.surgery.choice.recurrent import recurrent_places
 from topiarist.tracing import Anatomy, ExampleInput, Place, ensure_anatomy
 
 Tensors = Mapping[str, Tensor]
@@ -117,25 +118,29 @@ def unit_weights(
     """Return the weights of the units of each space that can go and whose units are gone where they are zero.
 
     Spaces that a frozen layer writes are left out, those that a norm runs over or that no plain layer reads, and those
-    that forward itself has parameters for.
+    that forward itself has parameters for. Recurrent layers count as plain ones.
     """
     parameters = dict(model.named_parameters())
     found = {}
-    for name, space in ensure_anatomy(model, example_input, anatomy).free.items():
-        if blind_spot(space) is not None or any(place.parameter is not None for place in space.producers):
+    known = ensure_anatomy(model, example_input, anatomy)
+    for name, space in known.free.items():
+        recurrent = recurrent_places(model, space, known)
+        own = any(place.parameter is not None for place in space.producers)
+        if not recurrent and (blind_spot(space) is not None or own):
             continue
         written, passed = list(_rows_of(space.producers, parameters)), list(_rows_of(space.passes, parameters))
+        written += _rows_of(recurrent, parameters, own=True)
         kernels = [place for place in written if parameters[place.parameter].ndim > 1]
         if kernels and all(parameters[place.parameter].requires_grad for place in (*written, *passed)):
             found[name] = UnitWeights(space.size, tuple(kernels), (*written, *passed))
     return found
 
 
-def _rows_of(places: Sequence[Place], parameters: Tensors) -> Iterator[UnitRows]:
-    """Yield the rows of the layers' parameters that meet the units in this way."""
+def _rows_of(places: Sequence[Place], parameters: Tensors, *, own: bool = False) -> Iterator[UnitRows]:
+    """Yield the rows of the parameters that meet the units in this way: of plain layers, or of all others."""
     for place in places:
         rows = torch.from_numpy(place.positions).flatten(1)
-        for name, axis in place.tensors if place.parameter is None else ():
+        for name, axis in place.tensors if (place.parameter is not None) is own else ():
             known = f"{place.module}.{name}".removeprefix(".")
             if known in parameters and axis == 0:
                 yield UnitRows(known, rows)

@@ -19,6 +19,7 @@ from topiarist.errors import ModelError
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import watch
 from topiarist.surgery.choice.evidence import blind_spot
+from topiarist.surgery.choice.recurrent import begins_with_zeros, recurrent_places
 from topiarist.surgery.edits.kinds import RemoveUnits
 from topiarist.tracing import Anatomy, ExampleInput, Place, Space
 from topiarist.tracing.running import arguments
@@ -101,11 +102,16 @@ def _find_constant(
     """Return, per unit, whether it is a constant that can move; also what each layer reads (n_inputs,)."""
     values: dict[str, Tensor] = {}
     nothing = numpy.zeros(space.size, dtype=bool)
+    recurrent = recurrent_places(model, space, anatomy)
     own = any(place.parameter is not None for place in space.producers)  # forward may make anything of it
-    if not space.producers or own or space.modulated or blind_spot(space) is not None or callable(example_input):
+    if not recurrent and (own or blind_spot(space) is not None):
         return nothing, values
-    flags = _without_weights(model, space, space.producers)
+    if not space.producers or space.modulated or callable(example_input):
+        return nothing, values
+    flags = _without_weights(model, space, recurrent or space.producers)
     if not flags.any() or _pads_averages(model, anatomy):
+        return nothing, values
+    if recurrent and not begins_with_zeros(model, recurrent[0].module, example_input):
         return nothing, values
 
     def steady(path: str) -> Flags:

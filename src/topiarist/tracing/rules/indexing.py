@@ -129,7 +129,7 @@ def index_put(operation: Operation) -> None:
     operation.give(axes)
 
 
-@rule_for("nonzero", "masked_select", "unique", "_unique2", "bincount", "histc", "searchsorted", "bucketize")
+@rule_for("nonzero", "unique", "_unique2", "bincount", "histc", "searchsorted", "bucketize")
 def by_values(operation: Operation) -> None:
     """Return as many positions as the values say."""
     for tensor in operation.inputs:

@@ -87,11 +87,19 @@ def take_slice(operation: Operation) -> None:
             kept = slice(asked["start"], asked["start"] + asked["length"])
         else:
             kept = slice(asked.get("start"), asked.get("end"), asked.get("step", 1))
+            _tie_strides(operation, axes[place], asked.get("step", 1))
         if operation.tracer.origin(operation.inputs[0]) is not None:
             operation.tracer.slices.append((axes[place], axes[place][kept]))
         axes[place] = axes[place][kept]
     operation.give(axes)
     keep_origin(operation, range(len(axes)))
+
+
+def _tie_strides(operation: Operation, vector: Vector | None, step: int) -> None:
+    """Let what lies between two steps go together, as pairs do of which every second position picks a half."""
+    if vector is not None and step > 1 and len(vector) % step == 0:
+        for offset in range(1, step):
+            operation.tie(vector[::step], vector[offset::step])
 
 
 @rule_for("select", "select_copy")

@@ -5,7 +5,8 @@ from typing import Any
 from torch import Tensor
 
 from topiarist.tracing.operation import Operation, rule_for
-from topiarist.tracing.remedies import CHANNELS, LAYER, ONE
+from topiarist.tracing.remedies import BATCH_NORM, CHANNELS, LAYER, ONE
+from topiarist.tracing.rules.neighbours import mixes_neighbours
 from topiarist.tracing.rules.pointwise import follow_origin
 from topiarist.tracing.units import Mark
 from topiarist.tracing.vectors import Vector
@@ -119,8 +120,10 @@ def spatial(count: int) -> Any:
 
     def rule(operation: Operation) -> None:
         axes = operation.axes(operation.inputs[0])
+        mixed = mixes_neighbours(operation)
+        why, remedy = (mixed, BATCH_NORM) if mixed else (f"'{operation.name}' runs along them", CHANNELS)
         for vector in axes[-count:]:
-            operation.fix(vector, f"'{operation.name}' runs along them", CHANNELS)
+            operation.fix(vector, why, remedy)
         for given in operation.outputs:
             operation.give([*axes[:-count], *[None] * count], given)
 
