@@ -26,6 +26,7 @@ from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 from topiarist.tracing.finding import trace_again
 from topiarist.tracing.operation import line_of_error
 from topiarist.tracing.random_weights import randomised, resized
+from topiarist.tracing.recurrences import Recurrences
 from topiarist.tracing.reference import Reference, Steady
 from topiarist.tracing.running import arguments, call, plain_kernels, sharing_copy
 from topiarist.tracing.trace import wanted_outputs
@@ -258,10 +259,11 @@ def _outputs(model: nn.Module, inputs: ExampleInput, anatomy: Anatomy | None, go
     """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
     with evaluating(model), isolated(0), plain_kernels(model), _default_numbers(numbers_of(model).dtype):
         if anatomy is None or anatomy.trace is None:
-            with Steady():  # type: ignore[no-untyped-call]
+            with Steady(), Recurrences():  # type: ignore[no-untyped-call]
                 return wanted_outputs(call(model, inputs))
         tracer = anatomy.trace.tracer
-        with Reference(model, tracer.labels.copy(), tracer.leaves, gone):
+        reference = Reference(model, tracer.labels.copy(), tracer.leaves, gone)
+        with reference, Recurrences(reference):
             return wanted_outputs(call(model, inputs))
 
 

@@ -106,6 +106,15 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
             if id(tensor) not in self._held:
                 self._silence(tensor, self.axes(tensor))
 
+    def give_like(self, tensor: Tensor, shown: Tensor, axes: Axes) -> None:
+        """Set the label vectors of a tensor, and silence what is not there."""
+        super().give_like(tensor, shown, axes)
+        self._silence(tensor, axes)
+
+    def seen(self, args: Any) -> Any:
+        """Return the arguments of a call without what is not there."""
+        return tree_map(self._without, args)
+
     def note_product(self, axes: Any, tensors: Any) -> None:
         """Remember nothing: a reference may run for long."""
 
