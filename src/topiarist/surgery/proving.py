@@ -51,7 +51,7 @@ def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units
     for name, numbers in units.items():
         gone[anatomy.spaces[name].units[list(numbers)]] = True
     whole, batches = _references(model, example_input, anatomy, gone)
-    cut = copied(whole)
+    cut = sharing_copy(whole)
     change_widths(cut, anatomy, {name: removal(anatomy.spaces[name], numbers) for name, numbers in units.items()})
     if candidates := counted_tensors(anatomy, units):
         with evaluating(whole), evaluating(cut):
@@ -207,10 +207,11 @@ def _references(
 
 def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any) -> list[_Batch]:
     """Return what a network computes for batches of two sizes, or for the example where it takes no others."""
-    batches = []
+    batches: list[_Batch] = []
+    silenced: dict[str, Tensor] = {}
     for inputs in _inputs(whole, example_input, anatomy):
         try:
-            batches.append(_Batch(inputs, _outputs(sharing_copy(whole), inputs, anatomy, gone)))
+            batches.append(_Batch(inputs, _outputs(sharing_copy(whole), inputs, anatomy, gone, silenced)))
         except Exception:  # whatever a network says to a batch of another size
             if callable(example_input) and not isinstance(example_input, Tensor):
                 raise
@@ -255,14 +256,20 @@ def _cloned(value: Any) -> Any:
     return tree_map(lambda each: each.clone() if isinstance(each, Tensor) else each, value)
 
 
-def _outputs(model: nn.Module, inputs: ExampleInput, anatomy: Anatomy | None, gone: Any) -> list[Tensor]:
+def _outputs(
+    model: nn.Module,
+    inputs: ExampleInput,
+    anatomy: Anatomy | None,
+    gone: Any,
+    silenced: dict[str, Tensor] | None = None,
+) -> list[Tensor]:
     """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
     with evaluating(model), isolated(0), plain_kernels(model), _default_numbers(numbers_of(model).dtype):
         if anatomy is None or anatomy.trace is None:
             with Steady(), Recurrences():  # type: ignore[no-untyped-call]
                 return wanted_outputs(call(model, inputs))
         tracer = anatomy.trace.tracer
-        reference = Reference(model, tracer.labels.copy(), tracer.leaves, gone)
+        reference = Reference(model, tracer.labels.copy(), tracer.leaves, gone, silenced=silenced)
         with reference, Recurrences(reference):
             return wanted_outputs(call(model, inputs))
 
