@@ -23,6 +23,7 @@ from topiarist.surgery.scales import Candidates, Rescaling, counted_tensors, fin
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
+from topiarist.tracing.attributes import follows_parameters
 from topiarist.tracing.finding import trace_again
 from topiarist.tracing.operation import line_of_error
 from topiarist.tracing.random_weights import randomised, resized
@@ -237,7 +238,7 @@ def _inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> 
     """Return the example in batches of two sizes that divide no integer of the network."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return [example_input]
-    numbers = set(anatomy.trace.integers.values()) if anatomy.trace is not None else set()
+    numbers = _numbers_read(model, anatomy)
     sizes = [size for size in BATCHES if not any(number % size == 0 for number in numbers if number)] or [5, 7]
     args, kwargs = arguments(model, example_input)
     random = generator(0, "proof's input")
@@ -246,6 +247,17 @@ def _inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> 
         batch = tree_map(lambda value, size=size: resized(value, anatomy.samples, size, random), (args, kwargs))
         made.append(partial(_call_with, *batch))
     return made
+
+
+def _numbers_read(model: nn.Module, anatomy: Anatomy) -> set[int]:
+    """Return the integers that code may read: all but those of layers which go by their parameters alone."""
+    if anatomy.trace is None or anatomy.solver is None:
+        return set()
+    return {
+        number
+        for attribute, number in anatomy.trace.integers.items()
+        if attribute in anatomy.solver.old or not follows_parameters(model.get_submodule(attribute.module))
+    }
 
 
 def _call_with(args: Any, kwargs: Any, network: nn.Module) -> Any:

@@ -23,7 +23,7 @@ def is_layer(module: nn.Module) -> bool:
         return False
     own = next((kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn")), nn.Module)
     same = own is not nn.Module and type(module).forward is getattr(own, "forward", None)
-    return same and not any(True for _ in module.children())
+    return same and all(child is None for child in module._modules.values())
 
 
 def follows_parameters(module: nn.Module) -> bool:

@@ -9,7 +9,7 @@ import numpy
 from topiarist.tracing.constraints import Constraint
 from topiarist.tracing.integers import Literal
 from topiarist.tracing.labels import Labels
-from topiarist.tracing.solving import Solution, Solver, units_of
+from topiarist.tracing.solving import Solution, Solver
 from topiarist.tracing.spaces import Indices, Meeting, Space, find_spaces
 
 MOST_TOGETHER = 3  # spaces that one space is joined with at most: width, heads and dims are the known case
@@ -87,7 +87,7 @@ def _find_partners(
         home[other.units] = number
     near: list[Space] = []
     for constraint in solution.violated:
-        for number in numpy.unique(home[units_of(labels, constraint)]).tolist():
+        for number in numpy.unique(home[solver.units_of(constraint)]).tolist():
             if number >= 0 and listed[number] is not space and listed[number] not in near:
                 near.append(listed[number])
     softened: list[Space] | None = None
@@ -97,7 +97,7 @@ def _find_partners(
             together = [space, *partners]
             found = _trial(labels, solver, together)
             if found.violated:
-                together += _missing(labels, found, home, listed, together)
+                together += _missing(solver, found, home, listed, together)
                 found = _trial(labels, solver, together)
             tried += 1
             if tried > MOST_TRIED:
@@ -109,11 +109,11 @@ def _find_partners(
     return softened
 
 
-def _missing(labels: Labels, found: Solution, home: Indices, listed: list[Space], together: list[Space]) -> list[Space]:
+def _missing(solver: Solver, found: Solution, home: Indices, listed: list[Space], together: list[Space]) -> list[Space]:
     """Return the spaces that what is violated counts, and that do not change yet."""
     more: list[Space] = []
     for constraint in found.violated:
-        for number in numpy.unique(home[units_of(labels, constraint)]).tolist():
+        for number in numpy.unique(home[solver.units_of(constraint)]).tolist():
             if number >= 0 and listed[number] not in together and listed[number] not in more:
                 more.append(listed[number])
     return more
