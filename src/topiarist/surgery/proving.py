@@ -1,7 +1,7 @@
 """The proof behind every cut: on random weights, the cut network computes what the whole one does without the units.
 
 The weights are random and in float64, so that nothing hides: in a fresh network, attention is nearly even, and a wrong
-size goes unseen. The batch has a size that divides no integer of the network, and a second batch another one.
+size goes unseen. The batch has a size that divides no integer that code may read, and a second batch another one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -235,7 +235,7 @@ def _is_double(model: nn.Module) -> bool:
 
 
 def _inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:
-    """Return the example in batches of two sizes that divide no integer of the network."""
+    """Return the example in batches of two sizes that divide no integer which code may read."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return [example_input]
     numbers = _numbers_read(model, anatomy)
