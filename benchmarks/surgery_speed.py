@@ -84,13 +84,16 @@ class Recurrent(nn.Module):
 
 
 class Attention(nn.Module):
-    """Self-attention of eight heads, around which its input is added."""
+    """Self-attention of eight heads and a wider layer, around each of which the input is added."""
 
     def __init__(self, width: int = 256, heads: int = 8) -> None:
         super().__init__()
         self.heads = heads
         self.norm = nn.LayerNorm(width)
         self.queries, self.keys, self.values, self.out = (nn.Linear(width, width) for _ in range(4))
+        self.wider = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         """Return tokens that have seen each other."""
@@ -98,7 +101,8 @@ class Attention(nn.Module):
         parts = (layer(self.norm(x)) for layer in (self.queries, self.keys, self.values))
         heads = (part.view(batch, tokens, self.heads, width // self.heads).transpose(1, 2) for part in parts)
         seen = nn.functional.scaled_dot_product_attention(*heads)
-        given: Tensor = x + self.out(seen.transpose(1, 2).reshape(batch, tokens, width))
+        x = x + self.out(seen.transpose(1, 2).reshape(batch, tokens, width))
+        given: Tensor = x + self.wider(x)
         return given
 
 

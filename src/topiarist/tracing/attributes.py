@@ -28,8 +28,9 @@ def is_layer(module: nn.Module) -> bool:
 
 def follows_parameters(module: nn.Module) -> bool:
     """Return whether the integers of a layer follow from its parameters, and nothing else is in its code."""
-    held = (*module.parameters(recurse=False), *module.buffers(recurse=False))
-    return isinstance(module, FOLLOWING) and is_layer(module) and bool(held)
+    if not isinstance(module, FOLLOWING) or not is_layer(module):
+        return False
+    return any(own is not None for own in (*module._parameters.values(), *module._buffers.values()))
 
 
 def track_integers(model: nn.Module) -> dict[Attribute, int]:
