@@ -52,9 +52,10 @@ def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units
     for name, numbers in units.items():
         gone[anatomy.spaces[name].units[list(numbers)]] = True
     whole, batches = _references(model, example_input, anatomy, gone)
-    cut = sharing_copy(whole)
+    candidates = counted_tensors(anatomy, units)
+    cut = copied(whole) if candidates else sharing_copy(whole)  # rescaling writes into weights
     change_widths(cut, anatomy, {name: removal(anatomy.spaces[name], numbers) for name, numbers in units.items()})
-    if candidates := counted_tensors(anatomy, units):
+    if candidates:
         with evaluating(whole), evaluating(cut):
             find_rescalings(whole, cut, batches[0].inputs, candidates)
     worst = max(_difference(each.expected, _cut_outputs(cut, each.inputs, units), units) for each in batches)

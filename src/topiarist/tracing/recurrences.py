@@ -108,7 +108,7 @@ def _is_packed(args: Any) -> bool:
 
 
 def _unwatched(func: Any, args: Any) -> Any:
-    with torch._C.DisableTorchFunction(), _disable_current_modes():  # type: ignore[no-untyped-call]
+    with torch._C.DisableTorchFunction(), _disable_current_modes():
         return func(*args)
 
 
@@ -121,7 +121,7 @@ def _scaled(tracer: Tracer, products: Sequence[Product], args: Any, call: _Call)
     weights = args[3 if _is_packed(args) else 2]
     axes = [labels.units_at(vector) for tensor in weights for vector in tracer.axes(tensor) if vector is not None]
     known = numpy.unique(numpy.concatenate([units.reshape(-1) for units in axes])) if axes else numpy.zeros(0, int)
-    found: dict[tuple[bytes | bool, ...], Product] = {}
+    found: dict[tuple[bool, tuple[bytes, ...]], Product] = {}
     for product in products:
         times, own = product.times, []
         for units in map(labels.units_at, product.axes):
@@ -129,7 +129,7 @@ def _scaled(tracer: Tracer, products: Sequence[Product], args: Any, call: _Call)
                 own.append(units)
             else:
                 times *= len(units)
-        key = (product.of_input, *(units.tobytes() for units in own))
+        key = product.of_input, tuple(units.tobytes() for units in own)
         times += found[key].times if key in found else 0
         found[key] = Product(times, tuple(own), product.of_input)
     return [replace(each, times=each.times * call.rows // call.few_rows) for each in found.values()]

@@ -66,14 +66,13 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
         self._known, self._steady = leaves, steady
         super().__init__(model, labels)
         self._held = {id(leaf.tensor): name for name, leaf in self.leaves.items()}
-        self.hide(gone)
-        self._of_parameters = {} if silenced is None else silenced
+        self.hide(gone, silenced)
 
-    def hide(self, gone: Gone) -> None:
+    def hide(self, gone: Gone, silenced: dict[str, Tensor] | None = None) -> None:
         """Let other units be gone from now on."""
         self.gone = numpy.concatenate([gone, numpy.zeros(max(len(self.labels) - len(gone), 0), bool)])
         self._silenced: dict[int, Tensor] = {}
-        self._of_parameters: dict[str, Tensor] = {}
+        self._of_parameters = {} if silenced is None else silenced
 
     def _leaf_axes(self, name: str, tensor: Tensor) -> Any:
         known = self._known.get(name)  # forward may have made a buffer since
