@@ -1,7 +1,7 @@
 """The runs behind a proof: a network with random weights computes batches of two sizes, whole, cut, or without units.
 
 The weights are random and in float64, so that nothing hides: in a fresh network, attention is nearly even, and a wrong
-size goes unseen. The batch has a size that divides no integer of the network, and a second batch another one.
+size goes unseen. The batch has a size that divides no integer that code may read, and a second batch another one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,8 +20,10 @@ from topiarist.models.buffers import keeping_buffers
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
 from topiarist.tracing import Anatomy, ExampleInput
+from topiarist.tracing.attributes import follows_parameters
 from topiarist.tracing.operation import line_of_error
 from topiarist.tracing.random_weights import randomised, resized
+from topiarist.tracing.recurrences import Recurrences
 from topiarist.tracing.reference import Reference, Steady
 from topiarist.tracing.running import arguments, call, plain_kernels, sharing_copy
 from topiarist.tracing.trace import wanted_outputs
@@ -55,10 +57,11 @@ def references(
 
 def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any) -> list[ProofBatch]:
     """Return what a network computes for batches of two sizes, or for the example where it takes no others."""
-    batches = []
+    batches: list[ProofBatch] = []
+    silenced: dict[str, Tensor] = {}
     for inputs in proof_inputs(whole, example_input, anatomy):
         try:
-            batches.append(ProofBatch(inputs, outputs_without(sharing_copy(whole), inputs, anatomy, gone)))
+            batches.append(ProofBatch(inputs, outputs_without(sharing_copy(whole), inputs, anatomy, gone, silenced)))
         except Exception:  # whatever a network says to a batch of another size
             if callable(example_input) and not isinstance(example_input, Tensor):
                 raise
@@ -66,10 +69,10 @@ def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, g
 
 
 def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:
-    """Return the example in batches of two sizes that divide no integer of the network."""
+    """Return the example in batches of two sizes that divide no integer which code may read."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return [example_input]
-    numbers = set(anatomy.trace.integers.values()) if anatomy.trace is not None else set()
+    numbers = _numbers_read(model, anatomy)
     sizes = [size for size in BATCHES if not any(number % size == 0 for number in numbers if number)] or [5, 7]
     args, kwargs = arguments(model, example_input)
     random = generator(0, "proof's input")
@@ -80,6 +83,17 @@ def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy
     return made
 
 
+def _numbers_read(model: nn.Module, anatomy: Anatomy) -> set[int]:
+    """Return the integers that code may read: all but those of layers which go by their parameters alone."""
+    if anatomy.trace is None or anatomy.solver is None:
+        return set()
+    return {
+        number
+        for attribute, number in anatomy.trace.integers.items()
+        if attribute in anatomy.solver.old or not follows_parameters(model.get_submodule(attribute.module))
+    }
+
+
 def _call_with(args: Any, kwargs: Any, network: nn.Module) -> Any:
     return network(*_cloned(args), **_cloned(kwargs))
 
@@ -88,14 +102,21 @@ def _cloned(value: Any) -> Any:
     return tree_map(lambda each: each.clone() if isinstance(each, Tensor) else each, value)
 
 
-def outputs_without(model: nn.Module, inputs: ExampleInput, anatomy: Anatomy | None, gone: Any) -> list[Tensor]:
+def outputs_without(
+    model: nn.Module,
+    inputs: ExampleInput,
+    anatomy: Anatomy | None,
+    gone: Any,
+    silenced: dict[str, Tensor] | None = None,
+) -> list[Tensor]:
     """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
     with evaluating(model), isolated(0), plain_kernels(model), default_numbers(numbers_of(model).dtype):
         if anatomy is None or anatomy.trace is None:
-            with Steady():  # type: ignore[no-untyped-call]
+            with Steady(), Recurrences():  # type: ignore[no-untyped-call]
                 return wanted_outputs(call(model, inputs))
         tracer = anatomy.trace.tracer
-        with Reference(model, tracer.labels.copy(), tracer.leaves, gone):
+        reference = Reference(model, tracer.labels.copy(), tracer.leaves, gone, silenced=silenced)
+        with reference, Recurrences(reference):
             return wanted_outputs(call(model, inputs))
 
 

@@ -19,6 +19,7 @@ from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 from topiarist.tracing.finding import trace_again
+from topiarist.tracing.running import sharing_copy
 
 TOLERANCE, COARSE = 1e-8, 1e-4  # in float64, and where a network's code asks for float32
 LAST_DIGITS = 1e-14  # of float64: the rounding of some ten thousand operations in a row
@@ -38,9 +39,10 @@ def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units
     for name, numbers in units.items():
         gone[anatomy.spaces[name].units[list(numbers)]] = True
     whole, batches = references(model, example_input, anatomy, gone)
-    cut = copied(whole)
+    candidates = counted_tensors(anatomy, units)
+    cut = copied(whole) if candidates else sharing_copy(whole)  # rescaling writes into weights
     change_widths(cut, anatomy, {name: removal(anatomy.spaces[name], numbers) for name, numbers in units.items()})
-    if candidates := counted_tensors(anatomy, units):
+    if candidates:
         with evaluating(whole), evaluating(cut):
             find_rescalings(whole, cut, batches[0].inputs, candidates)
     worst = max(_difference(each.expected, outputs_of_cut(cut, each.inputs, units), units) for each in batches)

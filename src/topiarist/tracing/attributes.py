@@ -25,13 +25,14 @@ def is_layer(module: nn.Module) -> bool:
         return False
     own = next((kind for kind in type(module).__mro__ if kind.__module__.startswith("torch.nn")), nn.Module)
     same = own is not nn.Module and type(module).forward is getattr(own, "forward", None)
-    return same and not any(True for _ in module.children())
+    return same and all(child is None for child in module._modules.values())
 
 
 def follows_parameters(module: nn.Module) -> bool:
     """Return whether the integers of a layer follow from its parameters, and nothing else is in its code."""
-    held = (*module.parameters(recurse=False), *module.buffers(recurse=False))
-    return isinstance(module, FOLLOWING) and is_layer(module) and bool(held)
+    if not isinstance(module, FOLLOWING) or not is_layer(module):
+        return False
+    return any(own is not None for own in (*module._parameters.values(), *module._buffers.values()))
 
 
 def track_integers(model: nn.Module) -> dict[Attribute, int]:

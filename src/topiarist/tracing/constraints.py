@@ -16,6 +16,7 @@ from topiarist.tracing.integers import (
     LISTENERS,
     Computed,
     Copies,
+    Counting,
     Expression,
     Literal,
     Size,
@@ -24,7 +25,6 @@ from topiarist.tracing.integers import (
     expressions_within,
     tracked,
 )
-from topiarist.tracing.labels import Labels
 from topiarist.tracing.numbers_given import HANDLERS
 from topiarist.tracing.operation import line_of_user
 from topiarist.tracing.remedies import OWN_NUMBER
@@ -66,7 +66,7 @@ class Constraint:
         """Return whether it is the answer to a comparison that must stay."""
         return isinstance(self.expression, Computed) and self.expression.function in COMPARISONS
 
-    def required(self, labels: Labels, copies: Copies) -> int:
+    def required(self, labels: Counting, copies: Copies) -> int:
         """Return what the number has to become."""
         return self.old if self.vector is None else self.sign * labels.count(self.vector, copies)
 

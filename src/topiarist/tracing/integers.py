@@ -24,6 +24,13 @@ Copies = NDArray[numpy.int64]
 Values = Mapping["Attribute", int]
 
 
+class Counting(Protocol):
+    """What counts the positions along an axis: labels, or someone who remembers what they said."""
+
+    def count(self, vector: Vector, copies: Copies) -> int:
+        """Return how many positions there are when each unit is there `copies` times."""
+
+
 @dataclass(frozen=True)
 class Attribute:
     """An integer that a module holds: the way to it from the module, by attributes, keys and positions."""
@@ -34,7 +41,7 @@ class Attribute:
     def __str__(self) -> str:
         return ".".join(map(str, ("self", *self.way)))
 
-    def value(self, labels: Labels, copies: Copies, values: Values) -> int:
+    def value(self, labels: Counting, copies: Copies, values: Values) -> int:
         """Return what the attribute becomes."""
         return values[self]
 
@@ -49,7 +56,7 @@ class Size:
     def __str__(self) -> str:
         return "size"
 
-    def value(self, labels: Labels, copies: Copies, values: Values) -> int:
+    def value(self, labels: Counting, copies: Copies, values: Values) -> int:
         """Return what the size becomes."""
         return labels.count(self.vector, copies)
 
@@ -63,7 +70,7 @@ class Literal:
     def __str__(self) -> str:
         return str(self.number)
 
-    def value(self, labels: Labels, copies: Copies, values: Values) -> int:
+    def value(self, labels: Counting, copies: Copies, values: Values) -> int:
         """Return the number."""
         return self.number  # type: ignore[return-value]  # a fraction in comparisons alone
 
@@ -79,7 +86,7 @@ class Computed:
     def __str__(self) -> str:
         return f"{self.left} {_SYMBOLS.get(self.function.__name__, self.function.__name__)} {self.right}"
 
-    def value(self, labels: Labels, copies: Copies, values: Values) -> int:
+    def value(self, labels: Counting, copies: Copies, values: Values) -> int:
         """Return what the number becomes."""
         left, right = (side.value(labels, copies, values) for side in (self.left, self.right))
         try:

@@ -9,7 +9,7 @@ import numpy
 from topiarist.tracing.constraints import Constraint
 from topiarist.tracing.integers import Literal
 from topiarist.tracing.labels import Labels
-from topiarist.tracing.solving import Solution, Solver, units_of
+from topiarist.tracing.solving import Solution, Solver
 from topiarist.tracing.spaces import Indices, Meeting, Space, find_spaces
 
 MOST_TOGETHER = 3  # spaces that one space is joined with at most: width, heads and dims are the known case
@@ -98,7 +98,7 @@ def _find_partners(
     listed = [other for other in spaces.values() if not other.fixed]
     for number, other in enumerate(listed):
         home[other.units] = number
-    near = _missing(labels, solution, home, listed, [space])
+    near = _missing(solver, solution, home, listed, [space])
     softened: list[Space] | None = None
     tried = 0
     for count in range(1, MOST_TOGETHER + 1):
@@ -106,7 +106,7 @@ def _find_partners(
             together = [space, *partners]
             found = _trial(labels, solver, together)
             if found.violated:
-                together += _missing(labels, found, home, listed, together)
+                together += _missing(solver, found, home, listed, together)
                 found = _trial(labels, solver, together)
             tried += 1
             if tried > MOST_TRIED:
@@ -118,11 +118,11 @@ def _find_partners(
     return softened
 
 
-def _missing(labels: Labels, found: Solution, home: Indices, listed: list[Space], together: list[Space]) -> list[Space]:
+def _missing(solver: Solver, found: Solution, home: Indices, listed: list[Space], together: list[Space]) -> list[Space]:
     """Return the spaces that what is violated counts, and that do not change yet; `home` numbers them by unit."""
     more: list[Space] = []
     for constraint in found.violated:
-        for number in numpy.unique(home[units_of(labels, constraint)]).tolist():
+        for number in numpy.unique(home[solver.units_of(constraint)]).tolist():
             if number >= 0 and listed[number] not in together and listed[number] not in more:
                 more.append(listed[number])
     return more

@@ -124,6 +124,17 @@ class Notes:
         """Remember the step that a tensor comes from."""
         self._steps[tensor] = step
 
+    def give_like(self, tensor: Tensor, shown: Tensor, axes: Axes) -> None:
+        """Set the label vectors of a tensor which comes from where another comes from that shows its units."""
+        self.set_axes(tensor, axes)
+        self.set_origin(tensor, self.origin(shown))
+        if (step := self.step_of(shown)) is not None:
+            self.set_step(tensor, step)
+
+    def seen(self, args: Any) -> Any:
+        """Return the arguments of a call as they count in this run."""
+        return args
+
     def source_of(self, tensors: Iterable[Tensor]) -> str:
         """Describe the source of the first tensor that has no units along the axis in question."""
         sources = [step.source for step in map(self.step_of, tensors) if step is not None and step.source]

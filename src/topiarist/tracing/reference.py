@@ -21,6 +21,7 @@ from topiarist.tracing.tracer import Tracer
 from topiarist.tracing.vectors import Axes, Vector
 
 STEADY = 0.37  # what every random number is in a proof: networks of two shapes would draw different ones
+TURNED = frozenset({"t", "transpose", "permute", "detach"})  # as silent as what was turned, at the same place in memory
 Gone = NDArray[numpy.bool_]
 
 
@@ -48,21 +49,30 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
     """Runs a network as if some units were not there; its parameters and buffers are left as they are.
 
     `leaves` are those of the trace, `gone` says which units of its labels are not there. With `steady`, one number
-    stands for all random ones.
+    stands for all random ones. `silenced` remembers parameters without those units, by name, for other runs with the
+    same values.
     """
 
     def __init__(
-        self, model: nn.Module, labels: Labels, leaves: dict[str, Leaf], gone: Gone, *, steady: bool = True
+        self,
+        model: nn.Module,
+        labels: Labels,
+        leaves: dict[str, Leaf],
+        gone: Gone,
+        *,
+        steady: bool = True,
+        silenced: dict[str, Tensor] | None = None,
     ) -> None:
         self._known, self._steady = leaves, steady
         super().__init__(model, labels)
-        self._held = {id(leaf.tensor) for leaf in self.leaves.values()}
-        self.hide(gone)
+        self._held = {id(leaf.tensor): name for name, leaf in self.leaves.items()}
+        self.hide(gone, silenced)
 
-    def hide(self, gone: Gone) -> None:
+    def hide(self, gone: Gone, silenced: dict[str, Tensor] | None = None) -> None:
         """Let other units be gone from now on."""
         self.gone = numpy.concatenate([gone, numpy.zeros(max(len(self.labels) - len(gone), 0), bool)])
         self._silenced: dict[int, Tensor] = {}
+        self._of_parameters = {} if silenced is None else silenced
 
     def _leaf_axes(self, name: str, tensor: Tensor) -> Any:
         known = self._known.get(name)  # forward may have made a buffer since
@@ -73,38 +83,63 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
         if not isinstance(tensor, Tensor) or id(tensor) not in self._held:
             return tensor
         if id(tensor) not in self._silenced:
-            axes = self.axes(tensor)
-            hidden = any(self._alive(vector) is not None for vector in axes)
-            self._silenced[id(tensor)] = tensor.detach().clone() if hidden else tensor
-            if hidden:
-                self._silence(self._silenced[id(tensor)], axes)
-                self.set_axes(self._silenced[id(tensor)], axes)
+            self._silenced[id(tensor)] = self._without_gone(tensor, self._held[id(tensor)])
         return self._silenced[id(tensor)]
 
-    def _alive(self, vector: Vector | None) -> Tensor | None:
-        """Return the positions that are there; None where all are."""
+    def _without_gone(self, tensor: Tensor, name: str) -> Tensor:
+        axes = self.axes(tensor)
+        if all(self._alive(vector) is None for vector in axes):
+            return tensor
+        found = self._of_parameters.get(name)
+        if found is None:
+            found = tensor.detach().clone()
+            self._silence(found, axes)
+        if isinstance(tensor, nn.Parameter):  # what forward writes into is another in each run
+            self._of_parameters[name] = found
+        self.set_axes(found, axes)
+        return found
+
+    def _living(self, vector: Vector | None) -> Gone | None:
+        """Return which positions are there; None where all are."""
         if vector is None:
             return None
         missing = len(self.labels) - len(self.gone)
         if missing > 0:  # units that came up on the way
             self.gone = numpy.concatenate([self.gone, numpy.zeros(missing, bool)])
-        alive = self.labels.alive(vector, self.gone)
-        return None if alive.all() else torch.from_numpy(numpy.flatnonzero(alive))
+        living = self.labels.alive(vector, self.gone)
+        return None if living.all() else living
+
+    def _alive(self, vector: Vector | None) -> Tensor | None:
+        """Return the positions that are there; None where all are."""
+        living = self._living(vector)
+        return None if living is None else torch.from_numpy(numpy.flatnonzero(living))
 
     def _silence(self, tensor: Tensor, axes: Axes) -> None:
+        if not tensor.is_floating_point() or _is_spread(tensor):
+            return
         for axis, vector in enumerate(axes):
-            alive = self._alive(vector)
-            if alive is not None and tensor.is_floating_point() and not _is_spread(tensor):
-                kept = torch.zeros(tensor.shape[axis], dtype=torch.bool)
-                kept[alive] = True
-                tensor.data.index_fill_(axis, (~kept).nonzero().flatten().to(tensor.device), 0.0)
+            living = self._living(vector)
+            if living is not None:
+                dead = torch.from_numpy(numpy.flatnonzero(~living))
+                tensor.data.index_fill_(axis, dead.to(tensor.device), 0.0)
 
     def follow(self, operation: Operation) -> None:
         """Let the labels follow, and silence what is not there."""
         super().follow(operation)
+        if operation.name in TURNED:
+            return
         for tensor in operation.outputs:
             if id(tensor) not in self._held:
                 self._silence(tensor, self.axes(tensor))
+
+    def give_like(self, tensor: Tensor, shown: Tensor, axes: Axes) -> None:
+        """Set the label vectors of a tensor, and silence what is not there."""
+        super().give_like(tensor, shown, axes)
+        self._silence(tensor, axes)
+
+    def seen(self, args: Any) -> Any:
+        """Return the arguments of a call without what is not there."""
+        return tree_map(self._without, args)
 
     def note_product(self, axes: Any, tensors: Any) -> None:
         """Remember nothing: a reference may run for long."""
@@ -121,6 +156,8 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
             return self._layer_norm(func, args)
         if name == "native_group_norm":
             return self._group_norm(func, args)
+        if name == "convolution":
+            return self._convolution(func, args)
         given = func(*args, **kwargs)
         return steadied(func, given) if self._steady else given
 
@@ -132,6 +169,27 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
             alive = self._alive(self.axes(args[0])[place])
             x = x if alive is None else x.index_select(place, alive.to(x.device))
         return func(x, *args[1:], **kwargs)
+
+    def _convolution(self, func: Callable[..., Any], args: Any) -> Any:
+        """Run a convolution without the channels that are not there: what they are multiplied with is zero.
+
+        Nearly all of the time that the proof of a convolutional network takes is spent here.
+        """
+        x, weight, bias, *settings, transposed, more, groups = args
+        reads, writes = (0, 1) if transposed else (1, 0)
+        axes = self.axes(weight)
+        taken, given = self._alive(axes[reads]), self._alive(axes[writes])
+        silenced = groups == 1 and weight.is_floating_point() and not _is_spread(weight)
+        if not silenced or any(kept is not None and not len(kept) for kept in (taken, given)):
+            return func(*args)
+        if taken is not None:
+            x, weight = x.index_select(1, taken.to(x.device)), weight.index_select(reads, taken.to(x.device))
+        if given is None:
+            return func(x, weight, bias, *settings, transposed, more, groups)
+        given = given.to(x.device)
+        bias = None if bias is None else bias.index_select(0, given)
+        few = func(x, weight.index_select(writes, given), bias, *settings, transposed, more, groups)
+        return _enlarged(few, 1, args[1].shape[writes], given)
 
     def _layer_norm(self, func: Callable[..., Any], args: Any) -> Any:
         x, shape, weight, bias, epsilon = args
@@ -162,10 +220,14 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
 def _spread_out(given: Tensor, like: Tensor, alive: dict[int, Tensor]) -> Tensor:
     """Put what was computed for some positions where they are, zeros elsewhere."""
     for place, kept in alive.items():
-        shape = list(given.shape)
-        shape[place] = like.shape[place]
-        given = given.new_zeros(shape).index_copy(place, kept, given)
+        given = _enlarged(given, place, like.shape[place], kept)
     return given
+
+
+def _enlarged(given: Tensor, place: int, size: int, kept: Tensor) -> Tensor:
+    shape = list(given.shape)
+    shape[place] = size
+    return given.new_zeros(shape).index_copy_(place, kept, given)
 
 
 def _is_spread(tensor: Tensor) -> bool:

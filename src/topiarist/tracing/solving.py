@@ -9,6 +9,7 @@ from topiarist.tracing.constraints import Constraint
 from topiarist.tracing.integers import Attribute, Copies, Size, expressions_within
 from topiarist.tracing.labels import Labels
 from topiarist.tracing.spaces import Indices
+from topiarist.tracing.vectors import Vector
 
 
 @dataclass
@@ -18,6 +19,23 @@ class Solution:
     values: dict[Attribute, int] = field(default_factory=dict)
     violated: list[Constraint] = field(default_factory=list)
     softened: list[Constraint] = field(default_factory=list)  # what weights can make up for
+
+
+class _Counts:
+    """Counts positions for one set of copies, each axis once; `units` are those that axes are known to have."""
+
+    def __init__(self, labels: Labels, units: dict[int, tuple[Vector, Vector]]) -> None:
+        self.labels, self._units = labels, units
+        self._found: dict[int, int] = {}
+
+    def count(self, vector: Vector, copies: Copies) -> int:
+        """Return how many positions there are; `copies` must be the same in each call."""
+        key = id(vector)
+        if key not in self._found:
+            if key not in self._units or self._units[key][0] is not vector:  # as in a copy
+                self._units[key] = vector, self.labels.units_at(vector)
+            self._found[key] = int(copies[self._units[key][1]].prod(axis=1).sum())
+        return self._found[key]
 
 
 class Solver:
@@ -39,59 +57,68 @@ class Solver:
     def index_units(self) -> None:
         """Find the units that each constraint counts, again after more of them were tied."""
         self.units = [units_of(self.labels, constraint) for constraint in self.constraints]
+        self._by_constraint = {
+            id(constraint): units for constraint, units in zip(self.constraints, self.units, strict=True)
+        }
+        self._resolved: dict[int, tuple[Vector, Vector]] = {}
         self.by_unit: dict[int, list[int]] = {}
         for number, units in enumerate(self.units):
             for unit in units.tolist():
                 self.by_unit.setdefault(unit, []).append(number)
 
+    def units_of(self, constraint: Constraint) -> Vector:
+        """Return the units that one of its constraints counts."""
+        return self._by_constraint[id(constraint)]
+
     def solve(self, copies: Copies) -> Solution:
         """Return the integers for a network whose units are there so many times each."""
         changed = numpy.flatnonzero(copies != 1)
         looked_at = {number for unit in changed.tolist() for number in self.by_unit.get(unit, ())}
-        solution = Solution()
+        solution, counts = Solution(), _Counts(self.labels, self._resolved)
         before: dict[Attribute, int] | None = None
         while solution.values != before:
             before = dict(solution.values)
-            self._propose(sorted(looked_at), copies, solution)
+            self._propose(sorted(looked_at), counts, copies, solution)
             new = solution.values.keys() - before.keys()  # a value that was proposed stays
             looked_at |= {number for attribute in new for number in self.by_attribute[attribute]}
         values = {**self.old, **solution.values}
         for number in sorted(looked_at):
             constraint = self.constraints[number]
-            if constraint.expression.value(self.labels, copies, values) != constraint.required(self.labels, copies):
+            if constraint.expression.value(counts, copies, values) != constraint.required(counts, copies):
                 (solution.softened if constraint.soft else solution.violated).append(constraint)
         solution.values = {key: value for key, value in solution.values.items() if value != self.old[key]}
         return solution
 
-    def _propose(self, numbers: Iterable[int], copies: Copies, solution: Solution) -> None:
+    def _propose(self, numbers: Iterable[int], counts: _Counts, copies: Copies, solution: Solution) -> None:
         """Set attributes to the values that constraints ask for: first those that stand alone, then what is left."""
         numbers = list(numbers)
+        values = {**self.old, **solution.values}
         for alone in (True, False):
             for number in numbers:
                 constraint = self.constraints[number]
                 if isinstance(constraint.expression, Attribute) is not alone:
                     continue
-                required = constraint.required(self.labels, copies)
-                values = {**self.old, **solution.values}
-                now = constraint.expression.value(self.labels, copies, values)
+                required = constraint.required(counts, copies)
+                now = constraint.expression.value(counts, copies, values)
                 if now == required or constraint.soft or constraint.is_comparison:
                     continue
                 open_ones = [each for each in self.attributes[number] if each not in solution.values]
                 if len(open_ones) > 1:
-                    open_ones = [each for each in open_ones if not self._must_stay(each, copies)]
+                    open_ones = [each for each in open_ones if not self._must_stay(each, counts, copies)]
                 if alone:
-                    solution.values.setdefault(constraint.expression, required)  # type: ignore[arg-type]
+                    asked = solution.values.setdefault(constraint.expression, required)  # type: ignore[arg-type]
+                    values[constraint.expression] = asked  # type: ignore[index]
                 elif len(open_ones) == 1 and now > 0:
                     guess = values[open_ones[0]] * required // now
                     tried = {**values, open_ones[0]: guess}
-                    if constraint.expression.value(self.labels, copies, tried) == required:
-                        solution.values[open_ones[0]] = guess
+                    if constraint.expression.value(counts, copies, tried) == required:
+                        solution.values[open_ones[0]] = values[open_ones[0]] = guess
 
-    def _must_stay(self, attribute: Attribute, copies: Copies) -> bool:
+    def _must_stay(self, attribute: Attribute, counts: _Counts, copies: Copies) -> bool:
         """Return whether code asks for what an attribute is now, as it does for the number of heads when dims go."""
         asked = (self.constraints[number] for number in self.by_attribute[attribute])
         return any(
-            each.expression == attribute and not each.soft and each.required(self.labels, copies) == self.old[attribute]
+            each.expression == attribute and not each.soft and each.required(counts, copies) == self.old[attribute]
             for each in asked
         )
 

@@ -19,6 +19,7 @@ from topiarist.tracing.attributes import follows_parameters, is_layer, track_int
 from topiarist.tracing.constraints import Constraint, IntegerWatch
 from topiarist.tracing.integers import Attribute
 from topiarist.tracing.random_weights import randomised, resized
+from topiarist.tracing.recurrences import Recurrences
 from topiarist.tracing.running import (
     ExampleInput,
     arguments,
@@ -125,11 +126,11 @@ def _follow(
 
 def _run(model: nn.Module, example_input: ExampleInput, trace: Trace, watch: IntegerWatch) -> Any:
     if callable(example_input) and not isinstance(example_input, Tensor):
-        with trace.tracer, watch:
+        with trace.tracer, Recurrences(trace.tracer), watch:
             return example_input(model)
     args, kwargs = arguments(model, example_input)
     _name_inputs(model, trace, args, kwargs)
-    with trace.tracer, watch:
+    with trace.tracer, Recurrences(trace.tracer), watch:
         return model(*args, **kwargs)
 
 

@@ -14,7 +14,7 @@ def follow(parents: Vector, units: Vector) -> Vector:
     found = parents[units]
     while True:
         further = parents[found]
-        if numpy.array_equal(further, found):
+        if (further == found).all():
             parents[units] = found
             return found
         found = further
