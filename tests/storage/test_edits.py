@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load as unpack
 from safetensors.torch import save as pack
-from torch import nn
+from torch import Tensor, nn
 
 from tests.networks import NETWORKS, ResidualNetwork, built, outputs
 from tests.surgery.strategies import (
@@ -33,6 +33,8 @@ from topiarist.models import Card, attach, card_of
 from topiarist.randomness import generator
 from topiarist.storage import load, save, serialise
 from topiarist.storage.header import KEY, digest, parse_header
+from topiarist.surgery import plan_of
+from topiarist.surgery.edits.examples import ExampleShape
 
 
 def assert_loaded(loaded: nn.Module, saved: nn.Module, example: Any) -> None:
@@ -132,6 +134,31 @@ def test_a_network_that_was_cut_with_inputs_by_name_is_loaded(tmp_path: Path) ->
     into, _ = NETWORKS["two inputs"](1)
     load(save(smaller, tmp_path / "m.safetensors"), into=into)
     assert_loaded(into, smaller, example)
+
+
+class LastSteps(nn.Module):
+    """A network that reads the last step of each sequence, and the values of some rows alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden, self.out = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        steps = self.hidden(x)
+        last = steps.gather(1, (lengths - 1).view(-1, 1, 1).expand(-1, 1, steps.shape[2])).squeeze(1)
+        given: Tensor = self.out(last[x.mean((1, 2)) > -1])
+        return given
+
+
+def test_a_network_that_takes_no_number_for_a_length_is_loaded(tmp_path: Path) -> None:
+    inputs = torch.randn(3, 5, 4), torch.tensor([5, 2, 3])
+    smaller = surgery.remove(LastSteps(), inputs, units={"hidden": range(4)})
+    assert plan_of(smaller).example == (
+        ExampleShape(shape=(3, 5, 4), dtype="float32"),
+        ExampleShape(shape=(3,), dtype="int64", least=2, greatest=5),
+    )
+    loaded = load(save(smaller, tmp_path / "cut.safetensors"), into=LastSteps())
+    assert torch.equal(loaded(*inputs), smaller(*inputs))
 
 
 def test_the_card_is_kept(tmp_path: Path) -> None:

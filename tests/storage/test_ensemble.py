@@ -166,7 +166,7 @@ def test_the_units_of_all_members_are_free_and_the_classes_are_not() -> None:
     }
     assert {name: space.size for name, space in spaces.items() if not space.fixed} == apart
     assert {name for name, space in spaces.items() if space.fixed} == {
-        *("x", "members.0.output", "members.1.output", "log_weights"),
+        *("x", "members.0.output", "log_weights"),
     }
 
 

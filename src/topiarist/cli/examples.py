@@ -159,7 +159,7 @@ def record_inputs(inputs: "Inputs") -> Any:
 
     from topiarist.surgery.edits.examples import Example, shape_of
 
-    return TypeAdapter(Example | None).dump_python(shape_of(inputs), mode="json")
+    return TypeAdapter(Example | None).dump_python(shape_of(inputs), mode="json", exclude_none=True)
 
 
 def shown_inputs(inputs: "Inputs") -> str:

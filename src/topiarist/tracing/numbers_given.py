@@ -180,6 +180,21 @@ def _repeated(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: 
         watch.note(name, time, watch.tracer.axes(output)[place] if single and time != 1 else None)
 
 
+def _interleaved(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
+    """Note that every position becomes so many in a row."""
+    x = _taken(args, kwargs)
+    repeats, place = (
+        kwargs.get(key, args[at] if len(args) > at else None) for at, key in enumerate(("repeats", "dim"), 1)
+    )
+    after = watch.tracer.axes(output)[0 if place is None else place]
+    if not isinstance(repeats, int) or place is None or after is None:
+        watch._must_stay(name, (args, kwargs))
+        return
+    before = watch.tracer.axes(x)[place]
+    size = Literal(x.shape[place]) if before is None else Size(before, watch.tracer.labels)
+    watch.note(name, tracked(len(after), Computed(operator.mul, size, expression_of(repeats))), after)
+
+
 def _attended(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
     """Note that attention divides by the root of the dims of its queries, unless it is told a scale."""
     if kwargs.get("scale", args[6] if len(args) > 6 else None) is None:
@@ -226,6 +241,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("group_norm", "conv1d", "conv2d", "conv3d"), _grouped),
     **dict.fromkeys(("repeat", "tile"), _repeated),
     **dict.fromkeys(("permute", "transpose", "flatten", "unsqueeze", "dim", "movedim", "swapaxes"), _no_number),
+    "repeat_interleave": _interleaved,
     "scaled_dot_product_attention": _attended,
     "lstm": _recurrent,
     "unflatten": _unflattened,

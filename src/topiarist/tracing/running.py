@@ -75,6 +75,21 @@ def named_inputs(model: nn.Module, args: Args, kwargs: Kwargs) -> dict[str, Any]
     return {name.lstrip("*"): value for name, value in given.arguments.items()}
 
 
+def with_padding(model: nn.Module, example_input: Inputs) -> dict[str, Tensor] | None:
+    """Return an example for a language model with a mask for one token of padding; None for others, or with a mask.
+
+    Models of the hub take another way through their code where there is padding, and other integers along it.
+    """
+    given = named_inputs(model, *arguments(model, example_input))
+    tokens = given.get("input_ids")
+    takes_mask = "attention_mask" in inspect.signature(model.forward).parameters and "attention_mask" not in given
+    if not takes_mask or not isinstance(tokens, Tensor) or tokens.ndim != 2 or tokens.shape[1] < 2:
+        return None
+    mask = torch.ones_like(tokens)
+    mask[:, 0] = 0
+    return {**given, "attention_mask": mask}
+
+
 @contextmanager
 def own_errors(where: Callable[[BaseException], str]) -> Iterator[None]:
     """Turn whatever a user's forward raises into one line that says where it was raised."""

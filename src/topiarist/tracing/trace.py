@@ -30,6 +30,7 @@ from topiarist.tracing.running import (
     quietly,
     reads_its_mode,
     sharing_copy,
+    with_padding,
 )
 from topiarist.tracing.steps import LayerCall, Step
 from topiarist.tracing.tracer import Tracer
@@ -62,7 +63,8 @@ def run_traced(model: nn.Module, example_input: ExampleInput) -> Trace:
     """Run a copy of a network, which shares its parameters, on an example, and follow all that it does.
 
     Where the run leaves parameters out, as it does experts that it does not choose, the network runs again with random
-    weights, as long as that reaches more of them; and once in training mode, where its code asks for the mode.
+    weights, as long as that reaches more of them; once in training mode, where its code asks for the mode; and once
+    with padding, where it takes a mask of tokens that the example does not have.
     """
     check_runnable(model)
     copy = sharing_copy(model)
@@ -82,6 +84,9 @@ def run_traced(model: nn.Module, example_input: ExampleInput) -> Trace:
             break
     if not callable(example_input) and (trace.unreached or reads_its_mode(model)):
         _run_again(model, example_input, trace, MOST_RUNS, training=True)
+    padded = None if callable(example_input) else with_padding(model, example_input)
+    if padded is not None:
+        _run_again(model, padded, trace, MOST_RUNS)
     tracer.fix_unused()
     return trace
 

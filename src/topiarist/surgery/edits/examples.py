@@ -1,14 +1,15 @@
-"""The shape of an example input as data, so that a plan can be replayed without one."""
+"""An example input as data, so that a plan can be replayed without one: shapes, types and ranges of whole numbers."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
-from pydantic import NonNegativeInt, field_validator
+from pydantic import Field, NonNegativeInt, field_validator
 from torch import Tensor
 
 from topiarist.errors import ModelError
+from topiarist.randomness import generator
 from topiarist.settings import Settings
 from topiarist.tracing import ExampleInput, Inputs
 
@@ -16,10 +17,15 @@ MOST_ELEMENTS, MOST_INPUTS = 2**26, 16  # a file must not ask for more memory th
 
 
 class ExampleShape(Settings):
-    """Shape and type of one tensor."""
+    """Shape and type of one tensor; of whole numbers and of truth values also the least and the greatest.
+
+    They may be numbers of words, positions or lengths, of which not all are possible.
+    """
 
     shape: tuple[NonNegativeInt, ...]
     dtype: str
+    least: int | None = Field(default=None, ge=-(2**63), lt=2**63)
+    greatest: int | None = Field(default=None, ge=-(2**63), lt=2**63)
 
     @field_validator("dtype")
     @classmethod
@@ -36,8 +42,16 @@ class ExampleShape(Settings):
         return value
 
     def make(self) -> Tensor:
-        """Return a tensor of zeros."""
-        return torch.zeros(self.shape, dtype=getattr(torch, self.dtype))
+        """Return a tensor of random numbers between 0 and 1, or of whole numbers from the greatest down to the least.
+
+        Long sequences often have to come first, so that numbers are better in this order.
+        """
+        dtype = getattr(torch, self.dtype)
+        if self.least is None or self.greatest is None:
+            drawn = torch.rand(self.shape, generator=generator(0, "example"), dtype=torch.float64)
+            return drawn.to(dtype)
+        steps = torch.arange(math.prod(self.shape)) % (self.greatest - self.least + 1)
+        return (self.greatest - steps).reshape(self.shape).to(dtype)
 
 
 Example = ExampleShape | tuple[ExampleShape, ...] | dict[str, ExampleShape]
@@ -47,7 +61,10 @@ def shape_of(example_input: ExampleInput) -> Example | None:
     """Describe an example input: a tensor, a sequence of tensors, or a mapping of them by name; None for others."""
 
     def describe(value: Tensor) -> ExampleShape:
-        return ExampleShape(shape=tuple(value.shape), dtype=str(value.dtype).removeprefix("torch."))
+        found = ExampleShape(shape=tuple(value.shape), dtype=str(value.dtype).removeprefix("torch."))
+        if value.is_floating_point() or value.is_complex() or not value.numel():
+            return found
+        return found.model_copy(update={"least": int(value.min()), "greatest": int(value.max())})
 
     if isinstance(example_input, Tensor):
         return describe(example_input)
@@ -72,7 +89,7 @@ def read_example(record: Any) -> Example | None:
 
 
 def make_example(example: Example) -> Inputs:
-    """Return an example input of zeros."""
+    """Return an example input."""
     if isinstance(example, dict):
         return {name: shape.make() for name, shape in example.items()}
     return tuple(shape.make() for shape in example) if isinstance(example, tuple) else example.make()

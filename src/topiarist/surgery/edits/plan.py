@@ -105,7 +105,7 @@ class Plan:
 
     def to_record(self) -> EditPlanRecord:
         """Return the structure as what JSON is made of."""
-        example = TypeAdapter(Example | None).dump_python(self.example, mode="json")
+        example = TypeAdapter(Example | None).dump_python(self.example, mode="json", exclude_none=True)
         return {"edits": [edit.model_dump(mode="json") for edit in self.edits], "example": example}
 
     @classmethod
