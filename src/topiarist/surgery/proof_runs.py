@@ -1,7 +1,8 @@
-"""The runs behind a proof: a network with random weights computes batches of two sizes, whole, cut, or without units.
+"""The runs behind a proof: a network with random weights computes a batch or two, whole, cut, or without units.
 
 The weights are random and in float64, so that nothing hides: in a fresh network, attention is nearly even, and a wrong
-size goes unseen. The batch has a size that divides no integer that code may read, and a second batch another one.
+size goes unseen. The batch has a size that divides no integer that code may read. Where code computes with sizes, or
+has them written down, a second batch of another size must agree too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,7 +29,7 @@ from topiarist.tracing.reference import Reference, Steady
 from topiarist.tracing.running import arguments, call, plain_kernels, sharing_copy
 from topiarist.tracing.trace import wanted_outputs
 
-BATCHES = (5, 7, 11, 13, 17, 19, 23)
+BATCHES = (2, 3, 5, 7, 11, 13, 17, 19, 23)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def references(
 
 
 def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any) -> list[ProofBatch]:
-    """Return what a network computes for batches of two sizes, or for the example where it takes no others."""
+    """Return what a network computes for a batch or two, or for the example where it takes no others."""
     batches: list[ProofBatch] = []
     silenced: dict[str, Tensor] = {}
     for inputs in proof_inputs(whole, example_input, anatomy):
@@ -69,7 +70,7 @@ def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, g
 
 
 def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:
-    """Return the example in batches of two sizes that divide no integer which code may read."""
+    """Return the example in batches of one size or two that divide no integer which code may read."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return [example_input]
     numbers = _numbers_read(model, anatomy)
@@ -77,7 +78,7 @@ def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy
     args, kwargs = arguments(model, example_input)
     random = generator(0, "proof's input")
     made: list[ExampleInput] = []
-    for size in sizes[:2]:
+    for size in sizes[: 2 if anatomy.trace is None or anatomy.trace.constraints else 1]:
         batch = tree_map(lambda value, size=size: resized(value, anatomy.samples, size, random), (args, kwargs))
         made.append(partial(_call_with, *batch))
     return made

@@ -8,11 +8,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._pytree import tree_leaves, tree_map
 from torch.utils.hooks import RemovableHandle
 
 from topiarist.errors import ModelError
 from topiarist.models.attention import with_free_attention
+from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of
 from topiarist.randomness import generator
 from topiarist.tracing.attributes import follows_parameters, is_layer, track_integers
@@ -22,6 +24,7 @@ from topiarist.tracing.random_weights import randomised, resized
 from topiarist.tracing.recurrences import Recurrences
 from topiarist.tracing.running import (
     ExampleInput,
+    Inputs,
     arguments,
     check_runnable,
     described,
@@ -67,8 +70,7 @@ def run_traced(model: nn.Module, example_input: ExampleInput) -> Trace:
     with padding, where it takes a mask of tokens that the example does not have.
     """
     check_runnable(model)
-    copy = sharing_copy(model)
-    with_free_attention(copy)
+    copy = _copy_to_follow(model)
     tracer = Tracer(copy)
     tracer.know_original(model)
     fix_unregistered(copy, tracer)
@@ -76,32 +78,48 @@ def run_traced(model: nn.Module, example_input: ExampleInput) -> Trace:
     _follow(copy, example_input, trace, tracer)
     if not tracer.reached and tracer.originals_used:
         raise ModelError(tracer.held_on(tracer.originals_used[0]))
-    for seed in range(MOST_RUNS):
-        left = trace.unreached
-        if left and not callable(example_input):
-            _run_again(model, example_input, trace, seed)
-        if len(trace.unreached) == len(left):
-            break
-    if not callable(example_input) and (trace.unreached or reads_its_mode(model)):
-        _run_again(model, example_input, trace, MOST_RUNS, training=True)
-    padded = None if callable(example_input) else with_padding(model, example_input)
-    if padded is not None:
-        _run_again(model, padded, trace, MOST_RUNS)
+    if not callable(example_input):
+        _run_more(model, example_input, trace)
     tracer.fix_unused()
     return trace
 
 
-def _run_again(
-    model: nn.Module, example_input: ExampleInput, trace: Trace, seed: int, *, training: bool = False
-) -> None:
-    """Run a network with random weights, and let what that shows count too; a failure shows nothing."""
-    other = randomised(model, numbers_of(model).dtype, seed)
+def _run_more(model: nn.Module, example_input: Inputs, trace: Trace) -> None:
+    """Run a network in other ways, where it may take another way through its code."""
+    for seed in range(MOST_RUNS):
+        left = trace.unreached
+        if left:
+            _run_again(randomised(model, numbers_of(model).dtype, seed), example_input, trace, more=MORE_SAMPLES)
+        if len(trace.unreached) == len(left):
+            break
+    if trace.unreached or reads_its_mode(model):
+        other = copied(model)  # in training, forward may write into parameters
+        with_free_attention(other)
+        _run_again(other, example_input, trace, more=2 if _has_batch_norms(other) else 1, training=True)
+    padded = with_padding(model, example_input)
+    if padded is not None:
+        _run_again(_copy_to_follow(model), padded, trace)
+
+
+def _has_batch_norms(model: nn.Module) -> bool:
+    """Return whether there are batch norms, which take no single sample in training."""
+    return any(isinstance(module, _BatchNorm) for module in model.modules())
+
+
+def _copy_to_follow(model: nn.Module) -> nn.Module:
+    copy = sharing_copy(model)
+    with_free_attention(copy)
+    return copy
+
+
+def _run_again(other: nn.Module, example_input: Inputs, trace: Trace, *, more: int = 1, training: bool = False) -> None:
+    """Run a copy on so many times the samples, and let what that shows count too; a failure shows nothing."""
     track_integers(other)
     tracer = Tracer(other, like=trace.tracer)
     fix_unregistered(other, tracer)
     again = replace(trace, tracer=tracer, calls={}, output=Step("output", "output"))
     args, kwargs = arguments(other, example_input)
-    random, size = generator(seed, "more samples"), MORE_SAMPLES * trace.samples
+    random, size = generator(0, "more samples"), more * trace.samples
     args, kwargs = tree_map(lambda value: resized(value, trace.samples, size, random), (args, kwargs))
     with suppress(ModelError):
         _follow(other, lambda network: network(*args, **kwargs), again, tracer, training=training)
