@@ -21,7 +21,7 @@ from topiarist.errors import ModelError, SettingsError
 from topiarist.randomness import generator
 from topiarist.surgery import grow, remove, widen
 from topiarist.surgery.choice.evidence import blind_spot
-from topiarist.surgery.refit import fitting
+from topiarist.surgery.refit import fits
 from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import anatomy
 
@@ -386,7 +386,7 @@ def test_what_reads_too_much_is_refitted_unit_by_unit_and_still_gains(
     make, shape, _ = LARGE[kind]
     model, x = made(make, *shape)
     x = x + x.mean(-1, keepdim=True) * 3  # units that go can then be told from the others
-    monkeypatch.setattr(fitting, "MOST_FEATURES", 8)
+    monkeypatch.setattr(fits, "MOST_FEATURES", 8)
     plain, cut = (remove(model, x[:2], units={"0": [1, 4]}, calibration=data) for data in (None, x))
     error, plain_error = (float(((called(net, x) - called(model, x)) ** 2).mean()) for net in (cut, plain))
     assert error < 0.8 * plain_error
@@ -397,7 +397,7 @@ def test_what_reads_too_much_is_refitted_unit_by_unit_and_still_gains(
 def test_unit_by_unit_the_old_units_are_least_squares_of_those_left(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make, shape, path = LARGE[kind]
     model, x = made(make, *shape)
-    monkeypatch.setattr(fitting, "MOST_FEATURES", 8)
+    monkeypatch.setattr(fits, "MOST_FEATURES", 8)
     cut = remove(model, x[:2], units={"0": [1, 4]}, calibration=x)
     after, before = (
         seen(net, "1", x)[0][1].flatten(2).transpose(1, 2).reshape(-1, size).numpy()
@@ -417,7 +417,7 @@ def test_unit_by_unit_the_old_units_are_least_squares_of_those_left(kind: str, m
 
 def test_a_layer_that_reads_more_units_than_can_be_refitted_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
     model, x = made(lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), *(30, 4))
-    monkeypatch.setattr(fitting, "MOST_FEATURES", 3)
+    monkeypatch.setattr(fits, "MOST_FEATURES", 3)
     with pytest.raises(ModelError, match=r"^'2' reads 6 values, more than can be refitted$"):
         remove(model, x[:2], units={"0": [0, 1]}, calibration=x)
 

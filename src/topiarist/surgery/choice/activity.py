@@ -12,7 +12,8 @@ from torch import nn
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import CalibrationBatches, watch
 from topiarist.surgery.choice.evidence import activations, blind_spot
-from topiarist.surgery.refit.fitting import MOST_POSITIONS, enough_samples
+from topiarist.surgery.refit.fits import MOST_POSITIONS
+from topiarist.surgery.refit.fitting import enough_samples
 from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import Anatomy
 from topiarist.tracing.steps import Step

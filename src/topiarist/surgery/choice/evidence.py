@@ -13,7 +13,8 @@ from torch.nn.modules.conv import _ConvNd
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.choice.selection import SelectionEvidence, damped
-from topiarist.surgery.refit.fitting import MOST_POSITIONS, LayerPair, some_positions
+from topiarist.surgery.refit.fits import MOST_POSITIONS, some_positions
+from topiarist.surgery.refit.fitting import LayerPair
 from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import Anatomy, Place, Space
 from topiarist.tracing.steps import Step

@@ -30,7 +30,7 @@ class _LeftError(Exception):
 
 @dataclass
 class Visit:
-    """What a layer read and returned in one run, once for each time that it was called; nothing returned before it ran."""
+    """What a layer read and returned in one run, each time that it was called; nothing was returned before it runs."""
 
     taken: list[Tensor] = field(default_factory=list)
     given: list[Tensor] = field(default_factory=list)
@@ -47,6 +47,12 @@ class _Run:
         self._onward, self._arrived = Event(), Event()
         self._left = False
         self._thread = Thread(target=self._work, daemon=True)
+
+    @property
+    def samples(self) -> int:
+        """Return how many samples the batch has."""
+        tensors = [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, Tensor) and value.ndim]
+        return len(tensors[0]) if tensors else 1
 
     def start(self) -> None:
         """Run to the first layer."""
@@ -113,9 +119,7 @@ class Walk:
         The layers to stop at, in the order in which they run, and how often each runs: the runs wait at the last time.
     """
 
-    def __init__(
-        self, whole: nn.Module, cut: nn.Module, batches: CalibrationBatches, calls: Mapping[str, int]
-    ) -> None:
+    def __init__(self, whole: nn.Module, cut: nn.Module, batches: CalibrationBatches, calls: Mapping[str, int]) -> None:
         self.whole, self.cut, self.batches, self.calls = whole, cut, batches, dict(calls)
         self.cores = usable_cores()
         self._passed: set[str] = set()
@@ -160,6 +164,11 @@ class Walk:
                 run.go_on()
 
     @property
+    def samples(self) -> int:
+        """Return how many samples there are in all batches."""
+        return sum(run.samples for run, _ in self._runs)
+
+    @property
     def _all(self) -> Iterator[_Run]:
         for pair in self._runs:
             yield from pair
@@ -184,11 +193,16 @@ class Walk:
                 handle.remove()
 
 
+def _kept(tensor: Tensor, count: int) -> Tensor:
+    """Return a tensor that stays as it is: forward goes on, and may write into it, unless it waits at once."""
+    return tensor if count == 1 else tensor.clone()
+
+
 def _seen_before(path: str, count: int) -> Callable[..., None]:
     def hook(_: nn.Module, args: Args, kwargs: Kwargs) -> None:
         run: _Run = _here.run
         visit = run.visits.setdefault(path, Visit())
-        visit.taken.append(first_of(args, kwargs))
+        visit.taken.append(_kept(first_of(args, kwargs), count))
         if len(visit.taken) == count:
             run.stop(path)
 
@@ -199,8 +213,8 @@ def _seen_after(path: str, count: int) -> Callable[..., None]:
     def hook(_: nn.Module, args: Args, kwargs: Kwargs, given: Any) -> None:
         run: _Run = _here.run
         visit = run.visits.setdefault(path, Visit())
-        visit.taken.append(first_of(args, kwargs))
-        visit.given.append(given)
+        visit.taken.append(_kept(first_of(args, kwargs), count))
+        visit.given.append(_kept(given, count))
         if len(visit.taken) == count:
             run.stop(path)
 

@@ -1,0 +1,174 @@
+"""What a layer of a cut network becomes, so that it returns what it did: a fit for each kind of layer."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.conv import _ConvNd
+
+from topiarist.errors import ModelError
+from topiarist.surgery import layers
+from topiarist.surgery.refit.moments import Moments, Spread
+from topiarist.surgery.refit.walking import Visit
+
+MOST_FEATURES = 4096  # the cost of solving grows with their cube
+MOST_POSITIONS = 128  # of an image: neighbours tell much the same
+ENOUGH_ROWS, ROWS_PER_FEATURE = 2**13, 16  # of samples × positions: more change a fit no more than its ridge does
+Fitted = dict[str, Tensor]
+Readers = Mapping[str, int | None]
+
+
+class Fit(Protocol):
+    """Sees a layer of both networks batch by batch, and then says what its tensors become."""
+
+    def add(self, before: Visit, now: Visit) -> None:
+        """Take in what the layer read and returned in the whole network, and what it reads in the cut one."""
+
+    def values(self) -> Fitted:
+        """Return the new tensors by name."""
+
+
+class OutputsFit:
+    """All weights of a layer, by least squares between what it reads now and what it returned."""
+
+    def __init__(self, module: Any, kept: Tensor | None, positions: int) -> None:
+        self.module, self.kept, self.positions = module, kept, positions
+        self.moments = Moments()
+
+    def add(self, before: Visit, now: Visit) -> None:
+        """Add samples."""
+        for taken, given in zip(now.taken, before.given, strict=True):
+            features, targets = read_and_returned(self.module, taken, given, self.positions)
+            self.moments.add(features, targets if self.kept is None else targets[:, self.kept])
+
+    def values(self) -> Fitted:
+        """Return weights and constants."""
+        return solved(self.module, self.moments)
+
+
+def solved(module: Any, moments: Moments) -> Fitted:
+    """Return the weights of a layer with the least squared error, and its constants where it has some."""
+    weight = layers.weight_of(module)
+    weights, constants = moments.solve(weight.flatten(1), centred=module.bias is not None)
+    values = {"weight": weights.reshape(weight.shape).to(weight)}
+    return values if module.bias is None else {**values, "bias": constants.to(weight)}
+
+
+class UnitsFit:
+    """Units that a layer read, expressed by those that it reads now, the same way at all positions."""
+
+    def __init__(
+        self, path: str, whole: Any, cut: Any, repeat: int | None, kept: Tensor | None, positions: int
+    ) -> None:
+        old = layers.weight_of(whole)
+        self.cut, self.old = cut, old if kept is None else old[kept]
+        self.now, self.positions = layers.weight_of(cut), positions
+        self.is_convolution = isinstance(cut, _ConvNd)
+        self.each = 1 if self.is_convolution else repeat or 0
+        widths = self.old.shape[1], self.now.shape[1]
+        if not self.each or any(width % self.each for width in widths) or widths[0] // self.each > MOST_FEATURES:
+            raise ModelError(f"'{path}' reads {widths[1]} values, more than can be refitted")
+        self.moments = Moments()
+
+    def add(self, before: Visit, now: Visit) -> None:
+        """Add samples."""
+        for taken, dense in zip(now.taken, before.taken, strict=True):
+            self.moments.add(self._units_of(taken), self._units_of(dense))
+
+    def _units_of(self, x: Tensor) -> Tensor:
+        """Return (n_samples · n_positions, n_units)."""
+        flat = x.flatten(2) if self.is_convolution else x.reshape(-1, x.shape[-1] // self.each, self.each)
+        return flat[:, :, some_positions(flat.shape[2], self.positions)].transpose(1, 2).flatten(0, 1)
+
+    def values(self) -> Fitted:
+        """Return the weights for the units that are left."""
+        centred = self.cut.bias is not None and not layers.pads_with_zeros(self.cut)
+        units = self.old.shape[1] // self.each, self.now.shape[1] // self.each
+        mix, constants = self.moments.solve(torch.zeros(units, dtype=torch.float64), centred=centred)
+        columns = self.old.reshape(len(self.old), len(mix), -1)
+        values = {"weight": torch.einsum("onk,nm->omk", columns, mix.to(columns)).reshape(self.now.shape)}
+        if centred:
+            values["bias"] = self.cut.bias.detach() + torch.einsum("onk,n->o", columns, constants.to(columns))
+        return values
+
+
+class NormFit:
+    """Statistics of a batch norm that follow what the cut changed in what it reads.
+
+    The mean moves by as much as the mean of the calibration data does, the variance grows in the same ratio.
+    """
+
+    def __init__(self, module: _BatchNorm, kept: Tensor | None) -> None:
+        self.module, self.kept = module, kept
+        self.now, self.before = Spread(), Spread()
+
+    def add(self, before: Visit, now: Visit) -> None:
+        """Add samples."""
+        for taken, dense in zip(now.taken, before.taken, strict=True):
+            self.now.add(taken)
+            self.before.add(dense if self.kept is None else dense.index_select(1, self.kept))
+
+    def values(self) -> Fitted:
+        """Return mean and variance."""
+        mean, variance = self.module.running_mean, self.module.running_var
+        assert mean is not None and variance is not None
+        ratio = torch.where(self.before.variance > 0, self.now.variance / self.before.variance, 1.0)
+        moved = mean + (self.now.mean - self.before.mean)
+        return {"running_mean": moved.to(mean), "running_var": (variance * ratio).to(variance)}
+
+
+def fit_for(path: str, whole: nn.Module, cut: nn.Module, readers: Readers, kept: Tensor | None, samples: int) -> Fit:
+    """Return the fit for a layer: by patches, or unit by unit where it reads too much for that."""
+    if path not in readers:
+        assert isinstance(cut, _BatchNorm)
+        return NormFit(cut, kept)
+    features = layers.weight_of(cut)[0].numel()
+    if features <= MOST_FEATURES:
+        return OutputsFit(cut, kept, positions_for(features, samples))
+    return UnitsFit(
+        path,
+        whole.get_submodule(path),
+        cut,
+        readers[path],
+        kept,
+        positions_for(layers.weight_of(cut).shape[1], samples),
+    )
+
+
+def positions_for(features: int, samples: int) -> int:
+    """Return at how many positions of each sample a layer is looked at, so that there are rows enough for a fit."""
+    wanted = max(ENOUGH_ROWS, ROWS_PER_FEATURE * features)
+    return min(max(-(-wanted // samples), 1), MOST_POSITIONS)
+
+
+def some_positions(count: int, most: int | None = MOST_POSITIONS) -> Tensor:
+    """Return positions of an image, all of them or enough, spread evenly over it by the golden ratio."""
+    if most is None or count <= most:
+        return torch.arange(count)
+    golden = torch.arange(most, dtype=torch.float64) * ((math.sqrt(5) - 1) / 2)
+    return (golden % 1 * count).long()
+
+
+def read_and_returned(module: nn.Module, taken: Tensor, given: Tensor, most: int) -> tuple[Tensor, Tensor]:
+    """Return what a layer reads for each of its outputs (n_rows, n_features), and the outputs (n_rows, n_outputs)."""
+    if not isinstance(module, _ConvNd):
+        return taken.flatten(0, -2), given.flatten(0, -2)
+    some = some_positions(math.prod(given.shape[2:]), most)
+    outputs = given.flatten(2)[:, :, some].transpose(1, 2).flatten(0, 1)
+    return patches_at(module, taken, some, given.shape[2:]), outputs
+
+
+def patches_at(module: _ConvNd, x: Tensor, positions: Tensor, size: tuple[int, ...]) -> Tensor:
+    """Return what a convolution sees at some positions of what it returns: (n_samples · n_positions, n_features)."""
+    mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
+    padded = functional.pad(x, module._reversed_padding_repeated_twice, mode=mode)
+    places = torch.stack(torch.unravel_index(positions, size))  # (n_axes, n_positions)
+    within = torch.cartesian_prod(*(torch.arange(width) for width in module.kernel_size)).reshape(-1, len(size)).T
+    steps, gaps = (torch.tensor(each).reshape(-1, 1, 1) for each in (module.stride, module.dilation))
+    at = places[:, :, None] * steps + within[:, None, :] * gaps  # (n_axes, n_positions, n_kernel)
+    found = padded[(slice(None), slice(None), *at)]  # (n_samples, n_channels, n_positions, n_kernel)
+    return found.permute(0, 2, 1, 3).reshape(len(x) * len(positions), -1)
