@@ -1,8 +1,8 @@
 """The runs behind a proof: a network with random weights computes a batch or two, whole, cut, or without units.
 
 The weights are random and in float64, so that nothing hides: in a fresh network, attention is nearly even, and a wrong
-size goes unseen. The batch has a size that divides no integer that code may read. Where code computes with sizes, or
-has them written down, a second batch of another size must agree too.
+size goes unseen. The batch has a size that divides no number that code computes with. Where code computes with sizes,
+or has them written down, a second batch of another size must agree too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from topiarist.models.buffers import keeping_buffers
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
 from topiarist.tracing import Anatomy, ExampleInput
-from topiarist.tracing.attributes import follows_parameters
+from topiarist.tracing.integers import Literal, expressions_within
 from topiarist.tracing.operation import line_of_error
 from topiarist.tracing.random_weights import randomised, resized
 from topiarist.tracing.recurrences import Recurrences
@@ -70,11 +70,11 @@ def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, g
 
 
 def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:
-    """Return the example in batches of one size or two that divide no integer which code may read."""
+    """Return the example in batches of one size or two that divide no number which code computes with."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return [example_input]
-    numbers = _numbers_read(model, anatomy)
-    sizes = [size for size in BATCHES if not any(number % size == 0 for number in numbers if number)] or [5, 7]
+    numbers = _numbers_used(anatomy)
+    sizes = [size for size in BATCHES if not any(number % size == 0 for number in numbers)] or [5, 7]
     args, kwargs = arguments(model, example_input)
     random = generator(0, "proof's input")
     made: list[ExampleInput] = []
@@ -84,15 +84,13 @@ def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy
     return made
 
 
-def _numbers_read(model: nn.Module, anatomy: Anatomy) -> set[int]:
-    """Return the integers that code may read: all but those of layers which go by their parameters alone."""
+def _numbers_used(anatomy: Anatomy) -> set[int]:
+    """Return the numbers that code gives torch's functions, or computes such numbers from."""
     if anatomy.trace is None or anatomy.solver is None:
         return set()
-    return {
-        number
-        for attribute, number in anatomy.trace.integers.items()
-        if attribute in anatomy.solver.old or not follows_parameters(model.get_submodule(attribute.module))
-    }
+    parts = [part for each in anatomy.trace.constraints for part in expressions_within(each.expression)]
+    written = {int(abs(part.number)) for part in parts if isinstance(part, Literal)}
+    return {number for number in (*written, *anatomy.solver.old.values()) if number > 1}
 
 
 def _call_with(args: Any, kwargs: Any, network: nn.Module) -> Any:
