@@ -1,0 +1,82 @@
+"""Networks as others write them: with caches, lambdas, casts and complex numbers."""
+
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from tests.tracing.cutting import check_network
+from topiarist import surgery
+
+
+@lru_cache(16)
+def head_shape(shape: tuple[int, ...], heads: int) -> tuple[int, ...]:
+    return (*shape[:-1], heads, shape[-1] // heads)
+
+
+class CachedShapes(nn.Module):
+    """Two layers whose heads are parted by a function with a cache, as that of einops."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(4, 12), nn.Linear(12, 12), nn.Linear(12, 2)
+        self.heads = 3
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in (self.first, self.second):
+            x = layer(x)
+            x = x.view(head_shape(tuple(x.shape), self.heads)).softmax(0).flatten(1)
+        out: Tensor = self.last(x)
+        return out
+
+
+def test_numbers_from_caches_are_computed_again(tmp_path: Path) -> None:
+    x = torch.randn(3, 4)
+    CachedShapes()(x)
+    found = check_network(CachedShapes, x, tmp_path)
+    assert set(found.free) == {"first:groups", "first:members", "second:members"}
+    assert head_shape.cache_info().currsize > 0
+    assert all(type(number) is int for number in head_shape((3, 12), 3))
+
+
+class InSinglePrecision(nn.Module):
+    """A norm in float32, whatever the network is in."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+        self.last = nn.Linear(8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            h = layer(x).float()
+            x = (h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-5)).type_as(x).sin() * 3
+        out: Tensor = self.last(x)
+        return out
+
+
+def test_casts_do_not_blur_a_proof() -> None:
+    model, x = InSinglePrecision(), torch.randn(3, 8)
+    found = surgery.proven(model, x)
+    assert len(found.free) == 4
+    assert max(found.proofs.values()) < 1e-12
+
+
+class ComplexStates(nn.Module):
+    """States that are divided by complex numbers which units lie along, as in diagonal state spaces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 6), nn.Linear(6, 2)
+        self.decay, self.turn = nn.Parameter(torch.rand(6, 5)), nn.Parameter(torch.rand(6, 5))
+
+    def forward(self, x: Tensor) -> Tensor:
+        rate = -self.decay + 1j * self.turn
+        kernel = ((torch.exp(rate) - 1) / rate).sum(1).real
+        out: Tensor = self.last(self.first(x) * kernel)
+        return out
+
+
+def test_complex_numbers_of_units_that_are_gone_are_silent(tmp_path: Path) -> None:
+    assert set(check_network(ComplexStates, torch.randn(3, 4), tmp_path).free) == {"first", "decay"}
