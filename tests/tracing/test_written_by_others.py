@@ -80,3 +80,20 @@ class ComplexStates(nn.Module):
 
 def test_complex_numbers_of_units_that_are_gone_are_silent(tmp_path: Path) -> None:
     assert set(check_network(ComplexStates, torch.randn(3, 4), tmp_path).free) == {"first", "decay"}
+
+
+class ScaledWords(nn.Module):
+    """Words that forward multiplies with the root of their width in one place, and not in another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.last = nn.Embedding(10, 8), nn.Linear(8, 2)
+
+    def forward(self, tokens: Tensor, others: Tensor) -> Tensor:
+        out: Tensor = self.last(self.words(tokens) * self.words.embedding_dim**0.5 + self.words(others))
+        return out
+
+
+def test_a_layers_width_that_forward_computes_with_stays(tmp_path: Path) -> None:
+    tokens = torch.randint(0, 10, (3, 5))
+    assert list(check_network(ScaledWords, [tokens, tokens.flip(0)], tmp_path).free) == ["words"]
