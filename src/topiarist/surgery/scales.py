@@ -139,13 +139,16 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, cand
     """
     expected = [product.factor for product in _products(whole, inputs)]
     made: list[Rescaling] = []
+    first = _products(cut, inputs)
     for number, before in enumerate(expected):
-        products = _products(cut, inputs)
+        products = _products(cut, inputs) if made else first
         if len(products) != len(expected):
             raise ModelError("the network's code takes another way when units go")
         now = products[number]
-        if abs(now.factor - before) > DIFFERENT * abs(before):
-            missing = before / now.factor
+        if abs(now.factor - before) <= DIFFERENT * abs(before):
+            continue
+        missing = before / (now.factor * _growth(first[number].tensor, now.tensor))
+        if abs(missing - 1) > TOGETHER:
             touched, degree = _found_degree(cut, inputs, number, now.tensor, candidates)
             if not degree or missing < 0:
                 what = f"`{now.function}`{now.line}"
@@ -154,6 +157,17 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, cand
                 made.append(Rescaling(name, axis, positions, missing ** (1 / degree)))
                 made[-1].apply(cut)
     return made
+
+
+@torch.no_grad()
+def _growth(first: Tensor, now: Tensor) -> float:
+    """Return by how much a tensor has grown evenly, as what was made up for elsewhere may have it; 1 for any other."""
+    if first is now or first.shape != now.shape or not first.numel():
+        return 1.0
+    place = first.abs().argmax()
+    ratio = float(now.reshape(-1)[place] / first.reshape(-1)[place])
+    even = torch.allclose(now, first * ratio, rtol=TOGETHER, atol=TOGETHER * float(now.abs().max()))
+    return ratio if even and ratio > 0 and abs(ratio - 1) > TOGETHER else 1.0
 
 
 def _products(model: nn.Module, inputs: ExampleInput) -> list[_Product]:
@@ -171,8 +185,10 @@ def _found_degree(
     The parameters that it comes from directly are tried first: those of earlier layers change it in other ways.
     """
     nearest = _nearest(model, tensor)
+    owners = {name.rpartition(".")[0] for name in nearest}
     near = [(name, axis) for name, axis in candidates if name in nearest]
-    for some in (near, candidates):
+    beside = [(name, axis) for name, axis in candidates if name.rpartition(".")[0] in owners]  # weights with a bias
+    for some in (near, beside, candidates):
         touched = _touched(model, tensor, some)
         degree = _degree(model, inputs, number, touched)
         if degree:
