@@ -1,5 +1,7 @@
 """Networks as others write them: with caches, lambdas, casts and complex numbers."""
 
+import math
+from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
 
@@ -97,3 +99,75 @@ class ScaledWords(nn.Module):
 def test_a_layers_width_that_forward_computes_with_stays(tmp_path: Path) -> None:
     tokens = torch.randint(0, 10, (3, 5))
     assert list(check_network(ScaledWords, [tokens, tokens.flip(0)], tmp_path).free) == ["words"]
+
+
+class TwiceScaled(nn.Module):
+    """Features that are scaled by a root of their number, and their squares by another, as random features are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(6, 8) for _ in range(2))
+        self.back = nn.ModuleList(nn.Linear(1, 6) for _ in range(2))
+        self.last = nn.Linear(6, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer, back in zip(self.layers, self.back, strict=True):
+            h = layer(x)
+            scale = h.shape[-1] ** -0.25
+            scores = (scale * h).sum(-1, keepdim=True)
+            x = x + back((scores - (h**2).sum(-1, keepdim=True) / 2.0 * scale**2).tanh())
+        out: Tensor = self.last(x)
+        return out
+
+
+def test_weights_make_up_once_for_several_products(tmp_path: Path) -> None:
+    assert set(check_network(TwiceScaled, torch.randn(3, 6), tmp_path).free) == {"layers.0", "layers.1"}
+
+
+class PickedQueries(nn.Module):
+    """Attention of a few queries, in two blocks whose layers have a bias and read what is not contiguous."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queries = nn.ModuleList(nn.Linear(6, 8) for _ in range(2))
+        self.keys = nn.ModuleList(nn.Linear(6, 8) for _ in range(2))
+        self.last = nn.Linear(6, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for queries, keys in zip(self.queries, self.keys, strict=True):
+            y = x.transpose(1, 2).contiguous().transpose(1, 2)
+            q, k = queries(y)[:, torch.tensor([0, 2])], keys(y)
+            scores = q @ k.transpose(1, 2) * (1.0 / math.sqrt(q.shape[-1]))
+            x = x + (scores.softmax(-1) @ x).sum(1, keepdim=True)
+        out: Tensor = self.last(x)
+        return out
+
+
+def test_weights_with_a_bias_make_up_for_a_number_of_dims(tmp_path: Path) -> None:
+    assert {"queries.0", "queries.1"} <= set(check_network(PickedQueries, torch.randn(3, 5, 6), tmp_path).free)
+
+
+class Borrowed(nn.Module):
+    """Networks side by side, whose code is that of one without values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        networks = [nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2)) for _ in range(3)]
+        stacked, _ = torch.func.stack_module_state(networks)
+        self.names = list(stacked)
+        self.stacked = nn.ParameterList(nn.Parameter(value.detach()) for value in stacked.values())
+        self.code = [deepcopy(networks[0]).to("meta")]
+
+    def forward(self, x: Tensor) -> Tensor:
+        def run(weights: dict[str, Tensor], x: Tensor) -> Tensor:
+            out: Tensor = torch.func.functional_call(self.code[0], weights, (x,))
+            return out
+
+        named = dict(zip(self.names, self.stacked, strict=True))
+        together: Tensor = torch.func.vmap(run, in_dims=(0, None))(named, x)
+        return together.mean(0)
+
+
+def test_layers_without_values_lend_their_code(tmp_path: Path) -> None:
+    free = check_network(Borrowed, torch.randn(3, 4), tmp_path).free
+    assert any(space.size == 6 for space in free.values())

@@ -139,17 +139,16 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, cand
     """
     expected = [product.factor for product in _products(whole, inputs)]
     made: list[Rescaling] = []
-    first = _products(cut, inputs)
     for number, before in enumerate(expected):
-        products = _products(cut, inputs) if made else first
+        products = _products(cut, inputs)
         if len(products) != len(expected):
             raise ModelError("the network's code takes another way when units go")
         now = products[number]
-        if abs(now.factor - before) <= DIFFERENT * abs(before):
-            continue
-        missing = before / (now.factor * _growth(first[number].tensor, now.tensor))
-        if abs(missing - 1) > TOGETHER:
+        if abs(now.factor - before) > DIFFERENT * abs(before):
             touched, degree = _found_degree(cut, inputs, number, now.tensor, candidates)
+            missing = before / (now.factor * _growth(cut, inputs, number, touched, made))
+            if abs(missing - 1) < TOGETHER:  # what made up for another product makes up for this one too
+                continue
             if not degree or missing < 0:
                 what = f"`{now.function}`{now.line}"
                 raise ModelError(f"forward multiplies with the number of units ({what}), and nothing makes up for it")
@@ -160,14 +159,24 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, cand
 
 
 @torch.no_grad()
-def _growth(first: Tensor, now: Tensor) -> float:
-    """Return by how much a tensor has grown evenly, as what was made up for elsewhere may have it; 1 for any other."""
-    if first is now or first.shape != now.shape or not first.numel():
+def _growth(
+    model: nn.Module, inputs: ExampleInput, number: int, touched: list[Touched], made: list[Rescaling]
+) -> float:
+    """Return by how much a tensor has grown evenly since its parameters were multiplied for other products; else 1."""
+    names = {name for name, _, _ in touched}
+    earlier = [each for each in made if each.parameter in names]
+    if not earlier:
         return 1.0
+    now = _products(model, inputs)[number].tensor
+    for each in earlier:
+        replace(each, factor=1 / each.factor).apply(model)
+    first = _products(model, inputs)[number].tensor
+    for each in earlier:
+        each.apply(model)
     place = first.abs().argmax()
     ratio = float(now.reshape(-1)[place] / first.reshape(-1)[place])
     even = torch.allclose(now, first * ratio, rtol=TOGETHER, atol=TOGETHER * float(now.abs().max()))
-    return ratio if even and ratio > 0 and abs(ratio - 1) > TOGETHER else 1.0
+    return ratio if even and ratio > 0 else 1.0
 
 
 def _products(model: nn.Module, inputs: ExampleInput) -> list[_Product]:
