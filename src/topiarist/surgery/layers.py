@@ -122,7 +122,7 @@ def keep_read_settings(model: nn.Module, anatomy: Anatomy, integers: Mapping[Att
     """
     if anatomy.solver is None:
         return
-    read = (attribute for attribute in anatomy.solver.old if attribute.way[0] in _ONLY_SAID)
+    read = (each for each in anatomy.solver.old if each.way[0] in _ONLY_SAID and anatomy.solver.computes_with(each))
     needed = {attribute: integers.get(attribute, anatomy.solver.old[attribute]) for attribute in read}
     set_integers(model, {each: value for each, value in needed.items() if _says_its_size(model, each)})
 
