@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.models.card import attach, card_of
+from topiarist.models.rebinding import rebind_functions
 
 
 @contextmanager
@@ -38,6 +39,7 @@ def copied(model: nn.Module) -> nn.Module:
         copy = deepcopy(model, detached_tensors(model))
     if type(copy) is not type(model):
         raise ModelError(f"a copy of the network is a {type(copy).__name__}, not a {type(model).__name__}")
+    rebind_functions(model, copy)
     attach(copy, card_of(model))
     for own, other in zip(model.modules(), copy.modules(), strict=True):
         other.training = own.training

@@ -145,8 +145,10 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, cand
             raise ModelError("the network's code takes another way when units go")
         now = products[number]
         if abs(now.factor - before) > DIFFERENT * abs(before):
-            missing = before / now.factor
             touched, degree = _found_degree(cut, inputs, number, now.tensor, candidates)
+            missing = before / (now.factor * _growth(cut, inputs, number, touched, made))
+            if abs(missing - 1) < TOGETHER:  # what made up for another product makes up for this one too
+                continue
             if not degree or missing < 0:
                 what = f"`{now.function}`{now.line}"
                 raise ModelError(f"forward multiplies with the number of units ({what}), and nothing makes up for it")
@@ -154,6 +156,27 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, cand
                 made.append(Rescaling(name, axis, positions, missing ** (1 / degree)))
                 made[-1].apply(cut)
     return made
+
+
+@torch.no_grad()
+def _growth(
+    model: nn.Module, inputs: ExampleInput, number: int, touched: list[Touched], made: list[Rescaling]
+) -> float:
+    """Return by how much a tensor has grown evenly since its parameters were multiplied for other products; else 1."""
+    names = {name for name, _, _ in touched}
+    earlier = [each for each in made if each.parameter in names]
+    if not earlier:
+        return 1.0
+    now = _products(model, inputs)[number].tensor
+    for each in earlier:
+        replace(each, factor=1 / each.factor).apply(model)
+    first = _products(model, inputs)[number].tensor
+    for each in earlier:
+        each.apply(model)
+    place = first.abs().argmax()
+    ratio = float(now.reshape(-1)[place] / first.reshape(-1)[place])
+    even = torch.allclose(now, first * ratio, rtol=TOGETHER, atol=TOGETHER * float(now.abs().max()))
+    return ratio if even and ratio > 0 else 1.0
 
 
 def _products(model: nn.Module, inputs: ExampleInput) -> list[_Product]:
@@ -171,8 +194,10 @@ def _found_degree(
     The parameters that it comes from directly are tried first: those of earlier layers change it in other ways.
     """
     nearest = _nearest(model, tensor)
+    owners = {name.rpartition(".")[0] for name in nearest}
     near = [(name, axis) for name, axis in candidates if name in nearest]
-    for some in (near, candidates):
+    beside = [(name, axis) for name, axis in candidates if name.rpartition(".")[0] in owners]  # weights with a bias
+    for some in (near, beside, candidates):
         touched = _touched(model, tensor, some)
         degree = _degree(model, inputs, number, touched)
         if degree:

@@ -16,11 +16,12 @@ from torch.utils._pytree import tree_leaves, tree_map
 from topiarist.tracing.labels import Labels
 from topiarist.tracing.leaves import Leaf
 from topiarist.tracing.operation import Operation
-from topiarist.tracing.rules.reduction import MEANS
+from topiarist.tracing.rules.reduction import LARGEST, MEANS
 from topiarist.tracing.tracer import Tracer
 from topiarist.tracing.vectors import Axes, Vector
 
 STEADY = 0.37  # what every random number is in a proof: networks of two shapes would draw different ones
+ROUNDED = (torch.float32, torch.float16, torch.bfloat16)
 TURNED = frozenset({"t", "transpose", "permute", "detach"})  # as silent as what was turned, at the same place in memory
 Gone = NDArray[numpy.bool_]
 
@@ -34,6 +35,17 @@ def steadied(func: Any, output: Any) -> Any:
     return output
 
 
+def exact(name: str, args: Any, kwargs: Any) -> Any:
+    """Return the named arguments of an operation so that it does not round what is in float64.
+
+    Code that computes norms or scores in float32 would hide differences behind its rounding.
+    """
+    asked, x = kwargs.get("dtype"), args[0] if args else None
+    if name == "_to_copy" and asked in ROUNDED and isinstance(x, Tensor) and x.dtype == torch.float64:
+        return {**kwargs, "dtype": torch.float64}
+    return kwargs
+
+
 class Steady(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Runs a network with one number in the place of all random ones."""
 
@@ -42,7 +54,8 @@ class Steady(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return steadied(func, func(*args, **(kwargs or {})))
+        kwargs = exact(func._schema.name.removeprefix("aten::"), args, kwargs or {})
+        return steadied(func, func(*args, **kwargs))
 
 
 class Reference(Tracer):  # type: ignore[no-untyped-call]
@@ -115,7 +128,7 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
         return None if living is None else torch.from_numpy(numpy.flatnonzero(living))
 
     def _silence(self, tensor: Tensor, axes: Axes) -> None:
-        if not tensor.is_floating_point() or _is_spread(tensor):
+        if not (tensor.is_floating_point() or tensor.is_complex()) or _is_spread(tensor):
             return
         for axis, vector in enumerate(axes):
             living = self._living(vector)
@@ -145,12 +158,12 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
         """Remember nothing: a reference may run for long."""
 
     def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operation; means and norms see only what is there."""
+        """Run an operation; means, norms and the largest of all see only what is there."""
         if not func._schema.is_mutable:
             args, kwargs = tree_map(self._without, (args, kwargs))
         elif args:
             self._silenced.pop(id(args[0]), None)  # a buffer gets other values, as a running mean does
-        if name in MEANS:
+        if name in MEANS or (name in LARGEST and not any(isinstance(each, Tensor) for each in args[1:])):
             return self._mean(func, args, kwargs)
         if name == "native_layer_norm":
             return self._layer_norm(func, args)
@@ -158,8 +171,9 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
             return self._group_norm(func, args)
         if name == "convolution":
             return self._convolution(func, args)
-        given = func(*args, **kwargs)
-        return steadied(func, given) if self._steady else given
+        if self._steady:
+            return steadied(func, func(*args, **exact(name, args, kwargs)))
+        return func(*args, **kwargs)
 
     def _mean(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         x = args[0]

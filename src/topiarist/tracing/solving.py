@@ -11,6 +11,8 @@ from topiarist.tracing.labels import Labels
 from topiarist.tracing.spaces import Indices
 from topiarist.tracing.vectors import Vector
 
+_COMPARED = ("==", "comparison")
+
 
 @dataclass
 class Solution:
@@ -69,6 +71,11 @@ class Solver:
     def units_of(self, constraint: Constraint) -> Vector:
         """Return the units that one of its constraints counts."""
         return self._by_constraint[id(constraint)]
+
+    def computes_with(self, attribute: Attribute) -> bool:
+        """Return whether code makes values of an integer, and compares it with nothing."""
+        asked = [self.constraints[number] for number in self.by_attribute[attribute]]
+        return any(each.soft for each in asked) and not any(each.function in _COMPARED for each in asked)
 
     def solve(self, copies: Copies) -> Solution:
         """Return the integers for a network whose units are there so many times each."""

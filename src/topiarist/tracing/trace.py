@@ -18,6 +18,7 @@ from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of
 from topiarist.randomness import generator
 from topiarist.tracing.attributes import follows_parameters, is_layer, track_integers
+from topiarist.tracing.caches import without_caches
 from topiarist.tracing.constraints import Constraint, IntegerWatch
 from topiarist.tracing.integers import Attribute
 from topiarist.tracing.random_weights import randomised, resized
@@ -135,6 +136,7 @@ def _follow(
     with (
         quietly(model),
         _watched(model, trace, watch),
+        without_caches(model),
         own_errors(lambda error: described(model, tracer.failed_module(error))),
     ):
         model.train(training)
@@ -142,7 +144,7 @@ def _follow(
     for tensor in wanted_outputs(given):
         step = tracer.step_of(tensor)
         trace.output.take([] if step is None else [step])
-        for vector in tracer.axes(tensor):
+        for vector in (*tracer.axes(tensor), *tracer.positions_in(tensor)):
             if vector is not None:
                 tracer.labels.fix(vector, "the network's output")
 
