@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.tracing.cutting import check_network
-from topiarist import anatomy, surgery
+from topiarist import surgery
 
 
 @lru_cache(16)
@@ -171,29 +171,3 @@ class Borrowed(nn.Module):
 def test_layers_without_values_lend_their_code(tmp_path: Path) -> None:
     free = check_network(Borrowed, torch.randn(3, 4), tmp_path).free
     assert any(space.size == 6 for space in free.values())
-
-
-class LargestOfChannels(nn.Module):
-    """Channels that are weighted by where the largest and the mean of them are, as in CBAM."""
-
-    def __init__(self, use_places: bool = False) -> None:
-        super().__init__()
-        self.first, self.where, self.last = nn.Conv2d(3, 8, 3), nn.Conv2d(2, 1, 3, padding=1), nn.Conv2d(8, 2, 1)
-        self.use_places = use_places
-
-    def forward(self, x: Tensor) -> Tensor:
-        h = self.first(x)
-        largest, places = torch.max(h, 1, keepdim=True)
-        seen = largest + places if self.use_places else largest
-        out: Tensor = self.last(h * torch.sigmoid(self.where(torch.cat([seen, h.mean(1, keepdim=True)], 1))))
-        return out
-
-
-def test_the_largest_of_some_units_is_that_of_those_which_are_left(tmp_path: Path) -> None:
-    assert list(check_network(LargestOfChannels, torch.randn(2, 3, 6, 6), tmp_path).free) == ["first"]
-
-
-def test_units_are_fixed_where_the_place_of_the_largest_is_used() -> None:
-    reason = anatomy(LargestOfChannels(use_places=True), torch.randn(2, 3, 6, 6))["first"].reason
-    assert reason is not None and reason.startswith("the place of the largest of them is used (add in")
-    assert "a linear layer in between would free them" in reason

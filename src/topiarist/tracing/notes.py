@@ -38,7 +38,6 @@ class Notes:
         self._axes: Any = WeakTensorKeyDictionary()
         self._origins: Any = WeakTensorKeyDictionary()
         self._steps: Any = WeakTensorKeyDictionary()
-        self._positions: Any = WeakTensorKeyDictionary()
         self._originals: dict[int, str] = {}
         self.inside_decomposition = 0
         self.originals_used: list[str] = []
@@ -172,15 +171,6 @@ class Notes:
         """Return whether an axis of a tensor is one of a parameter, so that it is known which parameter reads there."""
         origin = self.origin(tensor)
         return origin is not None and origin.dimensions[axis] is not None
-
-    def note_positions(self, tensor: Tensor, axes: Axes) -> None:
-        """Remember that a tensor says where along some axes values were found."""
-        self._positions[tensor] = axes
-
-    def positions_in(self, tensor: Tensor) -> Axes:
-        """Return the axes along which a tensor says where values were found."""
-        found: Axes = self._positions.get(tensor, [])
-        return found
 
     def note_product(self, axes: Iterable[tuple[int, Vector | None]], tensors: Iterable[Tensor]) -> None:
         """Remember multiplications along axes of some sizes."""

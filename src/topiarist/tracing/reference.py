@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from topiarist.tracing.labels import Labels
 from topiarist.tracing.leaves import Leaf
 from topiarist.tracing.operation import Operation
-from topiarist.tracing.rules.reduction import LARGEST, MEANS
+from topiarist.tracing.rules.reduction import MEANS
 from topiarist.tracing.tracer import Tracer
 from topiarist.tracing.vectors import Axes, Vector
 
@@ -158,12 +158,12 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
         """Remember nothing: a reference may run for long."""
 
     def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
-        """Run an operation; means, norms and the largest of all see only what is there."""
+        """Run an operation; means and norms see only what is there."""
         if not func._schema.is_mutable:
             args, kwargs = tree_map(self._without, (args, kwargs))
         elif args:
             self._silenced.pop(id(args[0]), None)  # a buffer gets other values, as a running mean does
-        if name in MEANS or (name in LARGEST and not any(isinstance(each, Tensor) for each in args[1:])):
+        if name in MEANS:
             return self._mean(func, args, kwargs)
         if name == "native_layer_norm":
             return self._layer_norm(func, args)

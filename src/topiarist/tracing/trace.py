@@ -144,7 +144,7 @@ def _follow(
     for tensor in wanted_outputs(given):
         step = tracer.step_of(tensor)
         trace.output.take([] if step is None else [step])
-        for vector in (*tracer.axes(tensor), *tracer.positions_in(tensor)):
+        for vector in tracer.axes(tensor):
             if vector is not None:
                 tracer.labels.fix(vector, "the network's output")
 

@@ -12,7 +12,7 @@ from topiarist.tracing.labels import Labels
 from topiarist.tracing.leaves import Leaf
 from topiarist.tracing.notes import Notes
 from topiarist.tracing.operation import RULES, Operation
-from topiarist.tracing.remedies import LAYER, RULE
+from topiarist.tracing.remedies import RULE
 from topiarist.tracing.rules import contraction, pointwise
 from topiarist.tracing.steps import Step
 
@@ -73,9 +73,6 @@ class Tracer(Notes, TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def follow(self, operation: Operation) -> None:
         """Let the labels, origins and steps of what came out follow from what went in."""
-        for tensor in operation.inputs:
-            for vector in self.positions_in(tensor):
-                operation.fix(vector, "the place of the largest of them is used", LAYER)
         rule = RULES.get(operation.name)
         if rule is None and torch.Tag.pointwise in operation.function.tags:
             rule = pointwise.combine

@@ -24,8 +24,11 @@ SPATIAL = {
 }
 MEANS = ("mean", "var", "std", "var_mean", "std_mean")
 SUMS = ("sum", "nansum", "linalg_vector_norm", "norm", "linalg_matrix_norm")
-LARGEST = ("amax", "amin", "max", "min")
 EXTREMES = (
+    "amax",
+    "amin",
+    "max",
+    "min",
     "argmax",
     "argmin",
     "any",
@@ -61,9 +64,9 @@ def dimensions(operation: Operation, x: Tensor) -> list[int]:
     return [place % max(x.ndim, 1) for place in ([asked] if isinstance(asked, int) else asked)]
 
 
-@rule_for(*MEANS, *SUMS, *LARGEST, *EXTREMES)
+@rule_for(*MEANS, *SUMS, *EXTREMES)
 def reduce(operation: Operation) -> None:
-    """Leave out axes: sums, means and the largest read the units along them, other extremes fix them."""
+    """Leave out axes: sums and means read the units along them, extremes fix them."""
     x = operation.inputs[0]
     if len(operation.inputs) > 1:  # the larger of two tensors
         follow = [vector for tensor in operation.inputs for vector in operation.axes(tensor)]
@@ -77,9 +80,9 @@ def reduce(operation: Operation) -> None:
         if operation.name in EXTREMES:
             operation.fix(axes[place], f"'{operation.name}' runs over them", LAYER)
         else:
-            operation.mark(axes[place], Mark.ESCAPED if operation.name in SUMS else Mark.AVERAGED)
-    if operation.name in LARGEST and len(operation.outputs) > 1:
-        operation.tracer.note_positions(operation.outputs[1], [axes[place] for place in along])
+            operation.mark(axes[place], Mark.AVERAGED if operation.name in MEANS else Mark.ESCAPED)
+            if operation.name not in MEANS:
+                operation.mark(axes[place], Mark.ESCAPED)
     for given in operation.outputs:
         if given.ndim == x.ndim:
             operation.give([None if place in along else axes[place] for place in range(x.ndim)], given)
