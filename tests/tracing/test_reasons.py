@@ -75,11 +75,11 @@ FIXED: dict[str, tuple[Code, tuple[int, ...], Makers, str]] = {
         BEFORE,
         rf"'logsumexp' runs over them \(logsumexp in the network's forward, {LINE}\); {LAYER}",
     ),
-    "the place of the largest": (
-        lambda net, x: net.head(net.wide(net.before(x)) - net.wide(net.before(x)).max(1, keepdim=True).indices),
+    "the largest": (
+        lambda net, x: net.head(net.wide(net.before(x)) - net.wide(net.before(x)).amax(1, keepdim=True)),
         ROWS,
         BEFORE,
-        rf"the place of the largest of them is used \(sub in the network's forward, {LINE}\); {LAYER}",
+        rf"'amax' runs over them \(amax in the network's forward, {LINE}\); {LAYER}",
     ),
     "an order": (
         lambda net, x: net.head(net.wide(net.before(x)).sort(1).values),
