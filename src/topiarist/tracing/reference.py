@@ -22,6 +22,7 @@ from topiarist.tracing.vectors import Axes, Vector
 
 STEADY = 0.37  # what every random number is in a proof: networks of two shapes would draw different ones
 TURNED = frozenset({"t", "transpose", "permute", "detach"})  # as silent as what was turned, at the same place in memory
+NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
 Gone = NDArray[numpy.bool_]
 
 
@@ -34,23 +35,35 @@ def steadied(func: Any, output: Any) -> Any:
     return output
 
 
+def widened(func: Any, kwargs: Any) -> Any:
+    """Return the keyword arguments of an operation, float64 in the place of a narrower type that it is asked for."""
+    if kwargs.get("dtype") not in NARROW or func._schema.name == "aten::view":  # which reads the same bits
+        return kwargs
+    return {**kwargs, "dtype": torch.float64}
+
+
 class Steady(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Runs a network with one number in the place of all random ones."""
+    """Runs a network with one number in the place of all random ones; with `wide`, in float64 throughout."""
+
+    def __init__(self, *, wide: bool = False) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._wide = wide
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return steadied(func, func(*args, **(kwargs or {})))
+        kwargs = kwargs or {}
+        return steadied(func, func(*args, **(widened(func, kwargs) if self._wide else kwargs)))
 
 
 class Reference(Tracer):  # type: ignore[no-untyped-call]
     """Runs a network as if some units were not there; its parameters and buffers are left as they are.
 
     `leaves` are those of the trace, `gone` says which units of its labels are not there. With `steady`, one number
-    stands for all random ones. `silenced` remembers parameters without those units, by name, for other runs with the
-    same values.
+    stands for all random ones; with `wide`, all is computed in float64. `silenced` remembers parameters without those
+    units, by name, for other runs with the same values.
     """
 
     def __init__(
@@ -62,8 +75,9 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
         *,
         steady: bool = True,
         silenced: dict[str, Tensor] | None = None,
+        wide: bool = False,
     ) -> None:
-        self._known, self._steady = leaves, steady
+        self._known, self._steady, self._wide = leaves, steady, wide
         super().__init__(model, labels)
         self._held = {id(leaf.tensor): name for name, leaf in self.leaves.items()}
         self.hide(gone, silenced)
@@ -146,6 +160,7 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
 
     def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation; means and norms see only what is there."""
+        kwargs = widened(func, kwargs) if self._wide else kwargs
         if not func._schema.is_mutable:
             args, kwargs = tree_map(self._without, (args, kwargs))
         elif args:

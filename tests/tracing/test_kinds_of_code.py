@@ -1,0 +1,64 @@
+"""Code as models of the hub have it, which a proof, a file or a trace once took for something else."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from topiarist import anatomy, surgery
+from topiarist.surgery.proving import prove
+from topiarist.tracing import Anatomy
+
+
+def proven_halves(model: nn.Module, example: Tensor) -> tuple[Anatomy, nn.Module, float]:
+    """Cut half of every free space; return the anatomy, what is left, and how far the proof says it is off."""
+    found = anatomy(model, example)
+    units = {name: list(range(1, space.size, 2)) for name, space in found.free.items() if space.size > 1}
+    assert units, str(found)
+    return found, surgery.remove(model, example, units=units, anatomy=found), prove(model, example, found, units)
+
+
+class InSingle(nn.Module):
+    """Attention whose code asks for float32, whatever the network's numbers are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads = 2
+        self.queries, self.keys, self.values = (nn.Linear(8, 8) for _ in range(3))
+        self.last = nn.Linear(8, 3)
+
+    def split(self, x: Tensor) -> Tensor:
+        return x.view(x.shape[0], x.shape[1], self.heads, -1).transpose(1, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        queries, keys = (self.split(layer(x)).to(torch.float32) for layer in (self.queries, self.keys))
+        steps = torch.arange(x.shape[1], dtype=torch.float32)
+        scores = queries @ keys.transpose(2, 3) / math.sqrt(4) - (steps[:, None] - steps).abs()
+        given = torch.softmax(scores, -1, dtype=torch.float32).to(x.dtype) @ self.split(self.values(x))
+        result: Tensor = self.last(given.transpose(1, 2).flatten(2))
+        return result
+
+
+def test_code_that_asks_for_float32_is_proven_in_float64() -> None:
+    _, _, apart = proven_halves(InSingle(), torch.randn(2, 5, 8))
+    assert apart < 1e-13
+
+
+class SingleOnly(nn.Module):
+    """A network that takes nothing but float32 on its way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x).to(torch.float32)
+        if h.dtype != torch.float32:
+            raise TypeError("only float32")
+        result: Tensor = self.last(h.relu().to(x.dtype))
+        return result
+
+
+def test_code_that_takes_only_float32_is_proven_as_it_is() -> None:
+    _, _, apart = proven_halves(SingleOnly(), torch.randn(2, 4))
+    assert apart < 1e-4
