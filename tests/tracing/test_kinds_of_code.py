@@ -1,10 +1,13 @@
 """Code as models of the hub have it, which a proof, a file or a trace once took for something else."""
 
 import math
+from pathlib import Path
 
+import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.tracing.cutting import Case, check_case
 from topiarist import anatomy, surgery
 from topiarist.surgery.proving import prove
 from topiarist.tracing import Anatomy
@@ -62,3 +65,35 @@ class SingleOnly(nn.Module):
 def test_code_that_takes_only_float32_is_proven_as_it_is() -> None:
     _, _, apart = proven_halves(SingleOnly(), torch.randn(2, 4))
     assert apart < 1e-4
+
+
+class QueriesReadTwice(InSingle):
+    """Attention whose queries also gate its output: only its keys can make up for another root of dims."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        queries, keys, values = (self.split(layer(x)) for layer in (self.queries, self.keys, self.values))
+        shares = torch.softmax(queries @ keys.transpose(2, 3) / math.sqrt(queries.shape[-1]), -1)
+        result: Tensor = self.last((shares @ values * queries).transpose(1, 2).flatten(2))
+        return result
+
+
+class ScoresInBlocks(InSingle):
+    """Attention that computes its scores in two pieces, each divided by the root of dims."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        queries, keys, values = (self.split(layer(x)) for layer in (self.queries, self.keys, self.values))
+        root = 1 / math.sqrt(queries.shape[-1])
+        blocks = [piece @ keys.transpose(2, 3) * root for piece in (queries[:, :, :2], queries[:, :, 2:])]
+        given = torch.softmax(torch.cat(blocks, 2), -1) @ values
+        result: Tensor = self.last(given.transpose(1, 2).flatten(2))
+        return result
+
+
+HALVES = {"queries:heads": 2, "queries:dims": 4}
+READ_TWICE: Case = QueriesReadTwice, torch.randn(2, 5, 8, dtype=torch.float64), HALVES
+IN_BLOCKS: Case = ScoresInBlocks, torch.randn(2, 5, 8, dtype=torch.float64), {**HALVES, "values:dims": 4}
+
+
+@pytest.mark.parametrize("case", [READ_TWICE, IN_BLOCKS])
+def test_weights_make_up_for_a_root_of_dims_and_change_nothing_else(case: Case, tmp_path: Path) -> None:
+    check_case(case, tmp_path)
