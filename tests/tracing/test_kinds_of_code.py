@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from tests.tracing.cutting import Case, check_case
+from tests.tracing.cutting import Case, check_case, check_network
 from topiarist import anatomy, surgery
 from topiarist.surgery.proving import prove
 from topiarist.tracing import Anatomy
@@ -97,3 +98,53 @@ IN_BLOCKS: Case = ScoresInBlocks, torch.randn(2, 5, 8, dtype=torch.float64), {**
 @pytest.mark.parametrize("case", [READ_TWICE, IN_BLOCKS])
 def test_weights_make_up_for_a_root_of_dims_and_change_nothing_else(case: Case, tmp_path: Path) -> None:
     check_case(case, tmp_path)
+
+
+class StandardisedWeights(nn.Module):
+    """A convolution whose weights have a mean of zero and a deviation of one, for which a batch norm serves."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Conv2d(3, 6, 3), nn.Conv2d(6, 4, 3), nn.Linear(4, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in (self.first, self.second):
+            rows = layer.weight.reshape(1, layer.out_channels, -1)
+            weight = functional.batch_norm(rows, None, None, training=True, momentum=0.0)
+            x = functional.conv2d(x, weight.reshape_as(layer.weight), layer.bias).relu()
+        result: Tensor = self.last(x.mean((2, 3)))
+        return result
+
+
+def test_a_batch_norm_of_weights_averages_over_what_they_read(tmp_path: Path) -> None:
+    example = torch.randn(2, 3, 6, 6, dtype=torch.float64)
+    check_case((StandardisedWeights, example, {"first": 6, "second": 4}), tmp_path)
+
+
+class FunctionalAttention(nn.Module):
+    """Torch's attention of several heads as a function, on layers of the network's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.width, self.heads = 8, 4
+        self.first, self.more, self.last = nn.Linear(5, 8), nn.Linear(8, 6), nn.Linear(6, 3)
+        self.queries, self.keys, self.values, self.out = (nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.first(x).transpose(0, 1)
+        biases = torch.cat((self.queries.bias, self.keys.bias, self.values.bias))
+        given, _ = functional.multi_head_attention_forward(
+            *(h, h, h, self.width, self.heads, None, biases, None, None, False, 0.0, self.out.weight, self.out.bias),
+            use_separate_proj_weight=True,
+            q_proj_weight=self.queries.weight,
+            k_proj_weight=self.keys.weight,
+            v_proj_weight=self.values.weight,
+        )
+        result: Tensor = self.last(self.more(given + h).relu().transpose(0, 1))
+        return result
+
+
+def test_torchs_function_for_attention_has_one_width_for_all(tmp_path: Path) -> None:
+    found = check_network(FunctionalAttention, torch.randn(2, 4, 5, dtype=torch.float64), tmp_path)
+    assert {name: space.size for name, space in found.free.items()} == {"more": 6}
+    assert str(found["first"].reason).startswith("`multi_head_attention_forward`")

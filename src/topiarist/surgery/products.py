@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from topiarist.randomness import isolated
 from topiarist.tracing import ExampleInput
 from topiarist.tracing.constraints import SCALING
 from topiarist.tracing.operation import line_of_user
@@ -98,7 +99,7 @@ def run_products(
 ) -> ProductRun:
     """Run a network and return its products; `kept` are the numbers of those whose values are wanted."""
     watch = _ProductWatch(kept, before or {})
-    with plain_kernels(model), watch:
+    with isolated(0), plain_kernels(model), watch:
         given = call(model, inputs)
     watch.run.outputs = [tensor.detach() for tensor in wanted_outputs(given)]
     return watch.run

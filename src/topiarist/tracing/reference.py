@@ -16,7 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from topiarist.tracing.labels import Labels
 from topiarist.tracing.leaves import Leaf
 from topiarist.tracing.operation import Operation
-from topiarist.tracing.rules.reduction import MEANS
+from topiarist.tracing.rules.reduction import BATCH_NORMS, MEANS
 from topiarist.tracing.tracer import Tracer
 from topiarist.tracing.vectors import Axes, Vector
 
@@ -171,6 +171,8 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
             return self._layer_norm(func, args)
         if name == "native_group_norm":
             return self._group_norm(func, args)
+        if name in BATCH_NORMS:
+            return self._batch_norm(func, args, kwargs)
         if name == "convolution":
             return self._convolution(func, args)
         given = func(*args, **kwargs)
@@ -217,6 +219,19 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
         for place, kept in alive.items():
             taken = [None if tensor is None else tensor.index_select(place, kept) for tensor in taken]
         given, *rest = func(taken[0], list(taken[0].shape[-len(shape) :]), taken[1], taken[2], epsilon)
+        return (_spread_out(given, x, alive), *rest)
+
+    def _batch_norm(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run a batch norm without what is not there along other axes than that of channels: they are averaged over."""
+        x, axes = args[0], self.axes(args[0])
+        found = {place: self._alive(axes[place]) for place in range(x.ndim) if place != 1}
+        alive = {place: kept.to(x.device) for place, kept in found.items() if kept is not None}
+        if not alive:
+            return func(*args, **kwargs)
+        taken = x
+        for place, kept in alive.items():
+            taken = taken.index_select(place, kept)
+        given, *rest = func(taken, *args[1:], **kwargs)
         return (_spread_out(given, x, alive), *rest)
 
     def _group_norm(self, func: Callable[..., Any], args: Any) -> Any:
