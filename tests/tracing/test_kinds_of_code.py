@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -148,3 +149,51 @@ def test_torchs_function_for_attention_has_one_width_for_all(tmp_path: Path) -> 
     found = check_network(FunctionalAttention, torch.randn(2, 4, 5, dtype=torch.float64), tmp_path)
     assert {name: space.size for name, space in found.free.items()} == {"more": 6}
     assert str(found["first"].reason).startswith("`multi_head_attention_forward`")
+
+
+class Settings:
+    """Numbers in an object that all layers hold, together with something that is no setting, or with a set."""
+
+    def __init__(self, extra: Any) -> None:
+        self.heads, self.extra = 4, extra
+
+
+class WithSettings(nn.Module):
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.settings = settings
+        self.values, self.out = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        parted = self.values(x).view(x.shape[0], -1, self.settings.heads, 2).transpose(1, 2)
+        result: Tensor = self.out(torch.tanh(parted.cumsum(2)).transpose(1, 2).flatten(2))
+        return result
+
+
+@pytest.mark.parametrize(("extra", "spaces"), [({"kind"}, 2), (nn.ReLU(), 1)])
+def test_an_object_that_layers_share_changes_for_all_of_them(extra: Any, spaces: int, tmp_path: Path) -> None:
+    def make() -> nn.Module:
+        settings = Settings(extra)
+        return nn.Sequential(WithSettings(settings), WithSettings(settings))
+
+    found = check_network(make, torch.randn(2, 5, 8, dtype=torch.float64), tmp_path)
+    assert len([name for name in found.free if name.endswith("groups")]) == spaces
+
+
+class Remembering(InSingle):
+    """Attention with a constant that it computes once."""
+
+    constants: ClassVar[dict[int, Tensor]] = {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        if id(self) not in self.constants:
+            self.constants[id(self)] = torch.arange(x.shape[1]).to(x) * 0.1
+        queries, keys, values = (self.split(layer(x)) for layer in (self.queries, self.keys, self.values))
+        scores = queries @ keys.transpose(2, 3) / math.sqrt(queries.shape[-1]) + self.constants[id(self)]
+        result: Tensor = self.last((torch.softmax(scores, -1) @ values).transpose(1, 2).flatten(2))
+        return result
+
+
+def test_code_may_compute_a_product_in_its_first_run_only(tmp_path: Path) -> None:
+    dims = {"queries:heads": 2, "queries:dims": 4, "values:dims": 4}
+    check_case((Remembering, torch.randn(2, 5, 8, dtype=torch.float64), dims), tmp_path)

@@ -37,6 +37,11 @@ class ProductRun:
     degrees: dict[int, int] = field(default_factory=dict)  # of products that grew evenly
     outputs: list[Tensor] = field(default_factory=list)
 
+    @property
+    def factors(self) -> list[float]:
+        """Return the numbers that were multiplied with."""
+        return [product.factor for product in self.products]
+
     def same_outputs(self, other: "ProductRun") -> bool:
         """Return whether the network returned the same in another run."""
         pairs = list(zip(self.outputs, other.outputs, strict=False))

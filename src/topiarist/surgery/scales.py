@@ -97,8 +97,11 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, cand
     ModelError
         No multiple of the weights that write the units makes up for it.
     """
-    expected = [product.factor for product in run_products(whole, inputs).products]
-    missing = _missing(expected, run_products(cut, inputs))
+    first, second = run_products(whole, inputs), run_products(cut, inputs)
+    if first.factors == second.factors:
+        return []
+    first, second = run_products(whole, inputs), run_products(cut, inputs)  # code may remember tensors of its first run
+    missing = _missing(first.factors, second.factors)
     made: list[Rescaling] = []
     while missing:
         number = min(missing)
@@ -119,11 +122,11 @@ def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, cand
     return made
 
 
-def _missing(expected: list[float], now: ProductRun) -> dict[int, float]:
+def _missing(expected: list[float], now: list[float]) -> dict[int, float]:
     """Return what the products of a cut network lack, by their numbers."""
-    if len(now.products) != len(expected):
+    if len(now) != len(expected):
         raise ModelError("the network's code takes another way when units go")
-    pairs = enumerate(zip(expected, (product.factor for product in now.products), strict=True))
+    pairs = enumerate(zip(expected, now, strict=True))
     return {number: before / after for number, (before, after) in pairs if not _is_near(after, before)}
 
 
