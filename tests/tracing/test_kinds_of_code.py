@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy
 import pytest
 import torch
 from torch import Tensor, nn
@@ -64,6 +65,11 @@ class SingleOnly(nn.Module):
         return result
 
 
+def test_a_mask_in_float32_with_the_smallest_number_of_float64_hides_nothing() -> None:
+    found, _, apart = proven_halves(RootOfNumpy(), torch.randn(2, 5, 8))
+    assert found["queries:dims"].counted and apart < 1e-13
+
+
 def test_code_that_takes_only_float32_is_proven_as_it_is() -> None:
     _, _, apart = proven_halves(SingleOnly(), torch.randn(2, 4))
     assert apart < 1e-4
@@ -87,6 +93,25 @@ class ScoresInBlocks(InSingle):
         root = 1 / math.sqrt(queries.shape[-1])
         blocks = [piece @ keys.transpose(2, 3) * root for piece in (queries[:, :, :2], queries[:, :, 2:])]
         given = torch.softmax(torch.cat(blocks, 2), -1) @ values
+        result: Tensor = self.last(given.transpose(1, 2).flatten(2))
+        return result
+
+
+class RootOfNumpy(InSingle):
+    """Attention that numpy computes the root of dims for; its mask has the smallest number of its input's type."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dims = 4
+
+    def forward(self, x: Tensor) -> Tensor:
+        queries, keys, values = (
+            layer(x).view(x.shape[0], x.shape[1], self.heads, self.dims).transpose(1, 2)
+            for layer in (self.queries, self.keys, self.values)
+        )
+        mask = (torch.arange(x.shape[1]) > 3).float() * torch.finfo(x.dtype).min
+        scores = queries @ keys.transpose(2, 3) / numpy.sqrt(self.dims)
+        given = torch.softmax(scores + mask, -1) @ values
         result: Tensor = self.last(given.transpose(1, 2).flatten(2))
         return result
 
@@ -197,3 +222,28 @@ class Remembering(InSingle):
 def test_code_may_compute_a_product_in_its_first_run_only(tmp_path: Path) -> None:
     dims = {"queries:heads": 2, "queries:dims": 4, "values:dims": 4}
     check_case((Remembering, torch.randn(2, 5, 8, dtype=torch.float64), dims), tmp_path)
+
+
+class Halving(nn.Module):
+    """A network that halves weights of its own when it first runs in evaluation mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last, self.halved = nn.Linear(4, 8), nn.Linear(8, 2), False
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.halved and not self.training:
+            with torch.no_grad():
+                self.last.weight.div_(2)
+            self.halved = True
+        result: Tensor = self.last(self.first(x).relu())
+        return result
+
+
+def test_code_that_writes_into_weights_once_leaves_those_of_the_network_alone() -> None:
+    model, x = Halving(), torch.randn(2, 4)
+    before = model.last.weight.clone()
+    fresh = anatomy(model, x)
+    assert torch.equal(model.last.weight, before)
+    model.eval()(x)
+    assert list(anatomy(model, x).spaces) == list(fresh.spaces)  # a file replays a plan on a network that never ran

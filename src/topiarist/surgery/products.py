@@ -12,6 +12,7 @@ from topiarist.randomness import isolated
 from topiarist.tracing import ExampleInput
 from topiarist.tracing.constraints import SCALING
 from topiarist.tracing.operation import line_of_user
+from topiarist.tracing.reference import Steady
 from topiarist.tracing.running import call, plain_kernels
 from topiarist.tracing.trace import wanted_outputs
 
@@ -101,10 +102,11 @@ def run_products(
     *,
     kept: frozenset[int] = frozenset(),
     before: Mapping[int, Tensor] | None = None,
+    wide: bool = False,
 ) -> ProductRun:
-    """Run a network and return its products; `kept` are the numbers of those whose values are wanted."""
+    """Run a network as a proof does, and return its products; `kept` numbers those whose values are wanted."""
     watch = _ProductWatch(kept, before or {})
-    with isolated(0), plain_kernels(model), watch:
+    with isolated(0), plain_kernels(model), Steady(wide=wide), watch:
         given = call(model, inputs)
     watch.run.outputs = [tensor.detach() for tensor in wanted_outputs(given)]
     return watch.run
@@ -112,7 +114,7 @@ def run_products(
 
 def _degree(before: Tensor, after: Tensor) -> int:
     """Return with which power of two a tensor grew; 0 where it did not grow evenly."""
-    if before.shape != after.shape:
+    if before.shape != after.shape or not bool(before.isfinite().any()):
         return 0
     return next((degree for degree in (1, 2) if _is_close(after, before * 2.0**degree)), 0)
 

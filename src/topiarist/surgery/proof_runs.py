@@ -127,8 +127,11 @@ def outputs_without(
                 return wanted_outputs(call(model, inputs))
         tracer = anatomy.trace.tracer
         reference = Reference(model, tracer.labels.copy(), tracer.leaves, gone, silenced=silenced, wide=wide)
-        with reference, Recurrences(reference):
-            return wanted_outputs(call(model, inputs))
+        try:
+            with reference, Recurrences(reference):
+                return wanted_outputs(call(model, inputs))
+        finally:
+            reference.restore_values()
 
 
 def outputs_of_cut(cut: nn.Module, batch: ProofBatch, units: Iterable[str]) -> list[Tensor]:

@@ -44,7 +44,7 @@ def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units
     change_widths(cut, anatomy, {name: removal(anatomy.spaces[name], numbers) for name, numbers in units.items()})
     if candidates:
         with evaluating(whole), evaluating(cut):
-            find_rescalings(whole, cut, batches[0].inputs, candidates)
+            find_rescalings(whole, cut, batches[0].inputs, candidates, wide=batches[0].wide)
     worst = max(_difference(each.expected, outputs_of_cut(cut, each, units), units) for each in batches)
     limit = TOLERANCE if _is_double(whole) else COARSE
     if limit < worst < COARSE:  # a deep network may make that much of rounding

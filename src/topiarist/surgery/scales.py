@@ -21,6 +21,7 @@ from topiarist.tracing.random_weights import randomised
 
 DIFFERENT = 1e-9  # of two numbers in float64: less is rounding
 RESHAPES = ("TBackward", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "Unsqueeze", "Squeeze", "Expand")
+_TYPES = ((torch.float64, True), (torch.float64, False), (torch.float32, False))  # as in a proof
 Candidates = Sequence[tuple[str, int]]
 Touched = tuple[str, int, Tensor]
 Change = Callable[[nn.Module], None]
@@ -64,51 +65,65 @@ def rescale(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, cut
     candidates = counted_tensors(anatomy, names)
     if not candidates:
         return
-    try:
-        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float64)
-    except ModelError:
-        raise
-    except Exception:  # whatever code says to float64 that asks for float32
-        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float32)
+    for dtype, wide in _TYPES:
+        try:
+            found = _rescalings(model, example_input, anatomy, candidates, change, dtype, wide)
+            break
+        except ModelError:
+            raise
+        except Exception:  # whatever code says to float64 that asks for float32
+            if (dtype, wide) == _TYPES[-1]:
+                raise
     for rescaling in found:
         rescaling.apply(cut)
 
 
 def _rescalings(
-    model: nn.Module, inputs: ExampleInput, anatomy: Anatomy, candidates: Candidates, change: Change, dtype: torch.dtype
+    model: nn.Module,
+    inputs: ExampleInput,
+    anatomy: Anatomy,
+    candidates: Candidates,
+    change: Change,
+    dtype: torch.dtype,
+    wide: bool,
 ) -> list[Rescaling]:
     whole = randomised(model, dtype)
     twin = copied(whole)
     change(twin)
     with evaluating(whole), evaluating(twin), default_numbers(dtype):
         try:
-            return find_rescalings(whole, twin, proof_inputs(whole, inputs, anatomy)[0], candidates)
+            return find_rescalings(whole, twin, proof_inputs(whole, inputs, anatomy)[0], candidates, wide=wide)
         except ModelError:
             raise
         except Exception:  # whatever a network says to a batch of another size
-            return find_rescalings(whole, twin, inputs, candidates)
+            return find_rescalings(whole, twin, inputs, candidates, wide=wide)
 
 
-def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, candidates: Candidates) -> list[Rescaling]:
+def find_rescalings(
+    whole: nn.Module, cut: nn.Module, inputs: ExampleInput, candidates: Candidates, *, wide: bool = False
+) -> list[Rescaling]:
     """Return what makes up for other numbers in a cut network, and apply it; both networks are in float64.
+
+    With `wide`, they compute in float64 also where their code asks for less.
 
     Raises
     ------
     ModelError
         No multiple of the weights that write the units makes up for it.
     """
-    first, second = run_products(whole, inputs), run_products(cut, inputs)
+    first, second = (run_products(network, inputs, wide=wide) for network in (whole, cut))
     if first.factors == second.factors:
         return []
-    first, second = run_products(whole, inputs), run_products(cut, inputs)  # code may remember tensors of its first run
+    # code may remember tensors of its first run
+    first, second = (run_products(network, inputs, wide=wide) for network in (whole, cut))
     missing = _missing(first.factors, second.factors)
     made: list[Rescaling] = []
     while missing:
         number = min(missing)
         factor = missing[number]
         with torch.enable_grad():
-            base = run_products(cut, inputs, kept=frozenset(missing))
-        touched, degrees = _found_choice(cut, inputs, number, base, candidates)
+            base = run_products(cut, inputs, kept=frozenset(missing), wide=wide)
+        touched, degrees = _found_choice(cut, inputs, number, base, candidates, wide=wide)
         if not touched or factor < 0:
             product = base.products[number]
             what = f"`{product.function}`{product.line}"
@@ -135,7 +150,7 @@ def _is_near(one: float, other: float) -> bool:
 
 
 def _found_choice(
-    model: nn.Module, inputs: ExampleInput, number: int, base: ProductRun, candidates: Candidates
+    model: nn.Module, inputs: ExampleInput, number: int, base: ProductRun, candidates: Candidates, *, wide: bool
 ) -> tuple[list[Touched], dict[int, int]]:
     """Return the positions of parameters that scale a product, and with which power it and others grow with them.
 
@@ -150,7 +165,7 @@ def _found_choice(
     second: tuple[list[Touched], dict[int, int]] = [], {}
     for some in (near, candidates, *single):
         touched = _touched(model, tensor, some)
-        doubled = _doubled(model, inputs, touched, base)
+        doubled = _doubled(model, inputs, touched, base, wide=wide)
         if number in doubled.degrees:
             if base.same_outputs(doubled):
                 return touched, doubled.degrees
@@ -158,7 +173,9 @@ def _found_choice(
     return second
 
 
-def _doubled(model: nn.Module, inputs: ExampleInput, touched: list[Touched], base: ProductRun) -> ProductRun:
+def _doubled(
+    model: nn.Module, inputs: ExampleInput, touched: list[Touched], base: ProductRun, *, wide: bool
+) -> ProductRun:
     """Run a network with weights twice as large, and its products as they were."""
     if not touched:
         return ProductRun()
@@ -166,7 +183,7 @@ def _doubled(model: nn.Module, inputs: ExampleInput, touched: list[Touched], bas
     for each in doubled:
         each.apply(model)
     with torch.no_grad():
-        run = run_products(model, inputs, before=base.values)
+        run = run_products(model, inputs, before=base.values, wide=wide)
     for each in doubled:
         replace(each, factor=0.5).apply(model)
     return run
