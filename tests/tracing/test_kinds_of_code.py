@@ -247,3 +247,19 @@ def test_code_that_writes_into_weights_once_leaves_those_of_the_network_alone() 
     assert torch.equal(model.last.weight, before)
     model.eval()(x)
     assert list(anatomy(model, x).spaces) == list(fresh.spaces)  # a file replays a plan on a network that never ran
+
+
+class Boxes(nn.Module):
+    """A network that looks up how wide boxes are, the right side of which never comes before the left one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.widths, self.last = nn.Embedding(20, 8), nn.Linear(8, 2)
+
+    def forward(self, sides: Tensor) -> Tensor:
+        result: Tensor = self.last(self.widths(sides[:, 1] - sides[:, 0]))
+        return result
+
+
+def test_a_file_can_be_loaded_where_whole_numbers_of_the_example_go_together(tmp_path: Path) -> None:
+    check_case((Boxes, torch.tensor([[3, 9], [0, 12], [5, 5]]), {"widths": 8}), tmp_path)
