@@ -263,3 +263,26 @@ class Boxes(nn.Module):
 
 def test_a_file_can_be_loaded_where_whole_numbers_of_the_example_go_together(tmp_path: Path) -> None:
     check_case((Boxes, torch.tensor([[3, 9], [0, 12], [5, 5]]), {"widths": 8}), tmp_path)
+
+
+class SizesByDivision(nn.Module):
+    """Attention that finds the dims of its heads by division of the width that it reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads = 4
+        self.all, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        samples, tokens, width = x.shape
+        parted = self.all(x).reshape(samples, tokens, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
+        shares = torch.softmax(parted[0] @ parted[1].transpose(2, 3) * 0.5, -1)
+        result: Tensor = self.out((shares @ parted[2]).transpose(1, 2).reshape(samples, tokens, width))
+        return x + result
+
+
+def test_the_heads_of_many_layers_go_with_the_width_that_they_part(tmp_path: Path) -> None:
+    def make() -> nn.Module:
+        return nn.Sequential(nn.Linear(5, 16), *(SizesByDivision() for _ in range(6)), nn.Linear(16, 3))
+
+    check_case((make, torch.randn(2, 5, 5, dtype=torch.float64), {"0:dims": 4}), tmp_path)
