@@ -39,7 +39,7 @@ class InSingle(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         queries, keys = (self.split(layer(x)).to(torch.float32) for layer in (self.queries, self.keys))
         steps = torch.arange(x.shape[1], dtype=torch.float32)
-        scores = queries @ keys.transpose(2, 3) / math.sqrt(4) - (steps[:, None] - steps).abs()
+        scores = queries @ keys.transpose(2, 3) / math.sqrt(queries.shape[-1]) - (steps[:, None] - steps).abs()
         given = torch.softmax(scores, -1, dtype=torch.float32).to(x.dtype) @ self.split(self.values(x))
         result: Tensor = self.last(given.transpose(1, 2).flatten(2))
         return result
