@@ -59,8 +59,8 @@ def test_integers_are_written_in_copies() -> None:
     shared = SimpleNamespace(sizes=(3, [4, 5]), names={"heads": 2})
     one, other = nn.Module(), nn.Module()
     one.config = other.config = shared  # type: ignore[assignment]
-    write_integer(one, ("config", "sizes", 1, 0), 9)
-    write_integer(one, ("config", "names", "heads"), 1)
+    write_integer(one, Attribute("", ("config", "sizes", 1, 0)), 9)
+    write_integer(one, Attribute("", ("config", "names", "heads")), 1)
     assert vars(one)["config"] == SimpleNamespace(sizes=(3, [9, 5]), names={"heads": 1})
     assert vars(other)["config"] == SimpleNamespace(sizes=(3, [4, 5]), names={"heads": 2})
 

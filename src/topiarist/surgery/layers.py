@@ -79,7 +79,7 @@ class Holders:
 def set_integers(model: nn.Module, integers: Mapping[Attribute, int]) -> None:
     """Set integers that the network's modules hold, and that its forward reads."""
     for attribute, number in integers.items():
-        write_integer(model.get_submodule(attribute.module), attribute.way, number)
+        write_integer(model, attribute, number)
 
 
 def follow_parameters(model: nn.Module, changed: Container[nn.Module]) -> None:

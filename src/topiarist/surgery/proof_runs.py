@@ -1,8 +1,9 @@
 """The runs behind a proof: a network with random weights computes a batch or two, whole, cut, or without units.
 
 The weights are random and in float64, so that nothing hides: in a fresh network, attention is nearly even, and a wrong
-size goes unseen. The batch has a size that divides no number that code computes with. Where code computes with sizes,
-or has them written down, a second batch of another size must agree too.
+size goes unseen. Code that asks for float32 on the way gets float64 too, where it takes that: else rounding would hide
+small mistakes. The batch has a size that divides no number that code computes with. Where code computes with sizes, or
+has them written down, a second batch of another size must agree too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,17 +39,18 @@ class ProofBatch:
 
     inputs: ExampleInput
     expected: list[Tensor]
+    wide: bool = False  # float64 also where code asks for less
 
 
 def references(
     model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any
 ) -> tuple[nn.Module, list[ProofBatch]]:
     """Return the network with random weights, in float64 where its code allows that, and what it computes."""
-    types: tuple[torch.dtype | None, ...] = (torch.float64, torch.float32, None)  # None: each of its own
-    for dtype in types:
+    types: tuple[torch.dtype | None, ...] = (torch.float64, torch.float64, torch.float32, None)  # None: each of its own
+    for trial, dtype in enumerate(types):
         whole = randomised(model, dtype)
         try:
-            return whole, _computed(whole, example_input, anatomy, gone)
+            return whole, _computed(whole, example_input, anatomy, gone, wide=trial == 0)
         except Exception as error:  # whatever code says to float64 that asks for another type
             reason = str(error).split("\n")[0] or type(error).__name__
     raise ModelError(
@@ -56,17 +58,23 @@ def references(
     )
 
 
-def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any) -> list[ProofBatch]:
+def _computed(
+    whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any, *, wide: bool
+) -> list[ProofBatch]:
     """Return what a network computes for a batch or two, or for the example where it takes no others."""
     batches: list[ProofBatch] = []
     silenced: dict[str, Tensor] = {}
     for inputs in proof_inputs(whole, example_input, anatomy):
         try:
-            batches.append(ProofBatch(inputs, outputs_without(sharing_copy(whole), inputs, anatomy, gone, silenced)))
+            expected = outputs_without(sharing_copy(whole), inputs, anatomy, gone, silenced, wide=wide)
+            batches.append(ProofBatch(inputs, expected, wide))
         except Exception:  # whatever a network says to a batch of another size
             if callable(example_input) and not isinstance(example_input, Tensor):
                 raise
-    return batches or [ProofBatch(example_input, outputs_without(sharing_copy(whole), example_input, anatomy, gone))]
+    if batches:
+        return batches
+    expected = outputs_without(sharing_copy(whole), example_input, anatomy, gone, wide=wide)
+    return [ProofBatch(example_input, expected, wide)]
 
 
 def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:
@@ -107,23 +115,29 @@ def outputs_without(
     anatomy: Anatomy | None,
     gone: Any,
     silenced: dict[str, Tensor] | None = None,
+    *,
+    wide: bool = False,
 ) -> list[Tensor]:
     """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
     with evaluating(model), isolated(0), plain_kernels(model), default_numbers(numbers_of(model).dtype):
         if anatomy is None or anatomy.trace is None:
-            with Steady(), Recurrences():  # type: ignore[no-untyped-call]
+            with Steady(wide=wide), Recurrences():
                 return wanted_outputs(call(model, inputs))
         tracer = anatomy.trace.tracer
-        reference = Reference(model, tracer.labels.copy(), tracer.leaves, gone, silenced=silenced)
-        with reference, Recurrences(reference):
-            return wanted_outputs(call(model, inputs))
+        reference = Reference(model, tracer.labels.copy(), tracer.leaves, gone, silenced=silenced, wide=wide)
+        try:
+            with reference, Recurrences(reference):
+                return wanted_outputs(call(model, inputs))
+        finally:
+            reference.restore_values()
 
 
-def outputs_of_cut(cut: nn.Module, inputs: ExampleInput, units: Iterable[str]) -> list[Tensor]:
+def outputs_of_cut(cut: nn.Module, batch: ProofBatch, units: Iterable[str]) -> list[Tensor]:
     """Run a cut network; where its own code fails, say so in one line."""
     try:
         with keeping_buffers(cut):  # which forward may write into
-            return [tensor.clone() for tensor in outputs_without(cut, inputs, None, numpy.zeros(0, bool))]
+            given = outputs_without(cut, batch.inputs, None, numpy.zeros(0, bool), wide=batch.wide)
+            return [tensor.clone() for tensor in given]
     except Exception as error:  # whatever a user's forward raises
         named = ", ".join(f"'{name}'" for name in units)
         reason = str(error).split("\n")[0] or type(error).__name__

@@ -140,7 +140,10 @@ def _follow(
         own_errors(lambda error: described(model, tracer.failed_module(error))),
     ):
         model.train(training)
-        given = _run(model, example_input, trace, watch)
+        try:
+            given = _run(model, example_input, trace, watch)
+        finally:
+            tracer.restore_values()
     for tensor in wanted_outputs(given):
         step = tracer.step_of(tensor)
         trace.output.take([] if step is None else [step])
