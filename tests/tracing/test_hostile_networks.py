@@ -171,6 +171,7 @@ def test_heads_go_where_tokens_are_padding() -> None:
     assert cut(*example).shape == (2, 2)
 
 
+@pytest.mark.slow
 def test_attention_that_two_layers_share_stays_shared() -> None:
     model, x = Padded().eval(), torch.randn(2, 3, 8)
     model.encoder.layers.append(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True))

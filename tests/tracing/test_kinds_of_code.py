@@ -121,6 +121,7 @@ READ_TWICE: Case = QueriesReadTwice, torch.randn(2, 5, 8, dtype=torch.float64), 
 IN_BLOCKS: Case = ScoresInBlocks, torch.randn(2, 5, 8, dtype=torch.float64), {**HALVES, "values:dims": 4}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [READ_TWICE, IN_BLOCKS])
 def test_weights_make_up_for_a_root_of_dims_and_change_nothing_else(case: Case, tmp_path: Path) -> None:
     check_case(case, tmp_path)
@@ -170,6 +171,7 @@ class FunctionalAttention(nn.Module):
         return result
 
 
+@pytest.mark.slow
 def test_torchs_function_for_attention_has_one_width_for_all(tmp_path: Path) -> None:
     found = check_network(FunctionalAttention, torch.randn(2, 4, 5, dtype=torch.float64), tmp_path)
     assert {name: space.size for name, space in found.free.items()} == {"more": 6}
@@ -195,6 +197,7 @@ class WithSettings(nn.Module):
         return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("extra", "spaces"), [({"kind"}, 2), (nn.ReLU(), 1)])
 def test_an_object_that_layers_share_changes_for_all_of_them(extra: Any, spaces: int, tmp_path: Path) -> None:
     def make() -> nn.Module:
@@ -219,6 +222,7 @@ class Remembering(InSingle):
         return result
 
 
+@pytest.mark.slow
 def test_code_may_compute_a_product_in_its_first_run_only(tmp_path: Path) -> None:
     dims = {"queries:heads": 2, "queries:dims": 4, "values:dims": 4}
     check_case((Remembering, torch.randn(2, 5, 8, dtype=torch.float64), dims), tmp_path)
@@ -281,6 +285,7 @@ class SizesByDivision(nn.Module):
         return x + result
 
 
+@pytest.mark.slow
 def test_the_heads_of_many_layers_go_with_the_width_that_they_part(tmp_path: Path) -> None:
     def make() -> nn.Module:
         return nn.Sequential(nn.Linear(5, 16), *(SizesByDivision() for _ in range(6)), nn.Linear(16, 3))

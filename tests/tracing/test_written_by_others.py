@@ -5,6 +5,7 @@ from copy import deepcopy
 from functools import lru_cache
 from pathlib import Path
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -33,6 +34,7 @@ class CachedShapes(nn.Module):
         return out
 
 
+@pytest.mark.slow
 def test_numbers_from_caches_are_computed_again(tmp_path: Path) -> None:
     x = torch.randn(3, 4)
     CachedShapes()(x)
@@ -120,6 +122,7 @@ class TwiceScaled(nn.Module):
         return out
 
 
+@pytest.mark.slow
 def test_weights_make_up_once_for_several_products(tmp_path: Path) -> None:
     assert set(check_network(TwiceScaled, torch.randn(3, 6), tmp_path).free) == {"layers.0", "layers.1"}
 
@@ -143,6 +146,7 @@ class PickedQueries(nn.Module):
         return out
 
 
+@pytest.mark.slow
 def test_weights_with_a_bias_make_up_for_a_number_of_dims(tmp_path: Path) -> None:
     assert {"queries.0", "queries.1"} <= set(check_network(PickedQueries, torch.randn(3, 5, 6), tmp_path).free)
 
