@@ -42,6 +42,7 @@ from topiarist.tracing.unregistered import fix_unregistered
 from topiarist.tracing.vectors import Axes
 
 MORE_SAMPLES = 8  # in such a run
+BESIDES = ("hidden_state", "hidden_states", "attentions", "past_key_values", "_cache", "router_logits")
 MOST_RUNS = 8  # with random weights, for parameters that the first run does not reach
 
 
@@ -172,9 +173,10 @@ def _name_inputs(model: nn.Module, trace: Trace, args: Any, kwargs: Any) -> None
 
 
 def wanted_outputs(given: Any) -> list[Tensor]:
-    """Return the tensors that a network is run for: the scores of the hub's models, not what they return besides."""
-    scores = getattr(given, "logits", None) if hasattr(given, "to_tuple") else None
-    return [scores] if isinstance(scores, Tensor) else tensors_in(given)
+    """Return the tensors that a network is run for: of the hub's models with scores, not what they return besides."""
+    if hasattr(given, "to_tuple") and isinstance(getattr(given, "logits", None), Tensor):
+        return tensors_in([value for name, value in given.items() if not name.endswith(BESIDES)])
+    return tensors_in(given)
 
 
 def tensors_in(value: Any) -> list[Tensor]:
