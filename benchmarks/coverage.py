@@ -4,9 +4,9 @@ For every network: the time of `anatomy`; its free spaces; the share of paramete
 every free space was removed in one cut; whether the outputs keep their shapes, whether the cut network can be saved
 and loaded, whether it equals the reference and whether onnxruntime computes the same. Beside it, torch-pruning at a
 ratio of 0.5, and whether its cut network is the original without the weights that are gone. A network is *useful* when
-it runs, its outputs keep their shapes and a quarter of its parameters is gone. The outputs of the hub's models with
-scores are the scores. Each tool has a process of its own per network, one thread and a time limit; what fails is a row
-with its reason.
+it runs, its outputs keep their shapes and a quarter of its parameters is gone. Hidden states and caches that the hub's
+models return beside scores are no outputs. Each tool has a process of its own per network, one thread and a time limit;
+what fails is a row with its reason.
 
     python -m benchmarks.coverage [names or classes: hub, own, published] [--out results.json]
 

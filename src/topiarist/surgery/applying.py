@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
-from topiarist.errors import ModelError, TopiaristError
+from topiarist.errors import ModelError, TopiaristError, first_line
 from topiarist.models.buffers import keeping_buffers
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating
@@ -278,5 +278,5 @@ def check_runs(model: nn.Module, example_input: ExampleInput) -> None:
     except TopiaristError:
         raise
     except Exception as error:  # whatever a user's forward raises
-        reason = str(error).split("\n")[0] or type(error).__name__
+        reason = first_line(error)
         raise ModelError(f"the network's own code does not allow this edit: {reason}") from error

@@ -20,7 +20,7 @@ TOGETHER = 1e-6  # by how much values may differ that should all have grown by t
 
 
 @dataclass(frozen=True)
-class Product:
+class ScaledTensor:
     """A tensor that forward multiplies with a number; `factor` is the number, or one divided by it."""
 
     function: str
@@ -33,7 +33,7 @@ class Product:
 class ProductRun:
     """What one run showed: its products, the values of those that were asked for, and what the network returned."""
 
-    products: list[Product] = field(default_factory=list)
+    products: list[ScaledTensor] = field(default_factory=list)
     values: dict[int, Tensor] = field(default_factory=dict)
     degrees: dict[int, int] = field(default_factory=dict)  # of products that grew evenly
     outputs: list[Tensor] = field(default_factory=list)
@@ -87,7 +87,7 @@ class _ProductWatch(TorchFunctionMode):
     def _note(self, name: str, factor: float, tensor: Tensor) -> int:
         """Remember a product; return the power with which it grew, 0 where it did not or nothing is to be undone."""
         number = len(self.run.products)
-        self.run.products.append(Product(name, factor, tensor, line_of_user()))
+        self.run.products.append(ScaledTensor(name, factor, tensor, line_of_user()))
         if number in self._kept:
             self.run.values[number] = tensor.detach().clone()
         degree = _degree(self._before[number], tensor.detach()) if number in self._before else 0

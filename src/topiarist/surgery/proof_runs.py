@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from topiarist.errors import ModelError
+from topiarist.errors import ModelError, first_line
 from topiarist.models.buffers import keeping_buffers
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
@@ -52,7 +52,7 @@ def references(
         try:
             return whole, _computed(whole, example_input, anatomy, gone, wide=trial == 0)
         except Exception as error:  # whatever code says to float64 that asks for another type
-            reason = str(error).split("\n")[0] or type(error).__name__
+            reason = first_line(error)
     raise ModelError(
         f"nothing can be proven: with random weights, the network does not run ({reason}); see proof=False"
     )
@@ -140,7 +140,7 @@ def outputs_of_cut(cut: nn.Module, batch: ProofBatch, units: Iterable[str]) -> l
             return [tensor.clone() for tensor in given]
     except Exception as error:  # whatever a user's forward raises
         named = ", ".join(f"'{name}'" for name in units)
-        reason = str(error).split("\n")[0] or type(error).__name__
+        reason = first_line(error)
         raise ModelError(
             f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}"
         ) from error

@@ -101,7 +101,7 @@ class Notes:
             self._overwritten[id(tensor)] = tensor, tensor.detach().clone()
 
     def restore_values(self) -> None:
-        """Give parameters that forward wrote into the values that they had before."""
+        """Restore the values of parameters that forward wrote into."""
         for tensor, values in self._overwritten.values():
             tensor.data.copy_(values)
 

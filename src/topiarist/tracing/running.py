@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from topiarist.errors import ModelError, TopiaristError
+from topiarist.errors import ModelError, TopiaristError, first_line
 from topiarist.models.copying import copying, detached_tensors
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.models.rebinding import rebind_functions
@@ -99,7 +99,7 @@ def own_errors(where: Callable[[BaseException], str]) -> Iterator[None]:
     except TopiaristError:
         raise
     except Exception as error:  # whatever a user's forward raises
-        reason = str(error).split("\n")[0] or type(error).__name__
+        reason = first_line(error)
         place = where(error)
         raise ModelError(f"the example input fails at {place}{line_of_error(error)}: {reason}") from error
 

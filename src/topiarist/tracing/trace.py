@@ -41,9 +41,10 @@ from topiarist.tracing.tracer import Tracer
 from topiarist.tracing.unregistered import fix_unregistered
 from topiarist.tracing.vectors import Axes
 
-MORE_SAMPLES = 8  # in such a run
-BESIDES = ("hidden_state", "hidden_states", "attentions", "past_key_values", "_cache", "router_logits")
 MOST_RUNS = 8  # with random weights, for parameters that the first run does not reach
+MORE_SAMPLES = 8  # times those of the example, in such a run
+# What the hub's models return beside what they are run for, by the ends of names
+BESIDES = ("hidden_state", "hidden_states", "attentions", "past_key_values", "_cache", "router_logits")
 
 
 @dataclass

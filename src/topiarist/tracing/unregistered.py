@@ -23,7 +23,7 @@ class Unregistered:
 
     @property
     def reason(self) -> str:
-        """Say what to do about it."""
+        """Return why its units are fixed, and what to do about it."""
         kind = "Module" if self.is_layer else "Parameter"
         better = f"nn.{kind}{'Dict' if self.holder == 'dict' else 'List'}"
         what = "layer" if self.is_layer else "parameter"
