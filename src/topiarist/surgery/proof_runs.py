@@ -1,6 +1,6 @@
 """The runs behind a proof: a network with random weights computes a batch or two, whole, cut, or without units.
 
-The weights are random and in float64, so that nothing hides: in a fresh network, attention is nearly even, and a wrong
+The weights are random and in float64, so that little hides: in a fresh network, attention is nearly even, and a wrong
 size goes unseen. Code that asks for float32 on the way gets float64 too, where it takes that: else rounding would hide
 small mistakes. The batch has a size that divides no number that code computes with. Where code computes with sizes, or
 has them written down, a second batch of another size must agree too.
