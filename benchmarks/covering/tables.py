@@ -61,6 +61,7 @@ def _network_line(row: Row) -> dict[str, str]:
         "reloaded": _answer(ours.reloaded),
         "ONNX": _answer(ours.onnx),
         "reference": _answer(ours.reference),
+        "felt": "" if ours.felt is None else f"{ours.felt:.0e}",
         "torch-pruning: gone": _gone(rival),
         "its reference": _answer(rival.reference),
         "why not, ours": _why(ours, ours.reloaded, ours.onnx, ours.reference),

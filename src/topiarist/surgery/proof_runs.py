@@ -7,7 +7,7 @@ has them written down, a second batch of another size must agree too.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ from topiarist.tracing.integers import Literal, expressions_within
 from topiarist.tracing.operation import line_of_error
 from topiarist.tracing.random_weights import randomised, resized
 from topiarist.tracing.recurrences import Recurrences
-from topiarist.tracing.reference import Reference, Steady
+from topiarist.tracing.reference import Measuring, Reference, Steady
 from topiarist.tracing.running import arguments, call, plain_kernels, sharing_copy
 from topiarist.tracing.trace import wanted_outputs
 
@@ -64,7 +64,10 @@ def _computed(
     """Return what a network computes for a batch or two, or for the example where it takes no others."""
     batches: list[ProofBatch] = []
     silenced: dict[str, Tensor] = {}
-    for inputs in proof_inputs(whole, example_input, anatomy):
+    tried = proof_inputs(whole, example_input, anatomy)
+    with suppress(Exception):  # whatever a network says to a batch of another size
+        _measure_norms(whole, tried[0], wide=wide)
+    for inputs in tried:
         try:
             expected = outputs_without(sharing_copy(whole), inputs, anatomy, gone, silenced, wide=wide)
             batches.append(ProofBatch(inputs, expected, wide))
@@ -75,6 +78,16 @@ def _computed(
         return batches
     expected = outputs_without(sharing_copy(whole), example_input, anatomy, gone, wide=wide)
     return [ProofBatch(example_input, expected, wide)]
+
+
+def _measure_norms(whole: nn.Module, inputs: ExampleInput, *, wide: bool) -> None:
+    """Give batch norms the means and variances of what they read, so that every layer is felt in the outputs."""
+    if any(name.endswith("running_var") for name, _ in whole.named_buffers()):
+        steps = evaluating(whole), isolated(0), plain_kernels(whole), default_numbers(numbers_of(whole).dtype)
+        with ExitStack() as stack:
+            for step in (*steps, Measuring(wide=wide), Recurrences()):
+                stack.enter_context(step)
+            call(whole, inputs)
 
 
 def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:

@@ -22,6 +22,7 @@ from topiarist.tracing.vectors import Axes, Vector
 
 STEADY = 0.37  # what every random number is in a proof: networks of two shapes would draw different ones
 TURNED = frozenset({"t", "transpose", "permute", "detach"})  # as silent as what was turned, at the same place in memory
+SMALLEST_VARIANCE = 1e-3  # that a batch norm is given: of a silent channel's rounding errors nothing is made
 NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
 Gone = NDArray[numpy.bool_]
 
@@ -56,6 +57,24 @@ class Steady(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         return steadied(func, func(*args, **(widened(func, kwargs) if self._wide else kwargs)))
+
+
+class Measuring(Steady):  # type: ignore[no-untyped-call]
+    """Runs a network and gives its batch norms the means and variances of what they read.
+
+    Random weights let a signal die in deep networks; behind such norms it is as large as before in every layer.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func._schema.name.removeprefix("aten::") in BATCH_NORMS:
+            named = [argument.name for argument in func._schema.arguments]
+            asked = {**dict(zip(named, args, strict=False)), **(kwargs or {})}
+            x, mean, variance = asked["input"], asked.get("running_mean"), asked.get("running_var")
+            if mean is not None and variance is not None and not asked.get("training") and x.numel() > x.shape[1]:
+                others = [place for place in range(x.ndim) if place != 1]
+                mean.copy_(x.mean(others))
+                variance.copy_(x.var(others, correction=0).clamp(min=SMALLEST_VARIANCE))
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 class Reference(Tracer):  # type: ignore[no-untyped-call]
