@@ -4,14 +4,14 @@ For every network: the time of `anatomy`; its free spaces; the share of paramete
 every free space was removed in one cut; whether the outputs keep their shapes, whether the cut network can be saved
 and loaded, whether it equals the reference and whether onnxruntime computes the same. Beside it, torch-pruning at a
 ratio of 0.5, and whether its cut network is the original without the weights that are gone. A network is *useful* when
-it runs, its outputs keep their shapes and a quarter of its parameters is gone. The outputs of the hub's models with
-scores are the scores. Each tool has a process of its own per network, one thread and a time limit; what fails is a row
-with its reason.
+it runs, its outputs keep their shapes and a quarter of its parameters is gone. Hidden states and caches that the hub's
+models return beside scores are no outputs. Each tool has a process of its own per network, one thread and a time limit;
+what fails is a row with its reason.
 
     python -m benchmarks.coverage [names or classes: hub, own, published] [--out results.json]
 
 needs the extras `onnx`, `dev` and `zoo`. Rows are written as they come; the Markdown tables are printed at the end, or
-again from a file with `--table results.json`.
+again from files with `--table results.json [more.json]`.
 """
 
 import argparse
@@ -32,8 +32,8 @@ PACKAGES = ("topiarist", "torch", "transformers", "pytorchcv", "torch-pruning", 
 def main() -> None:
     """Measure the networks that are asked for, and print the tables."""
     asked = _arguments()
-    if asked.table is not None:
-        print(write_markdown(Results.model_validate_json(asked.table.read_text())))
+    if asked.table:
+        print(write_markdown(merged([Results.model_validate_json(path.read_text()) for path in asked.table])))
         return
     results = Results(packages=_versions(), limit_seconds=asked.limit)
     for name in chosen(asked.networks):
@@ -48,8 +48,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("networks", nargs="*", help="names of networks, or hub, own, published; all without any")
     parser.add_argument("--out", type=Path, default=Path("coverage.json"))
     parser.add_argument("--limit", type=float, default=120.0, help="seconds per network and tool")
-    parser.add_argument("--table", type=Path, help="print the tables of this file and measure nothing")
+    parser.add_argument("--table", type=Path, nargs="+", help="print the tables of these files and measure nothing")
     return parser.parse_args()
+
+
+def merged(parts: Sequence[Results]) -> Results:
+    """Return the rows of several runs with the same versions, in the order of the zoo; later ones count."""
+    if any(part.packages != parts[0].packages for part in parts):
+        raise SystemExit("these files were measured with different versions")
+    rows = {row.name: row for part in parts for row in part.rows}
+    return parts[-1].model_copy(update={"rows": tuple(rows[name] for name in NETWORKS if name in rows)})
 
 
 def chosen(asked: Sequence[str]) -> list[str]:

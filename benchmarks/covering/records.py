@@ -37,7 +37,10 @@ class Attempt(Record):
 
 
 class OurAttempt(Attempt):
-    """What we made of a network. Seconds are those of `anatomy` and of `surgery.remove`, once each, on one thread."""
+    """What we made of a network. Seconds are those of `anatomy` and of `surgery.remove`, once each, on one thread.
+
+    `felt` is the smallest share by which what a proof compares changes when half of one space alone is gone.
+    """
 
     anatomy_seconds: float | None = None
     free_spaces: int | None = None
@@ -45,6 +48,7 @@ class OurAttempt(Attempt):
     reloaded: Check = Check()
     onnx: Check = Check()
     reference: Check = Check()
+    felt: float | None = None
 
 
 class RivalAttempt(Attempt):

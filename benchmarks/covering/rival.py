@@ -18,11 +18,11 @@ from benchmarks.covering.outputs import answers_of, count_parameters, shapes_of
 from benchmarks.covering.records import RivalAttempt
 from benchmarks.covering.zeroed import compare_with_zeroed
 from benchmarks.zoo import Entry, Inputs, use
+from topiarist.surgery.scales import RESHAPES
 from topiarist.tracing.trace import wanted_outputs
 
 RATIO = 0.5
 CONTRACTIONS = ("Addmm", "Mm", "Bmm", "Baddbmm", "Convolution", "MkldnnConvolution", "Linear", "MkldnnRnn")
-RESHAPES = ("TBackward", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "Unsqueeze", "Squeeze", "Expand")
 LAYERS = (nn.Linear, nn.modules.conv._ConvNd, nn.RNNBase, nn.RNNCellBase, nn.Embedding)
 
 

@@ -1,20 +1,21 @@
 """The Markdown tables: a summary per class of networks, then a row per network."""
 
+import textwrap
 from collections.abc import Callable, Sequence
 from statistics import median
-
-import pandas
 
 from benchmarks.covering.records import DONE, Attempt, Check, Results, Row
 
 ALL = "all"
+LONGEST = 110  # characters of a reason: the file of results has the rest
 
 
 def write_markdown(results: Results) -> str:
     """Return both tables, and the versions that they were measured with."""
     parts = [summary_table(results.rows)]
     for group in _groups(results.rows):
-        parts += [f"### {group.capitalize()}", network_table([row for row in results.rows if row.group == group])]
+        table = network_table([row for row in results.rows if row.group == group])
+        parts.append(f"<details><summary>{group.capitalize()}</summary>\n\n{table}\n\n</details>")
     versions = ", ".join(f"{name} {version}" for name, version in sorted(results.packages.items()))
     return "\n\n".join([*parts, f"Measured with {versions}."])
 
@@ -60,6 +61,7 @@ def _network_line(row: Row) -> dict[str, str]:
         "reloaded": _answer(ours.reloaded),
         "ONNX": _answer(ours.onnx),
         "reference": _answer(ours.reference),
+        "felt": "" if ours.felt is None else f"{ours.felt:.0e}",
         "torch-pruning: gone": _gone(rival),
         "its reference": _answer(rival.reference),
         "why not, ours": _why(ours, ours.reloaded, ours.onnx, ours.reference),
@@ -101,8 +103,9 @@ def _why(attempt: Attempt, *checks: Check) -> str:
     """Return why an attempt ended early, or which checks failed."""
     reasons = [] if attempt.stage == DONE else [f"{attempt.stage}: {attempt.reason}"]
     reasons += [check.note for check in checks if check.passed is False]
-    return "; ".join(reasons).replace("|", "\\|")
+    return textwrap.shorten("; ".join(reasons).replace("|", "\\|"), LONGEST, placeholder=" …")
 
 
 def _markdown(lines: list[dict[str, str]]) -> str:
-    return pandas.DataFrame(lines).to_markdown(index=False, disable_numparse=True)
+    rows = [list(lines[0]), ["---"] * len(lines[0]), *(list(line.values()) for line in lines)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

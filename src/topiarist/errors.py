@@ -33,3 +33,8 @@ class MissingExtraError(TopiaristError):
 
 class TopiaristWarning(UserWarning):
     """Something was decided on the user's behalf, and this says what."""
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what an error says; its kind where it says nothing."""
+    return str(error).split("\n")[0] or type(error).__name__

@@ -76,6 +76,7 @@ def test_output_layers_are_found_on_the_way_back_and_by_order() -> None:
     assert last_run(model, inputs) == ("heads.mood",)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_perceptron_passes_every_question(tmp_path: Path) -> None:
     measure_ours(NETWORKS["perceptron"], tmp_path / "ours.json")

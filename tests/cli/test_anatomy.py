@@ -148,6 +148,7 @@ def folder(tmp_path: Path) -> Path:
     return write_folder(make_network(transformers, "efficientnet"), tmp_path / "net")
 
 
+@pytest.mark.slow
 def test_a_hugging_face_folder_needs_no_example(command: Run, folder: Path) -> None:
     code, out, err = command("anatomy", folder)
     assert (code, err) == (0, "")
@@ -161,11 +162,13 @@ def test_a_hugging_face_folder_needs_no_example(command: Run, folder: Path) -> N
     assert 0.99 * 124_575 < result["removable"] < 124_575
 
 
+@pytest.mark.slow
 def test_a_hugging_face_folder_takes_an_example(command: Run, folder: Path) -> None:
     result = as_json(command("anatomy", folder, "--example", "pixel_values=3x40x48", "--json"))
     assert result["example"] == {"pixel_values": {"shape": [2, 3, 40, 48], "dtype": "float32"}}
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_refused_is_one_line(command: Run, folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "auto_map": {"AutoModel": "modeling.Own"}}))

@@ -41,6 +41,7 @@ def test_each_part_is_that_of_training(command: Run, digits_model: Path) -> None
     assert as_json(command("measure", digits_model, "digits", "--part", "all", "--json"))["samples"] == 1797
 
 
+@pytest.mark.slow
 def test_another_seed_is_another_split(command: Run, digits_model: Path) -> None:
     losses = [
         as_json(command("measure", digits_model, "digits", *words, "--json"))["log_loss"]
@@ -56,6 +57,7 @@ def test_people_get_a_table(command: Run, digits_model: Path) -> None:
     assert first_words == ["model", "data", "accuracy", "macro", "log", "parameters", "size", "MACs", "latency"]
 
 
+@pytest.mark.slow
 def test_a_table_with_text_and_gaps(command: Run, flowers: Path, flowers_model: Path) -> None:
     measured = as_json(command("measure", flowers_model, flowers, "--target", "kind", "--json"))
     assert measured["samples"] == 30 and measured["accuracy"] >= 0.9

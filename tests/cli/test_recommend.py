@@ -13,6 +13,7 @@ from topiarist.surgery import recommend
 Run = Callable[..., tuple[int, str, str]]
 
 
+@pytest.mark.slow
 def test_a_recommendation_changes_and_writes_nothing(
     command: Run, digits_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

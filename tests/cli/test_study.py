@@ -81,6 +81,7 @@ def test_status(command: Run, finished: Path) -> None:
     assert (code, err) == (0, "") and "16 of 16 done" in out
 
 
+@pytest.mark.slow
 def test_running_again_does_nothing_and_says_so_to_programs(command: Run, finished: Path) -> None:
     before = begun(finished)
     for words in (("run", finished.with_suffix(".toml")), ("resume", finished), ("resume", finished, "--retry-failed")):
@@ -89,6 +90,7 @@ def test_running_again_does_nothing_and_says_so_to_programs(command: Run, finish
     assert begun(finished) == before
 
 
+@pytest.mark.slow
 def test_results_for_the_eye(command: Run, finished: Path) -> None:
     code, out, err = command("study", "results", finished)
     assert (code, err) == (0, "")
@@ -297,6 +299,7 @@ def test_results_of_a_study_of_which_nothing_is_done(command: Run, tmp_path: Pat
     assert (code, err) == (0, "") and "RuntimeError: gave up" in out
 
 
+@pytest.mark.slow
 def test_one_configuration_has_nothing_to_be_compared_with(command: Run, tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text('data = "iris"\ntraining.epochs = 1\nseeds = 2\n')
     assert command("study", "run", tmp_path / "study.toml", "--workers", 1)[0] == 0

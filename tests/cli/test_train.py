@@ -93,6 +93,7 @@ def test_folds_and_a_network_of_all(command: Run, tmp_path: Path) -> None:
     assert names(tmp_path) == ["m.safetensors"]
 
 
+@pytest.mark.slow
 def test_every_practice_in_one_command(command: Run) -> None:
     words = (
         "--hidden 20,10 --activation relu --lr 0.001 --batch 32 --optimizer adam --schedule exponential"
@@ -266,6 +267,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_users_own_network_is_continued(command: Run, own: Path) -> None:
     words = ("--base", "colour.safetensors", "--into", "own_networks:colour", "--phase", "2:1", "--json")
     code, out, err = command("train", "grey.npz", *words, "--out", "new.safetensors")

@@ -141,6 +141,7 @@ def test_the_result_is_a_plain_network_of_the_same_class(network: str, name: str
         assert not module._forward_hooks and not module._forward_pre_hooks
 
 
+@pytest.mark.slow
 @with_its_names
 def test_modules_keep_their_names_and_kinds_and_none_grows(network: str, name: str, case: str) -> None:
     found = once(network, name, case)
@@ -152,6 +153,7 @@ def test_modules_keep_their_names_and_kinds_and_none_grows(network: str, name: s
     assert all(values.numel() <= found.state[path].numel() for path, values in small.state_dict().items())
 
 
+@pytest.mark.slow
 @every
 def test_the_result_runs_is_no_larger_and_keeps_its_budget(network: str, name: str, case: str) -> None:
     found = once(network, name, case)
@@ -194,6 +196,7 @@ def test_a_file_gives_the_same_bits(network: str, name: str, case: str, tmp_path
     assert torch.equal(answers(loaded, unseen(found)), answers(small, unseen(found)))
 
 
+@pytest.mark.slow
 @every
 def test_progress_goes_from_0_to_1_and_never_falls(network: str, name: str, case: str) -> None:
     progress = once(network, name, case).progress

@@ -135,6 +135,7 @@ def test_small_classes_are_counted_without_copies() -> None:
         data.folds(3)
 
 
+@pytest.mark.slow
 @given(SEEDS)
 def test_a_part_of_the_classes_keeps_copies_with_their_originals(seed: int) -> None:
     source = mixed(seed)

@@ -47,6 +47,7 @@ def test_zscore_and_minmax_are_those_of_scikit_learn(x: NDArray[numpy.float64]) 
         assert (found[:, ~moves] == 0).all()  # a constant says nothing, in training or later
 
 
+@pytest.mark.slow
 @given(NUMBERS)
 def test_unit_is_that_of_scikit_learn(x: NDArray[numpy.float64]) -> None:
     x = x.round(3)  # scikit-learn takes a norm below 2e-15 for zero

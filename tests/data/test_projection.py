@@ -114,6 +114,7 @@ def test_a_record_that_was_made_up_is_refused(change: dict[str, Any]) -> None:
         ColumnBlock.from_json({**block.to_json(), **change})
 
 
+@pytest.mark.slow
 @given(strategies.integers(0, 10**6), strategies.integers(2, 12), strategies.integers(1, 12))
 def test_axes_are_orthonormal_and_point_to_their_largest_entry(seed: int, rows: int, columns: int) -> None:
     x = rows_of(columns, rows=rows, seed=seed)

@@ -50,6 +50,7 @@ def test_duplicates_of_a_front_point_stay() -> None:
     assert non_dominated(numpy.empty((0, 3))).tolist() == []
 
 
+@pytest.mark.slow
 def test_thousands_of_points_take_little_memory() -> None:
     generator = array_generator(0, "sphere")
     points = numpy.abs(generator.normal(size=(2500, 3)))
@@ -99,6 +100,7 @@ def test_of_points_equally_far_the_lower_first_cost_is_taken() -> None:
     assert knee([*ends, [0.3, 0.2, 0.1], [0.1, 0.2, 0.3]]) == 4  # equally far but for rounding
 
 
+@pytest.mark.slow
 @given(grids(), st.floats(0.5, 5), st.integers(-5, 5))
 def test_units_do_not_move_the_knee(costs: Floats, scale: float, shift: int) -> None:
     assert knee(costs * scale + shift) == knee(costs)
@@ -113,6 +115,7 @@ def covered_by_all(points: Floats, reference: Floats) -> float:
     return total
 
 
+@pytest.mark.slow
 @given(grids(most=6), st.integers(2, 5))
 def test_hypervolume_is_that_of_inclusion_and_exclusion(costs: Floats, corner: int) -> None:
     reference = numpy.full(costs.shape[1], float(corner))

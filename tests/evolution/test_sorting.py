@@ -43,6 +43,7 @@ def test_ranks_and_crowding_of_many_points_are_pymoos(n_costs: int) -> None:
         assert numpy.isinf(distances[front]).any()
 
 
+@pytest.mark.slow
 @given(grids())
 def test_crowding_is_pymoos_ties_included(costs: Floats) -> None:
     distances = crowding(costs, numpy.zeros(len(costs)))

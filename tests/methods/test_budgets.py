@@ -98,6 +98,7 @@ def test_a_latency_is_kept(model: nn.Module, data: Data, monkeypatch: pytest.Mon
         resized(model, data, latency_ms=0.1)
 
 
+@pytest.mark.slow
 def test_a_latency_near_the_lowest_possible_is_kept(
     model: nn.Module, data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +225,7 @@ def test_a_size_and_an_allowed_loss_are_both_kept(model: nn.Module, data: Data) 
     assert outcome.score[1] >= outcome.score[0] - 0.3
 
 
+@pytest.mark.slow
 def test_a_size_that_loses_too_much_is_refused_with_one_that_does_not(model: nn.Module, data: Data) -> None:
     with pytest.raises(BudgetError, match="points are lost and 1 are allowed") as refused:
         resized(model, data, parameters=30, max_drop=0.01)

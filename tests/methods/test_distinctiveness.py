@@ -59,6 +59,7 @@ def test_planted_units_of_two_hidden_layers_are_found(activation: str, dtype: to
     check_kept(model, x.to(dtype), 1e-6 if dtype == torch.float32 else 1e-9, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("activation", planted.ACTIVATIONS)
 @pytest.mark.parametrize("padding", [0, 1])
@@ -70,6 +71,7 @@ def test_planted_channels_are_found(activation: str, dtype: torch.dtype, padding
     check_kept(model, x.to(dtype), 1e-6 if dtype == torch.float32 else 1e-9, expected)
 
 
+@pytest.mark.slow
 def test_copies_in_a_residual_stream_are_found() -> None:
     model, x = planted.residual()
     found = gone_units(model, x, Distinctiveness().propose(unlabelled_request(model, x)))

@@ -64,6 +64,7 @@ def expected_rank(matrix: Tensor, keep: float) -> int | None:
     return rank if rank * sum(matrix.shape) < matrix.numel() else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keep", [0.3, 0.6, 0.85])
 @pytest.mark.parametrize("name", ALL)
 def test_ranks_keep_the_share_by_numpys_singular_values(name: str, keep: float) -> None:

@@ -129,6 +129,7 @@ def test_without_a_sparsity_or_a_budget_four_fifths_go() -> None:
     assert left <= 0.2 * (64 * 24 + 24 * 16 + 16 * 10)  # less where a unit was cut out that something reads
 
 
+@pytest.mark.slow
 def test_units_that_zeros_have_emptied_are_cut_out() -> None:
     model = perceptron()
     plain, compacted = (
@@ -268,6 +269,7 @@ def test_with_units_such_limits_are_kept(network: str, limit: str, tmp_path: Pat
     assert torch.equal(answers(loaded, inputs(data())), answers(outcome.model, inputs(data())))
 
 
+@pytest.mark.slow
 def test_units_go_by_the_fraction_asked_for() -> None:
     outcome = resized(perceptron(), Magnitude(units=True, sparsity=0.5))
     assert outcome.units == {"hidden0": (24, 12), "hidden1": (16, 8)}
@@ -324,6 +326,7 @@ def test_an_ensemble_loses_members_only_when_it_must_and_the_weakest(tmp_path: P
     assert "its best member alone, 98% of it zero" in said
 
 
+@pytest.mark.slow
 def test_each_member_of_an_ensemble_gets_the_sparsity() -> None:
     outcome = resized(Ensemble(members()), published.Magnitude(sparsity=0.4))
     assert isinstance(outcome.model, Ensemble)
@@ -378,6 +381,7 @@ def test_a_users_own_training_is_refused() -> None:
     assert said.startswith("magnitude prunes while it trains") and "surgery.Masks" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("epoch", "settings"), [(0, {}), (3, {}), (2, {"begin": 2, "times": 2}), (3, {"schedule": "one-shot"})]
 )
@@ -449,6 +453,7 @@ def resized_by_paper(seed: int) -> Outcome:
     return resize(perceptron(), digits(), published.Magnitude(), seed=seed, latency=False)
 
 
+@pytest.mark.slow
 def test_an_ensemble_of_pruned_members_is_packed() -> None:
     members = [resized(perceptron(), Magnitude(bits=bits)).model for bits in (8, 16)]
     ensemble = Ensemble(members)
@@ -466,6 +471,7 @@ def test_a_pruned_network_that_is_pruned_again_gets_nothing_back() -> None:
             assert not again.get_parameter(name)[kernel == 0].any()
 
 
+@pytest.mark.slow
 def test_the_weights_of_members_are_rewound_to_those_of_an_early_ensemble() -> None:
     members = [deepcopy(trained(12, seed=seed)) for seed in range(2)]
     early = Ensemble([deepcopy(trained(12, seed=seed, epochs=2)) for seed in range(2)])

@@ -31,6 +31,7 @@ def made(name: str) -> nn.Module:
         return NETWORKS[name]().eval()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_budget_of_parameters_is_met(name: str, method: str) -> None:
@@ -48,6 +49,7 @@ def test_a_budget_of_parameters_is_met(name: str, method: str) -> None:
             torch.testing.assert_close(apply(plan_of(outcome.model), model)(x), outcome.model(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_tight_budget_of_an_lstm_is_met(method: str) -> None:
     model = made("lstm")

@@ -155,6 +155,7 @@ def streamed(data: Data) -> Data:
     return Data.from_datasets(train=parts[0], validation=parts[1], test=parts[2], classes=data.classes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"retraining": FineTuning(epochs=1)}])
 def test_samples_may_be_read_batch_by_batch(model: nn.Module, data: Data, settings: dict[str, Any]) -> None:
     memory, stream = (resize(model, given, HALF, latency=False, **settings) for given in (data, streamed(data)))
@@ -207,6 +208,7 @@ def test_a_network_that_is_training_is_cut_as_one_that_is_not(model: nn.Module, 
     assert same_state(still.model, state_of(moving.model)) and busy.training and moving.model.training
 
 
+@pytest.mark.slow
 def test_the_argument_keeps_its_weights_its_card_and_its_plan(model: nn.Module, data: Data) -> None:
     state, card, plan = state_of(model), card_of(model), plan_of(model)
     for method in METHODS.values():

@@ -104,6 +104,7 @@ def test_the_original_training_can_be_given(data: Data) -> None:
         resize(model, data, HALF, retraining=Rewinding(epoch=3), latency=False)
 
 
+@pytest.mark.slow
 def test_the_original_training_is_remembered_in_files_and_after_the_cut(data: Data, tmp_path: Path) -> None:
     model, _ = trained(data)
     again = load(save(model, tmp_path / "whole.safetensors", data=data))

@@ -57,6 +57,7 @@ def mean_probabilities(logits: NDArray[numpy.float64], weights: Sequence[float])
     return mean
 
 
+@pytest.mark.slow
 @given(WEIGHTS, st.integers(1, 4), st.integers(1, 5), st.floats(0.1, 30), st.integers(0, 2**16))
 def test_the_output_is_the_logarithm_of_the_weighted_mean(
     weights: list[float], rows: int, classes: int, spread: float, seed: int

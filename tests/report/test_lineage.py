@@ -255,6 +255,7 @@ def test_without_any_accuracy_there_are_no_curves() -> None:
         lineage_curves(lineage(node(0, accuracy=None, points=())), title="t")
 
 
+@pytest.mark.slow
 def test_the_winning_line_may_lack_an_accuracy() -> None:
     svg = lineage_curves(lineage(node(0, accuracy=None, points=(), fate="best"), node(1, 0, fate="dropped")))
     assert "Accuracy of the winning line: unknown." in svg

@@ -182,6 +182,7 @@ def test_the_reading_with_most_claims_matches_best() -> None:
         assert best_match(found).reproduced == len(found[0].claims)
 
 
+@pytest.mark.slow
 def test_what_could_not_be_trained_is_not_judged_in_any_reading() -> None:
     whole = variants()
     without = whole[(whole["variant"] != "λ = 50") | (whole["units"] != 20)]

@@ -28,6 +28,7 @@ def test_stretches_and_envelopes() -> None:
     assert (low.min(), high.max()) == (wave.min(), wave.max())
 
 
+@pytest.mark.slow
 def test_every_seam_is_drawn_twice_and_the_pieces_are_said() -> None:
     random = numpy.random.default_rng(0)
     example = MixtureExample(

@@ -50,6 +50,7 @@ def test_the_losses_are_the_most_likely_ones_at_the_margin(won: int, lost: int, 
     assert unlikely(found) <= oracle.fun + 1e-6
 
 
+@pytest.mark.slow
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(100, 900), st.sampled_from([0.01, 0.05, 0.2]))
 def test_p_and_bounds_are_those_of_the_score(won: int, lost: int, samples: int, alpha: float) -> None:
     margin = 0.05
@@ -62,6 +63,7 @@ def test_p_and_bounds_are_those_of_the_score(won: int, lost: int, samples: int, 
     assert found.high - found.difference == pytest.approx(found.difference - found.low)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("samples", "margin", "won", "most"),
     [
@@ -96,6 +98,7 @@ def test_the_samples_needed_prove_an_equal_candidate_four_times_of_five(margin: 
     assert 0.8 - error_of(0.8) - 0.03 <= rate <= 0.88  # counts are whole numbers
 
 
+@pytest.mark.slow
 @given(st.integers(2, 600), st.integers(0, 10), st.floats(0.001, 0.5), st.sampled_from([0.01, 0.05, 0.2]))
 def test_no_samples_prove_more_than_as_many_without_a_loss(
     samples: int, lost: int, margin: float, alpha: float

@@ -55,6 +55,7 @@ def test_rank_biserial_by_hand() -> None:
     assert rank_biserial([1, 2], [1, 2]) == 0
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=1, max_size=12))
 def test_rank_biserial_lies_within_one_and_changes_sign(rows: list[tuple[int, int]]) -> None:
     first, second = ([row[side] for row in rows] for side in (0, 1))

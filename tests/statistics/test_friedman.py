@@ -33,6 +33,7 @@ def test_niacin() -> None:
     assert (found.effect, found.effect_name, found.notes) == (None, None, ())
 
 
+@pytest.mark.slow
 @given(arrays(numpy.int64, st.tuples(st.integers(2, 8), st.integers(3, 5)), elements=st.integers(0, 5)))
 def test_without_replicates_it_is_scipys(values: numpy.ndarray[tuple[int, int], numpy.dtype[numpy.int64]]) -> None:
     found = friedman(values)
@@ -46,6 +47,7 @@ def test_without_replicates_it_is_scipys(values: numpy.ndarray[tuple[int, int], 
     assert found.effect == pytest.approx(reference.statistic / (values.shape[0] * (values.shape[1] - 1)))
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(0, 9), min_size=4, max_size=4), min_size=2, max_size=4))
 def test_one_block_with_replicates_is_kruskal_and_walliss(groups: list[list[int]]) -> None:
     if len({value for group in groups for value in group}) == 1:

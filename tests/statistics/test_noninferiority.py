@@ -53,6 +53,7 @@ def test_at_the_margin_it_errs_no_more_often_than_alpha(design: Design) -> None:
     assert 0.02 < rate <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / TIMES)
 
 
+@pytest.mark.slow
 def test_folds_without_correction_err_often() -> None:
     assert rate_proven("folds", -1.0, margin=1.0, test_to_train=0.0) > 0.15
 

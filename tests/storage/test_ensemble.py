@@ -111,6 +111,7 @@ def test_a_member_of_a_loaded_ensemble_is_saved_by_itself(make: Cut, tmp_path: P
         assert all(map(torch.equal, outputs(alone, images()), outputs(held, images())))
 
 
+@pytest.mark.slow
 def test_the_plan_is_that_of_the_members_then_that_of_the_ensemble() -> None:
     apart = cut_apart()
     plan = surgery.plan_of(apart)
@@ -137,6 +138,7 @@ def test_a_member_that_is_cut_inside_an_ensemble_is_seen(tmp_path: Path) -> None
     assert_loaded(load(save(ensemble, tmp_path / "m.safetensors")), ensemble)
 
 
+@pytest.mark.slow
 def test_cutting_an_ensemble_is_cutting_its_members() -> None:
     members = whole()
     units = {"dense": [2, 7]}
@@ -183,6 +185,7 @@ def test_what_nobody_reads_goes_from_all_members(tmp_path: Path) -> None:
     assert_loaded(load(save(compact, tmp_path / "m.safetensors")), compact)
 
 
+@pytest.mark.slow
 def test_what_is_constant_goes_from_all_members(tmp_path: Path) -> None:
     ensemble = Ensemble([whole()[0], whole()[0]], [1, 3])
     with torch.no_grad():

@@ -50,6 +50,7 @@ def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], obj
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_folder_gives_the_network_that_was_saved(transformers: Any, tmp_path: Path, name: str) -> None:
     network = make_network(transformers, name)
@@ -62,6 +63,7 @@ def test_a_folder_gives_the_network_that_was_saved(transformers: Any, tmp_path: 
     assert torch.equal(before[0], after[0])
 
 
+@pytest.mark.slow
 def test_tied_weights_stay_tied(bert: Path) -> None:
     loaded: Any = load_folder(bert)
     assert loaded.cls.predictions.decoder.weight is loaded.bert.embeddings.word_embeddings.weight
@@ -223,6 +225,7 @@ def test_weights_without_tensors_are_refused(bert: Path) -> None:
     refused(bert, f"{WEIGHTS} holds no tensors")
 
 
+@pytest.mark.slow
 def test_a_network_that_was_cut_is_saved_and_loaded_into_a_fresh_one(transformers: Any, tmp_path: Path) -> None:
     from topiarist import anatomy, load, save, surgery
 

@@ -40,6 +40,7 @@ def test_every_network_has_its_shapes() -> None:
     assert SHAPES.keys() == NETWORKS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_example_has_the_sizes_of_the_configuration_and_runs(transformers: Any, name: str) -> None:
     network = make_network(transformers, name)

@@ -24,6 +24,7 @@ def halved(model: nn.Module, example: Inputs) -> nn.Module:
     return surgery.remove(model, example, units=units)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_cut_network_is_loaded_into_a_fresh_one(name: str, tmp_path: Path) -> None:
     model, example = NETWORKS[name](0)
@@ -36,6 +37,7 @@ def test_a_cut_network_is_loaded_into_a_fresh_one(name: str, tmp_path: Path) -> 
         assert torch.equal(left, right)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_network_that_was_loaded_is_cut_further(name: str, tmp_path: Path) -> None:
     model, example = NETWORKS[name](0)
@@ -49,6 +51,7 @@ def test_a_network_that_was_loaded_is_cut_further(name: str, tmp_path: Path) -> 
     assert len(surgery.plan_of(again)) == 2
 
 
+@pytest.mark.slow
 def test_a_network_that_a_function_runs_is_loaded_with_that_function(tmp_path: Path) -> None:
     model, example = NETWORKS["encoder"](0)
     assert isinstance(example, torch.Tensor)

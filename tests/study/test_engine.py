@@ -80,6 +80,7 @@ def test_an_interrupted_study_goes_on_where_it_was(
     assert {key: now[key] for key in before} == before, "nothing that has a result is run again"
 
 
+@pytest.mark.slow
 def test_nothing_that_has_a_result_is_run_again(tmp_path: Path) -> None:
     """The networks themselves say when they are trained."""
     log = tmp_path / "log"
@@ -252,6 +253,7 @@ REASONS = {
 }
 
 
+@pytest.mark.slow
 def test_what_fails_is_recorded_with_its_reason_and_the_others_finish(tmp_path: Path) -> None:
     seen: list[StudyProgress] = []
     results = Study(**FAILING).run(tmp_path, on_progress=seen.append)

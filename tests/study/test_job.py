@@ -94,6 +94,7 @@ def test_other_folds_of_the_development_part_never_see_the_test_part() -> None:
     assert sum(result.figures["samples"] for result in results) == 150 - len(data.test)
 
 
+@pytest.mark.slow
 def test_methods_share_one_training_and_a_cut_removes_units() -> None:
     methods = [
         {"name": "none"},
@@ -112,6 +113,7 @@ def test_methods_share_one_training_and_a_cut_removes_units() -> None:
             assert sizes[first].figures["parameters"] == expected
 
 
+@pytest.mark.slow
 def test_magnitude_in_a_study_is_resize_by_hand() -> None:
     again = {"kind": "fine-tuning", "epochs": 4}
     methods = [{"name": "none"}, {"name": "magnitude", "sparsity": 0.5, "bits": 8, "retraining": again}]
@@ -128,6 +130,7 @@ def test_magnitude_in_a_study_is_resize_by_hand() -> None:
     assert pruned.figures["file_kb"] < whole.figures["file_kb"]
 
 
+@pytest.mark.slow
 def test_factorisation_in_a_study_is_resize_by_hand() -> None:
     again, budget = {"kind": "fine-tuning", "epochs": 2}, {"parameters": 130}
     by_share = {"name": "factorisation", "keep": 0.7, "layers": ["hidden1"], "retraining": again}
@@ -147,6 +150,7 @@ def test_factorisation_in_a_study_is_resize_by_hand() -> None:
         assert result.figures["parameters"] < 165
 
 
+@pytest.mark.slow
 def test_pruning_is_a_part_of_the_training_that_a_study_declares() -> None:
     grid = {"training.pruning": [None, {"sparsity": 0.5}, {"sparsity": 0.75, "units": True, "schedule": "constant"}]}
     cells, results, _ = run(model={"hidden": [8]}, training={"epochs": 5}, grid=grid)

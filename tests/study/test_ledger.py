@@ -299,6 +299,7 @@ def test_a_study_that_was_killed_before_it_was_declared_is_begun_anew(tmp_path: 
     assert Study(data="iris", training={"epochs": 1}).run(tmp_path).cells["state"].tolist() == ["done"]
 
 
+@pytest.mark.slow
 def test_reading_needs_no_right_to_write(finished: Path) -> None:
     before = {path: path.read_bytes() for path in finished.rglob("*") if path.is_file() and "ledger" not in path.name}
     started = begun(finished)

@@ -125,6 +125,7 @@ def test_it_goes_on_and_workers_change_nothing(tmp_path: Path) -> None:
     assert outcome(tmp_path / "two") == expected
 
 
+@pytest.mark.slow
 def test_the_surgeon_as_published(tmp_path: Path) -> None:
     method = {"name": "published-surgeon", "interval": 1, "training": {"epochs": 2}}
     cells = Study(data="iris", training={"epochs": 1}, model={"hidden": [4]}, methods=[method]).run(tmp_path).cells

@@ -152,6 +152,7 @@ def test_spaces_that_keep_all_or_are_not_named_are_not_in_the_answer() -> None:
     assert choose_units(model, example, keep={}, calibration=more(example, 20)) == {}
 
 
+@pytest.mark.slow
 def test_the_choice_does_not_depend_on_the_order_of_the_spaces_or_of_the_batches() -> None:
     model, example = NETWORKS["residual"](0)
     x = more(example, 60)
@@ -210,6 +211,7 @@ def test_before_several_numbers_what_they_have_in_common_counts() -> None:
     assert choose_units(model, x[:2], keep={"0": 4}, calibration=x) == {"0": (4, 5, 6, 7)}
 
 
+@pytest.mark.slow
 def test_a_fraction_is_of_every_space_or_of_those_named() -> None:
     model, example = NETWORKS["residual"](0)
     x = more(example, 30)

@@ -57,6 +57,7 @@ def test_costs_of_any_widths_are_those_of_the_network_that_is_cut_to_them(name: 
     check(model, example, {space: data.draw(st.integers(least, free[space].size), label=space) for space in named})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_the_narrowest_network_costs_what_the_formulas_say(name: str) -> None:
     model, example = SMALL[name](0)

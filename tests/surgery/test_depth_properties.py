@@ -54,6 +54,7 @@ def count_norms(model: nn.Module) -> int:
     return sum(isinstance(module, _BatchNorm) for module in model.modules())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_norm", [False, True])
 def test_a_network_deepens_again_and_again(batch_norm: bool) -> None:
     model, example = NETWORKS["residual"](0)
@@ -116,6 +117,7 @@ def test_a_batch_norm_between_rows_of_a_sequence_is_refused() -> None:
         surgery.deepen(model, example, after="0", batch_norm=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(networks())
 def test_folding_any_batch_norm_that_can_fold_keeps_the_outputs(case: Case) -> None:
@@ -163,6 +165,7 @@ def test_folding_a_layer_into_the_next_keeps_the_outputs(chain: str) -> None:
     assert len(anatomy(folded, example).spaces) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "layer", "refusal"),
     [

@@ -23,6 +23,7 @@ PUBLIC = {name: getattr(home, name) for home in (surgery, tracing) for name in h
 FUNCTIONS = sorted(name for name, found in PUBLIC.items() if inspect.isfunction(found) and name != "ensure_anatomy")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", MODULES)
 def test_examples_run(module: str) -> None:
     example = {"model": nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)), "x": torch.zeros(1, 8)}

@@ -157,6 +157,7 @@ def hooks_of(model: nn.Module) -> int:
     return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_network_without_units_gives_what_it_gives_when_they_are_removed(name: str) -> None:
     model, example = NETWORKS[name](0)
@@ -227,6 +228,7 @@ def test_units_that_cannot_go_are_refused(units: Any, message: str) -> None:
 WATCHED = ("encoder", "fused attention", "einsum attention", "lstm", "gru", "normed", "grouped", "weight norm")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WATCHED)
 def test_each_space_alone_is_as_good_as_removed_for_a_batch_of_another_size(name: str) -> None:
     model, example = NETWORKS[name](0)

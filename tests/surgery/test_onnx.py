@@ -84,12 +84,14 @@ def rebuilt(model: nn.Module, example: Inputs) -> nn.Module:
 QUICK = [name for name in SMALL if name != "frozen"]  # whose pooling only the newer exporter, which is slow, knows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_a_network_of_half_its_width_is_exported(name: str, tmp_path: Path) -> None:
     model, example = exportable(name)
     assert_exported(halved(model, example), example, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_a_wider_deeper_and_factorised_network_is_exported(name: str, tmp_path: Path) -> None:
     model, example = exportable(name)

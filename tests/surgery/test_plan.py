@@ -99,12 +99,14 @@ def test_each_kind_of_edit_is_one_line_of_the_plan(kind: str) -> None:
     assert_identical(surgery.apply(surgery.plan_of(edited[kind]), whole, example), edited[kind])
 
 
+@pytest.mark.slow
 def test_a_plan_is_applied_to_other_weights() -> None:
     (model, example), (other, _) = NETWORKS["residual"](0), NETWORKS["residual"](1)
     plan = surgery.plan_of(surgery.remove(model, example, units={"stem": [0, 4], "first": [2]}))
     assert_identical(surgery.apply(plan, other), surgery.remove(other, example, units={"stem": [0, 4], "first": [2]}))
 
 
+@pytest.mark.slow
 def test_a_plan_adds_to_the_plan_that_a_network_has() -> None:
     model, example = NETWORKS["residual"](0)
     first = surgery.remove(model, example, units={"stem": [5]})
@@ -135,6 +137,7 @@ CUTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CUTS)
 def test_a_refit_is_replayed_from_its_numbers_or_from_data(name: str) -> None:
     model, example = NETWORKS[name](0)
@@ -150,6 +153,7 @@ def test_a_refit_is_replayed_from_its_numbers_or_from_data(name: str) -> None:
     assert_same(surgery.apply(bare, model, example, calibration=data), cut, example, 1e-12)
 
 
+@pytest.mark.slow
 def test_a_refit_among_other_edits_keeps_its_numbers() -> None:
     model, example = NETWORKS["residual"](0)
     data = CALIBRATION["residual"]

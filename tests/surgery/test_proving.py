@@ -1,5 +1,6 @@
 """The proof can refuse: a network that uses the number of its units unseen is never cut, whatever it returns."""
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -49,3 +50,18 @@ def test_outputs_that_say_nothing_prove_nothing() -> None:
     with pytest.raises(ModelError, match=r"nothing can be proven: with random weights, .* no finite number"):
         surgery.remove(lost, x, units=units)
     assert surgery.remove(lost, x, units=units, proof=False).get_parameter("hidden.weight").shape == (6, 5)
+
+
+def test_a_mistake_in_the_first_of_many_layers_is_felt_at_the_end() -> None:
+    class Deep(Counting):
+        def __init__(self) -> None:
+            super().__init__("numbers", counts=True)
+            block = (nn.Sigmoid(), nn.Linear(3, 3), nn.BatchNorm1d(3))
+            self.rest = nn.Sequential(*(copy.deepcopy(layer) for _ in range(30) for layer in block))
+
+        def forward(self, x: Tensor) -> Tensor:
+            scores: Tensor = self.rest(super().forward(x))
+            return scores
+
+    with pytest.raises(ModelError, match="computes something else"):
+        surgery.remove(Deep(), torch.randn(3, 5), units={"hidden": range(6)})

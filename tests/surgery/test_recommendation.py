@@ -75,6 +75,7 @@ def test_the_parts_of_a_space() -> None:
     assert found.growth("hidden0").edit.by == 4
 
 
+@pytest.mark.slow
 def test_measured_damage_is_that_of_the_cut_made_by_hand() -> None:
     model, samples = labelled("vgg", 40)
     x = samples.calibration
@@ -202,6 +203,7 @@ def test_an_anatomy_that_is_known_is_not_made_again(monkeypatch: pytest.MonkeyPa
     assert seen(model, samples, anatomy=known).to_record(measured=True) == oracle
 
 
+@pytest.mark.slow
 def test_tables_have_a_row_for_each_space_and_each_layer() -> None:
     model, samples = labelled("residual")
     found = seen(model, samples, shares=(0.3,))

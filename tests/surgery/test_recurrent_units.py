@@ -37,6 +37,7 @@ def silenced(model: nn.Module, x: Tensor) -> nn.Module:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 @pytest.mark.parametrize("settings", [{}, {"num_layers": 2}, {"bidirectional": True}, {"squashed": True}])
 def test_units_without_weights_go(kind: Any, settings: Any) -> None:

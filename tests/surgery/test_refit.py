@@ -143,6 +143,7 @@ CONVOLUTIONS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny_ridge")
 @pytest.mark.parametrize("kind", CONVOLUTIONS)
 def test_convolutions_of_images_are_least_squares_on_unfolded_patches(kind: str) -> None:

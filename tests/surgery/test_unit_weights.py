@@ -147,6 +147,7 @@ def test_spaces_that_a_frozen_layer_writes_are_left_out() -> None:
     assert list(unit_weights(free, example)) == spaces[1:]
 
 
+@pytest.mark.slow
 def test_in_training_units_stay_silent_and_are_cut_out_after_it() -> None:
     model = models.vgg(1, 1, 0, 1, input_shape=(1, 8, 8), dropout=0.1, generator=generator(0, "weights"))
     part = Part(torch.randn(12, 1, 8, 8, generator=generator(0, "x")), torch.arange(12) % 3)

@@ -31,6 +31,7 @@ def gone(masks: dict[str, Tensor]) -> dict[str, int]:
     return {name: int((~mask).sum()) for name, mask in masks.items()}
 
 
+@pytest.mark.slow
 @given(SIZES, SPARSITY)
 def test_each_layer_loses_its_share_and_the_whole_is_exact(sizes: list[int], sparsity: float) -> None:
     scores = scores_of(sizes)
@@ -45,6 +46,7 @@ def test_each_layer_loses_its_share_and_the_whole_is_exact(sizes: list[int], spa
     assert spared or sum(lost.values()) == asked
 
 
+@pytest.mark.slow
 @given(SIZES, SPARSITY)
 def test_ranked_together_the_whole_is_exact_and_one_of_each_layer_stays(sizes: list[int], sparsity: float) -> None:
     scores = scores_of(sizes)
@@ -111,6 +113,7 @@ def test_of_equal_ones_the_first_go() -> None:
     assert pattern["row"].tolist() == [[False, False, True, True, True]] * 2
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(1, 5), min_size=2, max_size=4).filter(lambda shape: math.prod(shape) <= 300),
     st.integers(2, 6).flatmap(lambda group: st.tuples(st.integers(1, group - 1), st.just(group))),
@@ -129,6 +132,7 @@ def test_a_pattern_takes_the_lowest_of_every_group_of_a_row(shape: list[int], pa
                 assert [at for at in range(group) if not kept[start + at]] == sorted(order[:zeros])
 
 
+@pytest.mark.slow
 @given(SIZES, st.lists(SPARSITY, min_size=2, max_size=5).map(sorted), st.integers(0, 9))
 def test_what_is_gone_stays_gone_where_all_are_ranked_together(
     sizes: list[int], sparsities: list[float], seed: int
@@ -149,6 +153,7 @@ def test_what_is_gone_of_one_layer_stays_gone(sizes: list[int], sparsities: list
         masks = after
 
 
+@pytest.mark.slow
 @example([64, 128, 24], [0.9 - 0.9 / 216, 0.9], 0)
 @given(SIZES, st.lists(SPARSITY, min_size=2, max_size=5).map(sorted), st.integers(0, 9))
 def test_what_is_gone_stays_gone_where_each_layer_loses_its_share(

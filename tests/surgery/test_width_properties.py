@@ -309,6 +309,7 @@ def test_every_type_of_number_is_kept(dtype: torch.dtype, kind: str, case: Case,
     assert {parameter.dtype for parameter in edited.parameters()} == {dtype}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_no_edit_is_the_identity(name: str) -> None:
     model, example = NETWORKS[name](3)

@@ -124,6 +124,7 @@ def test_every_space_of_the_zoo(name: str) -> None:
     assert found.opaque == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NETWORKS if name != "resnet18"])
 def test_removing_units_equals_the_network_without_them(name: str) -> None:
     model, example = NETWORKS[name](0)
@@ -184,6 +185,7 @@ def test_resnet18() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_narrow_resnet18_on_larger_images_has_the_same_spaces() -> None:
     wide = anatomy(*built(ResNet18, (1, 3, 32, 32), seed=0))
     narrow = anatomy(*built(lambda: ResNet18(width=2), (1, 3, 64, 64), seed=0))

@@ -64,6 +64,7 @@ CASES: dict[str, Callable[[Any, Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_value_made_from_the_number_of_units_is_never_wrong_in_silence(name: str) -> None:
     """Every choice of units is either refused in one line, or equals the network without them."""
@@ -98,6 +99,7 @@ class Attention(nn.Module):
         return x + mixed
 
 
+@pytest.mark.slow
 def test_attention_behind_attention_is_made_up_for_by_its_own_queries_and_keys(tmp_path: Path) -> None:
     def make() -> nn.Module:
         return nn.Sequential(nn.Linear(3, 8), *(Attention(8, 2, 4) for _ in range(3)), nn.Linear(8, 2))

@@ -26,6 +26,7 @@ def places(found: Anatomy) -> list[Any]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("training", [True, False])
 def test_the_network_is_left_as_it_is(name: str, training: bool) -> None:

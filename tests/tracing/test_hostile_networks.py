@@ -1,12 +1,14 @@
 """Networks whose code hides what it does from a copy of them, or from a run on one example."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from tests.tracing.cutting import check_network
 from topiarist import anatomy, surgery
 from topiarist.errors import ModelError
 
@@ -52,14 +54,37 @@ class HeldByMethod(Layers):
         return x
 
 
-def test_a_lambda_that_runs_the_whole_network_is_refused() -> None:
+@pytest.mark.parametrize("make", [HeldByLambda, HeldByHook])
+def test_a_lambda_that_holds_on_to_layers_holds_on_to_those_of_a_copy(
+    make: Callable[[], nn.Module], tmp_path: Path
+) -> None:
+    assert list(check_network(make, torch.randn(3, 4), tmp_path).free) == ["first"]
+
+
+KEPT: list[Layers] = []
+
+
+class HeldByGlobal(Layers):
+    """A network whose code finds it in a variable of its file."""
+
+    def __init__(self, whole: bool) -> None:
+        super().__init__()
+        KEPT[:] = [self]
+        self.whole = whole
+
+    def forward(self, x: Tensor) -> Any:
+        h = KEPT[0].first(x) if self.whole else self.first(x) * KEPT[0].first.bias
+        return (KEPT[0] if self.whole else self).last(h)
+
+
+def test_a_variable_that_holds_the_whole_network_is_refused() -> None:
     with pytest.raises(ModelError, match=r"holds on to 'first\.weight' of the network"):
-        anatomy(HeldByLambda(), torch.zeros(1, 4))
+        anatomy(HeldByGlobal(whole=True), torch.zeros(1, 4))
 
 
-def test_a_hook_that_holds_on_to_a_parameter_fixes_the_units_along_it() -> None:
-    space = anatomy(HeldByHook(), torch.zeros(1, 4))["first"]
-    assert space.reason is not None and "holds on to 'scale'" in space.reason
+def test_a_variable_that_holds_a_parameter_fixes_the_units_along_it() -> None:
+    space = anatomy(HeldByGlobal(whole=False), torch.zeros(1, 4))["first"]
+    assert space.reason is not None and "holds on to 'first.bias'" in space.reason
 
 
 def test_methods_belong_to_the_copy() -> None:
@@ -146,6 +171,7 @@ def test_heads_go_where_tokens_are_padding() -> None:
     assert cut(*example).shape == (2, 2)
 
 
+@pytest.mark.slow
 def test_attention_that_two_layers_share_stays_shared() -> None:
     model, x = Padded().eval(), torch.randn(2, 3, 8)
     model.encoder.layers.append(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True))

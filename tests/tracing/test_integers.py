@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,8 +60,8 @@ def test_integers_are_written_in_copies() -> None:
     shared = SimpleNamespace(sizes=(3, [4, 5]), names={"heads": 2})
     one, other = nn.Module(), nn.Module()
     one.config = other.config = shared  # type: ignore[assignment]
-    write_integer(one, ("config", "sizes", 1, 0), 9)
-    write_integer(one, ("config", "names", "heads"), 1)
+    write_integer(one, Attribute("", ("config", "sizes", 1, 0)), 9)
+    write_integer(one, Attribute("", ("config", "names", "heads")), 1)
     assert vars(one)["config"] == SimpleNamespace(sizes=(3, [9, 5]), names={"heads": 1})
     assert vars(other)["config"] == SimpleNamespace(sizes=(3, [4, 5]), names={"heads": 2})
 
@@ -99,6 +100,7 @@ def test_a_width_that_heads_divide_makes_one_space_with_them(tmp_path: Path) -> 
     assert {place.module for place in space.places} == {"stem", "packed", "out", "head"}
 
 
+@pytest.mark.slow
 def test_heads_with_a_number_of_dims_of_their_own_are_free_of_the_width(tmp_path: Path) -> None:
     found = check_network(lambda: Heads(config(), joint=False), STEPS, tmp_path)
     assert sorted(space.size for space in found.free.values()) == [3, 4, 12]

@@ -46,6 +46,7 @@ class Splines(nn.Module):
         return functional.linear(x.sigmoid(), self.base) + functional.linear(self.bases(x).view(len(x), -1), weight)
 
 
+@pytest.mark.slow
 def test_units_between_layers_of_splines_can_go(tmp_path: Path) -> None:
     found = check_network(lambda: nn.Sequential(Splines(4, 8), Splines(8, 6), Splines(6, 2)), numbers(5, 4), tmp_path)
     assert sorted(space.size for space in found.free.values()) == [6, 8]
@@ -164,6 +165,7 @@ class Projected(nn.Module):
         return self.last(self.inner(x)[0][:, -1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"num_layers": 2, "bidirectional": True}])
 def test_hidden_and_projected_units_of_an_lstm_can_go(settings: Any, tmp_path: Path) -> None:
     found = check_network(lambda: Projected(16, **settings), numbers(3, 5, 4), tmp_path)
@@ -204,6 +206,7 @@ class ShuffleUnit(nn.Module):
         return (torch.cat([self.pool(x), h], 1) if self.strided else x + h).relu()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("groups", "first", "width"), [(3, 24, 60), (8, 16, 64)])
 def test_channels_of_a_shuffle_net_can_go(groups: int, first: int, width: int, tmp_path: Path) -> None:
     def make() -> nn.Module:

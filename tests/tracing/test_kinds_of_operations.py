@@ -109,6 +109,7 @@ class InterleavedRotary(nn.Module):
         return self.last((weights @ values).transpose(1, 2).flatten(2))
 
 
+@pytest.mark.slow
 def test_interleaved_rotary_pairs_can_go(tmp_path: Path) -> None:
     found = check_network(InterleavedRotary, numbers(2, 6, 5), tmp_path)
     assert sorted(space.size for space in found.free.values()) == [3, 4]

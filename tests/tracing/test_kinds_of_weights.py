@@ -166,6 +166,7 @@ CASES: dict[str, Case] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_half_of_every_space_can_go(name: str, tmp_path: Path) -> None:
     check_case(CASES[name], tmp_path)

@@ -34,6 +34,7 @@ def roots_of(labels: Labels, vector: Vector) -> list[int]:
     return [int(unit) for unit in labels.units_at(vector)[:, 0]]
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.data())
 def test_plain_ties_unite_what_sets_unite(data: st.DataObject) -> None:
@@ -63,6 +64,7 @@ def positions(labels: Labels, vector: Vector, gone: set[int]) -> list[bool]:
     return [not any(int(unit) in gone for unit in row) for row in labels.units_at(vector)]
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.integers(2, 4), st.integers(2, 4), st.integers(2, 3), st.data())
 def test_an_axis_that_is_split_and_merged_again_is_the_same(

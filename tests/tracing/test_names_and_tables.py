@@ -118,6 +118,7 @@ def test_names_are_whole_where_there_are_columns_for_them() -> None:
     assert wide.splitlines()[2].split() == [f"{name}_0", "4", f"{name}_0", "-", f"{name}_1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["residual", "inception"])
 def test_a_record_has_all_spaces_and_what_can_go(name: str) -> None:
     model, example = NETWORKS[name](0)

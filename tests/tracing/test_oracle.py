@@ -106,6 +106,7 @@ def prune(model: nn.Module, example: Inputs, layer: str, positions: list[int]) -
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["narrow", "wide", "pooled"])
 def test_branches_that_are_joined_and_flattened(layer: str) -> None:
     """torch-pruning couples all branches, unit by unit, and takes the columns of one: the network fails."""
@@ -156,6 +157,7 @@ def test_frozen_layers(layer: str) -> None:
     assert not anatomy(model, example)[layer].fixed
 
 
+@pytest.mark.slow
 def test_groups_of_several_channels() -> None:
     """torch-pruning's group ends at the inputs of a convolution in groups of several channels: the cut fails."""
     model, example = built(GroupedNetwork, (2, 3, 5, 5), seed=0)

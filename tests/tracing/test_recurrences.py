@@ -79,6 +79,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         yield seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_a_thousand_steps_are_traced_and_proven_as_ten_are(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model, seen, found = made(READERS[name]), [], []
@@ -108,6 +109,7 @@ def test_a_few_steps_show_what_all_of_them_do(name: str, monkeypatch: pytest.Mon
         assert Costs(model, short).macs(widths) == Costs(model, whole).macs(widths) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_a_cut_equals_the_network_that_runs_step_by_step_without_the_units(name: str) -> None:
     model, x = made(READERS[name]), sequences(11)

@@ -314,6 +314,7 @@ STRANGE: dict[str, tuple[Code, tuple[int, ...], Makers, dict[str, int]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRANGE)
 def test_free_spaces_and_cuts(name: str) -> None:
     code, shape, parts, free = STRANGE[name]

@@ -52,6 +52,7 @@ def test_a_dead_network_is_found_and_said() -> None:
     assert str(health) == ("does not tell the classes of its training samples apart and has 16 dead of 16 hidden units")
 
 
+@pytest.mark.slow
 def test_a_dead_network_is_brought_back_by_fresh_units() -> None:
     model = dead_network()
     _, (note,) = train_with_rescue([model], [DATA], [TrainConfig(epochs=10, learning_rate=0.03)])

@@ -29,6 +29,7 @@ def test_power_falls_by_one_minus_one_over_k_plus_two(k: int, size: int) -> None
     assert ratio == pytest.approx(1 - 1 / (k + 2))
 
 
+@pytest.mark.slow
 @given(STEPS, st.integers(1, 1000))
 def test_exponential_falls_tenfold_every_s_steps(step: int, size: int) -> None:
     here, later = (rate("exponential", t, initial=0.5, step_size=size) for t in (step, step + size))

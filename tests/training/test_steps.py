@@ -110,6 +110,7 @@ def test_a_stretch_of_it_goes_on_as_the_whole(task: Data) -> None:
             train(network(), task, TrainConfig(steps=13, **stretch))
 
 
+@pytest.mark.slow
 def test_it_is_rewound_by_epochs(task: Data) -> None:
     model, early = network(), network()
     config = TrainConfig(steps=13)

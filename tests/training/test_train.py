@@ -215,6 +215,7 @@ def test_a_checkpoint_of_other_initial_weights_is_not_taken_up(
     assert same(weights(other), weights(reference))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["ours", "users"])
 def test_the_same_call_goes_on_in_the_same_process_too(
     task: Data, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
@@ -351,6 +352,7 @@ def streamed(task: Data) -> Data:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{}, {"class_weights": "balanced", "early_stopping": 5}])
 def test_datasets_are_read_batch_by_batch(task: Data, settings: dict[str, object]) -> None:
     data = streamed(task)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from topiarist.errors import ModelError, TopiaristError
+from topiarist.errors import ModelError, TopiaristError, first_line
 from topiarist.models.evaluation import evaluating
 from topiarist.tracing import Inputs
 from topiarist.tracing.running import arguments, call, plain_kernels
@@ -41,7 +41,7 @@ def runner(model: nn.Module, example: Inputs) -> Callable[[], object]:
         except TopiaristError:
             raise
         except Exception as error:  # whatever a user's forward raises
-            reason = str(error).split("\n")[0] or type(error).__name__
+            reason = first_line(error)
             what = f"samples of shape {tuple(example.shape[1:])}" if isinstance(example, Tensor) else "the example"
             raise ModelError(f"the network cannot read {what}: {reason}") from error
 

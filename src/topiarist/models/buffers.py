@@ -9,7 +9,7 @@ from torch import nn
 
 @contextmanager
 def keeping_buffers(model: nn.Module) -> Iterator[None]:
-    """Give a network its buffers back afterwards, the same tensors with the same values."""
+    """Restore the buffers of a network afterwards: the same tensors with the same values."""
     modules = [(module, dict(module._buffers)) for module in model.modules() if module._buffers]
     tensors = {id(own): own for _, buffers in modules for own in buffers.values() if own is not None}
     values = {key: own.detach().clone() for key, own in tensors.items()}

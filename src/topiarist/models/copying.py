@@ -7,8 +7,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from topiarist.errors import ModelError
+from topiarist.errors import ModelError, first_line
 from topiarist.models.card import attach, card_of
+from topiarist.models.rebinding import rebind_functions
 
 
 @contextmanager
@@ -17,7 +18,7 @@ def copying() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # whatever an attribute of the user's raises
-        reason = str(error).split("\n")[0] or type(error).__name__
+        reason = first_line(error)
         hint = "make masks and norms of torch.nn.utils permanent first, and detach what forward keeps"
         raise ModelError(f"the network cannot be copied: {reason} ({hint})") from error
 
@@ -38,6 +39,7 @@ def copied(model: nn.Module) -> nn.Module:
         copy = deepcopy(model, detached_tensors(model))
     if type(copy) is not type(model):
         raise ModelError(f"a copy of the network is a {type(copy).__name__}, not a {type(model).__name__}")
+    rebind_functions(model, copy)
     attach(copy, card_of(model))
     for own, other in zip(model.modules(), copy.modules(), strict=True):
         other.training = own.training

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
-from topiarist.errors import ModelError, TopiaristError
+from topiarist.errors import ModelError, TopiaristError, first_line
 from topiarist.models.buffers import keeping_buffers
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating
@@ -96,8 +96,27 @@ def copied_with_plan(model: nn.Module) -> nn.Module:
 def rebuild(plan: Plan, model: nn.Module, example_input: ExampleInput | None = None) -> nn.Module:
     """Return a copy of a network with the structure that a plan makes; what is new in it has no values yet."""
     copy = copied(model)
-    replay(plan, [copy], example_input=example_input)
+    try:
+        replay(plan, [copy], example_input=example_input)
+    except ModelError:  # the whole numbers of the remembered example may not go together
+        if example_input is not None or plan.example is None:
+            raise
+        rebuilt = _rebuilt_evenly(plan, model)
+        if rebuilt is None:
+            raise
+        copy = rebuilt
     attach_plan(copy, plan)
+    return copy
+
+
+def _rebuilt_evenly(plan: Plan, model: nn.Module) -> nn.Module | None:
+    """Replay a plan with an example of equal whole numbers; return None where that fails too."""
+    copy = copied(model)
+    try:
+        assert plan.example is not None
+        replay(plan, [copy], example_input=make_example(plan.example, even=True))
+    except ModelError:
+        return None
     return copy
 
 
@@ -259,5 +278,5 @@ def check_runs(model: nn.Module, example_input: ExampleInput) -> None:
     except TopiaristError:
         raise
     except Exception as error:  # whatever a user's forward raises
-        reason = str(error).split("\n")[0] or type(error).__name__
+        reason = first_line(error)
         raise ModelError(f"the network's own code does not allow this edit: {reason}") from error

@@ -10,8 +10,17 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
 from topiarist.errors import ModelError
-from topiarist.tracing.attributes import write_integer
+from topiarist.tracing import Anatomy
+from topiarist.tracing.attributes import follows_parameters, write_integer
 from topiarist.tracing.integers import Attribute
+
+# Settings that torch's own layers say and never compute with
+_ONLY_SAID = frozenset(
+    {
+        *("in_features", "out_features", "in_channels", "out_channels", "num_features", "num_channels"),
+        *("num_embeddings", "embedding_dim", "num_parameters"),
+    }
+)
 
 
 def is_plain(module: nn.Module) -> bool:
@@ -70,7 +79,7 @@ class Holders:
 def set_integers(model: nn.Module, integers: Mapping[Attribute, int]) -> None:
     """Set integers that the network's modules hold, and that its forward reads."""
     for attribute, number in integers.items():
-        write_integer(model.get_submodule(attribute.module), attribute.way, number)
+        write_integer(model, attribute, number)
 
 
 def follow_parameters(model: nn.Module, changed: Container[nn.Module]) -> None:
@@ -104,6 +113,22 @@ def follow_parameters(model: nn.Module, changed: Container[nn.Module]) -> None:
                 module.num_embeddings, module.embedding_dim = weight.shape
             case nn.PReLU():
                 module.num_parameters = len(weight)
+
+
+def keep_read_settings(model: nn.Module, anatomy: Anatomy, integers: Mapping[Attribute, int]) -> None:
+    """Set what a layer says of its size to what a network's code needs there, where that computes with it.
+
+    In `x * self.words.embedding_dim ** 0.5`, fewer units must not change the factor: the number stays as it was.
+    """
+    if anatomy.solver is None:
+        return
+    read = (each for each in anatomy.solver.old if each.way[0] in _ONLY_SAID and anatomy.solver.computes_with(each))
+    needed = {attribute: integers.get(attribute, anatomy.solver.old[attribute]) for attribute in read}
+    set_integers(model, {each: value for each, value in needed.items() if _says_its_size(model, each)})
+
+
+def _says_its_size(model: nn.Module, attribute: Attribute) -> bool:
+    return len(attribute.way) == 1 and follows_parameters(model.get_submodule(attribute.module))
 
 
 def drawn(tensor: Tensor, name: str, axis: int, module: nn.Module, fresh: Tensor, generator: torch.Generator) -> Tensor:

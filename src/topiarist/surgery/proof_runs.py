@@ -1,12 +1,13 @@
 """The runs behind a proof: a network with random weights computes a batch or two, whole, cut, or without units.
 
-The weights are random and in float64, so that nothing hides: in a fresh network, attention is nearly even, and a wrong
-size goes unseen. The batch has a size that divides no integer that code may read. Where code computes with sizes, or
+The weights are random and in float64, so that little hides: in a fresh network, attention is nearly even, and a wrong
+size goes unseen. Code that asks for float32 on the way gets float64 too, where it takes that: else rounding would hide
+small mistakes. The batch has a size that divides no number that code computes with. Where code computes with sizes, or
 has them written down, a second batch of another size must agree too.
 """
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,16 +17,16 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from topiarist.errors import ModelError
+from topiarist.errors import ModelError, first_line
 from topiarist.models.buffers import keeping_buffers
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator, isolated
 from topiarist.tracing import Anatomy, ExampleInput
-from topiarist.tracing.attributes import follows_parameters
+from topiarist.tracing.integers import Literal, expressions_within
 from topiarist.tracing.operation import line_of_error
 from topiarist.tracing.random_weights import randomised, resized
 from topiarist.tracing.recurrences import Recurrences
-from topiarist.tracing.reference import Reference, Steady
+from topiarist.tracing.reference import Measuring, Reference, Steady
 from topiarist.tracing.running import arguments, call, plain_kernels, sharing_copy
 from topiarist.tracing.trace import wanted_outputs
 
@@ -38,43 +39,63 @@ class ProofBatch:
 
     inputs: ExampleInput
     expected: list[Tensor]
+    wide: bool = False  # float64 also where code asks for less
 
 
 def references(
     model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any
 ) -> tuple[nn.Module, list[ProofBatch]]:
     """Return the network with random weights, in float64 where its code allows that, and what it computes."""
-    types: tuple[torch.dtype | None, ...] = (torch.float64, torch.float32, None)  # None: each of its own
-    for dtype in types:
+    types: tuple[torch.dtype | None, ...] = (torch.float64, torch.float64, torch.float32, None)  # None: each of its own
+    for trial, dtype in enumerate(types):
         whole = randomised(model, dtype)
         try:
-            return whole, _computed(whole, example_input, anatomy, gone)
+            return whole, _computed(whole, example_input, anatomy, gone, wide=trial == 0)
         except Exception as error:  # whatever code says to float64 that asks for another type
-            reason = str(error).split("\n")[0] or type(error).__name__
+            reason = first_line(error)
     raise ModelError(
         f"nothing can be proven: with random weights, the network does not run ({reason}); see proof=False"
     )
 
 
-def _computed(whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any) -> list[ProofBatch]:
+def _computed(
+    whole: nn.Module, example_input: ExampleInput, anatomy: Anatomy, gone: Any, *, wide: bool
+) -> list[ProofBatch]:
     """Return what a network computes for a batch or two, or for the example where it takes no others."""
     batches: list[ProofBatch] = []
     silenced: dict[str, Tensor] = {}
-    for inputs in proof_inputs(whole, example_input, anatomy):
+    tried = proof_inputs(whole, example_input, anatomy)
+    with suppress(Exception):  # whatever a network says to a batch of another size
+        _measure_norms(whole, tried[0], wide=wide)
+    for inputs in tried:
         try:
-            batches.append(ProofBatch(inputs, outputs_without(sharing_copy(whole), inputs, anatomy, gone, silenced)))
+            expected = outputs_without(sharing_copy(whole), inputs, anatomy, gone, silenced, wide=wide)
+            batches.append(ProofBatch(inputs, expected, wide))
         except Exception:  # whatever a network says to a batch of another size
             if callable(example_input) and not isinstance(example_input, Tensor):
                 raise
-    return batches or [ProofBatch(example_input, outputs_without(sharing_copy(whole), example_input, anatomy, gone))]
+    if batches:
+        return batches
+    expected = outputs_without(sharing_copy(whole), example_input, anatomy, gone, wide=wide)
+    return [ProofBatch(example_input, expected, wide)]
+
+
+def _measure_norms(whole: nn.Module, inputs: ExampleInput, *, wide: bool) -> None:
+    """Give batch norms the means and variances of what they read, so that every layer is felt in the outputs."""
+    if any(name.endswith("running_var") for name, _ in whole.named_buffers()):
+        steps = evaluating(whole), isolated(0), plain_kernels(whole), default_numbers(numbers_of(whole).dtype)
+        with ExitStack() as stack:
+            for step in (*steps, Measuring(wide=wide), Recurrences()):
+                stack.enter_context(step)
+            call(whole, inputs)
 
 
 def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:
-    """Return the example in batches of one size or two that divide no integer which code may read."""
+    """Return the example in batches of one size or two that divide no number which code computes with."""
     if callable(example_input) and not isinstance(example_input, Tensor):
         return [example_input]
-    numbers = _numbers_read(model, anatomy)
-    sizes = [size for size in BATCHES if not any(number % size == 0 for number in numbers if number)] or [5, 7]
+    numbers = _numbers_used(anatomy)
+    sizes = [size for size in BATCHES if not any(number % size == 0 for number in numbers)] or [5, 7]
     args, kwargs = arguments(model, example_input)
     random = generator(0, "proof's input")
     made: list[ExampleInput] = []
@@ -84,15 +105,13 @@ def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy
     return made
 
 
-def _numbers_read(model: nn.Module, anatomy: Anatomy) -> set[int]:
-    """Return the integers that code may read: all but those of layers which go by their parameters alone."""
+def _numbers_used(anatomy: Anatomy) -> set[int]:
+    """Return the numbers that code gives torch's functions, or computes such numbers from."""
     if anatomy.trace is None or anatomy.solver is None:
         return set()
-    return {
-        number
-        for attribute, number in anatomy.trace.integers.items()
-        if attribute in anatomy.solver.old or not follows_parameters(model.get_submodule(attribute.module))
-    }
+    parts = [part for each in anatomy.trace.constraints for part in expressions_within(each.expression)]
+    written = {int(abs(part.number)) for part in parts if isinstance(part, Literal)}
+    return {number for number in (*written, *anatomy.solver.old.values()) if number > 1}
 
 
 def _call_with(args: Any, kwargs: Any, network: nn.Module) -> Any:
@@ -109,26 +128,32 @@ def outputs_without(
     anatomy: Anatomy | None,
     gone: Any,
     silenced: dict[str, Tensor] | None = None,
+    *,
+    wide: bool = False,
 ) -> list[Tensor]:
     """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
     with evaluating(model), isolated(0), plain_kernels(model), default_numbers(numbers_of(model).dtype):
         if anatomy is None or anatomy.trace is None:
-            with Steady(), Recurrences():  # type: ignore[no-untyped-call]
+            with Steady(wide=wide), Recurrences():
                 return wanted_outputs(call(model, inputs))
         tracer = anatomy.trace.tracer
-        reference = Reference(model, tracer.labels.copy(), tracer.leaves, gone, silenced=silenced)
-        with reference, Recurrences(reference):
-            return wanted_outputs(call(model, inputs))
+        reference = Reference(model, tracer.labels.copy(), tracer.leaves, gone, silenced=silenced, wide=wide)
+        try:
+            with reference, Recurrences(reference):
+                return wanted_outputs(call(model, inputs))
+        finally:
+            reference.restore_values()
 
 
-def outputs_of_cut(cut: nn.Module, inputs: ExampleInput, units: Iterable[str]) -> list[Tensor]:
+def outputs_of_cut(cut: nn.Module, batch: ProofBatch, units: Iterable[str]) -> list[Tensor]:
     """Run a cut network; where its own code fails, say so in one line."""
     try:
         with keeping_buffers(cut):  # which forward may write into
-            return [tensor.clone() for tensor in outputs_without(cut, inputs, None, numpy.zeros(0, bool))]
+            given = outputs_without(cut, batch.inputs, None, numpy.zeros(0, bool), wide=batch.wide)
+            return [tensor.clone() for tensor in given]
     except Exception as error:  # whatever a user's forward raises
         named = ", ".join(f"'{name}'" for name in units)
-        reason = str(error).split("\n")[0] or type(error).__name__
+        reason = first_line(error)
         raise ModelError(
             f"without units of {named}, the network's own code fails{line_of_error(error)}: {reason}"
         ) from error

@@ -44,8 +44,8 @@ def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units
     change_widths(cut, anatomy, {name: removal(anatomy.spaces[name], numbers) for name, numbers in units.items()})
     if candidates:
         with evaluating(whole), evaluating(cut):
-            find_rescalings(whole, cut, batches[0].inputs, candidates)
-    worst = max(_difference(each.expected, outputs_of_cut(cut, each.inputs, units), units) for each in batches)
+            find_rescalings(whole, cut, batches[0].inputs, candidates, wide=batches[0].wide)
+    worst = max(_difference(each.expected, outputs_of_cut(cut, each, units), units) for each in batches)
     limit = TOLERANCE if _is_double(whole) else COARSE
     if limit < worst < COARSE:  # a deep network may make that much of rounding
         limit = max(limit, min(_sensitivity(whole, batches[0], anatomy, gone), COARSE))
@@ -94,7 +94,7 @@ def ensure_kept(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy,
     whole, batches = references(model, example_input, anatomy, nothing)
     grown = copied(whole)
     change(grown)
-    worst = max(_difference(each.expected, outputs_of_cut(grown, each.inputs, [name]), [name]) for each in batches)
+    worst = max(_difference(each.expected, outputs_of_cut(grown, each, [name]), [name]) for each in batches)
     if not worst <= (TOLERANCE if _is_double(whole) else COARSE):
         raise ModelError(f"'{name}' cannot get more units without a change of what the network computes")
     anatomy.proofs[key] = worst
@@ -143,7 +143,7 @@ def _sensitivity(model: nn.Module, batch: ProofBatch, anatomy: Anatomy, gone: An
         for parameter in changed.parameters():
             noise = torch.randn(parameter.shape, generator=random, dtype=torch.float64)
             parameter.mul_(1 + LAST_DIGITS * noise.to(parameter))
-    return _difference(batch.expected, outputs_without(changed, batch.inputs, anatomy, gone), {})
+    return _difference(batch.expected, outputs_without(changed, batch.inputs, anatomy, gone, wide=batch.wide), {})
 
 
 def _is_double(model: nn.Module) -> bool:

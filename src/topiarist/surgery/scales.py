@@ -10,21 +10,18 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from topiarist.errors import ModelError
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating
+from topiarist.surgery.products import ProductRun, run_products
 from topiarist.surgery.proof_runs import default_numbers, proof_inputs
 from topiarist.tracing import Anatomy, ExampleInput
-from topiarist.tracing.constraints import SCALING
-from topiarist.tracing.operation import line_of_user
 from topiarist.tracing.random_weights import randomised
-from topiarist.tracing.running import call, plain_kernels
 
 DIFFERENT = 1e-9  # of two numbers in float64: less is rounding
-TOGETHER = 1e-6  # by how much values may differ that should all have grown by the same factor
 RESHAPES = ("TBackward", "Transpose", "View", "UnsafeView", "Reshape", "Permute", "Unsqueeze", "Squeeze", "Expand")
+_TYPES = ((torch.float64, True), (torch.float64, False), (torch.float32, False))  # as in a proof
 Candidates = Sequence[tuple[str, int]]
 Touched = tuple[str, int, Tensor]
 Change = Callable[[nn.Module], None]
@@ -42,45 +39,9 @@ class Rescaling:
     @torch.no_grad()
     def apply(self, model: nn.Module) -> None:
         """Multiply the values, in place."""
-        tensor = model.get_parameter(self.parameter)
+        tensor = model.get_parameter(self.parameter).data  # so that gradients of an earlier run stay known
         chosen = self.positions.to(tensor.device)
         tensor.index_copy_(self.axis, chosen, self.factor * tensor.index_select(self.axis, chosen))
-
-
-@dataclass(frozen=True)
-class _Product:
-    """A tensor that forward multiplies with a number; `factor` is the number, or one divided by it."""
-
-    function: str
-    factor: float
-    tensor: Tensor
-    line: str
-
-
-class _ProductWatch(TorchFunctionMode):
-    """Sees every product of a tensor and a number, and the scale of every attention."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.products: list[_Product] = []
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        name = getattr(func, "__name__", "")
-        if name in SCALING and len(args) > 1:
-            numbers = [each for each in args[:2] if isinstance(each, (int, float))]
-            tensors = [each for each in args[:2] if isinstance(each, Tensor)]
-            if numbers and tensors and tensors[0].is_floating_point() and numbers[0]:
-                number = float(numbers[0])
-                divides = "div" in name and isinstance(args[1], (int, float))
-                factor = 1 / number if divides else number
-                self.products.append(_Product(name, factor, tensors[0], line_of_user()))
-        elif name == "scaled_dot_product_attention":
-            queries = args[0] if args else kwargs["query"]
-            scale = kwargs.get("scale", args[6] if len(args) > 6 else None)
-            factor = queries.shape[-1] ** -0.5 if scale is None else scale
-            self.products.append(_Product(name, factor, queries, line_of_user()))
-        return func(*args, **kwargs)
 
 
 def counted_tensors(anatomy: Anatomy, names: Iterable[str]) -> list[tuple[str, int]]:
@@ -104,80 +65,130 @@ def rescale(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, cut
     candidates = counted_tensors(anatomy, names)
     if not candidates:
         return
-    try:
-        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float64)
-    except ModelError:
-        raise
-    except Exception:  # whatever code says to float64 that asks for float32
-        found = _rescalings(model, example_input, anatomy, candidates, change, torch.float32)
+    for dtype, wide in _TYPES:
+        try:
+            found = _rescalings(model, example_input, anatomy, candidates, change, dtype, wide)
+            break
+        except ModelError:
+            raise
+        except Exception:  # whatever code says to float64 that asks for float32
+            if (dtype, wide) == _TYPES[-1]:
+                raise
     for rescaling in found:
         rescaling.apply(cut)
 
 
 def _rescalings(
-    model: nn.Module, inputs: ExampleInput, anatomy: Anatomy, candidates: Candidates, change: Change, dtype: torch.dtype
+    model: nn.Module,
+    inputs: ExampleInput,
+    anatomy: Anatomy,
+    candidates: Candidates,
+    change: Change,
+    dtype: torch.dtype,
+    wide: bool,
 ) -> list[Rescaling]:
     whole = randomised(model, dtype)
     twin = copied(whole)
     change(twin)
     with evaluating(whole), evaluating(twin), default_numbers(dtype):
         try:
-            return find_rescalings(whole, twin, proof_inputs(whole, inputs, anatomy)[0], candidates)
+            return find_rescalings(whole, twin, proof_inputs(whole, inputs, anatomy)[0], candidates, wide=wide)
         except ModelError:
             raise
         except Exception:  # whatever a network says to a batch of another size
-            return find_rescalings(whole, twin, inputs, candidates)
+            return find_rescalings(whole, twin, inputs, candidates, wide=wide)
 
 
-def find_rescalings(whole: nn.Module, cut: nn.Module, inputs: ExampleInput, candidates: Candidates) -> list[Rescaling]:
+def find_rescalings(
+    whole: nn.Module, cut: nn.Module, inputs: ExampleInput, candidates: Candidates, *, wide: bool = False
+) -> list[Rescaling]:
     """Return what makes up for other numbers in a cut network, and apply it; both networks are in float64.
+
+    With `wide`, they compute in float64 also where their code asks for less.
 
     Raises
     ------
     ModelError
         No multiple of the weights that write the units makes up for it.
     """
-    expected = [product.factor for product in _products(whole, inputs)]
+    first, second = (run_products(network, inputs, wide=wide) for network in (whole, cut))
+    if first.factors == second.factors:
+        return []
+    # code may remember tensors of its first run
+    first, second = (run_products(network, inputs, wide=wide) for network in (whole, cut))
+    missing = _missing(first.factors, second.factors)
     made: list[Rescaling] = []
-    for number, before in enumerate(expected):
-        products = _products(cut, inputs)
-        if len(products) != len(expected):
-            raise ModelError("the network's code takes another way when units go")
-        now = products[number]
-        if abs(now.factor - before) > DIFFERENT * abs(before):
-            missing = before / now.factor
-            touched, degree = _found_degree(cut, inputs, number, now.tensor, candidates)
-            if not degree or missing < 0:
-                what = f"`{now.function}`{now.line}"
-                raise ModelError(f"forward multiplies with the number of units ({what}), and nothing makes up for it")
-            for name, axis, positions in touched:
-                made.append(Rescaling(name, axis, positions, missing ** (1 / degree)))
-                made[-1].apply(cut)
+    while missing:
+        number = min(missing)
+        factor = missing[number]
+        with torch.enable_grad():
+            base = run_products(cut, inputs, kept=frozenset(missing), wide=wide)
+        touched, degrees = _found_choice(cut, inputs, number, base, candidates, wide=wide)
+        if not touched or factor < 0:
+            product = base.products[number]
+            what = f"`{product.function}`{product.line}"
+            raise ModelError(f"forward multiplies with the number of units ({what}), and nothing makes up for it")
+        for name, axis, positions in touched:
+            made.append(Rescaling(name, axis, positions, factor ** (1 / degrees[number])))
+            made[-1].apply(cut)
+        for done, degree in degrees.items():  # others that the same weights made up for
+            if done == number or _is_near(missing[done], factor ** (degree / degrees[number])):
+                del missing[done]
     return made
 
 
-def _products(model: nn.Module, inputs: ExampleInput) -> list[_Product]:
-    watch = _ProductWatch()
-    with torch.enable_grad(), plain_kernels(model), watch:
-        call(model, inputs)
-    return watch.products
+def _missing(expected: list[float], now: list[float]) -> dict[int, float]:
+    """Return what the products of a cut network lack, by their numbers."""
+    if len(now) != len(expected):
+        raise ModelError("the network's code takes another way when units go")
+    pairs = enumerate(zip(expected, now, strict=True))
+    return {number: before / after for number, (before, after) in pairs if not _is_near(after, before)}
 
 
-def _found_degree(
-    model: nn.Module, inputs: ExampleInput, number: int, tensor: Tensor, candidates: Candidates
-) -> tuple[list[Touched], int]:
-    """Return the positions of parameters that scale a tensor, and with which power it grows; 0 where nothing does.
+def _is_near(one: float, other: float) -> bool:
+    return abs(one - other) <= DIFFERENT * abs(other)
 
-    The parameters that it comes from directly are tried first: those of earlier layers change it in other ways.
+
+def _found_choice(
+    model: nn.Module, inputs: ExampleInput, number: int, base: ProductRun, candidates: Candidates, *, wide: bool
+) -> tuple[list[Touched], dict[int, int]]:
+    """Return the positions of parameters that scale a product, and with which power it and others grow with them.
+
+    The parameters that it comes from directly are tried first: those of earlier layers change it in other ways. Where
+    they change more than products, as queries that something else reads too, keys or queries alone may do.
     """
+    tensor = base.products[number].tensor
     nearest = _nearest(model, tensor)
+    owners = {name.rpartition(".")[0] for name in nearest}
     near = [(name, axis) for name, axis in candidates if name in nearest]
-    for some in (near, candidates):
+    beside = [(name, axis) for name, axis in candidates if name.rpartition(".")[0] in owners]  # weights with a bias
+    layers = {name.rpartition(".")[0]: None for name, _ in near}
+    single = [[each for each in near if each[0].rpartition(".")[0] == layer] for layer in layers]
+    second: tuple[list[Touched], dict[int, int]] = [], {}
+    for some in (near, beside, candidates, *single):
         touched = _touched(model, tensor, some)
-        degree = _degree(model, inputs, number, touched)
-        if degree:
-            return touched, degree
-    return [], 0
+        doubled = _doubled(model, inputs, touched, base, wide=wide)
+        if number in doubled.degrees:
+            if base.same_outputs(doubled):
+                return touched, doubled.degrees
+            second = second if second[0] else (touched, {number: doubled.degrees[number]})
+    return second
+
+
+def _doubled(
+    model: nn.Module, inputs: ExampleInput, touched: list[Touched], base: ProductRun, *, wide: bool
+) -> ProductRun:
+    """Run a network with weights twice as large, and its products as they were."""
+    if not touched:
+        return ProductRun()
+    doubled = [Rescaling(*each, 2.0) for each in touched]
+    for each in doubled:
+        each.apply(model)
+    with torch.no_grad():
+        run = run_products(model, inputs, before=base.values, wide=wide)
+    for each in doubled:
+        replace(each, factor=0.5).apply(model)
+    return run
 
 
 def _nearest(model: nn.Module, tensor: Tensor) -> set[str]:
@@ -223,21 +234,3 @@ def _touched(model: nn.Module, tensor: Tensor, candidates: Candidates) -> list[T
             positions = gradient.movedim(axis, 0).reshape(gradient.shape[axis], -1).abs().sum(1).nonzero().flatten()
             touched += [(name, axis, positions)] if len(positions) else []
     return touched
-
-
-def _degree(model: nn.Module, inputs: ExampleInput, number: int, touched: list[Touched]) -> int:
-    """Return with which power of a factor on weights a tensor grows; 0 where it does not grow evenly."""
-    if not touched:
-        return 0
-    doubled = [Rescaling(*each, 2.0) for each in touched]
-    with torch.no_grad():
-        before = _products(model, inputs)[number].tensor.detach().clone()
-        for each in doubled:
-            each.apply(model)
-        after = _products(model, inputs)[number].tensor.detach().clone()
-        for each in doubled:
-            replace(each, factor=0.5).apply(model)
-    for degree in (1, 2):
-        if torch.allclose(after, before * 2.0**degree, rtol=TOGETHER, atol=TOGETHER * float(before.abs().max())):
-            return degree
-    return 0

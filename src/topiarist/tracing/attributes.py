@@ -100,7 +100,7 @@ def _holds_settings(value: Any) -> bool:
 
 
 def _is_setting(value: Any) -> bool:
-    if isinstance(value, (tuple, list, dict)):
+    if isinstance(value, (tuple, list, set, frozenset, dict)):
         return all(map(_is_setting, value.values() if isinstance(value, dict) else value))
     return isinstance(value, (int, float, str, numpy.integer, torch.dtype, torch.device, type(None)))
 
@@ -109,10 +109,19 @@ def _further(place: Attribute, key: str | int) -> Attribute:
     return Attribute(place.module, (*place.way, key))
 
 
-def write_integer(module: nn.Module, way: tuple[str | int, ...], number: int) -> None:
-    """Set the integer at a way from a module; objects that it lies in are copied, as other modules may share them."""
-    name = str(way[0])
-    vars(module)[name] = _with(getattr(module, name), way[1:], number)
+def write_integer(model: nn.Module, place: Attribute, number: int) -> None:
+    """Set an integer of a network; objects that it lies in are copied, as other networks may share them.
+
+    Modules that hold the same object get the same copy, unless it holds settings alone, which each has for itself.
+    """
+    module, name = model.get_submodule(place.module), str(place.way[0])
+    old = getattr(module, name)
+    new = vars(module)[name] = _with(old, place.way[1:], number)
+    if held_by(old) and not _holds_settings(old):
+        for other in model.modules():
+            for key, value in vars(other).items():
+                if value is old:
+                    vars(other)[key] = new
 
 
 def _with(value: Any, way: tuple[str | int, ...], number: int) -> Any:

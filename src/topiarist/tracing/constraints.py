@@ -31,6 +31,7 @@ from topiarist.tracing.remedies import OWN_NUMBER
 from topiarist.tracing.tracer import Tracer
 from topiarist.tracing.vectors import Vector
 
+COMPARING = ("multi_head_attention_forward",)  # torch's own code compares numbers, which are noted all the same
 SCALING = ("mul", "mul_", "div", "div_", "true_divide", "multiply", "divide")
 
 
@@ -95,10 +96,14 @@ class IntegerWatch(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Sequence[Any], args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        output = func(*args, **kwargs)
-        if self.quiet:
-            return output
         name = getattr(func, "__name__", "")
+        quiet, self.quiet = self.quiet, self.quiet or name in COMPARING
+        try:
+            output = func(*args, **kwargs)
+        finally:
+            self.quiet = quiet
+        if quiet:
+            return output
         if name == "__get__":
             return torch.Size(self._sizes(args[0], output)) if isinstance(output, torch.Size) else output
         if name == "size":

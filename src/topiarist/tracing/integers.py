@@ -138,6 +138,12 @@ class TrackedInt(int):
     def __neg__(self) -> Any:
         return 0 - self
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
+        """Compute what a function of numpy does, such as a root; the number becomes a value."""
+        self._tell(ufunc.__name__)
+        plain = [int(each) if isinstance(each, TrackedInt) else each for each in inputs]
+        return getattr(ufunc, method)(*plain, **settings)
+
     def item(self) -> "TrackedInt":
         """Return itself, in the place of one of numpy's integers."""
         return self

@@ -99,6 +99,14 @@ def _find_partners(
     for number, other in enumerate(listed):
         home[other.units] = number
     near = _missing(solver, solution, home, listed, [space])
+    few = _few_partners(labels, solver, space, near, home, listed)
+    return _partners_of_one_kind(labels, solver, space, near, home, listed) if few is None else few
+
+
+def _few_partners(
+    labels: Labels, solver: Solver, space: Space, near: list[Space], home: Indices, listed: list[Space]
+) -> list[Space] | None:
+    """Return the fewest spaces nearby with which a space can change; None where there are none among the first."""
     softened: list[Space] | None = None
     tried = 0
     for count in range(1, MOST_TOGETHER + 1):
@@ -116,6 +124,33 @@ def _find_partners(
                     return together[1:]
                 softened = softened or together[1:]
     return softened
+
+
+def _partners_of_one_kind(
+    labels: Labels, solver: Solver, space: Space, near: list[Space], home: Indices, listed: list[Space]
+) -> list[Space] | None:
+    """Return spaces of one kind with which a space can change: the heads of all layers that share a width, or the dims.
+
+    Where the code of each layer parts the width into heads, one space per layer has to change with it.
+    """
+    softened: list[Space] | None = None
+    for kind in dict.fromkeys(map(_kind_of, near)):
+        together, more = [space], [each for each in near if _kind_of(each) == kind]
+        found = Solution()
+        while more:
+            together += more
+            found = _trial(labels, solver, together)
+            more = [each for each in _missing(solver, found, home, listed, together) if _kind_of(each) == kind]
+        if not found.violated and math.gcd(*(each.size for each in together)) > 1:
+            if not found.softened:
+                return together[1:]
+            softened = softened or together[1:]
+    return softened
+
+
+def _kind_of(space: Space) -> tuple[int, str]:
+    """Return the size of a space, and what its name says that its units are: ":heads", ":dims"."""
+    return space.size, space.name.partition(":")[2].partition("#")[0]
 
 
 def _missing(solver: Solver, found: Solution, home: Indices, listed: list[Space], together: list[Space]) -> list[Space]:

@@ -41,6 +41,7 @@ class Notes:
         self._originals: dict[int, str] = {}
         self.inside_decomposition = 0
         self.originals_used: list[str] = []
+        self._overwritten: dict[int, tuple[Tensor, Tensor]] = {}
         if like is not None:
             for shared in ("reached", "slices", "renumberings", "layer_groups", "not_understood", "_sources"):
                 setattr(self, shared, getattr(like, shared))
@@ -93,6 +94,16 @@ class Notes:
             if vector is not None:
                 self.labels.fix(vector, self.held_on(name))
         return axes
+
+    def keep_values(self, tensor: Tensor) -> None:
+        """Remember the values of a parameter that forward is about to write into: the network shares them."""
+        if isinstance(tensor, nn.Parameter) and id(tensor) not in self._overwritten:
+            self._overwritten[id(tensor)] = tensor, tensor.detach().clone()
+
+    def restore_values(self) -> None:
+        """Restore the values of parameters that forward wrote into."""
+        for tensor, values in self._overwritten.values():
+            tensor.data.copy_(values)
 
     @staticmethod
     def held_on(name: str) -> str:

@@ -203,6 +203,29 @@ def _attended(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: 
             watch.note(name, tracked(len(vector), Size(vector, watch.tracer.labels)), None, soft=True)
 
 
+def _attended_whole(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
+    """Note what torch's attention of several heads computes with: one width, and so many heads of as many dims."""
+    given = dict(zip(("query", "key", "value", "width", "heads", "in_proj_weight"), args, strict=False))
+    given |= kwargs
+    width, heads = (given.get(short, given.get(long)) for short, long in _ATTENTION_NUMBERS)
+    tracer = watch.tracer
+    watch.note(name, width, tracer.axes(given["query"])[-1])
+    separate = [given.get(key) for key in ("q_proj_weight", "k_proj_weight", "v_proj_weight")]
+    if separate[0] is None or not isinstance(width, int) or not isinstance(heads, int):
+        watch._must_stay(name, (args, kwargs))
+        return
+    for weight in separate:
+        rows = None if weight is None else tracer.axes(weight)[0]
+        if rows is not None:
+            across, dims = tracer.labels.split(
+                rows, [int(heads), int(width) // int(heads)], lambda: "they are no heads"
+            )
+            watch.note(name, heads, across)
+            watch.note(name, width // heads, dims)
+            if dims is not None:  # it divides by the root of their number
+                watch.note(name, tracked(len(dims), Size(dims, tracer.labels)), None)
+
+
 def _squeezed(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
     """Note that axes must keep more than one position: else they would be left out."""
     x = _taken(args, kwargs)
@@ -232,6 +255,7 @@ def _no_number(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output:
 Handler = Callable[["IntegerWatch", str, Any, Any, Any], None]
 
 
+_ATTENTION_NUMBERS = (("width", "embed_dim_to_check"), ("heads", "num_heads"))
 HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("view", "reshape", "expand", "broadcast_to"), _shaped),
     **dict.fromkeys(("zeros", "ones", "empty", "full", "rand", "randn"), _made),
@@ -243,6 +267,7 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("permute", "transpose", "flatten", "unsqueeze", "dim", "movedim", "swapaxes"), _no_number),
     "repeat_interleave": _interleaved,
     "scaled_dot_product_attention": _attended,
+    "multi_head_attention_forward": _attended_whole,
     "lstm": _recurrent,
     "unflatten": _unflattened,
     "squeeze": _squeezed,

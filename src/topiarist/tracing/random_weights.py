@@ -1,4 +1,4 @@
-"""A network with random weights: what it computes hides nothing, and its branches are all as likely."""
+"""A network with random weights: what it computes hides little, and its branches are all as likely."""
 
 from typing import Any
 

@@ -16,12 +16,14 @@ from torch.utils._pytree import tree_leaves, tree_map
 from topiarist.tracing.labels import Labels
 from topiarist.tracing.leaves import Leaf
 from topiarist.tracing.operation import Operation
-from topiarist.tracing.rules.reduction import MEANS
+from topiarist.tracing.rules.reduction import BATCH_NORMS, MEANS
 from topiarist.tracing.tracer import Tracer
 from topiarist.tracing.vectors import Axes, Vector
 
 STEADY = 0.37  # what every random number is in a proof: networks of two shapes would draw different ones
 TURNED = frozenset({"t", "transpose", "permute", "detach"})  # as silent as what was turned, at the same place in memory
+SMALLEST_VARIANCE = 1e-3  # that a batch norm is given: of a silent channel's rounding errors nothing is made
+NARROW = frozenset({torch.float32, torch.float16, torch.bfloat16})
 Gone = NDArray[numpy.bool_]
 
 
@@ -34,23 +36,53 @@ def steadied(func: Any, output: Any) -> Any:
     return output
 
 
+def widened(func: Any, kwargs: Any) -> Any:
+    """Return the keyword arguments of an operation, float64 in the place of a narrower type that it is asked for."""
+    if kwargs.get("dtype") not in NARROW or func._schema.name == "aten::view":  # which reads the same bits
+        return kwargs
+    return {**kwargs, "dtype": torch.float64}
+
+
 class Steady(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Runs a network with one number in the place of all random ones."""
+    """Runs a network with one number in the place of all random ones; with `wide`, in float64 throughout."""
+
+    def __init__(self, *, wide: bool = False) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._wide = wide
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return steadied(func, func(*args, **(kwargs or {})))
+        kwargs = kwargs or {}
+        return steadied(func, func(*args, **(widened(func, kwargs) if self._wide else kwargs)))
+
+
+class Measuring(Steady):  # type: ignore[no-untyped-call]
+    """Runs a network and gives its batch norms the means and variances of what they read.
+
+    Random weights let a signal die in deep networks; behind such norms it is as large as before in every layer.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func._schema.name.removeprefix("aten::") in BATCH_NORMS:
+            named = [argument.name for argument in func._schema.arguments]
+            asked = {**dict(zip(named, args, strict=False)), **(kwargs or {})}
+            x, mean, variance = asked["input"], asked.get("running_mean"), asked.get("running_var")
+            if mean is not None and variance is not None and not asked.get("training") and x.numel() > x.shape[1]:
+                others = [place for place in range(x.ndim) if place != 1]
+                mean.copy_(x.mean(others))
+                variance.copy_(x.var(others, correction=0).clamp(min=SMALLEST_VARIANCE))
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 class Reference(Tracer):  # type: ignore[no-untyped-call]
     """Runs a network as if some units were not there; its parameters and buffers are left as they are.
 
     `leaves` are those of the trace, `gone` says which units of its labels are not there. With `steady`, one number
-    stands for all random ones. `silenced` remembers parameters without those units, by name, for other runs with the
-    same values.
+    stands for all random ones; with `wide`, all is computed in float64. `silenced` remembers parameters without those
+    units, by name, for other runs with the same values.
     """
 
     def __init__(
@@ -62,8 +94,9 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
         *,
         steady: bool = True,
         silenced: dict[str, Tensor] | None = None,
+        wide: bool = False,
     ) -> None:
-        self._known, self._steady = leaves, steady
+        self._known, self._steady, self._wide = leaves, steady, wide
         super().__init__(model, labels)
         self._held = {id(leaf.tensor): name for name, leaf in self.leaves.items()}
         self.hide(gone, silenced)
@@ -115,7 +148,7 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
         return None if living is None else torch.from_numpy(numpy.flatnonzero(living))
 
     def _silence(self, tensor: Tensor, axes: Axes) -> None:
-        if not tensor.is_floating_point() or _is_spread(tensor):
+        if not (tensor.is_floating_point() or tensor.is_complex()) or _is_spread(tensor):
             return
         for axis, vector in enumerate(axes):
             living = self._living(vector)
@@ -146,6 +179,7 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
 
     def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation; means and norms see only what is there."""
+        kwargs = widened(func, kwargs) if self._wide else kwargs
         if not func._schema.is_mutable:
             args, kwargs = tree_map(self._without, (args, kwargs))
         elif args:
@@ -156,6 +190,8 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
             return self._layer_norm(func, args)
         if name == "native_group_norm":
             return self._group_norm(func, args)
+        if name in BATCH_NORMS:
+            return self._batch_norm(func, args, kwargs)
         if name == "convolution":
             return self._convolution(func, args)
         given = func(*args, **kwargs)
@@ -202,6 +238,19 @@ class Reference(Tracer):  # type: ignore[no-untyped-call]
         for place, kept in alive.items():
             taken = [None if tensor is None else tensor.index_select(place, kept) for tensor in taken]
         given, *rest = func(taken[0], list(taken[0].shape[-len(shape) :]), taken[1], taken[2], epsilon)
+        return (_spread_out(given, x, alive), *rest)
+
+    def _batch_norm(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run a batch norm without what is not there along other axes than that of channels: they are averaged over."""
+        x, axes = args[0], self.axes(args[0])
+        found = {place: self._alive(axes[place]) for place in range(x.ndim) if place != 1}
+        alive = {place: kept.to(x.device) for place, kept in found.items() if kept is not None}
+        if not alive:
+            return func(*args, **kwargs)
+        taken = x
+        for place, kept in alive.items():
+            taken = taken.index_select(place, kept)
+        given, *rest = func(taken, *args[1:], **kwargs)
         return (_spread_out(given, x, alive), *rest)
 
     def _group_norm(self, func: Callable[..., Any], args: Any) -> Any:

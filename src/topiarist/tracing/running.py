@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from topiarist.errors import ModelError, TopiaristError
+from topiarist.errors import ModelError, TopiaristError, first_line
 from topiarist.models.copying import copying, detached_tensors
 from topiarist.models.evaluation import evaluating, numbers_of, placed
+from topiarist.models.rebinding import rebind_functions
 from topiarist.randomness import isolated
 from topiarist.tracing.operation import line_of_error
 
@@ -98,7 +99,7 @@ def own_errors(where: Callable[[BaseException], str]) -> Iterator[None]:
     except TopiaristError:
         raise
     except Exception as error:  # whatever a user's forward raises
-        reason = str(error).split("\n")[0] or type(error).__name__
+        reason = first_line(error)
         place = where(error)
         raise ModelError(f"the example input fails at {place}{line_of_error(error)}: {reason}") from error
 
@@ -149,7 +150,9 @@ def sharing_copy(model: nn.Module) -> nn.Module:
         memo: dict[int, Any] = {id(parameter): _twin(parameter) for parameter in model.parameters()}
         memo |= detached_tensors(model)
         if not all(_copies_plainly(type(module)) for module in model.modules()):
-            return deepcopy(model, memo)
+            copy = deepcopy(model, memo)
+            rebind_functions(model, copy)
+            return copy
         copies = {module: type(module).__new__(type(module)) for module in model.modules()}
         memo |= {id(module): copy for module, copy in copies.items()}
         for module, copy in copies.items():
@@ -162,6 +165,7 @@ def sharing_copy(model: nn.Module) -> nn.Module:
                     vars(copy)[name] = value.copy() if isinstance(value, dict) else value
                 else:
                     vars(copy)[name] = deepcopy(value, memo)
+        rebind_functions(model, copies[model])
         return copies[model]
 
 

@@ -11,6 +11,8 @@ from topiarist.tracing.labels import Labels
 from topiarist.tracing.spaces import Indices
 from topiarist.tracing.vectors import Vector
 
+_COMPARED = ("==", "comparison")
+
 
 @dataclass
 class Solution:
@@ -61,19 +63,21 @@ class Solver:
             id(constraint): units for constraint, units in zip(self.constraints, self.units, strict=True)
         }
         self._resolved: dict[int, tuple[Vector, Vector]] = {}
-        self.by_unit: dict[int, list[int]] = {}
-        for number, units in enumerate(self.units):
-            for unit in units.tolist():
-                self.by_unit.setdefault(unit, []).append(number)
+        self._counted = numpy.concatenate([numpy.zeros(0, numpy.int64), *self.units])
+        self._counting = numpy.repeat(numpy.arange(len(self.units)), [len(units) for units in self.units])
 
     def units_of(self, constraint: Constraint) -> Vector:
         """Return the units that one of its constraints counts."""
         return self._by_constraint[id(constraint)]
 
+    def computes_with(self, attribute: Attribute) -> bool:
+        """Return whether code makes values of an integer, and compares it with nothing."""
+        asked = [self.constraints[number] for number in self.by_attribute[attribute]]
+        return any(each.soft for each in asked) and not any(each.function in _COMPARED for each in asked)
+
     def solve(self, copies: Copies) -> Solution:
         """Return the integers for a network whose units are there so many times each."""
-        changed = numpy.flatnonzero(copies != 1)
-        looked_at = {number for unit in changed.tolist() for number in self.by_unit.get(unit, ())}
+        looked_at = set(self._counting[copies[self._counted] != 1].tolist())
         solution, counts = Solution(), _Counts(self.labels, self._resolved)
         before: dict[Attribute, int] | None = None
         while solution.values != before:

@@ -18,6 +18,7 @@ from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of
 from topiarist.randomness import generator
 from topiarist.tracing.attributes import follows_parameters, is_layer, track_integers
+from topiarist.tracing.caches import without_caches
 from topiarist.tracing.constraints import Constraint, IntegerWatch
 from topiarist.tracing.integers import Attribute
 from topiarist.tracing.random_weights import randomised, resized
@@ -40,8 +41,10 @@ from topiarist.tracing.tracer import Tracer
 from topiarist.tracing.unregistered import fix_unregistered
 from topiarist.tracing.vectors import Axes
 
-MORE_SAMPLES = 8  # in such a run
 MOST_RUNS = 8  # with random weights, for parameters that the first run does not reach
+MORE_SAMPLES = 8  # times those of the example, in such a run
+# What the hub's models return beside what they are run for, by the ends of names
+BESIDES = ("hidden_state", "hidden_states", "attentions", "past_key_values", "_cache", "router_logits")
 
 
 @dataclass
@@ -135,10 +138,14 @@ def _follow(
     with (
         quietly(model),
         _watched(model, trace, watch),
+        without_caches(model),
         own_errors(lambda error: described(model, tracer.failed_module(error))),
     ):
         model.train(training)
-        given = _run(model, example_input, trace, watch)
+        try:
+            given = _run(model, example_input, trace, watch)
+        finally:
+            tracer.restore_values()
     for tensor in wanted_outputs(given):
         step = tracer.step_of(tensor)
         trace.output.take([] if step is None else [step])
@@ -167,9 +174,10 @@ def _name_inputs(model: nn.Module, trace: Trace, args: Any, kwargs: Any) -> None
 
 
 def wanted_outputs(given: Any) -> list[Tensor]:
-    """Return the tensors that a network is run for: the scores of the hub's models, not what they return besides."""
-    scores = getattr(given, "logits", None) if hasattr(given, "to_tuple") else None
-    return [scores] if isinstance(scores, Tensor) else tensors_in(given)
+    """Return the tensors that a network is run for: of the hub's models with scores, not what they return besides."""
+    if hasattr(given, "to_tuple") and isinstance(getattr(given, "logits", None), Tensor):
+        return tensors_in([value for name, value in given.items() if not name.endswith(BESIDES)])
+    return tensors_in(given)
 
 
 def tensors_in(value: Any) -> list[Tensor]:

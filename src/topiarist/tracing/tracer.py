@@ -51,6 +51,7 @@ class Tracer(Notes, TorchDispatchMode):  # type: ignore[no-untyped-call]
                     return given
         axes_before, shape_before = [], []
         if func._schema.is_mutable and args and isinstance(args[0], Tensor):
+            self.keep_values(args[0])
             axes_before, shape_before = list(self.axes(args[0])), list(args[0].shape)
         output = self.compute(name, func, args, kwargs)
         operation = Operation(self, name, func, args, kwargs, output)
@@ -80,9 +81,10 @@ class Tracer(Notes, TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._fix_all(operation)
         else:
             rule(operation)
+        written = operation.inputs[0] if operation.function._schema.is_mutable and operation.inputs else None
         for tensor in operation.inputs:
             origin = self.origin(tensor)
-            if origin is not None:
+            if origin is not None and not (tensor is written and isinstance(tensor, nn.Parameter)):  # that is no use
                 self._note_use(self.leaves[origin.name], origin.name)
         self._add_step(operation)
 

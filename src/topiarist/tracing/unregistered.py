@@ -23,7 +23,7 @@ class Unregistered:
 
     @property
     def reason(self) -> str:
-        """Say what to do about it."""
+        """Return why its units are fixed, and what to do about it."""
         kind = "Module" if self.is_layer else "Parameter"
         better = f"nn.{kind}{'Dict' if self.holder == 'dict' else 'List'}"
         what = "layer" if self.is_layer else "parameter"
@@ -31,7 +31,10 @@ class Unregistered:
 
 
 def find_unregistered(model: nn.Module) -> list[Unregistered]:
-    """Return the tensors of all layers, and all parameters, that lists and dicts of a network hold and torch misses."""
+    """Return the tensors of all layers, and all parameters, that lists and dicts of a network hold and torch misses.
+
+    Layers without values, on the meta device, only lend their code to `torch.func.functional_call`.
+    """
     known = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
     found: list[Unregistered] = []
     for path, module in model.named_modules():
@@ -42,7 +45,7 @@ def find_unregistered(model: nn.Module) -> list[Unregistered]:
                 tensors = [*item.parameters(), *item.buffers()] if isinstance(item, nn.Module) else [item]
                 where = f"{place} of '{path}'" if path else place
                 is_layer = isinstance(item, nn.Module)
-                missed = (tensor for tensor in tensors if id(tensor) not in known)
+                missed = (tensor for tensor in tensors if id(tensor) not in known and not tensor.is_meta)
                 found += [Unregistered(tensor, where, holder, is_layer) for tensor in missed]
     return found
 

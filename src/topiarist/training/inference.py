@@ -10,7 +10,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.data import DataLoader
 
 from topiarist.data import AnyPart, Data, Part
-from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError
+from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError, first_line
 from topiarist.models.evaluation import count_parameters, evaluating, numbers_of, placed
 from topiarist.models.memory_format import runs_channels_last, with_channels_last
 from topiarist.randomness import child_seed, generator, isolated
@@ -41,7 +41,7 @@ def call(model: nn.Module, x: Tensor) -> Tensor:
     except TopiaristError:
         raise
     except Exception as error:  # whatever a user's forward raises
-        reason = str(error).split("\n")[0] or type(error).__name__
+        reason = first_line(error)
         raise ModelError(f"the network cannot read samples of shape {tuple(x.shape[1:])}: {reason}") from error
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(x):
         found = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__

@@ -30,6 +30,7 @@ def write(folder: Path, prefix: str = "", *, ending: str = ".gz", dash: str = "-
             (folder / name).write_bytes(gzip.compress(content) if ending else content)
 
 
+@pytest.mark.slow
 @given(
     array=arrays.arrays(numpy.uint8, arrays.array_shapes(max_dims=4, min_side=0, max_side=5)),
     packed=strategies.booleans(),

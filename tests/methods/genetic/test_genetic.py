@@ -61,6 +61,7 @@ def left(request: Request, proposal: Proposal) -> dict[str, int]:
     return sizes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fitness", ["relative", "absolute"])
 @pytest.mark.parametrize("penalty", [0.0, 50.0])
 def test_fitness_is_accuracy_minus_the_penalty_for_size(
@@ -192,6 +193,7 @@ def test_without_a_penalty_a_network_never_answers_worse_on_the_samples_that_dec
     assert any(after > before for before, after in scores)
 
 
+@pytest.mark.slow
 def test_with_several_layers_too_a_network_never_answers_worse() -> None:
     scores = [score_after(seed, 6, 10, 8, 3) for seed in (1, 6, 8, 11)]
     assert all(after >= before for before, after in scores)

@@ -120,6 +120,7 @@ def test_the_threshold_itself_is_not_similar() -> None:
     assert sweep(angles, 15).removed == frozenset()
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6), st.integers(2, 8), st.integers(2, 20))
 def test_angles_are_those_of_explicit_vectors(seed: int, size: int, samples: int) -> None:
     vectors = array_generator(seed, "vectors").normal(size=(size, samples))

@@ -211,6 +211,7 @@ def test_layers_are_added_as_identities_and_removed_by_multiplication() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_adding_neurons_or_a_layer_keeps_what_the_network_computes() -> None:
     strategy, _ = strategy_for(network(10, 8))
     (branch,) = strategy.first()
@@ -233,6 +234,7 @@ def predicted_sizes(model: nn.Module, strategy: PublishedStrategy) -> list[tuple
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [(10,), (4, 9), (30, 5, 12)])
 def test_the_second_key_is_the_size_that_the_network_will_have(hidden: tuple[int, ...]) -> None:
     model = network(*hidden)
@@ -252,6 +254,7 @@ def test_the_second_key_is_the_size_of_convolutions_too(name: str) -> None:
     assert [edit for edit, announced, real in found if announced != real] == []
 
 
+@pytest.mark.slow
 def test_edits_recuperate_for_25_batches_or_ten_times_as_many() -> None:
     strategy, pool = strategy_for(network(10, 10))
     branches = strategy.first()
@@ -330,6 +333,7 @@ def reached(lineage: Lineage, draws: Sequence[Decision], decision: Decision) -> 
     return any(lineage.nodes[number].points[-1][1] >= before for number in decision.kept)
 
 
+@pytest.mark.slow
 def test_edits_are_drawn_again_where_the_accuracy_falls_and_at_most_twice(lineage: Lineage) -> None:
     for draws in cycles(lineage):
         assert [decision.draw for decision in draws] == list(range(len(draws)))
@@ -337,6 +341,7 @@ def test_edits_are_drawn_again_where_the_accuracy_falls_and_at_most_twice(lineag
         assert not any(reached(lineage, draws, decision) for decision in draws[:-1])
 
 
+@pytest.mark.slow
 def test_these_evolutions_do_draw_again() -> None:
     """Or the test above would say nothing; how often they do hangs on a processor's rounding."""
     counts = {len(draws) for name in RUNS for draws in cycles(lineage_of(evolved(name)))}

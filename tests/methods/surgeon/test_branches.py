@@ -157,6 +157,7 @@ def test_after_an_edit_that_changes_nothing_training_goes_on_as_if_there_was_non
             assert all(torch.equal(same.memory[name][key], value) for key, value in known.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_branches_in_stretches_are_trained_as_train_does(engine: str) -> None:
     model, data, _, _ = case_of(engine)

@@ -142,6 +142,7 @@ def test_a_budget_below_the_smallest_network_is_an_error_that_names_it() -> None
         resized(network(10), digits(), as_ours(), budget=Budget(parameters=20))
 
 
+@pytest.mark.slow
 def test_a_budget_is_kept_from_the_start_to_the_end() -> None:
     outcome = resized(network(20, 12), digits(), as_ours(10, search=3.0, aim="better"), budget=Budget(parameters=800))
     assert count_parameters(outcome.model) <= 800
@@ -150,6 +151,7 @@ def test_a_budget_is_kept_from_the_start_to_the_end() -> None:
     assert all(lineage.nodes[number].parameters <= 800 for number in kept)
 
 
+@pytest.mark.slow
 def test_more_loss_than_is_allowed_is_an_error() -> None:
     trained, data = network(10), digits()
     train(trained, data, TrainConfig(epochs=20, learning_rate=0.01))
@@ -183,6 +185,7 @@ def test_a_network_without_hidden_layers_is_only_trained(kind: str) -> None:
         assert same_weights(outcome.model, plain)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", [(), (10,)])
 def test_a_network_of_which_all_edits_were_tried_is_kept(hidden: tuple[int, ...]) -> None:
     """A training that diverges reaches no accuracy: all edits are drawn, and there are few."""
@@ -256,6 +259,7 @@ def test_two_workers_change_no_result() -> None:
             assert len(alone[kind].lineage.nodes) > 2
 
 
+@pytest.mark.slow
 @both
 def test_as_many_workers_are_started_as_are_asked_for(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []

@@ -93,6 +93,7 @@ def test_there_is_one_start_and_one_best(lineage: Lineage) -> None:
     assert all(each.fate in ("kept", "dropped", "best") for each in lineage.nodes), "nothing is left running"
 
 
+@pytest.mark.slow
 def test_children_begin_where_their_parents_end(lineage: Lineage) -> None:
     for each in lineage.nodes[1:]:
         assert each.parent is not None and each.parent < each.number
@@ -101,6 +102,7 @@ def test_children_begin_where_their_parents_end(lineage: Lineage) -> None:
         assert each.begins == parent.ends
 
 
+@pytest.mark.slow
 def test_points_are_the_training_in_order(lineage: Lineage) -> None:
     for each in lineage.nodes:
         epochs = [epoch for epoch, _ in each.points]

@@ -180,6 +180,7 @@ def test_what_losers_take_is_kept_within_the_allowance() -> None:
         assert sum(losers) <= search * lineage.epochs + 1e-9
 
 
+@pytest.mark.slow
 def test_after_some_decisions_without_a_change_no_more_are_made() -> None:
     lineage = lineage_of(evolved(16, kinds=("deepen",), patience=1))
     assert len(lineage.decisions) == 1
@@ -247,6 +248,7 @@ class Deciding(nn.Module):
         return answers + 1 if float(x.sum()) < -1e9 else answers
 
 
+@pytest.mark.slow
 def test_a_network_whose_code_looks_at_values_is_edited() -> None:
     outcome = resize(Deciding(), digits(), as_ours(10), latency=False)
     assert len(outcome.model.get_parameter("inner.hidden0.weight")) != 6

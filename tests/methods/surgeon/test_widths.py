@@ -62,6 +62,7 @@ def test_the_budget_prevents_growth() -> None:
     assert left and all(node.parameters > 700 and node.fate == "dropped" for node in left)
 
 
+@pytest.mark.slow
 def test_every_network_of_the_race_is_in_the_lineage() -> None:
     lineage = lineage_of(raced(network(4)))
     assert [node.widths for node in lineage.nodes[1:]] == [(("hidden0", width),) for width in (4, 8, 16, 32)]
@@ -84,6 +85,7 @@ def test_a_trained_network_grows_by_fresh_units_that_change_nothing() -> None:
     assert [node.fate for node in race.evolution.lineage.nodes].count("dropped") == len(race.tried) - 1
 
 
+@pytest.mark.slow
 def test_the_winner_of_untrained_networks_goes_on() -> None:
     race = race_of(network(4))
     start = race.evolution.begin()
@@ -179,6 +181,7 @@ def test_what_is_forgotten_is_drawn_anew_and_the_network_stays() -> None:
     assert not torch.equal(weight_of(one, "hidden0"), before["hidden0.weight"])
 
 
+@pytest.mark.slow
 def test_training_stops_at_the_accuracy_that_is_asked_for() -> None:
     outcome = resize(network(16), DATA, as_ours(20, stop_at=0.5), latency=False)
     best = best_of(lineage_of(outcome))

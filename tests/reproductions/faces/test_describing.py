@@ -86,6 +86,7 @@ def test_copies_without_any_range_equal_their_originals(folder: Path) -> None:
     numpy.testing.assert_array_equal(faces.descriptors[3:], faces.descriptors[:3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("align", [False, True])
 def test_the_face_is_what_is_described(folder: Path, align: bool) -> None:
     picture = numpy.asarray(Image.open(folder / "b.png").convert("L"))
@@ -137,6 +138,7 @@ def described(tmp_path: Path, name: str) -> NDArray[numpy.float32]:
     return row
 
 
+@pytest.mark.slow
 def test_every_kind_of_picture(tmp_path: Path) -> None:
     grey = numpy.asarray(Image.fromarray(portrait()).convert("L"))
     save(tmp_path / "grey.png", grey)
@@ -149,6 +151,7 @@ def test_every_kind_of_picture(tmp_path: Path) -> None:
         numpy.testing.assert_array_equal(described(tmp_path, name), expected)
 
 
+@pytest.mark.slow
 def test_a_picture_lying_on_its_side_is_set_upright(tmp_path: Path) -> None:
     grey = numpy.asarray(Image.fromarray(portrait()).convert("L"))
     save(tmp_path / "grey.png", grey)

@@ -81,6 +81,7 @@ def literal_descriptor(image: list[list[int]], *, levels: int, bins: int) -> lis
     return [value / whole if whole else 0.0 for value in values]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_edges_are_those_of_the_definition(size: tuple[int, int]) -> None:
     images = random_images(3, *size)
@@ -88,6 +89,7 @@ def test_edges_are_those_of_the_definition(size: tuple[int, int]) -> None:
         assert {(int(r), int(c)) for r, c in numpy.argwhere(edges)} == literal_edges(image.tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_descriptors_are_those_of_the_definition(size: tuple[int, int]) -> None:
     images = random_images(2, *size)

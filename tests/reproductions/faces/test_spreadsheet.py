@@ -39,6 +39,7 @@ def table(source: Source) -> pandas.DataFrame:
     return source.features
 
 
+@pytest.mark.slow
 def test_columns_classes_and_images(tmp_path: Path) -> None:
     rows = samples()
     source = read_expressions(write(tmp_path, rows))

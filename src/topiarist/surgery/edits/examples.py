@@ -41,16 +41,17 @@ class ExampleShape(Settings):
             raise ValueError(f"must have at most {MOST_ELEMENTS} elements")
         return value
 
-    def make(self) -> Tensor:
+    def make(self, *, even: bool = False) -> Tensor:
         """Return a tensor of random numbers between 0 and 1, or of whole numbers from the greatest down to the least.
 
-        Long sequences often have to come first, so that numbers are better in this order.
+        Long sequences often have to come first, so that numbers are better in this order. With `even`, all whole
+        numbers are the greatest: of two corners of a box, neither may come before the other.
         """
         dtype = getattr(torch, self.dtype)
         if self.least is None or self.greatest is None:
             drawn = torch.rand(self.shape, generator=generator(0, "example"), dtype=torch.float64)
             return drawn.to(dtype)
-        steps = torch.arange(math.prod(self.shape)) % (self.greatest - self.least + 1)
+        steps = torch.arange(math.prod(self.shape)) % (1 if even else self.greatest - self.least + 1)
         return (self.greatest - steps).reshape(self.shape).to(dtype)
 
 
@@ -88,8 +89,10 @@ def read_example(record: Any) -> Example | None:
     return {name: ExampleShape(**entry) for name, entry in record.items()}
 
 
-def make_example(example: Example) -> Inputs:
-    """Return an example input."""
+def make_example(example: Example, *, even: bool = False) -> Inputs:
+    """Return an example input; with `even`, one whose whole numbers are all the same in each tensor."""
     if isinstance(example, dict):
-        return {name: shape.make() for name, shape in example.items()}
-    return tuple(shape.make() for shape in example) if isinstance(example, tuple) else example.make()
+        return {name: shape.make(even=even) for name, shape in example.items()}
+    if isinstance(example, tuple):
+        return tuple(shape.make(even=even) for shape in example)
+    return example.make(even=even)

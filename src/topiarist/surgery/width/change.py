@@ -67,6 +67,7 @@ def change_widths(
     if anatomy.trace is not None:
         _renumber(model, anatomy, units, holders)
     layers.follow_parameters(model, holders.changed)
+    layers.keep_read_settings(model, anatomy, integers)
     after_all = replace(anatomy, calls=calls, shapes=shapes_of(model), integers=integers)
     return rows, _with_changed_spaces(after_all, units, moved)
 

@@ -155,20 +155,29 @@ def layer_norm(operation: Operation) -> None:
     _give_norm(operation, axes)
 
 
-@rule_for(
-    "native_batch_norm",
-    "_native_batch_norm_legit_no_training",
-    "_native_batch_norm_legit",
-    "batch_norm",
-    "cudnn_batch_norm",
-    "_batch_norm_no_update",
-    "_batch_norm_with_update",
-    "_batch_norm_impl_index",
+BATCH_NORMS = frozenset(
+    {
+        "native_batch_norm",
+        "_native_batch_norm_legit_no_training",
+        "_native_batch_norm_legit",
+        "batch_norm",
+        "cudnn_batch_norm",
+        "_batch_norm_no_update",
+        "_batch_norm_with_update",
+        "_batch_norm_impl_index",
+    }
 )
+
+
+@rule_for(*BATCH_NORMS)
 def batch_norm(operation: Operation) -> None:
-    """Normalise each channel by itself."""
+    """Normalise each channel by itself: by its own mean over all other axes, where it is asked to."""
     asked = operation.arguments
     axes = operation.axes(asked["input"])
+    if asked.get("training"):
+        for place, vector in enumerate(axes):
+            if place != 1:
+                operation.mark(vector, Mark.AVERAGED)
     means = [asked.get("running_mean"), asked.get("running_var")]
     _affine(operation, axes[1], asked.get("weight"), asked.get("bias"), *means)
     _give_norm(operation, axes)

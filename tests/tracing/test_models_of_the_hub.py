@@ -1,4 +1,4 @@
-"""Code that takes another way where tokens are padding: integers along both ways follow a cut."""
+"""Models as those of the hub: code that takes another way where tokens are padding, outputs by name."""
 
 import torch
 from torch import Tensor, nn
@@ -43,3 +43,31 @@ def test_a_cut_on_an_example_without_a_mask_also_runs_with_one() -> None:
     torch.testing.assert_close(smaller(tokens, everything), smaller(tokens), rtol=1e-5, atol=1e-6)
     everything[:, 0] = 0
     assert smaller(tokens, everything).shape == (2, 6, 20)
+
+
+class Outputs(dict[str, Tensor]):
+    """What models of the hub return: tensors by name."""
+
+    @property
+    def logits(self) -> Tensor:
+        return self["logits"]
+
+    def to_tuple(self) -> tuple[Tensor, ...]:
+        return tuple(self.values())
+
+
+class Detector(nn.Module):
+    """A network that returns scores, boxes, and what it read them from."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trunk, self.classes, self.boxes = nn.Linear(5, 8), nn.Linear(8, 3), nn.Linear(8, 4)
+
+    def forward(self, x: Tensor) -> Outputs:
+        h = torch.relu(self.trunk(x))
+        return Outputs(logits=self.classes(h), pred_boxes=self.boxes(h), last_hidden_state=h)
+
+
+def test_boxes_beside_scores_are_outputs_and_hidden_states_are_not() -> None:
+    found = anatomy(Detector(), torch.randn(2, 5))
+    assert set(found.free) == {"trunk"}
