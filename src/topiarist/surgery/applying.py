@@ -21,7 +21,8 @@ from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import make_example, shape_of
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, plan_of, renamed_edit
 from topiarist.surgery.proving import ensure_kept, ensure_proven, prove_counted
-from topiarist.surgery.refit.fitting import Readers, Rows, refit
+from topiarist.surgery.refit.fits import Readers
+from topiarist.surgery.refit.fitting import Rows, refit
 from topiarist.surgery.scales import rescale
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
