@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from tests.counting import count_calls, count_costs
+from tests.counting import count_costs
 from tests.networks import NETWORKS
 from tests.surgery.samples import made, more
 from tests.surgery.strategies import SMALL, assert_identical, assert_same, perceptron, untouched
@@ -16,7 +16,6 @@ from topiarist import surgery
 from topiarist.errors import ModelError
 from topiarist.surgery.applying import carry_out, copied_with_plan
 from topiarist.surgery.choice.choosing import cut_to_widths
-from topiarist.surgery.refit import fitting
 from topiarist.tracing import Anatomy, Inputs, anatomy
 
 SIZES = (6, 12, 9, 4)
@@ -24,10 +23,8 @@ SIZES = (6, 12, 9, 4)
 
 @pytest.fixture
 def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Count traces, copies of networks with their parameters, proofs, and batches that layers are watched on."""
-    counted = count_costs(monkeypatch)
-    count_calls(monkeypatch, counted, fitting, "watch", "batches")
-    return counted
+    """Count traces, copies of networks with their parameters, and proofs."""
+    return count_costs(monkeypatch)
 
 
 def samples(model_and_example: tuple[nn.Module, Inputs]) -> tuple[nn.Module, Any, Any]:
@@ -39,10 +36,11 @@ def test_widths_units_cut_and_refit_of_a_perceptron_take_one_trace_and_one_copy(
     model, example, x = samples(perceptron(SIZES))
     found = anatomy(model, example)
     widths = surgery.allot_widths(model, example, calibration=x, parameters=100, anatomy=found)
-    counts["batches"] = 0
+    runs: list[Tensor] = []
+    model.register_forward_pre_hook(lambda _, args: runs.append(args[0]))
     cut = cut_to_widths(model, example, keep=widths, calibration=x, anatomy=found)
     assert (counts["traces"], counts["copies"], counts["proofs"]) == (1, 1, 1)
-    assert counts["batches"] == 2 * len(cut.units)  # one of each network, per space; the refit needs none
+    assert sum(len(each) for each in runs if len(each) == len(x)) == 2 * len(x)  # each network runs once
     assert sum(parameter.numel() for parameter in cut.model.parameters()) <= 100
 
 

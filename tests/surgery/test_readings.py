@@ -11,7 +11,7 @@ from topiarist.errors import ModelError
 from topiarist.surgery.advice.readings import activity_read, evidence_read, read_spaces
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.choice.activity import activity_of
-from topiarist.surgery.choice.evidence import blind_spot, gather_evidence
+from topiarist.surgery.choice.evidence import blind_spot, evidence_of_whole
 from topiarist.tracing import anatomy
 
 NAMES = ("residual", "inception", "cascade", "gated", "grouped", "grouped sequence", "shared layer", "normed")
@@ -33,7 +33,7 @@ def test_one_pass_gives_the_activity_and_the_evidence_of_each_space(network: str
         assert numpy.allclose(activity.products, alone.products) and numpy.allclose(activity.means, alone.means)
         assert (activity.shiftable, activity.sigmoid) == (alone.shiftable, alone.sigmoid)
         evidence = evidence_read(model, found, readings)
-        oracle = gather_evidence(model, model, found, found, name, batches)
+        oracle = evidence_of_whole(model, found, [name], batches)[name]
         assert evidence is not None and oracle is not None
         torch.testing.assert_close(evidence.spread, oracle.spread)
         torch.testing.assert_close(evidence.needs, oracle.needs)

@@ -18,7 +18,7 @@ from topiarist.surgery.depth.deepening import deepen_network
 from topiarist.surgery.depth.factorising import factorise_layer
 from topiarist.surgery.depth.folding import fold_layer
 from topiarist.surgery.edits import kinds
-from topiarist.surgery.edits.examples import make_example, shape_of
+from topiarist.surgery.edits.examples import Example, make_example, shape_of
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, plan_of, renamed_edit
 from topiarist.surgery.proving import ensure_kept, ensure_proven, prove_counted
 from topiarist.surgery.refit.fits import Readers
@@ -191,11 +191,15 @@ def carry_out(
             layers.put(module, tensor, values.to(layers.device_of(module)))
     if example_input is not None:
         check_runs(model, example_input)
-    example = None
-    if example_input is not None and (isinstance(example_input, Tensor) or not callable(example_input)):
-        example = shape_of(example_input)
-    attach_plan(model, plan_of(model).then(edit, numbers, example))
+    attach_plan(model, plan_of(model).then(edit, numbers, remembered_shape(example_input)))
     return changed.anatomy
+
+
+def remembered_shape(example_input: ExampleInput | None) -> Example | None:
+    """Return what a plan remembers of an example; nothing where that is a function of the user's."""
+    if example_input is None or (callable(example_input) and not isinstance(example_input, Tensor)):
+        return None
+    return shape_of(example_input)
 
 
 def _repeat(twin: nn.Module, edit: kinds.Edit, anatomy: Anatomy) -> None:

@@ -62,6 +62,11 @@ class CalibrationBatches:
         if empty:
             raise DataError("the calibration data are empty")
 
+    @property
+    def samples(self) -> int | None:
+        """Return how many samples there are; None where they come in batches."""
+        return len(self._samples[0]) if self._samples else None
+
     def some(self, count: int) -> "CalibrationBatches":
         """Return so many of the samples, at even distances as they may be in order of class; all if in batches."""
         some = copy(self)
@@ -148,3 +153,8 @@ def first_of(taken: Args, named: Kwargs) -> Tensor:
     """Return the tensor that a layer is called with, by position or by name."""
     first: Tensor = taken[0] if taken else named["input"]
     return first
+
+
+def with_first(taken: Args, named: Kwargs, first: Tensor) -> tuple[Args, Kwargs]:
+    """Return the arguments of a layer with another tensor in the place of the first."""
+    return ((first, *taken[1:]), named) if taken else (taken, {**named, "input": first})

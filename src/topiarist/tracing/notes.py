@@ -40,6 +40,7 @@ class Notes:
         self._steps: Any = WeakTensorKeyDictionary()
         self._originals: dict[int, str] = {}
         self.inside_decomposition = 0
+        self.draws = False  # random numbers, also when it is evaluated
         self.originals_used: list[str] = []
         self._overwritten: dict[int, tuple[Tensor, Tensor]] = {}
         if like is not None:

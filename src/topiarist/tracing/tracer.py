@@ -70,6 +70,7 @@ class Tracer(Notes, TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def compute(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """Run an operation."""
+        self.draws |= torch.Tag.nondeterministic_seeded in func.tags
         return func(*args, **kwargs)
 
     def follow(self, operation: Operation) -> None:

@@ -15,13 +15,13 @@ from topiarist.surgery import layers
 from topiarist.surgery.advice.readings import Readings, evidence_read
 from topiarist.surgery.advice.spectra import Spectrum, lost_share, smallest_rank
 from topiarist.surgery.advice.trials import LabelledSamples, mean_loss, trial
+from topiarist.surgery.calibration import watch
 from topiarist.surgery.choice.costs import Costs
 from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.surgery.choice.selection import eliminate
 from topiarist.surgery.depth.factorising import can_factorise
 from topiarist.surgery.depth.folding import chain_from
 from topiarist.surgery.edits.kinds import FactoriseLayer, FoldLayer, GrowSpace, RemoveUnits
-from topiarist.surgery.refit.fitting import LayerPair
 from topiarist.surgery.refit.moments import Spread
 from topiarist.surgery.width.axes import new_axis
 from topiarist.surgery.width.reexpressions import growing
@@ -165,10 +165,12 @@ def predicted_folding(
     except ModelError:  # it says why this layer cannot fold
         return None
     error, whole = Spread(), Spread()
-    pair = LayerPair(model, folded, into, anatomy, batches)
-    for (_, given), (_, wanted) in pair:
-        for spread, values in ((error, given - wanted), (whole, wanted)):  # with the units along the second axis
-            spread.add(values if isinstance(pair.whole, _ConvNd) else values.flatten(0, -2))
+    calls, is_convolution = anatomy.calls[into].count, isinstance(model.get_submodule(into), _ConvNd)
+    for args, kwargs in batches:  # the same batch for both, also where batches are shuffled
+        seen = (watch(network, into, calls, args, kwargs) for network in (folded, model))
+        for (_, given), (_, wanted) in zip(*seen, strict=True):
+            for spread, values in ((error, given - wanted), (whole, wanted)):  # with the units along the second axis
+                spread.add(values if is_convolution else values.flatten(0, -2))
     total = float(whole.variance.sum())
     lost = float((error.variance + error.mean**2).sum()) / total if total else 0.0
     increase = None if before is None else mean_loss(folded, samples) - before

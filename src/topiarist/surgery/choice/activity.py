@@ -7,13 +7,12 @@ from functools import cached_property
 import numpy
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.surgery import layers
-from topiarist.surgery.calibration import CalibrationBatches, watch
+from topiarist.surgery.calibration import CalibrationBatches, watch_readers
 from topiarist.surgery.choice.evidence import activations, blind_spot
 from topiarist.surgery.refit.fits import MOST_POSITIONS
-from topiarist.surgery.refit.fitting import enough_samples
 from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import Anatomy
 from topiarist.tracing.steps import Step
@@ -71,12 +70,13 @@ def activity_of(
     moments = Moments()
     space = anatomy[name]
     readers = space.readers if blind_spot(space) is None else ()
-    for place in readers:
-        call = anatomy.calls[place.module]
-        enough = enough_samples(model.get_submodule(place.module), call, anatomy.samples)
-        for args, kwargs in batches if most_positions is None else batches.some(enough):
-            for taken, _ in watch(model, place.module, call.count, args, kwargs):
-                moments.add(activations(model, place, taken, most_positions))
+    places = {place.module: place for place in readers}
+
+    def remember(path: str, taken: Tensor) -> None:
+        moments.add(activations(model, places[path], taken, most_positions))
+
+    if places:
+        watch_readers(model, {path: anatomy.calls[path].count for path in places}, batches, remember)
     return activity_from(model, anatomy, moments, [place.module for place in readers]) if readers else None
 
 

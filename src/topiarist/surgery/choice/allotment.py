@@ -12,7 +12,7 @@ from torch import nn
 from topiarist.errors import ModelError, SettingsError
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
 from topiarist.surgery.choice.costs import Costs, Measure
-from topiarist.surgery.choice.evidence import gather_evidence, weight_shares
+from topiarist.surgery.choice.evidence import evidence_of_whole, weight_shares
 from topiarist.surgery.choice.selection import eliminate
 from topiarist.surgery.width.reexpressions import round_up
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
@@ -80,8 +80,9 @@ def allot_widths(
 def lost_shares(model: nn.Module, anatomy: Anatomy, batches: CalibrationBatches) -> Mapping[str, list[float]]:
     """Return, for each free space, the share of what its readers need that is lost with so many units left."""
     shares = {}
+    known = evidence_of_whole(model, anatomy, anatomy.free, batches)
     for name, space in anatomy.free.items():
-        evidence = gather_evidence(model, model, anatomy, anatomy, name, batches)
+        evidence = known[name]
         if evidence is None and space.places:
             gone = weight_shares(model, space).sort().values.cumsum(0)  # the least first
             shares[name] = [*gone.flip(0).tolist(), 0.0]

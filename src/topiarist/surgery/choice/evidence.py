@@ -11,11 +11,11 @@ from torch.nn import functional
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.surgery import layers
-from topiarist.surgery.calibration import CalibrationBatches
+from topiarist.surgery.calibration import CalibrationBatches, watch_readers
 from topiarist.surgery.choice.selection import SelectionEvidence, damped
-from topiarist.surgery.refit.fits import MOST_POSITIONS, some_positions
-from topiarist.surgery.refit.fitting import LayerPair
+from topiarist.surgery.refit.fits import MOST_POSITIONS, positions_for, some_positions
 from topiarist.surgery.refit.moments import Moments
+from topiarist.surgery.refit.walking import Visit
 from topiarist.tracing import Anatomy, Place, Space
 from topiarist.tracing.steps import Step
 
@@ -48,40 +48,75 @@ def weight_shares(model: nn.Module, space: Space) -> Tensor:
     return total / total.sum().clamp_min(torch.finfo(torch.float64).tiny)
 
 
-def gather_evidence(
-    whole: nn.Module,
-    cut: nn.Module,
-    before: Anatomy,
-    now: Anatomy,
-    name: str,
-    batches: CalibrationBatches,
-    fits: dict[str, Moments] | None = None,
-) -> SelectionEvidence | None:
-    """Compare a space in the whole network and in one that is cut elsewhere; None where no layer reads it.
+class ReadingSums:
+    """What layers that read the same tensor see of the units of a space, summed up over batches.
 
-    Only linear layers and convolutions are asked: what else sees the units (see `blind_spot`) has no say.
-
-    `before` is the anatomy of the whole network, `now` that of the cut one. `fits` gets what linear layers read and
-    returned that read this space alone: a refit need not watch them again.
+    `readers` are their places in the whole network; `place` is that of the first of them in the cut one.
     """
 
-    def parts() -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-        whole_readers = [still_there(place, before, now) for place in before[name].readers]
-        for readers, place in same_readings(before, whole_readers, now[name].readers):
-            moments, own, fit = Moments(), Moments(), Moments()
-            path = readers[0].module
-            plain = fits is not None and len(readers) == 1 and _reads_alone(whole.get_submodule(path), place)
-            for (taken, _), (dense, given) in LayerPair(whole, cut, path, before, batches):
-                features, targets = activations(whole, place, taken), activations(whole, readers[0], dense)
-                moments.add(features, targets)
-                own.add(targets, targets)
-                if plain:
-                    fit.add(features, given.flatten(0, -2))
-            if plain and fits is not None:
-                fits[path] = fit
-            yield metric_root(whole, readers), *moments.covariances(), own.covariances()[0]
+    def __init__(self, whole: nn.Module, readers: Sequence[Place], place: Place, samples: int | None) -> None:
+        self.whole, self.readers, self.place = whole, readers, place
+        self.most = MOST_POSITIONS if samples is None else positions_for(len(place.positions), samples)
+        self.moments, self.own = Moments(), Moments()
 
-    return combined(parts())
+    def add(self, taken: Tensor, dense: Tensor) -> None:
+        """Add what is read in the cut network, and in the whole one."""
+        features = activations(self.whole, self.place, taken, self.most)
+        if taken is dense:
+            self.moments.add(features)
+            return
+        targets = activations(self.whole, self.readers[0], dense, self.most)
+        self.moments.add(features, targets)
+        self.own.add(targets)
+
+    def part(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return what an error in the units costs, and the covariances that `combined` takes."""
+        root, (spread, cross) = metric_root(self.whole, self.readers), self.moments.covariances()
+        if not self.own.count:
+            return root, spread, spread, spread
+        return root, spread, cross, self.own.covariances()[0]
+
+
+def evidence_of_whole(
+    model: nn.Module, anatomy: Anatomy, names: Iterable[str], batches: CalibrationBatches
+) -> dict[str, SelectionEvidence | None]:
+    """Look at spaces of a network that is cut nowhere yet, all in one pass; None where no plain layer reads one.
+
+    Only linear layers and convolutions are asked: what else sees the units (see `blind_spot`) has no say.
+    """
+    sums = {
+        name: [
+            ReadingSums(model, readers, place, batches.samples)
+            for readers, place in same_readings(anatomy, anatomy[name].readers, anatomy[name].readers)
+        ]
+        for name in names
+    }
+    watched: defaultdict[str, list[ReadingSums]] = defaultdict(list)
+    for each in (each for together in sums.values() for each in together):
+        watched[each.place.module].append(each)
+
+    def remember(path: str, taken: Tensor) -> None:
+        for each in watched[path]:
+            each.add(taken, taken)
+
+    if watched:
+        watch_readers(model, {path: anatomy.calls[path].count for path in watched}, batches, remember)
+    return {name: combined(each.part() for each in together) for name, together in sums.items()}
+
+
+def evidence_at(
+    path: str, name: str, whole: nn.Module, before: Anatomy, now: Anatomy, waiting: Sequence[tuple[Visit, Visit]]
+) -> SelectionEvidence | None:
+    """Look at a space that one layer reads, where both networks wait at that layer.
+
+    `before` is the anatomy of the whole network, `now` that of the cut one.
+    """
+    (reader,), (place,) = before[name].readers, now[name].readers
+    samples = sum(len(seen.taken[-1]) for _, seen in waiting)
+    sums = ReadingSums(whole, [still_there(reader, before, now)], place, samples)
+    for dense, seen in waiting:
+        sums.add(seen.taken[-1], dense.taken[-1])
+    return combined([sums.part()]) if waiting else None
 
 
 def still_there(place: Place, before: Anatomy, now: Anatomy) -> Place:
@@ -107,12 +142,6 @@ def still_there(place: Place, before: Anatomy, now: Anatomy) -> Place:
     if len(numpy.unique(counts)) != 1 or not counts[0]:
         return place
     return replace(place, positions=flat[left[flat]].reshape(len(flat), -1, 1))
-
-
-def _reads_alone(module: nn.Module, place: Place) -> bool:
-    """Return whether a layer is linear and reads the units of one space alone, each at one position, in order."""
-    in_order = numpy.arange(place.length).reshape(-1, 1, 1)
-    return isinstance(module, nn.Linear) and numpy.array_equal(place.positions, in_order)
 
 
 def combined(parts: Iterable[tuple[Tensor, Tensor, Tensor, Tensor]]) -> SelectionEvidence | None:

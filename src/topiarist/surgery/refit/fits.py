@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+import numpy
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -166,7 +167,7 @@ def patches_at(module: _ConvNd, x: Tensor, positions: Tensor, size: tuple[int, .
     """Return what a convolution sees at some positions of what it returns: (n_samples · n_positions, n_features)."""
     mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
     padded = functional.pad(x, module._reversed_padding_repeated_twice, mode=mode)
-    places = torch.stack(torch.unravel_index(positions, size))  # (n_axes, n_positions)
+    places = torch.from_numpy(numpy.stack(numpy.unravel_index(positions.numpy(), size)))  # (n_axes, n_positions)
     within = torch.cartesian_prod(*(torch.arange(width) for width in module.kernel_size)).reshape(-1, len(size)).T
     steps, gaps = (torch.tensor(each).reshape(-1, 1, 1) for each in (module.stride, module.dilation))
     at = places[:, :, None] * steps + within[:, None, :] * gaps  # (n_axes, n_positions, n_kernel)

@@ -14,7 +14,10 @@ SMALLEST = 1e-100  # a ridge for features that are all constant
 
 @dataclass
 class Spread:
-    """Mean and variance along the second axis of tensors (n_samples, n_units, …), in float64."""
+    """Mean and variance along the second axis of tensors (n_samples, n_units, …).
+
+    Each sample is summed up in the tensors' own type, all of them in float64: `torch.var_mean` takes 20 times as long.
+    """
 
     count: int = 0
     total: Tensor | float = 0.0
@@ -22,10 +25,10 @@ class Spread:
 
     def add(self, x: Tensor) -> None:
         """Add samples."""
-        values = x.transpose(0, 1).flatten(1).to(torch.float64)
-        self.count += values.shape[1]
-        self.total = self.total + values.sum(1)
-        self.squares = self.squares + (values**2).sum(1)
+        values = x.unsqueeze(-1).flatten(2)
+        self.count += len(values) * values.shape[2]
+        self.total = self.total + values.sum(-1).to(torch.float64).sum(0)
+        self.squares = self.squares + torch.linalg.vector_norm(values, dim=-1).to(torch.float64).square().sum(0)
 
     @property
     def mean(self) -> Tensor:

@@ -2,10 +2,11 @@
 
 Every run is a thread of its own, which waits at a layer until it is sent on: so each network runs once, however many
 layers are looked at, and what is held in memory is what the runs themselves hold where they wait. As many runs move at
-a time as there are cores, each with one thread of torch's; what is found does not depend on that.
+a time as there are cores, each with one thread of torch's; what is found does not depend on that. Networks that draw
+random numbers move one at a time, each with the same numbers of its own.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Semaphore, Thread, local
@@ -17,10 +18,12 @@ from torch import Tensor, nn
 from topiarist.errors import ModelError
 from topiarist.models.attention import free_attention
 from topiarist.models.evaluation import evaluating
-from topiarist.surgery.calibration import CalibrationBatches, first_of
+from topiarist.randomness import isolated
+from topiarist.surgery.calibration import CalibrationBatches, first_of, with_first
 from topiarist.threads import torch_threads, usable_cores
 from topiarist.tracing.running import Args, Kwargs
 
+MOST_NUMBERS = 2**29  # held by all runs where they wait: 2 GB in float32
 _here = local()  # the run of the thread that a hook is called in
 
 
@@ -39,8 +42,9 @@ class Visit:
 class _Run:
     """One network on one batch, in a thread that waits at layers."""
 
-    def __init__(self, model: nn.Module, args: Args, kwargs: Kwargs, turns: Semaphore) -> None:
-        self.model, self.args, self.kwargs, self.turns = model, args, kwargs, turns
+    def __init__(self, model: nn.Module, args: Args, kwargs: Kwargs, turns: Semaphore, state: Tensor | None) -> None:
+        self.model, self.args, self.kwargs = model, args, kwargs
+        self._turns, self._state = turns, state  # of torch's generator, where random numbers are drawn
         self.at: str | None = None
         self.visits: dict[str, Visit] = {}
         self.error: BaseException | None = None
@@ -79,17 +83,27 @@ class _Run:
     def stop(self, path: str) -> None:
         """Wait at a layer; called by its hook, in the run's own thread."""
         self.at = path
-        self.turns.release()
-        self._arrived.set()
+        self._end_turn()
         self._onward.wait()
         self._onward.clear()
-        self.turns.acquire()
+        self._take_turn()
         if self._left:
             raise _LeftError
 
+    def _take_turn(self) -> None:
+        self._turns.acquire()
+        if self._state is not None:
+            torch.set_rng_state(self._state)
+
+    def _end_turn(self) -> None:
+        if self._state is not None:
+            self._state = torch.get_rng_state()
+        self._turns.release()
+        self._arrived.set()
+
     def _work(self) -> None:
         _here.run = self
-        self.turns.acquire()
+        self._take_turn()
         try:
             with torch.no_grad():
                 self.model(*self.args, **self.kwargs)
@@ -102,8 +116,16 @@ class _Run:
             self.error = error
         finally:
             self.at = None
-            self.turns.release()
-            self._arrived.set()
+            self._end_turn()
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A layer to stop at, how often it runs, and how many numbers a run holds per sample, from there on at most."""
+
+    path: str
+    count: int
+    held: int = 1
 
 
 class Walk:
@@ -114,47 +136,70 @@ class Walk:
     whole, cut : nn.Module
         The networks; weights of the second may change while it waits.
     batches : CalibrationBatches
-        All of it is in memory during the walk, as is what the networks hold where they wait.
-    calls : Mapping[str, int]
-        The layers to stop at, in the order in which they run, and how often each runs: the runs wait at the last time.
+        All of it is in memory during the walk. Batches begin when there is room for what they hold where they wait:
+        those that begin late run through the layers that the others have passed, and cost no more.
+    stops : Sequence[Stop]
+        The layers to stop at, in the order in which they run; the runs wait where a layer runs for the last time.
+    draws : bool
+        Whether the networks draw random numbers.
     """
 
-    def __init__(self, whole: nn.Module, cut: nn.Module, batches: CalibrationBatches, calls: Mapping[str, int]) -> None:
-        self.whole, self.cut, self.batches, self.calls = whole, cut, batches, dict(calls)
-        self.cores = usable_cores()
+    def __init__(
+        self, whole: nn.Module, cut: nn.Module, batches: CalibrationBatches, stops: Sequence[Stop], *, draws: bool
+    ) -> None:
+        self.whole, self.cut, self.batches, self.draws = whole, cut, batches, draws
+        self.stops = {stop.path: stop for stop in stops}
         self._passed: set[str] = set()
-        self._runs: list[tuple[_Run, _Run]] = []
+        self._runs: list[tuple[_Run, _Run]] = []  # those that have begun
+        self._later: list[tuple[_Run, _Run]] = []
         self._stack = ExitStack()
 
     def __enter__(self) -> "Walk":
-        turns = Semaphore(self.cores)
+        turns = Semaphore(1 if self.draws else usable_cores())
         with self._stack as stack:
             stack.enter_context(torch_threads(1))
+            stack.enter_context(isolated(0))
+            state = torch.get_rng_state() if self.draws else None
             for model, after in ((self.whole, True), (self.cut, False)):
                 stack.enter_context(evaluating(model))
                 stack.enter_context(free_attention(model))
                 stack.enter_context(self._hooked(model, after=after))
             for args, kwargs in self.batches:
-                self._runs.append((_Run(self.whole, args, kwargs, turns), _Run(self.cut, args, kwargs, turns)))
+                models = self.whole, self.cut
+                one, other = (_Run(model, args, kwargs, turns, state) for model in models)
+                self._later.append((one, other))
             stack.callback(self._leave)
-            for run in self._all:
-                run.start()
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def visit(self, path: str) -> Iterator[tuple[Visit, Visit]]:
-        """Yield what both networks show of a layer, batch by batch; batches that do not come to it are left out."""
+    def visit(self, path: str) -> list[tuple[Visit, Visit]]:
+        """Return what both networks show of a layer, batch by batch; batches that do not come to it are left out."""
+        self._begin(self.stops[path].held)
         for run in self._all:
             run.wait()
             while run.at is not None and run.at in self._passed:  # another order than that of the first batch
                 run.go_on()
                 run.wait()
-        for whole, cut in self._runs:
-            if whole.at == cut.at == path:
-                yield whole.visits[path], cut.visits[path]
+        waiting = [(whole, cut) for whole, cut in self._runs if whole.at == cut.at == path]
+        return [(whole.visits[path], cut.visits[path]) for whole, cut in waiting]
+
+    def _begin(self, held: int) -> None:
+        """Let as many runs begin as memory has room for, one of each network at least; they pass by what is fitted."""
+        while self._later and (not self._runs or (self.samples + self._later[0][0].samples) * held <= MOST_NUMBERS):
+            pair = self._later.pop(0)
+            self._runs.append(pair)
+            for run in pair:
+                run.start()
+
+    def narrow(self, path: str, axis: int, kept: Tensor) -> None:
+        """Let a layer of the cut network, at which the runs wait, read only some positions along an axis."""
+        for _, cut in self._runs:
+            if cut.at == path:
+                taken = cut.visits[path].taken
+                taken[-1] = taken[-1].index_select(axis, kept.to(taken[-1].device))
 
     def pass_by(self, path: str) -> None:
         """Send the runs on that wait at a layer."""
@@ -165,7 +210,7 @@ class Walk:
 
     @property
     def samples(self) -> int:
-        """Return how many samples there are in all batches."""
+        """Return how many samples there are in the batches that have begun."""
         return sum(run.samples for run, _ in self._runs)
 
     @property
@@ -180,7 +225,7 @@ class Walk:
     @contextmanager
     def _hooked(self, model: nn.Module, *, after: bool) -> Iterator[None]:
         handles = []
-        for path, count in self.calls.items():
+        for path, count in ((stop.path, stop.count) for stop in self.stops.values()):
             module = model.get_submodule(path)
             if after:
                 handles.append(module.register_forward_hook(_seen_after(path, count), with_kwargs=True))
@@ -198,13 +243,17 @@ def _kept(tensor: Tensor, count: int) -> Tensor:
     return tensor if count == 1 else tensor.clone()
 
 
-def _seen_before(path: str, count: int) -> Callable[..., None]:
-    def hook(_: nn.Module, args: Args, kwargs: Kwargs) -> None:
+def _seen_before(path: str, count: int) -> Callable[..., tuple[Args, Kwargs] | None]:
+    def hook(_: nn.Module, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs] | None:
         run: _Run = _here.run
         visit = run.visits.setdefault(path, Visit())
-        visit.taken.append(_kept(first_of(args, kwargs), count))
+        given = _kept(first_of(args, kwargs), count)
+        visit.taken.append(given)
         if len(visit.taken) == count:
             run.stop(path)
+            if visit.taken[-1] is not given:  # it was narrowed
+                return with_first(args, kwargs, visit.taken[-1])
+        return None
 
     return hook
 
