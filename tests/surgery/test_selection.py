@@ -222,3 +222,25 @@ def test_a_damped_covariance_has_a_ridge_in_proportion_to_the_mean_variance() ->
     spread = (x.T @ x / SAMPLES)[None]
     added = damped(spread, 0.5) - spread
     torch.testing.assert_close(added[0], 0.5 * x.var(0, correction=0).mean() * torch.eye(8, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("way", ["elimination", "matching"])
+def test_units_of_several_features_go_and_come_together(seed: int, way: Literal["elimination", "matching"]) -> None:
+    x, y = sample(seed, units=12)
+    single = evidence_of((x, y))
+    pairs = SelectionEvidence(single.spread, single.needs, single.total, each=2)
+
+    def of_features(units: list[int]) -> float:
+        return gain(single, pairs.features(units))
+
+    kept = select(pairs, 5, way)
+    oracles = [sorted(set(range(6)) - {out}) for out in range(6)] if way == "elimination" else None
+    assert gain(pairs, kept) == pytest.approx(of_features(kept))
+    if oracles is not None:
+        assert kept == max(oracles, key=of_features)
+        _, lost = eliminate(pairs, 0)
+        assert lost[5] == pytest.approx(of_features(list(range(6))) - of_features(kept))
+        assert lost[0] == pytest.approx(of_features(list(range(6))))
+    else:
+        assert select(pairs, 1, way) == [max(range(6), key=lambda unit: of_features([unit]))]

@@ -181,7 +181,7 @@ def activity_read(model: nn.Module, anatomy: Anatomy, readings: Readings) -> Act
 
 
 def evidence_read(model: nn.Module, anatomy: Anatomy, readings: Readings) -> SelectionEvidence | None:
-    """Return what `evidence_of_whole` does for a network that is cut nowhere yet; None where no one reads the space."""
+    """Return what `evidence_of_whole` does with positions as samples; None where no one reads the space."""
     places = [reading.place for reading in readings.values()]
     groups = [
         (evidence.metric_root(model, together), readings[first.module].moments.covariances()[0])

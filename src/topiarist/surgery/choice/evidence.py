@@ -19,6 +19,8 @@ from topiarist.surgery.refit.walking import Visit
 from topiarist.tracing import Anatomy, Place, Space
 from topiarist.tracing.steps import Step
 
+MOST_JOINT = 1024  # features of all units together: the cost of choosing grows with their cube
+
 
 def blind_spot(space: Space) -> str | None:
     """Return what the linear layers and convolutions that read a space do not tell of it; None where they tell all."""
@@ -54,54 +56,56 @@ class ReadingSums:
     `readers` are their places in the whole network; `place` is that of the first of them in the cut one.
     """
 
-    def __init__(self, whole: nn.Module, readers: Sequence[Place], place: Place, samples: int | None) -> None:
-        self.whole, self.readers, self.place = whole, readers, place
-        self.most = MOST_POSITIONS if samples is None else positions_for(len(place.positions), samples)
+    def __init__(
+        self, whole: nn.Module, readers: Sequence[Place], place: Place, samples: int | None, *, joint: bool
+    ) -> None:
+        self.whole, self.readers, self.place, self.joint = whole, readers, place, joint
+        self.most = MOST_POSITIONS if samples is None else positions_for(place.positions.size, samples)
         self.moments, self.own = Moments(), Moments()
 
     def add(self, taken: Tensor, dense: Tensor) -> None:
         """Add what is read in the cut network, and in the whole one."""
-        features = activations(self.whole, self.place, taken, self.most)
+        features = activations(self.whole, self.place, taken, self.most, joint=self.joint)
         if taken is dense:
             self.moments.add(features)
             return
-        targets = activations(self.whole, self.readers[0], dense, self.most)
+        targets = activations(self.whole, self.readers[0], dense, self.most, joint=self.joint)
         self.moments.add(features, targets)
         self.own.add(targets)
 
     def part(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return what an error in the units costs, and the covariances that `combined` takes."""
-        root, (spread, cross) = metric_root(self.whole, self.readers), self.moments.covariances()
+        root = metric_root(self.whole, self.readers, joint=self.joint)
+        spread, cross = self.moments.covariances()
         if not self.own.count:
             return root, spread, spread, spread
         return root, spread, cross, self.own.covariances()[0]
 
 
 def evidence_of_whole(
-    model: nn.Module, anatomy: Anatomy, names: Iterable[str], batches: CalibrationBatches
+    model: nn.Module, anatomy: Anatomy, names: Iterable[str], batches: CalibrationBatches, *, joint: bool = True
 ) -> dict[str, SelectionEvidence | None]:
     """Look at spaces of a network that is cut nowhere yet, all in one pass; None where no plain layer reads one.
 
-    Only linear layers and convolutions are asked: what else sees the units (see `blind_spot`) has no say.
+    Only linear layers and convolutions are asked: what else sees the units (see `blind_spot`) has no say. Without
+    `joint`, positions of a unit always count as samples of it.
     """
-    sums = {
-        name: [
-            ReadingSums(model, readers, place, batches.samples)
-            for readers, place in same_readings(anatomy, anatomy[name].readers, anatomy[name].readers)
-        ]
-        for name in names
-    }
+    sums, each = {}, {name: features_of_each(anatomy[name].readers) if joint else 1 for name in names}
+    for name in each:
+        same = same_readings(anatomy, anatomy[name].readers, anatomy[name].readers)
+        apart = each[name] > 1
+        sums[name] = [ReadingSums(model, readers, place, batches.samples, joint=apart) for readers, place in same]
     watched: defaultdict[str, list[ReadingSums]] = defaultdict(list)
-    for each in (each for together in sums.values() for each in together):
-        watched[each.place.module].append(each)
+    for seen in (seen for together in sums.values() for seen in together):
+        watched[seen.place.module].append(seen)
 
     def remember(path: str, taken: Tensor) -> None:
-        for each in watched[path]:
-            each.add(taken, taken)
+        for seen in watched[path]:
+            seen.add(taken, taken)
 
     if watched:
         watch_readers(model, {path: anatomy.calls[path].count for path in watched}, batches, remember)
-    return {name: combined(each.part() for each in together) for name, together in sums.items()}
+    return {name: combined((seen.part() for seen in together), each[name]) for name, together in sums.items()}
 
 
 def evidence_at(
@@ -113,10 +117,22 @@ def evidence_at(
     """
     (reader,), (place,) = before[name].readers, now[name].readers
     samples = sum(len(seen.taken[-1]) for _, seen in waiting)
-    sums = ReadingSums(whole, [still_there(reader, before, now)], place, samples)
+    reader = still_there(reader, before, now)
+    each = features_of_each([reader, place])
+    sums = ReadingSums(whole, [reader], place, samples, joint=each > 1)
     for dense, seen in waiting:
         sums.add(seen.taken[-1], dense.taken[-1])
-    return combined([sums.part()]) if waiting else None
+    return combined([sums.part()], each) if waiting else None
+
+
+def features_of_each(readers: Sequence[Place]) -> int:
+    """Return how many features each unit has where readers see it at several positions; 1 where those are samples.
+
+    They are samples where readers see different numbers of them, or too many for one matrix.
+    """
+    counts = {place.positions.size // len(place.positions) for place in readers}
+    few = all(place.positions.size <= MOST_JOINT for place in readers)
+    return counts.pop() if len(counts) == 1 and few else 1
 
 
 def still_there(place: Place, before: Anatomy, now: Anatomy) -> Place:
@@ -144,10 +160,10 @@ def still_there(place: Place, before: Anatomy, now: Anatomy) -> Place:
     return replace(place, positions=flat[left[flat]].reshape(len(flat), -1, 1))
 
 
-def combined(parts: Iterable[tuple[Tensor, Tensor, Tensor, Tensor]]) -> SelectionEvidence | None:
+def combined(parts: Iterable[tuple[Tensor, Tensor, Tensor, Tensor]], each: int = 1) -> SelectionEvidence | None:
     """Return the evidence of several readers: what an error costs each, and the covariances of what it reads.
 
-    Those are (n_units, n_units) of the units as they are now, with them as they were, and as they were.
+    Those are of the units as they are now, with them as they were, and as they were; each unit has so many features.
     """
     spreads, needs, total = [], [], 0.0
     for root, spread, cross, own in parts:
@@ -158,7 +174,7 @@ def combined(parts: Iterable[tuple[Tensor, Tensor, Tensor, Tensor]]) -> Selectio
         return None
     height = max(len(need) for need in needs)
     stacked = torch.stack([functional.pad(need, (0, 0, 0, height - len(need))) for need in needs])
-    return SelectionEvidence(damped(torch.stack(spreads)), stacked, total)
+    return SelectionEvidence(damped(torch.stack(spreads)), stacked, total, each)
 
 
 def same_readings(
@@ -196,27 +212,34 @@ def _may_return_several(step: Step, anatomy: Anatomy) -> bool:
     return any(kinds.count("Tensor") > 1 or "List[Tensor]" in kinds for kinds in returns)
 
 
-def activations(model: nn.Module, place: Place, x: Tensor, most: int | None = MOST_POSITIONS) -> Tensor:
-    """Return what a reader sees of each unit (n_rows, n_units); positions of one unit count as samples of it."""
+def activations(
+    model: nn.Module, place: Place, x: Tensor, most: int | None = MOST_POSITIONS, *, joint: bool = False
+) -> Tensor:
+    """Return what a reader sees of each unit (n_rows, n_units); positions of one unit count as samples of it.
+
+    With `joint`, they are features of their own (n_rows, n_units · n_positions).
+    """
     convolution = isinstance(model.get_submodule(place.module), _ConvNd)
     flat = x.flatten(2) if convolution else x.reshape(-1, x.shape[-1], 1)
     some = flat[:, :, some_positions(flat.shape[2], most)]
     positions = torch.from_numpy(place.positions.reshape(-1)).to(x.device)
-    units = some.index_select(1, positions).reshape(len(some), len(place.positions), -1, some.shape[2])
+    units = some.index_select(1, positions)
+    if not joint:
+        units = units.reshape(len(some), len(place.positions), -1, some.shape[2])
     return units.movedim(1, -1).flatten(0, -2)
 
 
-def metric_root(model: nn.Module, readers: Sequence[Place]) -> Tensor:
-    """Return R (at most n_units, n_units) with RᵀR the sum of WᵀW over readers, positions and kernels.
+def metric_root(model: nn.Module, readers: Sequence[Place], *, joint: bool = False) -> Tensor:
+    """Return R (at most n_features, n_features) with RᵀR the sum of WᵀW over readers and kernels.
 
-    That is what an error in the units costs.
+    That is what an error in the units costs. Positions of a unit are summed over too, unless they are `joint` features.
     """
     rows = []
     for place in readers:
         weight = layers.weight_of(model.get_submodule(place.module)).to(torch.float64)
-        units = len(place.positions)
         positions = torch.from_numpy(place.positions.reshape(-1)).to(weight.device)
-        columns = weight.index_select(1, positions).reshape(len(weight), units, -1)
-        rows.append(columns.transpose(1, 2).reshape(-1, units))
+        features = place.positions.size if joint else len(place.positions)
+        columns = weight.index_select(1, positions).reshape(len(weight), features, -1)
+        rows.append(columns.transpose(1, 2).reshape(-1, features))
     root: Tensor = torch.linalg.qr(torch.cat(rows), mode="r").R
     return root

@@ -3,7 +3,8 @@
 With S the covariance of the activations and Y the covariance of what a reader needs with them, keeping the units K
 explains gain(K) = tr(Y_K (S_KK + λI)⁻¹ Y_Kᵀ) of the reader's variance; the gains of several readers are added.
 Elimination (as in optimal brain surgery, Hassibi and Stork, 1993) and matching (orthogonal matching pursuit) are
-greedy; exchanging one unit for another mends what both overlook.
+greedy; exchanging one unit for another mends what both overlook. A unit may have several features, as a head has dims
+and a flattened channel has positions: then they come and go together.
 """
 
 from dataclasses import dataclass
@@ -24,18 +25,24 @@ Strategy = Literal["best", "elimination", "matching"]
 class SelectionEvidence:
     """What is known of the units of a space, one matrix per reader.
 
-    `spread` (n_readers, n_units, n_units) is the covariance of the activations, damped; `needs` (n_readers, n_targets,
-    n_units) that of what the reader needs with the activations; `total` the variance of what all readers need.
+    `spread` (n_readers, n_features, n_features) is the covariance of the activations, damped; `needs` (n_readers,
+    n_targets, n_features) that of what the reader needs with the activations; `total` the variance of what all readers
+    need. Unit u has `each` features, from u · each on.
     """
 
     spread: Tensor
     needs: Tensor
     total: float
+    each: int = 1
 
     @property
     def size(self) -> int:
         """Return the number of units."""
-        return self.spread.shape[-1]
+        return self.spread.shape[-1] // self.each
+
+    def features(self, units: list[int]) -> list[int]:
+        """Return the numbers of the features of units."""
+        return [unit * self.each + number for unit in units for number in range(self.each)]
 
 
 def damped(spread: Tensor, ridge: float = RIDGE) -> Tensor:
@@ -60,8 +67,9 @@ def select(evidence: SelectionEvidence, count: int, strategy: Strategy = "best")
 
 def gain(evidence: SelectionEvidence, kept: list[int]) -> float:
     """Return how much of what the readers need is explained by some units."""
-    needs = evidence.needs[:, :, kept]
-    return float((needs * torch.linalg.solve(evidence.spread[:, kept][:, :, kept], needs.mT).mT).sum())
+    features = evidence.features(kept)
+    needs = evidence.needs[:, :, features]
+    return float((needs * torch.linalg.solve(evidence.spread[:, features][:, :, features], needs.mT).mT).sum())
 
 
 def eliminate(evidence: SelectionEvidence, count: int) -> tuple[list[int], Tensor]:
@@ -72,36 +80,58 @@ def eliminate(evidence: SelectionEvidence, count: int) -> tuple[list[int], Tenso
     left = torch.ones(size, dtype=torch.bool)
     lost = torch.zeros(size + 1, dtype=inverse.dtype)
     for remaining in range(size - 1, count - 1, -1):
-        diagonal = inverse.diagonal(dim1=1, dim2=2)
-        costs = ((weights**2).sum(1) / diagonal.clamp_min(torch.finfo(diagonal.dtype).tiny)).sum(0)
+        costs = _explained(weights, inverse, left, torch.finfo(inverse.dtype).tiny)
         unit = int(costs.masked_fill(~left, torch.inf).argmin())
         lost[remaining] = lost[remaining + 1] + costs[unit]
         left[unit] = False
-        share = (inverse[:, unit] / inverse[:, unit, unit, None])[:, None]
-        weights.baddbmm_(weights[:, :, unit, None].clone(), share, alpha=-1)
-        inverse.baddbmm_(inverse[:, :, unit, None].clone(), share, alpha=-1)
+        _deflate(weights, inverse, unit, evidence.each, torch.finfo(inverse.dtype).tiny)
     return left.nonzero().flatten().tolist(), lost
 
 
 def match(evidence: SelectionEvidence, count: int) -> list[int]:
     """Add the unit that explains most of what is still needed, until there are `count`."""
     spread, needs = evidence.spread.clone(), evidence.needs.clone()
-    floor = torch.finfo(spread.dtype).eps * spread.diagonal(dim1=1, dim2=2).mean(1, keepdim=True)
-    kept: list[int] = []
+    floor = torch.finfo(spread.dtype).eps * float(spread.diagonal(dim1=1, dim2=2).mean())
+    left = torch.ones(evidence.size, dtype=torch.bool)
     for _ in range(count):
-        gains = ((needs**2).sum(1) / torch.maximum(spread.diagonal(dim1=1, dim2=2), floor)).sum(0)
-        gains[kept] = -torch.inf
-        unit = int(gains.argmax())
-        share = (spread[:, unit] / torch.maximum(spread[:, unit, unit, None], floor))[:, None]
-        needs.baddbmm_(needs[:, :, unit, None].clone(), share, alpha=-1)
-        spread.baddbmm_(spread[:, :, unit, None].clone(), share, alpha=-1)
-        kept.append(unit)
-    return sorted(kept)
+        gains = _explained(needs, spread, left, floor)
+        unit = int(gains.masked_fill(~left, -torch.inf).argmax())
+        left[unit] = False
+        _deflate(needs, spread, unit, evidence.each, floor)
+    return (~left).nonzero().flatten().tolist()
+
+
+def _explained(needs: Tensor, spread: Tensor, left: Tensor, floor: float) -> Tensor:
+    """Return tr(N_u S_uu⁻¹ N_uᵀ) for each unit u (n_units,), summed over readers; only those that are left count."""
+    size = len(left)
+    each = spread.shape[-1] // size
+    if each == 1:
+        diagonal = spread.diagonal(dim1=1, dim2=2).clamp_min(floor)
+        single: Tensor = ((needs**2).sum(1) / diagonal).sum(0)
+        return single
+    blocks = spread.reshape(-1, size, each, size, each).diagonal(dim1=1, dim2=3).movedim(-1, 1)
+    damping = torch.eye(each, dtype=spread.dtype) * torch.where(left, floor, 1.0)[None, :, None, None]
+    wanted = needs.reshape(len(needs), -1, size, each).permute(0, 2, 3, 1)  # (n_readers, n_units, each, n_targets)
+    together: Tensor = (torch.linalg.solve(blocks + damping, wanted) * wanted).sum((0, 2, 3))
+    return together
+
+
+def _deflate(needs: Tensor, spread: Tensor, unit: int, each: int, floor: float) -> None:
+    """Take what a unit explains out of all that is there, in place: N − N_u S_uu⁻¹ S_u·, and S the same way."""
+    own = slice(unit * each, (unit + 1) * each)
+    rows, damping = spread[:, own].clone(), floor * torch.eye(each, dtype=spread.dtype)
+    share = (
+        rows / rows[:, :, own].clamp_min(floor) if each == 1 else torch.linalg.solve(rows[:, :, own] + damping, rows)
+    )
+    needs.baddbmm_(needs[:, :, own].clone(), share, alpha=-1)
+    spread.baddbmm_(spread[:, :, own].clone(), share, alpha=-1)
 
 
 def exchange(evidence: SelectionEvidence, kept: list[int]) -> list[int]:
-    """Exchange one unit for another, the best pair first, as long as that explains more."""
+    """Exchange one unit for another, the best pair first, as long as that explains more; of units with one feature."""
     kept = list(kept)
+    if evidence.each > 1:
+        return kept
     rounds = min(2 * len(kept) + 10, MOST_WORK // (len(kept) * evidence.size))
     for _ in range(rounds):
         gains = exchange_gains(evidence, kept)
