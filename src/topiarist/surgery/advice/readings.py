@@ -10,7 +10,7 @@ from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 
 from topiarist.surgery.calibration import CalibrationBatches, watch_readers
-from topiarist.surgery.choice import evidence
+from topiarist.surgery.choice import evidence, reading_sums
 from topiarist.surgery.choice.activity import Activity, activity_from
 from topiarist.surgery.choice.selection import SelectionEvidence
 from topiarist.surgery.refit.moments import Moments
@@ -122,7 +122,7 @@ class LayerReading:
 
     def add(self, model: nn.Module, taken: Tensor) -> None:
         """Add what the reader takes in one call."""
-        self.moments.add(evidence.activations(model, self.place, taken))
+        self.moments.add(reading_sums.activations(model, self.place, taken))
         convolution = isinstance(model.get_submodule(self.place.module), _ConvNd)
         values = taken.flatten(2) if convolution else taken.reshape(-1, taken.shape[-1], 1)
         positions = torch.from_numpy(self.place.positions).flatten(1).to(taken.device)
@@ -184,10 +184,10 @@ def evidence_read(model: nn.Module, anatomy: Anatomy, readings: Readings) -> Sel
     """Return what `evidence_of_whole` does with positions as samples; None where no one reads the space."""
     places = [reading.place for reading in readings.values()]
     groups = [
-        (evidence.metric_root(model, together), readings[first.module].moments.covariances()[0])
+        (reading_sums.metric_root(model, together), readings[first.module].moments.covariances()[0])
         for together, first in evidence.same_readings(anatomy, places, places)
     ]
-    return evidence.combined((root, spread, spread.T, spread) for root, spread in groups)
+    return reading_sums.combined((root, spread, spread.T, spread) for root, spread in groups)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import CalibrationBatches, watch_readers
-from topiarist.surgery.choice.evidence import activations, blind_spot
+from topiarist.surgery.choice.evidence import blind_spot
+from topiarist.surgery.choice.reading_sums import activations
 from topiarist.surgery.refit.fits import MOST_POSITIONS
 from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import Anatomy

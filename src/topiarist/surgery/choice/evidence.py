@@ -7,19 +7,20 @@ from dataclasses import replace
 import numpy
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.modules.conv import _ConvNd
 
-from topiarist.surgery import layers
 from topiarist.surgery.calibration import CalibrationBatches, watch_readers
-from topiarist.surgery.choice.selection import SelectionEvidence, damped
-from topiarist.surgery.refit.fits import MOST_POSITIONS, positions_for, some_positions
-from topiarist.surgery.refit.moments import Moments
+from topiarist.surgery.choice.reading_sums import (
+    PatchSums,
+    ReadingSums,
+    combined,
+    features_of_each,
+    has_few_patches,
+)
+from topiarist.surgery.choice.selection import SelectionEvidence
 from topiarist.surgery.refit.walking import Visit
 from topiarist.tracing import Anatomy, Place, Space
 from topiarist.tracing.steps import Step
-
-MOST_JOINT = 1024  # features of all units together: the cost of choosing grows with their cube
 
 
 def blind_spot(space: Space) -> str | None:
@@ -48,38 +49,6 @@ def weight_shares(model: nn.Module, space: Space) -> Tensor:
                 squares = tensor.movedim(axis, 0).flatten(1).square().sum(1)[positions].sum(1)
                 total += squares / squares.sum().clamp_min(torch.finfo(torch.float64).tiny)
     return total / total.sum().clamp_min(torch.finfo(torch.float64).tiny)
-
-
-class ReadingSums:
-    """What layers that read the same tensor see of the units of a space, summed up over batches.
-
-    `readers` are their places in the whole network; `place` is that of the first of them in the cut one.
-    """
-
-    def __init__(
-        self, whole: nn.Module, readers: Sequence[Place], place: Place, samples: int | None, *, joint: bool
-    ) -> None:
-        self.whole, self.readers, self.place, self.joint = whole, readers, place, joint
-        self.most = MOST_POSITIONS if samples is None else positions_for(place.positions.size, samples)
-        self.moments, self.own = Moments(), Moments()
-
-    def add(self, taken: Tensor, dense: Tensor) -> None:
-        """Add what is read in the cut network, and in the whole one."""
-        features = activations(self.whole, self.place, taken, self.most, joint=self.joint)
-        if taken is dense:
-            self.moments.add(features)
-            return
-        targets = activations(self.whole, self.readers[0], dense, self.most, joint=self.joint)
-        self.moments.add(features, targets)
-        self.own.add(targets)
-
-    def part(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return what an error in the units costs, and the covariances that `combined` takes."""
-        root = metric_root(self.whole, self.readers, joint=self.joint)
-        spread, cross = self.moments.covariances()
-        if not self.own.count:
-            return root, spread, spread, spread
-        return root, spread, cross, self.own.covariances()[0]
 
 
 def evidence_of_whole(
@@ -117,22 +86,18 @@ def evidence_at(
     """
     (reader,), (place,) = before[name].readers, now[name].readers
     samples = sum(len(seen.taken[-1]) for _, seen in waiting)
+    module = whole.get_submodule(path)
+    if isinstance(module, _ConvNd) and has_few_patches(module, place):
+        patches = PatchSums(module, len(place.positions), samples)
+        for dense, seen in waiting:
+            patches.add(seen.taken[-1], dense.given[-1])
+        return patches.evidence() if waiting else None
     reader = still_there(reader, before, now)
     each = features_of_each([reader, place])
     sums = ReadingSums(whole, [reader], place, samples, joint=each > 1)
     for dense, seen in waiting:
         sums.add(seen.taken[-1], dense.taken[-1])
     return combined([sums.part()], each) if waiting else None
-
-
-def features_of_each(readers: Sequence[Place]) -> int:
-    """Return how many features each unit has where readers see it at several positions; 1 where those are samples.
-
-    They are samples where readers see different numbers of them, or too many for one matrix.
-    """
-    counts = {place.positions.size // len(place.positions) for place in readers}
-    few = all(place.positions.size <= MOST_JOINT for place in readers)
-    return counts.pop() if len(counts) == 1 and few else 1
 
 
 def still_there(place: Place, before: Anatomy, now: Anatomy) -> Place:
@@ -158,23 +123,6 @@ def still_there(place: Place, before: Anatomy, now: Anatomy) -> Place:
     if len(numpy.unique(counts)) != 1 or not counts[0]:
         return place
     return replace(place, positions=flat[left[flat]].reshape(len(flat), -1, 1))
-
-
-def combined(parts: Iterable[tuple[Tensor, Tensor, Tensor, Tensor]], each: int = 1) -> SelectionEvidence | None:
-    """Return the evidence of several readers: what an error costs each, and the covariances of what it reads.
-
-    Those are of the units as they are now, with them as they were, and as they were; each unit has so many features.
-    """
-    spreads, needs, total = [], [], 0.0
-    for root, spread, cross, own in parts:
-        spreads.append(spread)
-        needs.append(root @ cross.T)
-        total += float(((root @ own) * root).sum())
-    if not spreads:
-        return None
-    height = max(len(need) for need in needs)
-    stacked = torch.stack([functional.pad(need, (0, 0, 0, height - len(need))) for need in needs])
-    return SelectionEvidence(damped(torch.stack(spreads)), stacked, total, each)
 
 
 def same_readings(
@@ -210,36 +158,3 @@ def _may_return_several(step: Step, anatomy: Anatomy) -> bool:
         return True
     returns = [[str(each.type) for each in getattr(packet, name)._schema.returns] for name in packet.overloads()]
     return any(kinds.count("Tensor") > 1 or "List[Tensor]" in kinds for kinds in returns)
-
-
-def activations(
-    model: nn.Module, place: Place, x: Tensor, most: int | None = MOST_POSITIONS, *, joint: bool = False
-) -> Tensor:
-    """Return what a reader sees of each unit (n_rows, n_units); positions of one unit count as samples of it.
-
-    With `joint`, they are features of their own (n_rows, n_units · n_positions).
-    """
-    convolution = isinstance(model.get_submodule(place.module), _ConvNd)
-    flat = x.flatten(2) if convolution else x.reshape(-1, x.shape[-1], 1)
-    some = flat[:, :, some_positions(flat.shape[2], most)]
-    positions = torch.from_numpy(place.positions.reshape(-1)).to(x.device)
-    units = some.index_select(1, positions)
-    if not joint:
-        units = units.reshape(len(some), len(place.positions), -1, some.shape[2])
-    return units.movedim(1, -1).flatten(0, -2)
-
-
-def metric_root(model: nn.Module, readers: Sequence[Place], *, joint: bool = False) -> Tensor:
-    """Return R (at most n_features, n_features) with RᵀR the sum of WᵀW over readers and kernels.
-
-    That is what an error in the units costs. Positions of a unit are summed over too, unless they are `joint` features.
-    """
-    rows = []
-    for place in readers:
-        weight = layers.weight_of(model.get_submodule(place.module)).to(torch.float64)
-        positions = torch.from_numpy(place.positions.reshape(-1)).to(weight.device)
-        features = place.positions.size if joint else len(place.positions)
-        columns = weight.index_select(1, positions).reshape(len(weight), features, -1)
-        rows.append(columns.transpose(1, 2).reshape(-1, features))
-    root: Tensor = torch.linalg.qr(torch.cat(rows), mode="r").R
-    return root

@@ -17,7 +17,7 @@ from topiarist.surgery.refit.moments import Moments, Spread
 from topiarist.surgery.refit.walking import Visit
 
 MOST_FEATURES = 4096  # the cost of solving grows with their cube
-MOST_POSITIONS = 128  # of an image: neighbours tell much the same
+FEWEST_POSITIONS, MOST_POSITIONS = 8, 128  # of an image: neighbours tell much the same
 ENOUGH_ROWS, ROWS_PER_FEATURE = 2**13, 16  # of samples × positions: more change a fit no more than its ridge does
 Fitted = dict[str, Tensor]
 Readers = Mapping[str, int | None]
@@ -38,13 +38,14 @@ class OutputsFit:
 
     def __init__(self, module: Any, kept: Tensor | None, positions: int) -> None:
         self.module, self.kept, self.positions = module, kept, positions
-        self.moments = Moments()
+        self.moments, self.seen = Moments(), 0
 
     def add(self, before: Visit, now: Visit) -> None:
         """Add samples."""
         for taken, given in zip(now.taken, before.given, strict=True):
-            features, targets = read_and_returned(self.module, taken, given, self.positions)
+            features, targets = read_and_returned(self.module, taken, given, self.positions, self.seen)
             self.moments.add(features, targets if self.kept is None else targets[:, self.kept])
+        self.seen += len(now.taken[0])
 
     def values(self) -> Fitted:
         """Return weights and constants."""
@@ -73,17 +74,18 @@ class UnitsFit:
         widths = self.old.shape[1], self.now.shape[1]
         if not self.each or any(width % self.each for width in widths) or widths[0] // self.each > MOST_FEATURES:
             raise ModelError(f"'{path}' reads {widths[1]} values, more than can be refitted")
-        self.moments = Moments()
+        self.moments, self.seen = Moments(), 0
 
     def add(self, before: Visit, now: Visit) -> None:
         """Add samples."""
         for taken, dense in zip(now.taken, before.taken, strict=True):
             self.moments.add(self._units_of(taken), self._units_of(dense))
+        self.seen += len(now.taken[0])
 
     def _units_of(self, x: Tensor) -> Tensor:
         """Return (n_samples · n_positions, n_units)."""
         flat = x.flatten(2) if self.is_convolution else x.reshape(-1, x.shape[-1] // self.each, self.each)
-        return flat[:, :, some_positions(flat.shape[2], self.positions)].transpose(1, 2).flatten(0, 1)
+        return values_at_some(flat, self.positions, self.seen)
 
     def values(self) -> Fitted:
         """Return the weights for the units that are left."""
@@ -143,33 +145,45 @@ def fit_for(path: str, whole: nn.Module, cut: nn.Module, readers: Readers, kept:
 def positions_for(features: int, samples: int) -> int:
     """Return at how many positions of each sample a layer is looked at, so that there are rows enough for a fit."""
     wanted = max(ENOUGH_ROWS, ROWS_PER_FEATURE * features)
-    return min(max(-(-wanted // samples), 1), MOST_POSITIONS)
+    return min(max(-(-wanted // samples), FEWEST_POSITIONS), MOST_POSITIONS)
 
 
-def some_positions(count: int, most: int | None = MOST_POSITIONS) -> Tensor:
-    """Return positions of an image, all of them or enough, spread evenly over it by the golden ratio."""
+def some_positions(count: int, most: int | None, first: int, samples: int) -> Tensor:
+    """Return positions of images (n_samples, n_positions): all of them, or enough, spread evenly by the golden ratio.
+
+    Each sample has others, by its number: a few that are the same in all of them would not stand for the rest.
+    """
     if most is None or count <= most:
-        return torch.arange(count)
-    golden = torch.arange(most, dtype=torch.float64) * ((math.sqrt(5) - 1) / 2)
-    return (golden % 1 * count).long()
+        return torch.arange(count).expand(samples, -1)
+    golden = torch.arange(first * most, (first + samples) * most, dtype=torch.float64) * ((math.sqrt(5) - 1) / 2)
+    return (golden % 1 * count).long().reshape(samples, most)
 
 
-def read_and_returned(module: nn.Module, taken: Tensor, given: Tensor, most: int) -> tuple[Tensor, Tensor]:
+def values_at_some(x: Tensor, most: int | None, first: int) -> Tensor:
+    """Return what units (n_samples, n_units, …) are at some positions: (n_samples · n_positions, n_units)."""
+    flat = x.flatten(2)
+    some = some_positions(flat.shape[2], most, first, len(x))
+    return flat[torch.arange(len(x))[:, None], :, some].flatten(0, 1)
+
+
+def read_and_returned(module: nn.Module, taken: Tensor, given: Tensor, most: int, first: int) -> tuple[Tensor, Tensor]:
     """Return what a layer reads for each of its outputs (n_rows, n_features), and the outputs (n_rows, n_outputs)."""
     if not isinstance(module, _ConvNd):
         return taken.flatten(0, -2), given.flatten(0, -2)
-    some = some_positions(math.prod(given.shape[2:]), most)
-    outputs = given.flatten(2)[:, :, some].transpose(1, 2).flatten(0, 1)
-    return patches_at(module, taken, some, given.shape[2:]), outputs
+    some = some_positions(math.prod(given.shape[2:]), most, first, len(taken))
+    return patches_at(module, taken, some, given.shape[2:]), values_at_some(given, most, first)
 
 
 def patches_at(module: _ConvNd, x: Tensor, positions: Tensor, size: tuple[int, ...]) -> Tensor:
-    """Return what a convolution sees at some positions of what it returns: (n_samples · n_positions, n_features)."""
+    """Return what a convolution sees at some positions (n_samples, n_positions) of what it returns.
+
+    The shape is (n_samples · n_positions, n_channels · n_kernel).
+    """
     mode = "constant" if module.padding_mode == "zeros" else module.padding_mode
     padded = functional.pad(x, module._reversed_padding_repeated_twice, mode=mode)
-    places = torch.from_numpy(numpy.stack(numpy.unravel_index(positions.numpy(), size)))  # (n_axes, n_positions)
+    places = torch.from_numpy(numpy.stack(numpy.unravel_index(positions.numpy(), size)))  # (n_axes, n_samples, n_pos.)
     within = torch.cartesian_prod(*(torch.arange(width) for width in module.kernel_size)).reshape(-1, len(size)).T
-    steps, gaps = (torch.tensor(each).reshape(-1, 1, 1) for each in (module.stride, module.dilation))
-    at = places[:, :, None] * steps + within[:, None, :] * gaps  # (n_axes, n_positions, n_kernel)
-    found = padded[(slice(None), slice(None), *at)]  # (n_samples, n_channels, n_positions, n_kernel)
-    return found.permute(0, 2, 1, 3).reshape(len(x) * len(positions), -1)
+    steps, gaps = (torch.tensor(each).reshape(-1, 1, 1, 1) for each in (module.stride, module.dilation))
+    at = places[..., None] * steps + within[:, None, None] * gaps  # (n_axes, n_samples, n_positions, n_kernel)
+    found = padded[(torch.arange(len(x))[:, None, None], slice(None), *at)]  # (n_samples, n_positions, n_kernel, n_ch.)
+    return found.transpose(2, 3).reshape(positions.numel(), -1)

@@ -1,0 +1,145 @@
+"""What the layers that read a space see of its units, summed up over batches, as evidence for which of them to keep."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.modules.conv import _ConvNd
+
+from topiarist.surgery import layers
+from topiarist.surgery.choice.selection import SelectionEvidence, damped
+from topiarist.surgery.refit.fits import MOST_POSITIONS, positions_for, read_and_returned, values_at_some
+from topiarist.surgery.refit.moments import Moments, Spread
+from topiarist.tracing import Place
+
+MOST_JOINT = 1024  # features of all units together: the cost of choosing grows with their cube
+Part = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+class ReadingSums:
+    """What layers that read the same tensor see of the units of a space.
+
+    `readers` are their places in the whole network; `place` is that of the first of them in the cut one.
+    """
+
+    def __init__(
+        self, whole: nn.Module, readers: Sequence[Place], place: Place, samples: int | None, *, joint: bool
+    ) -> None:
+        self.whole, self.readers, self.place, self.joint = whole, readers, place, joint
+        self.most = MOST_POSITIONS if samples is None else positions_for(place.positions.size, samples)
+        self.moments, self.own, self.seen = Moments(), Moments(), 0
+
+    def add(self, taken: Tensor, dense: Tensor) -> None:
+        """Add what is read in the cut network, and in the whole one."""
+        first, self.seen = self.seen, self.seen + len(taken)
+        features = activations(self.whole, self.place, taken, self.most, joint=self.joint, first=first)
+        if taken is dense:
+            self.moments.add(features)
+            return
+        targets = activations(self.whole, self.readers[0], dense, self.most, joint=self.joint, first=first)
+        self.moments.add(features, targets)
+        self.own.add(targets)
+
+    def part(self) -> Part:
+        """Return what an error in the units costs, and the covariances that `combined` takes."""
+        root = metric_root(self.whole, self.readers, joint=self.joint)
+        spread, cross = self.moments.covariances()
+        if not self.own.count:
+            return root, spread, spread, spread
+        return root, spread, cross, self.own.covariances()[0]
+
+
+class PatchSums:
+    """What a convolution reads in the cut network, patch by patch, and what it returned in the whole one.
+
+    Every unit has as many features as the kernel has positions: what its loss costs after the refit is what is summed.
+    """
+
+    def __init__(self, module: _ConvNd, units: int, samples: int) -> None:
+        features = layers.weight_of(module)[0].numel()
+        self.module, self.each = module, features // units
+        self.most = positions_for(features, samples)
+        self.moments, self.returned, self.seen = Moments(), Spread(), 0
+
+    def add(self, taken: Tensor, given: Tensor) -> None:
+        """Add what is read in the cut network, and what was returned in the whole one."""
+        features, targets = read_and_returned(self.module, taken, given, self.most, self.seen)
+        self.seen += len(taken)
+        self.moments.add(features, targets)
+        self.returned.add(targets)
+
+    def evidence(self) -> SelectionEvidence:
+        """Return the evidence of this one reader."""
+        spread, cross = self.moments.covariances()
+        return SelectionEvidence(damped(spread[None]), cross.T[None], float(self.returned.variance.sum()), self.each)
+
+
+def has_few_patches(module: _ConvNd, place: Place) -> bool:
+    """Return whether a convolution reads one space alone, in order, with few enough features for `PatchSums`."""
+    in_order = place.positions.reshape(-1).tolist() == list(range(place.length))
+    return in_order and layers.weight_of(module)[0].numel() <= MOST_JOINT
+
+
+def features_of_each(readers: Sequence[Place]) -> int:
+    """Return how many features each unit has where readers see it at several positions; 1 where those are samples.
+
+    They are samples where readers see different numbers of them, or too many for one matrix.
+    """
+    counts = {place.positions.size // len(place.positions) for place in readers}
+    few = all(place.positions.size <= MOST_JOINT for place in readers)
+    return counts.pop() if len(counts) == 1 and few else 1
+
+
+def combined(parts: Iterable[Part], each: int = 1) -> SelectionEvidence | None:
+    """Return the evidence of several readers: what an error costs each, and the covariances of what it reads.
+
+    Those are of the units as they are now, with them as they were, and as they were; each unit has so many features.
+    """
+    spreads, needs, total = [], [], 0.0
+    for root, spread, cross, own in parts:
+        spreads.append(spread)
+        needs.append(root @ cross.T)
+        total += float(((root @ own) * root).sum())
+    if not spreads:
+        return None
+    height = max(len(need) for need in needs)
+    stacked = torch.stack([functional.pad(need, (0, 0, 0, height - len(need))) for need in needs])
+    return SelectionEvidence(damped(torch.stack(spreads)), stacked, total, each)
+
+
+def activations(
+    model: nn.Module,
+    place: Place,
+    x: Tensor,
+    most: int | None = MOST_POSITIONS,
+    *,
+    joint: bool = False,
+    first: int = 0,
+) -> Tensor:
+    """Return what a reader sees of each unit (n_rows, n_units); positions of one unit count as samples of it.
+
+    With `joint`, they are features of their own (n_rows, n_units · n_positions). `first` is the number of the first
+    sample: each is looked at in other positions of an image.
+    """
+    convolution = isinstance(model.get_submodule(place.module), _ConvNd)
+    rows = values_at_some(x, most, first) if convolution else x.reshape(-1, x.shape[-1])
+    positions = torch.from_numpy(place.positions.reshape(-1)).to(x.device)
+    units = rows.index_select(1, positions)
+    return units if joint else units.reshape(len(rows), len(place.positions), -1).transpose(1, 2).flatten(0, 1)
+
+
+def metric_root(model: nn.Module, readers: Sequence[Place], *, joint: bool = False) -> Tensor:
+    """Return R (at most n_features, n_features) with RᵀR the sum of WᵀW over readers and kernels.
+
+    That is what an error in the units costs. Positions of a unit are summed over too, unless they are `joint` features.
+    """
+    rows = []
+    for place in readers:
+        weight = layers.weight_of(model.get_submodule(place.module)).to(torch.float64)
+        positions = torch.from_numpy(place.positions.reshape(-1)).to(weight.device)
+        features = place.positions.size if joint else len(place.positions)
+        columns = weight.index_select(1, positions).reshape(len(weight), features, -1)
+        rows.append(columns.transpose(1, 2).reshape(-1, features))
+    root: Tensor = torch.linalg.qr(torch.cat(rows), mode="r").R
+    return root
