@@ -21,7 +21,7 @@ from topiarist.tracing import Anatomy
 from topiarist.tracing.running import sharing_copy
 
 SAME = 1e-6  # of the largest number: the same weights in the same operations, in another layout of memory
-SPACES_FELT = 12
+SPACES_FELT = 4
 OTHER_SEED = 1  # of the network that a file is loaded into: nothing of its own may be left
 
 
@@ -42,7 +42,7 @@ def differs_from_reference(model: nn.Module, inputs: Inputs, found: Anatomy, uni
 def smallest_effect(model: nn.Module, inputs: Inputs, found: Anatomy) -> float | None:
     """Return how much of a change the proof must see: the smallest one that half of one space alone makes.
 
-    Asked of a dozen spaces, from first to last. Where the change is no larger than the proof's limit, it shows nothing.
+    Asked of a few spaces, from first to last. Where the change is no larger than the proof's limit, it shows nothing.
     """
     assert found.trace is not None
     nothing = numpy.zeros(len(found.trace.tracer.labels), bool)
