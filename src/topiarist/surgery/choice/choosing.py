@@ -4,7 +4,7 @@ Space after space, from input to output: the activations are those of the networ
 needed is what the readers got in the whole network. No labels, no gradients.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -23,6 +23,7 @@ from topiarist.surgery.edits.plan import Plan, attach_plan, plan_of
 from topiarist.surgery.proving import ensure_proven
 from topiarist.surgery.refit.fitting import refit
 from topiarist.surgery.refit.moments import Moments
+from topiarist.surgery.settling.settler import settle_edits
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal, round_up
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
@@ -101,12 +102,15 @@ def cut_to_widths(
     strategy: Strategy = "best",
     multiple_of: int = 1,
     anatomy: Anatomy | None = None,
+    settling: int | None = None,
 ) -> WidthCut:
     """Choose units as `choose_units` does, and return them with the network that `remove` makes without them.
 
     Where each reader reads one of the cut spaces and no batch norm follows, as in a plain perceptron, the network that
     the choice cut and refitted step by step is that network, to within rounding; otherwise it is refitted as a whole.
+    Either is settled, in as many steps as are asked for or suit the size of the work.
     """
+    calibration = list(calibration) if isinstance(calibration, Iterator) else calibration  # it is read more than once
     found = ensure_anatomy(model, example_input, anatomy)
     batches = batches_for(calibration, model, example_input)
     with torch.inference_mode(False):
@@ -117,8 +121,9 @@ def cut_to_widths(
             ensure_proven(model, example_input, found, units)
             check_runs(cut, example_input)
             attach_plan(cut, plan_of(model).then(edit, cutting.numbers, shape_of(example_input)))
+            settle_edits(cutting.whole, cut, batches, steps=settling)
         elif units:
-            cut = apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=found)
+            cut = apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=found, settling=settling)
     return WidthCut(units, cut, cutting.now)
 
 
