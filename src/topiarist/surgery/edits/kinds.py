@@ -193,7 +193,7 @@ class SettleNetwork(_Edit):
     Parameters
     ----------
     steps, seed : int, int
-        The number of steps, and what decides their order and the samples that are held out.
+        The number of steps, and what decides the order of the samples and which of them judge.
     edits : int
         How many edits before this one it makes up for.
     """

@@ -1,8 +1,9 @@
 """How far the answers of a cut network are from those of the whole one.
 
 Scores of classes (n_samples, n_classes) are compared as probabilities, which is what a choice between classes comes
-from; all other outputs by their squared error, as a share of their variance. A task that knows better what its answers
-mean brings a function of its own in the place of `divergence_for`.
+from; all other outputs by their squared error, as a share of their variance. A little of the latter holds scores too,
+as a tensor of that shape may be several numbers instead. A task that knows better what its answers mean brings a
+function of its own in the place of `divergence_for`.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +17,9 @@ Divergence = Callable[[Answers, Answers], Tensor]  # of the answers found from t
 DivergenceFor = Callable[[Sequence[Answers]], Divergence]  # from all that is wanted, batch by batch
 
 SUMS_TO_ONE = 1e-3  # rows of probabilities are that near to a sum of 1, also in half precision
+# Of the squared error beside the relative entropy of scores. Fashion-MNIST, cut perceptrons and ResNets: from 0.03 to
+# 0.3, the accuracy of the settled networks is the same as without, and their scores are nearer by half.
+HELD = 0.1
 SMALLEST = 1e-12  # probabilities below it count as much as it
 
 
@@ -34,7 +38,7 @@ def _divergence_of(wanted: Sequence[Tensor]) -> Callable[[Tensor, Tensor], Tenso
         return _from_probabilities
     squared = _SquaredError(_scale_of(wanted))
     if all(each.ndim == 2 and each.shape[1] > 1 for each in wanted):
-        return _from_scores
+        return lambda found, answers: _from_scores(found, answers) + HELD * squared(found, answers)
     return squared
 
 

@@ -36,7 +36,7 @@ class Settled:
     steps : int
         How many steps were made, the trials that found their rate included.
     before, after : float
-        How far the answers were from those wanted, and are, on the calibration samples that no step saw.
+        How far the answers were from those wanted, and are, on the part of the calibration data that judges.
     """
 
     numbers: Fitted = field(default_factory=Fitted, repr=False)
@@ -56,8 +56,8 @@ def settle(
 ) -> Settled:
     """Move a cut network towards the answers of the whole one, in place, and return the tensors that changed.
 
-    Part of the calibration data is held out: the best values by that part are kept, and where none are better than
-    the first ones, nothing changes. Parameters that are frozen stay as they are, and tied ones tied.
+    The best values by a fixed part of the calibration data are kept, and where none are better than the first ones,
+    nothing changes. Parameters that are frozen stay as they are, and tied ones tied.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def settle(
     steps : int, optional
         The number of steps of Adam, trials of rates included; by default as many as suit the size of the work.
     seed : int
-        Decides what is held out, and the order of the samples.
+        Decides which samples judge, and the order in which they are learnt from.
     divergence : callable
         From all answers wanted, what measures the distance from them.
 

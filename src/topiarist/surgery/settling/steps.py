@@ -1,6 +1,6 @@
-"""The steps of settling: Adam on a cosine, at a rate that short trials find, judged on samples that are held out.
+"""The steps of settling: Adam on a cosine, at a rate that short trials find, judged on a part of the samples.
 
-What is best on those samples is kept, and what a network begins with counts as well: it never ends worse.
+What is best on that part is kept, and what a network begins with counts as well: it never ends worse.
 """
 
 import math
@@ -26,7 +26,7 @@ MOST_TRIALS = 2  # all trials together take at most one of so many steps
 # better one after 150 and 400 steps where its trial had gained half as much as the best trial, and not elsewhere.
 ENOUGH_GAIN = 0.5
 EXACT = 1e-8  # below that, answers differ by rounding
-CHECKS = 8  # of the held-out samples on the way
+CHECKS = 8  # on the way
 SMALLEST_NORM_BATCH = 8  # samples, from which batch norms can take their statistics
 
 
@@ -120,7 +120,7 @@ class Descent:
             raise NoGradientError(str(error).split("\n")[0]) from error
 
     def judged(self) -> float:
-        """Return how far the network is from the answers wanted for the held-out samples."""
+        """Return how far the network is from the answers wanted, on the samples to judge by."""
         self.network.judge()
         total, count = 0.0, 0
         with torch.no_grad():
@@ -137,7 +137,8 @@ class Descent:
 class _Trials:
     """Short descents at rates of a ladder: up from Adam's usual rate while that helps, and otherwise down.
 
-    Batch norms follow what they read; at the rate below the best one, they are tried as they are.
+    Batch norms follow what they read, or stay as they are at a rate one lower, whichever comes nearer: fixed ones
+    stand lower rates only, and those that follow take their statistics from small batches.
     """
 
     def __init__(self, descent: Descent, steps: int) -> None:
@@ -145,6 +146,7 @@ class _Trials:
         self.length = max(steps // TRIAL_SHARE, min(TRIAL_STEPS, steps // LARGEST_TRIAL_SHARE), 1)
         self.count = max(steps // MOST_TRIALS // self.length, 1)
         self.following = bool(descent.network.norms) and descent.samples.batch_samples >= SMALLEST_NORM_BATCH
+        self.start = 0  # the rung that the ladder begins at
         self.made: list[RateTrial] = []
 
     @property
@@ -162,24 +164,35 @@ class _Trials:
 
     def run(self) -> None:
         """Make the trials."""
-        first = self._try(0, self.following)
+        first = self._first()
         if first.loss < self.descent.first_loss:
             self._walk(first, 1)
         if self.best is first:
             self._walk(first, -1)
-        if self.following and len(self.made) < self.count:
-            rung = round(math.log(self.best.rate / FIRST_RATE, LADDER)) - 1
-            self._try(max(rung, LOWEST), False)
+
+    def _first(self) -> RateTrial:
+        """Return the trial at which the ladder begins, with batch norms in the better way."""
+        first = self._try(0)
+        if not self.following or self.count < 2:
+            return first
+        self.following = False
+        fixed = self._try(-1)
+        if fixed.loss < first.loss:
+            self.start = -1
+            return fixed
+        self.following = True
+        return first
 
     def _walk(self, before: RateTrial, direction: int) -> None:
         """Try rates in one direction for as long as none has helped yet, or the last one helped more than before."""
-        rung = direction
+        rung = self.start + direction
         while LOWEST <= rung <= HIGHEST and len(self.made) < self.count:
-            trial = self._try(rung, self.following)
+            trial = self._try(rung)
             if trial.loss >= before.loss and before.loss < self.descent.first_loss:
                 break
             before, rung = trial, rung + direction
 
-    def _try(self, rung: int, following: bool) -> RateTrial:
-        self.made.append(self.descent.try_out(FIRST_RATE * LADDER**rung, self.length, following=following))
+    def _try(self, rung: int) -> RateTrial:
+        rate = FIRST_RATE * LADDER**rung
+        self.made.append(self.descent.try_out(rate, self.length, following=self.following))
         return self.made[-1]
