@@ -184,7 +184,7 @@ def test_frozen_layers_stay_frozen(model: nn.Module, data: Data, retraining: Fin
     model.get_submodule("hidden0").requires_grad_(False)
     outcome = resize(model, data, HALF, retraining=retraining, latency=False)
     assert [p.requires_grad for p in outcome.model.parameters()] == [p.requires_grad for p in model.parameters()]
-    (edit,) = outcome.plan.edits
+    edit = outcome.plan.edits[0]
     kept = [unit for unit in range(12) if unit not in edit.units["hidden0"]]  # type: ignore[union-attr]
     assert torch.equal(outcome.model.hidden0.weight, model.hidden0.weight[kept])  # type: ignore[union-attr, arg-type, index]
 

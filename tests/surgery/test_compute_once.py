@@ -93,11 +93,11 @@ PLAN = surgery.Plan(
 
 def test_changes_of_width_take_one_trace_and_one_copy(counts: Counter[str]) -> None:
     model, example, x = samples(perceptron(SIZES))
-    together = surgery.apply(PLAN, model, example, calibration=x)
+    together = surgery.apply(PLAN, model, example, calibration=x, settling=0)
     assert (counts["traces"], counts["copies"]) == (1, 1)
     assert counts["proofs"] == 3  # of each of the two spaces, and of both together
     for edit in PLAN:
-        model = surgery.apply(surgery.Plan((edit,)), model, example, calibration=x)
+        model = surgery.apply(surgery.Plan((edit,)), model, example, calibration=x, settling=0)
     assert_identical(together, model)
 
 

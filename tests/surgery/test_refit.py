@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from functools import partialmethod
+from functools import partial, partialmethod
 from typing import Any
 
 import numpy
@@ -17,15 +17,17 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from tests.networks import NETWORKS
 from tests.surgery.samples import made, more
+from topiarist import surgery
 from topiarist.errors import ModelError, SettingsError
 from topiarist.randomness import generator
-from topiarist.surgery import grow, remove, widen
+from topiarist.surgery import grow, widen
 from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.surgery.refit import fits
 from topiarist.surgery.refit.moments import Moments
 from topiarist.tracing import anatomy
 
 Array = NDArray[Any]
+remove = partial(surgery.remove, settling=0)  # refits alone
 PADDING = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 

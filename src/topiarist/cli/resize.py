@@ -127,7 +127,8 @@ class MethodCommand:
             outcome = resize_with_checkpoint(network, samples, chosen, out, common)
         else:
             with waiting(f"{self.method.name} on {model.name}"):
-                outcome = resize(network, samples, chosen, retraining=after.retraining, early=early, **common)
+                followed: dict[str, Any] = {"retraining": after.retraining, "early": early, "settling": after.settling}
+                outcome = resize(network, samples, chosen, **followed, **common)
         result = {"model": str(model), "data": samples.name, "method": self.method.name, "seed": values["seed"]}
         result |= {**outcome.to_json(), "out": None if out is None else str(out)}
         if out is not None:

@@ -12,8 +12,14 @@ from topiarist.training import Distillation
 
 
 class AfterCut(Settings):
-    """Training of the network that was cut: fine-tuning, or a part of its first training again."""
+    """Training of the network that was cut: fine-tuning, or a part of its first training again; settling before it."""
 
+    settling: int | None = Field(
+        default=None,
+        ge=0,
+        description="Where a cut is refitted, move the network towards the answers of the uncut one in this many steps,"
+        " without labels; 0 for none. By default as many as suit the size of the work.",
+    )
     finetune: int | None = Field(default=None, ge=1, description="Fine-tune for this many epochs.")
     finetune_lr: float | None = Field(default=None, gt=0, description="Highest learning rate of the fine-tuning.")
     distil: bool | None = Field(
@@ -57,6 +63,6 @@ AFTER_CUT = derive(
     AfterCut,
     "Training after each cut, or while pruning",
     spelled={"distil": "--distil/--no-distil"},
-    read={"finetune": ("EPOCHS", None), "rewind": ("EPOCH", None)},
+    read={"settling": ("STEPS", None), "finetune": ("EPOCHS", None), "rewind": ("EPOCH", None)},
     defaults={"finetune_lr": f"{FineTuning(epochs=1).learning_rate:g}"},
 )

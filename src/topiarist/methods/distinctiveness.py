@@ -111,6 +111,7 @@ class Distinctiveness(Method):
             calibration=job.calibration,
             multiple_of=self.multiple_of,
             anatomy=request.anatomy,
+            settling=0,
         )
         left = {name: space.size - len(cut.units.get(name, ())) for name, space in found.spaces.items()}
         widths = ", ".join(f"'{name}' {space.size} → {left[name]}" for name, space in found.spaces.items())

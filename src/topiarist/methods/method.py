@@ -138,6 +138,7 @@ class TrainingMethod(Method):
 class Resizing:
     """What is done to a network: a method, where it stops, and what follows each cut.
 
+    `settling` is the number of steps by which a cut that is refitted is settled, None for as many as suit the work.
     `checkpoint` is a file for methods that can resume; `on_progress` is called with the share of the work done.
     """
 
@@ -145,19 +146,25 @@ class Resizing:
     budget: Budget = NO_BUDGET
     retraining: FineTuning | Rewinding | None = None
     finetune: Finetune | None = None
+    settling: int | None = None
     checkpoint: Path | None = None
     on_progress: OnProgress = lambda share: None
 
     @classmethod
     def within(cls, method: Method, limits: Limits, retraining: FineTuning | Rewinding | None = None) -> "Resizing":
-        """Return a resizing to limits on parameters and multiply-accumulates."""
+        """Return a resizing to limits on parameters and multiply-accumulates; training with labels is to follow it."""
         budget = Budget(parameters=limits.get("parameters"), macs=limits.get("macs"))
-        return cls(method=method, budget=budget, retraining=retraining)
+        return cls(method=method, budget=budget, retraining=retraining, settling=0)
 
     @property
     def searches(self) -> bool:
         """Whether sizes are searched that keep a budget."""
         return self.budget != NO_BUDGET and not self.method.has_own_target
+
+    @property
+    def settles_last(self) -> bool:
+        """Whether only the network that a search ends with is settled: its size alone decides, and nothing follows."""
+        return self.searches and self.budget.limits_size and self.retraining is None and self.finetune is None
 
     def check(self, job: Job) -> None:
         """Raise SettingsError for what does not go together."""
@@ -172,6 +179,8 @@ class Resizing:
             raise SettingsError("rounds above 1 need training between the cuts: give retraining or finetune")
         if job.ignored != () and isinstance(self.method, TrainingMethod):
             raise SettingsError(f"{self.method.name} changes the network as a whole: leave ignored out")
+        if self.settling is not None and self.settling < 0:
+            raise SettingsError(f"settling is a number of steps, 0 for none; found {self.settling}")
         if self.checkpoint is not None and not self.method.traits.resumes:
             raise SettingsError(f"{self.method.name} writes no checkpoint: leave checkpoint out")
         if self.retraining is not None:

@@ -47,7 +47,7 @@ class Outcome:
     @cached_property
     def plan(self) -> Plan:
         """The edits that made the network."""
-        return _new_edits(self.job.whole, self.model)
+        return new_edits(self.job.whole, self.model)
 
     @property
     def before(self) -> Measurement:
@@ -107,7 +107,7 @@ class Outcome:
 _SIDES = ("before", "after")
 
 
-def _new_edits(before: nn.Module, after: nn.Module) -> Plan:
+def new_edits(before: nn.Module, after: nn.Module) -> Plan:
     """Return the part of a network's plan that was not there before."""
     old, plan = plan_of(before), plan_of(after)
     steps = list(plan.steps())

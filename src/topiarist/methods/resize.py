@@ -28,6 +28,7 @@ def resize(
     early: nn.Module | None = None,
     finetune: Callable[[nn.Module], Any] | None = None,
     score: Score | None = None,
+    settling: int | None = None,
     calibration: Calibration | None = None,
     example_input: Inputs | None = None,
     ignored: Ignored = (),
@@ -52,6 +53,10 @@ def resize(
         What follows each cut.
     early : nn.Module, optional
         The network of an early epoch, for `Rewinding(weights=True)`.
+    settling : int, optional
+        The number of steps by which a cut that was refitted is moved towards the answers of the whole network on
+        calibration data, without labels; 0 for none. By default as many as suit the size of the work. It comes before
+        any retraining, and not before rewinding.
     finetune : callable, optional
         Your own training, in place of `retraining`: `finetune(model)` trains in place.
     score : callable, optional
@@ -95,6 +100,7 @@ def resize(
         budget=budget or NO_BUDGET,
         retraining=retraining,
         finetune=finetune,
+        settling=settling,
         checkpoint=None if checkpoint is None else Path(checkpoint),
         on_progress=_rising(on_progress) if on_progress is not None else lambda share: None,
     )

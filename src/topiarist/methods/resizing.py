@@ -12,11 +12,13 @@ from topiarist.measurement import Budget
 from topiarist.methods.budget_search import BudgetSearch, check_drop
 from topiarist.methods.job import Job, Request
 from topiarist.methods.method import Method, Proposal, Resizing, TrainingMethod
-from topiarist.methods.outcome import Outcome
-from topiarist.methods.retraining import retrain
+from topiarist.methods.outcome import Outcome, new_edits
+from topiarist.methods.retraining import Rewinding, retrain
 from topiarist.models import attach, card_for
 from topiarist.surgery import Plan, apply
 from topiarist.surgery.applying import copied_with_plan
+from topiarist.surgery.calibration import batches_for
+from topiarist.surgery.settling.settler import is_refitted, settle_edits
 from topiarist.training import History
 
 
@@ -47,8 +49,11 @@ def _next_round(outcomes: Sequence[Outcome], resizing: Resizing, share: float) -
 
 
 def _search(request: Request, resizing: Resizing) -> Outcome:
-    found = BudgetSearch(request, resizing.budget, lambda asked: _make([asked], resizing)[0]).run()
+    tried = replace(resizing, settling=0) if resizing.settles_last else resizing
+    found = BudgetSearch(request, resizing.budget, lambda asked: _make([asked], tried)[0]).run()
     if found is not None:
+        if resizing.settles_last:
+            _settle(found.model, request, resizing)
         return found
     reasons = ("nothing can be removed within the loss allowed",)
     return Outcome(job=request.job, model=copied_with_plan(request.model), reasons=reasons)
@@ -59,6 +64,8 @@ def _make(requests: Sequence[Request], resizing: Resizing) -> list[Outcome]:
     proposals = _propose(resizing.method, requests)
     jobs = [request.job for request in requests]
     networks = [_cut(proposal, request) for proposal, request in zip(proposals, requests, strict=True)]
+    for network, request in zip(networks, requests, strict=True):
+        _settle(network, request, resizing)
     histories: list[tuple[History, ...]] = [()] * len(jobs)
     if resizing.retraining is not None:
         trained = retrain(jobs, networks, resizing.retraining)
@@ -84,8 +91,22 @@ def _cut(proposal: Proposal, request: Request) -> nn.Module:
         return proposal.model
     job = request.job
     return apply(
-        Plan(proposal.edits), request.model, job.example_input, calibration=job.calibration, anatomy=request.anatomy
+        Plan(proposal.edits),
+        request.model,
+        job.example_input,
+        calibration=job.calibration,
+        anatomy=request.anatomy,
+        settling=0,
     )
+
+
+def _settle(network: nn.Module, request: Request, resizing: Resizing) -> None:
+    """Settle a cut network in place where its method has refitted it, unless rewinding gives it other weights."""
+    edits, job = new_edits(request.model, network).edits, request.job
+    if resizing.settling == 0 or isinstance(resizing.retraining, Rewinding) or not any(map(is_refitted, edits)):
+        return
+    batches = batches_for(job.calibration, network, job.example_input)
+    settle_edits(request.model, network, batches, steps=resizing.settling, edits=len(edits), seed=job.seed)
 
 
 def _finish(outcome: Outcome, resizing: Resizing) -> None:

@@ -58,7 +58,12 @@ def _treat(cells: Sequence[Cell], trained: Mapping[str, TrainedNetwork], early: 
     networks = [trained[cell.training_key] for cell in cells]
     if declared.method is None:
         return [TreatedNetwork(model) for model, _, _ in networks]
-    resizing = Resizing(method=declared.method, budget=declared.budget or NO_BUDGET, retraining=declared.retraining)
+    resizing = Resizing(
+        method=declared.method,
+        budget=declared.budget or NO_BUDGET,
+        retraining=declared.retraining,
+        settling=declared.settling,
+    )
     epoch = rewound_epoch(cells[0])
     jobs = [
         make_job(

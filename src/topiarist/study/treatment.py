@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import SerializationInfo, SerializeAsAny, model_serializer
+from pydantic import NonNegativeInt, SerializationInfo, SerializeAsAny, model_serializer
 
 from topiarist.errors import SettingsError
 from topiarist.files import JsonObject
@@ -17,12 +17,14 @@ NONE = "none"
 class Treatment(Settings):
     """A method by its name with its settings, and what `resize` takes beside it; "none" leaves a network as it is.
 
+    Networks are settled only in as many steps as are declared: what a study compares is what it says.
     In a declaration and in a ledger all of it is one table: `{name = …, keep_fraction = 0.5}`.
     """
 
     name: str = NONE
     budget: Budget | None = None
     retraining: Retraining | None = None
+    settling: NonNegativeInt = 0
     method: SerializeAsAny[Method] | None = None
 
     @model_serializer(mode="plain")
@@ -32,7 +34,8 @@ class Treatment(Settings):
         beside = {"budget": self.budget, "retraining": self.retraining}
         dumped = {key: None if value is None else value.model_dump(**how) for key, value in beside.items()}
         kept = {key: value for key, value in dumped.items() if value is not None or not info.exclude_defaults}
-        return {"name": self.name, **table, **kept}
+        settled = {"settling": self.settling} if self.settling else {}  # cells of earlier studies keep their hashes
+        return {"name": self.name, **table, **kept, **settled}
 
 
 def treatment(**values: Any) -> Treatment:
@@ -43,7 +46,7 @@ def treatment(**values: Any) -> Treatment:
         for key, value in given.items():
             raise SettingsError(f"method: {key}: there is no such setting; found {value!r}", setting=key)
         return Treatment()
-    beside = {key: given.pop(key) for key in ("budget", "retraining") if key in given}
+    beside = {key: given.pop(key) for key in ("budget", "retraining", "settling") if key in given}
     if not isinstance(name, str) or name not in registered():
         known = ", ".join([NONE, *registered()])
         raise SettingsError(f"method: name: must be one of {known}; found {name!r}", setting="name")

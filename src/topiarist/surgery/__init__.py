@@ -17,6 +17,7 @@ from topiarist.surgery.edits.kinds import (
     MergeUnits,
     ProjectSpace,
     RemoveUnits,
+    SettleNetwork,
     WidenSpace,
     complement,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "Recommendation",
     "RemoveUnits",
     "Scores",
+    "SettleNetwork",
     "Strategy",
     "UnitMasks",
     "WidenSpace",

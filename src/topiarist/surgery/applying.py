@@ -1,6 +1,6 @@
 """Carries out edits: on a copy of a network, which carries its plan from then on."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -24,6 +24,7 @@ from topiarist.surgery.proving import ensure_kept, ensure_proven, prove_counted
 from topiarist.surgery.refit.fits import Readers
 from topiarist.surgery.refit.fitting import Rows, refit
 from topiarist.surgery.scales import rescale
+from topiarist.surgery.settling.settler import Settler
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
 from topiarist.surgery.width.reexpressions import project_space, reexpression, removal
@@ -40,24 +41,33 @@ def apply(
     calibration: Calibration | None = None,
     anatomy: Anatomy | None = None,
     proof: bool = True,
+    settling: int | None = None,
 ) -> nn.Module:
     """Return a copy of a network with the edits of a plan, which it adds to its own plan.
+
+    Where units are refitted on calibration data, the network is settled after the last edit: its parameters move
+    towards the answers of the network before the plan, without labels. Parameters that are frozen stay.
 
     Parameters
     ----------
     plan : Plan
-        The edits. A refit takes its numbers from the plan, which are right for the weights that the plan was made on.
+        The edits. Refits and settling take their numbers from the plan, which are right for the weights that it was
+        made on.
     model : nn.Module
         The network; it is left as it is.
     example_input : Tensor, sequence or mapping, optional
         A batch that the network reads; without it, one of the shape that the plan remembers.
     calibration : Tensor, tuple, mapping or iterable of batches, optional
-        Samples on which refits are made anew; a plan that came from JSON, or is for other weights, needs them.
+        Samples on which refits and settling are made anew; a plan that came from JSON, or is for other weights, needs
+        them.
     anatomy : Anatomy, optional
         That of the network, where it is known.
     proof : bool
         Prove, before units go or come, that the network's own code computes the same without them: once for each set
         of spaces, which the anatomy remembers.
+    settling : int, optional
+        The number of steps, 0 for none. By default as the plan says or, where it has a refit and says nothing, as many
+        as suit the size of the work.
 
     Returns
     -------
@@ -77,13 +87,20 @@ def apply(
     """
     if example_input is None and plan.example is not None:
         example_input = make_example(plan.example)
+    calibration = list(calibration) if isinstance(calibration, Iterator) else calibration  # it is read more than once
     known = anatomy if anatomy is None or example_input is None else ensure_anatomy(model, example_input, anatomy)
     with torch.inference_mode(False):
         copy = copied_with_plan(model)
+        settler = Settler(plan, example_input, calibration, settling)
         for edit, numbers in plan.steps():
+            settler.remember(copy)
+            if isinstance(edit, kinds.SettleNetwork):
+                settler.carry_out(copy, edit, numbers)
+                continue
             known = carry_out(
                 copy, edit, example_input, numbers=numbers, calibration=calibration, known=known, proof=proof
             )
+        settler.finish(copy)
     return copy
 
 
@@ -134,6 +151,8 @@ def replay(
         example = remembered if example_input is None else example_input
         known = None if path else anatomy
         for edit in part.edits:
+            if isinstance(edit, kinds.SettleNetwork):
+                continue
             found = _anatomy_for(edit, members[0], example, known)
             known, *_ = (change_structure(member, edit, found, structure_only=True).anatomy for member in members)
 
@@ -233,7 +252,7 @@ def by_spaces(edit: kinds.Edit, anatomy: Anatomy) -> kinds.Edit:
     """Return an edit that names spaces by their own names, not by those of other layers that write them."""
     if isinstance(edit, kinds.RemoveUnits):
         return edit.model_copy(update={"units": anatomy.by_space(edit.units)})
-    if isinstance(edit, kinds.DeepenNetwork | kinds.FoldLayer | kinds.FactoriseLayer):
+    if isinstance(edit, kinds.DeepenNetwork | kinds.FoldLayer | kinds.FactoriseLayer | kinds.SettleNetwork):
         return edit
     return renamed_edit(edit, lambda name: anatomy[name].name) or edit
 

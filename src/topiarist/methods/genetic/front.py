@@ -59,7 +59,7 @@ class GeneticFront(SearchSettings):
 
     def edits(self, request: Request, point: FrontPoint) -> tuple[Edit, ...]:
         """Return the edits that make the network of a point, with a refit where it does no harm."""
-        return self._problem(request).settle(point.bits, None if self.refitted else point.accuracy)[0]
+        return self._problem(request).resolve(point.bits, None if self.refitted else point.accuracy)[0]
 
     def propose(self, request: Request) -> Proposal:
         """Take one network of the front."""
@@ -69,7 +69,7 @@ class GeneticFront(SearchSettings):
             problem.refuse_above_limits(points[0].bits)
         costs = [(-point.accuracy, point.parameters) for point in within]
         chosen = within[-1] if request.limits else within[knee(costs)]
-        edits, accuracy = problem.settle(chosen.bits, None if self.refitted else chosen.accuracy)
+        edits, accuracy = problem.resolve(chosen.bits, None if self.refitted else chosen.accuracy)
         reason = (
             f"of {len(points)} networks on the front, from {points[0].parameters:,} parameters and"
             f" {points[0].accuracy:.1f} % to {points[-1].parameters:,} and {points[-1].accuracy:.1f} %, the"

@@ -73,7 +73,7 @@ class Genetic(SearchSettings):
         problem.refuse_above_limits(bits)
         if self.fitness == "refitted":
             return Proposal(problem.removal(bits, refit=True), (found.reason(problem),))
-        return Proposal(problem.settle(bits, found.accuracy)[0], (found.reason(problem),))
+        return Proposal(problem.resolve(bits, found.accuracy)[0], (found.reason(problem),))
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ class SearchProblem:
         some = {name: units for name, units in removed.items() if units}
         return (RemoveUnits(units=some, refit=refit),) if some else ()
 
-    def settle(self, kept: Bits, plain: float | None) -> tuple[tuple[Edit, ...], float]:
+    def resolve(self, kept: Bits, plain: float | None) -> tuple[tuple[Edit, ...], float]:
         """Return the edits that leave the units of a mask, with a refit where it does no harm, and the accuracy then.
 
         `plain` is the accuracy without a refit, None where there must be one; both are percentages on the samples
@@ -142,7 +142,9 @@ class SearchProblem:
         """
         job, refitted = self.request.job, self.removal(kept, refit=True)
         known = self.request.anatomy
-        network = apply(Plan(refitted), self.model, job.example_input, calibration=job.calibration, anatomy=known)
+        network = apply(
+            Plan(refitted), self.model, job.example_input, calibration=job.calibration, anatomy=known, settling=0
+        )
         found = 100 * accuracy(*part_logits(network, self.judged))
         if plain is not None and found < plain:
             return self.removal(kept, refit=False), plain

@@ -82,6 +82,9 @@ def evaluated(branch: Branch, data: Data) -> Branch:
 
 
 def edited(branch: Branch, edits: Sequence[Edit], example: Inputs, calibration: Calibration | None) -> Branch:
-    """Return a branch with edits made in its network; the optimizer's state follows the weights."""
-    model = apply(Plan(tuple(edits)), branch.model, example, calibration=calibration)
+    """Return a branch with edits made in its network; the optimizer's state follows the weights.
+
+    It is not settled: training goes on at once, from where the optimizer is.
+    """
+    model = apply(Plan(tuple(edits)), branch.model, example, calibration=calibration, settling=0)
     return replace(branch, model=model, memory=carried(branch.memory, branch.model, model))

@@ -220,7 +220,7 @@ def _within_budget(job: Job, budget: Budget) -> Job:
     """Return a job whose network keeps within a budget's size, cut to it where it does not."""
     if _fits(job, budget)(job.whole):
         return job
-    (outcome,) = resize_all([job], Resizing(method=find_method(DEFAULT_METHOD)(), budget=budget.sizes))
+    (outcome,) = resize_all([job], Resizing(method=find_method(DEFAULT_METHOD)(), budget=budget.sizes, settling=0))
     return replace(job, whole=outcome.model, memory={})
 
 

@@ -4,7 +4,7 @@ Space after space, from input to output: the activations are those of the networ
 needed is what the readers got in the whole network. No labels, no gradients.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 
@@ -19,6 +19,7 @@ from topiarist.surgery.choice.selection import Strategy
 from topiarist.surgery.edits.kinds import RemoveUnits
 from topiarist.surgery.edits.plan import Plan, attach_plan, plan_of
 from topiarist.surgery.proving import ensure_proven
+from topiarist.surgery.settling.settler import settle_edits
 from topiarist.surgery.width.reexpressions import round_up
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 
@@ -93,12 +94,15 @@ def cut_to_widths(
     strategy: Strategy = "best",
     multiple_of: int = 1,
     anatomy: Anatomy | None = None,
+    settling: int | None = None,
 ) -> WidthCut:
     """Choose units as `choose_units` does, and return them with the network that `remove` makes without them.
 
     It is the network that the choice cut and refitted, unless forward computes with the number of the units: then it is
-    made anew, to be scaled and proven as it must be.
+    made anew, to be scaled and proven as it must be. It is settled, in as many steps as are asked for or suit the size
+    of the work.
     """
+    calibration = list(calibration) if isinstance(calibration, Iterator) else calibration  # it is read more than once
     found = ensure_anatomy(model, example_input, anatomy)
     batches = batches_for(calibration, model, example_input)
     with torch.inference_mode(False):
@@ -106,11 +110,12 @@ def cut_to_widths(
         units = cutting.cut(wanted_widths(found, keep, multiple_of))
         cut, edit = cutting.network, RemoveUnits(units=units, refit=True)
         if any(found[name].counted for name in units):
-            cut = apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=found)
+            cut = apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=found, settling=settling)
         elif units:
             ensure_proven(model, example_input, found, units)
             check_runs(cut, example_input)
             attach_plan(cut, plan_of(model).then(edit, cutting.fitted, remembered_shape(example_input)))
+            settle_edits(cutting.whole, cut, batches, steps=settling)
     return WidthCut(units, cut, cutting.now)
 
 

@@ -52,6 +52,7 @@ def fold(
     linearise: bool = False,
     calibration: Calibration | None = None,
     anatomy: Anatomy | None = None,
+    settling: int | None = None,
 ) -> nn.Module:
     """Multiply a layer into the next, or a batch norm into the layer before it.
 
@@ -62,7 +63,9 @@ def fold(
     layer, linearise : str, bool
         The layer that goes, and whether an activation between the two is dropped, without which folding is exact.
     calibration : Tensor, tuple, mapping or iterable of batches, optional
-        Samples on which the layer that took the other in is refitted to make up for that.
+        Samples on which the layer that took the other in is refitted to make up for that, and the network is settled.
+    settling : int, optional
+        As for `remove`.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def fold(
     )
     """
     edit = FoldLayer(layer=layer, linearise=linearise, refit=calibration is not None)
-    return apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=anatomy)
+    return apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=anatomy, settling=settling)
 
 
 def factorise(model: nn.Module, *, layer: str, rank: int) -> nn.Module:

@@ -187,8 +187,37 @@ class FactoriseLayer(_Edit):
         return f"factorise '{self.layer}' to rank {self.rank}"
 
 
+class SettleNetwork(_Edit):
+    """All parameters moved towards the answers that the network gave before its last edits, without labels.
+
+    Parameters
+    ----------
+    steps, seed : int, int
+        The number of steps, and what decides the order of the samples and which of them judge.
+    edits : int
+        How many edits before this one it makes up for.
+    """
+
+    added = ("edits",)
+    kind: Literal["settle"] = "settle"
+    steps: Annotated[int, Field(ge=1, le=2**20)]
+    seed: NonNegativeInt = 0
+    edits: PositiveInt = 1
+
+    def __str__(self) -> str:
+        return f"settle in {self.steps} steps"
+
+
 Edit = Annotated[
-    RemoveUnits | MergeUnits | WidenSpace | GrowSpace | ProjectSpace | DeepenNetwork | FoldLayer | FactoriseLayer,
+    RemoveUnits
+    | MergeUnits
+    | WidenSpace
+    | GrowSpace
+    | ProjectSpace
+    | DeepenNetwork
+    | FoldLayer
+    | FactoriseLayer
+    | SettleNetwork,
     Field(discriminator="kind"),
 ]
 

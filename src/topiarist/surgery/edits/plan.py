@@ -11,7 +11,15 @@ from torch import Tensor, nn
 from topiarist.errors import ModelError, SettingsError
 from topiarist.models import Ensemble
 from topiarist.surgery.edits.examples import Example, ExampleShape, read_example
-from topiarist.surgery.edits.kinds import Edit, GrowSpace, MergeUnits, ProjectSpace, RemoveUnits, WidenSpace
+from topiarist.surgery.edits.kinds import (
+    Edit,
+    GrowSpace,
+    MergeUnits,
+    ProjectSpace,
+    RemoveUnits,
+    SettleNetwork,
+    WidenSpace,
+)
 
 ATTRIBUTE = "_topiarist_plan"
 Numbers = Mapping[str, Tensor]
@@ -88,14 +96,20 @@ class Plan:
                     after[edit.space] += edit.by
                 case ProjectSpace():
                     after[edit.space] = edit.to
+                case SettleNetwork():
+                    pass
                 case _:
                     return None
         return after
 
     def renamed(self, rename: Rename) -> "Plan":
         """Return the plan with other names of spaces and layers; what gets none is left out."""
-        steps = [(renamed_edit(edit, rename), _renamed(numbers, rename)) for edit, numbers in self.steps()]
-        left = [(edit, numbers) for edit, numbers in steps if edit is not None]
+        left = []
+        for edit, numbers in self.steps():
+            named, values = renamed_edit(edit, rename), _renamed(numbers, rename)
+            elsewhere = isinstance(edit, SettleNetwork) and (not left or (numbers and not values))
+            if named is not None and not elsewhere:
+                left.append((named, values))
         edits = tuple(edit for edit, _ in left)
         return Plan(edits, self.example if edits else None, tuple(numbers for _, numbers in left))
 
@@ -189,6 +203,8 @@ def renamed_edit(edit: Edit, rename: Rename) -> Edit | None:
         units = _renamed(edit.units, rename)
         biased = tuple(_renamed(dict.fromkeys(edit.biased), rename))
         return edit.model_copy(update={"units": units, "biased": biased}) if units else None
+    if isinstance(edit, SettleNetwork):
+        return edit
     (setting,) = {"space", "after", "layer"} & set(type(edit).model_fields)
     name = rename(getattr(edit, setting))
     return None if name is None else edit.model_copy(update={setting: name})

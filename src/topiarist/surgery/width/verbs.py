@@ -29,8 +29,9 @@ def remove(
     multiple_of: int = 1,
     anatomy: Known = None,
     proof: bool = True,
+    settling: int | None = None,
 ) -> nn.Module:
-    """Remove units; with calibration data, the layers that read them are refitted.
+    """Remove units; with calibration data, the layers that read them are refitted, and the network is settled.
 
     Parameters
     ----------
@@ -39,13 +40,16 @@ def remove(
     units : mapping of names to units
         By the name of a space, or of a layer that writes it, the units that go: numbers, or a mask of booleans.
     calibration : Tensor, tuple, mapping or iterable of batches, optional
-        Samples for the refit; no labels are needed.
+        Samples for the refit and for settling, which moves all parameters that are not frozen towards the answers of
+        the whole network; no labels are needed.
     multiple_of : int
         The last of the units named stay where the width would not be a multiple of it.
     anatomy : Anatomy, optional
         That of the network, where it is known.
     proof : bool
         Prove first that the network's own code computes the same without units of these spaces; see `apply`.
+    settling : int, optional
+        The number of steps of settling, 0 for none; by default as many as suit the size of the work.
 
     Returns
     -------
@@ -67,7 +71,15 @@ def remove(
         named = {space: put_back(found, anatomy[space].size, multiple_of) for space, found in named.items()}
     some = {space: found for space, found in named.items() if found}
     edit = RemoveUnits(units=some, refit=bool(some) and calibration is not None)
-    return apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=anatomy, proof=proof)
+    return apply(
+        Plan((edit,)),
+        model,
+        example_input,
+        calibration=calibration,
+        anatomy=anatomy,
+        proof=proof,
+        settling=settling,
+    )
 
 
 def merge_units(
