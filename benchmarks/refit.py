@@ -105,7 +105,8 @@ def ours(choose: Callable[[Trained, Keep], Mapping[str, Any]], *, refit: bool = 
 
     def cut(trained: Trained, keep: Keep) -> nn.Module:
         calibration = trained.train.x if refit else None
-        return surgery.remove(trained.model, trained.example, units=choose(trained, keep), calibration=calibration)
+        units = choose(trained, keep)
+        return surgery.remove(trained.model, trained.example, units=units, calibration=calibration, settling=0)
 
     return cut
 

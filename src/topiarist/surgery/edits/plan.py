@@ -104,7 +104,7 @@ class Plan:
 
     def renamed(self, rename: Rename) -> "Plan":
         """Return the plan with other names of spaces and layers; what gets none is left out."""
-        left = []
+        left: list[tuple[Edit, Numbers]] = []
         for edit, numbers in self.steps():
             named, values = renamed_edit(edit, rename), _renamed(numbers, rename)
             elsewhere = isinstance(edit, SettleNetwork) and (not left or (numbers and not values))

@@ -64,12 +64,12 @@ class SettlingSamples:
         random = generator(seed, "settling")
         while True:
             order = torch.randperm(self.count, generator=random)
-            for numbers in order.split(self.batch_size)[: max(len(order) // self.batch_size, 1)]:
+            for numbers in torch.split(order, self.batch_size)[: max(len(order) // self.batch_size, 1)]:
                 yield self.batch(numbers)
 
     def judged(self) -> Iterator[AnsweredBatch]:
         """Yield the part to judge by."""
-        return map(self.batch, self.judging.split(self.judged_size))
+        return map(self.batch, torch.split(self.judging, self.judged_size))
 
 
 def answered(whole: nn.Module, batches: CalibrationBatches, seed: int) -> SettlingSamples | None:

@@ -5,10 +5,11 @@ layers can make up for each other: a bounded number of gradient steps on the sam
 """
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.models.evaluation import count_parameters
@@ -105,7 +106,7 @@ def settle(
         return Settled(numbers, count, descent.first_loss, descent.best_loss)
 
 
-def put_settled(model: nn.Module, numbers: Fitted) -> None:
+def put_settled(model: nn.Module, numbers: Mapping[str, Tensor]) -> None:
     """Give a network the values that settling found: parameters that are shared stay so."""
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     for name, values in numbers.items():
