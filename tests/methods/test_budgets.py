@@ -92,7 +92,7 @@ def clock(network: nn.Module, sample: Tensor, **_: Any) -> Latency:
 
 @pytest.mark.slow
 def test_a_latency_is_kept(model: nn.Module, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topiarist.measurement.footprint.time_sample", clock)
+    monkeypatch.setattr("topiarist.measurement.runtimes.time_sample", clock)
     assert 200 < resized(model, data, latency_ms=0.13).after.macs <= 300
     with pytest.raises(BudgetError, match=r"ms per sample, the budget is 0\.1"):
         resized(model, data, latency_ms=0.1)
@@ -103,7 +103,7 @@ def test_a_latency_near_the_lowest_possible_is_kept(
     model: nn.Module, data: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The smallest network takes 0.1012 ms."""
-    monkeypatch.setattr("topiarist.measurement.footprint.time_sample", clock)
+    monkeypatch.setattr("topiarist.measurement.runtimes.time_sample", clock)
     assert resized(model, data, latency_ms=0.102).after.macs <= 20
 
 

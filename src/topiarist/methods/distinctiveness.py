@@ -75,9 +75,9 @@ class Distinctiveness(Method):
         found = request.cuttable(self.spaces)
         if request.limits:
             losses = replace(self._losses(request, found), multiple_of=self.multiple_of)
-            keep = losses.within(parameters=request.limits.get("parameters"), macs=request.limits.get("macs"))
-            asked = " and ".join(f"{limit:,} {measure}" for measure, limit in request.limits.items())
-            return self._choose(request, found, keep, f"widths allotted within {asked}")
+            limits = request.limits
+            keep = losses.measured_within(limits) if "latency_ms" in limits else losses.within(**limits)
+            return self._choose(request, found, keep, f"widths allotted within {worded(limits)}")
         if self.keep_fraction is not None:
             keep = {name: self._next_width(request, name, space.size) for name, space in found.spaces.items()}
             return self._choose(request, found, keep, f"keep {self.keep_fraction:.0%} of the units of each space")
@@ -92,7 +92,9 @@ class Distinctiveness(Method):
         shares = request.remember(
             f"lost shares {self.spaces}", lambda: lost_shares(request.model, found, request.batches)
         )
-        costs = request.costs if self.spaces is None else Costs(request.model, found)
+        costs = request.costs
+        if self.spaces is not None:
+            costs = Costs(request.model, found, costs.timing)
         return Losses(costs, shares)
 
     def _next_width(self, request: Request, name: str, size: int) -> int:
@@ -137,6 +139,12 @@ class Distinctiveness(Method):
                 + ("" if angle is None else f", and {len(others[name])} within {angle:g}° of the span of those kept")
             )
         return Proposal((*edits, *removal_of(others, refit=True)), tuple(reasons))
+
+
+def worded(limits: Limits) -> str:
+    """Return limits in words."""
+    form = {measure: "{:.3g} ms" if measure == "latency_ms" else f"{{:,}} {measure}" for measure in limits}
+    return " and ".join(form[measure].format(limit) for measure, limit in limits.items())
 
 
 def channel_multiple(job: Job, limits: Limits) -> int:

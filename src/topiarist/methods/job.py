@@ -12,7 +12,9 @@ from torch import Tensor, nn
 from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.measurement import Measurement, measure
+from topiarist.measurement.budget import Runtime
 from topiarist.measurement.footprint import footprint
+from topiarist.measurement.tables.prediction import LatencyModel
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.randomness import generator
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
@@ -25,7 +27,7 @@ from topiarist.training.metrics import accuracy
 CALIBRATION_SAMPLES = 8192  # docs/methods/index.md: a refit of 4,096 inputs still has two samples for each
 T = TypeVar("T")
 Score = Callable[[nn.Module], float]
-Limits = Mapping[Measure, int]
+Limits = Mapping[Measure, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,6 +158,13 @@ class Request:
     def costs(self) -> Costs:
         """What the network would cost with other widths."""
         return self.remember("costs", lambda: Costs(self.model, self.anatomy))
+
+    def timed(self, runtime: Runtime, threads: int) -> None:
+        """Let the costs know how long the network takes with other widths: layers are timed now, or were before."""
+        costs = self.costs
+        if costs.timing is None:
+            arguments = self.model, self.anatomy, costs, self.job.sample
+            costs.timing = LatencyModel(*arguments, runtime=runtime, threads=threads)
 
     @property
     def batches(self) -> CalibrationBatches:
