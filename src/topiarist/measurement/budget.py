@@ -3,9 +3,9 @@
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from topiarist.errors import ModelError, SettingsError
 from topiarist.settings import Settings
@@ -71,6 +71,12 @@ class Budget(Settings):
     runtime: Runtime = Field(default="torch", description="What the latency is measured in.")
     threads: int = Field(default=1, ge=1, description="Number of threads that the latency is measured on.")
     max_drop: float | None = Field(default=None, ge=0, lt=1, description="Accuracy that may be lost: 0.01.")
+
+    @model_validator(mode="after")
+    def _runtime_of_a_latency(self) -> Self:
+        if self.latency_ms is None and (self.runtime != "torch" or self.threads != 1):
+            raise ValueError("runtime and threads are those of a latency: give latency_ms")
+        return self
 
     @property
     def limits_size(self) -> bool:

@@ -15,7 +15,7 @@ from topiarist.storage.onnx_export import Session, onnx_content
 from topiarist.threads import torch_threads
 from topiarist.tracing import Inputs
 
-BURST_SECONDS, MOST_CALLS = 0.03, 1000  # of one network in one round
+ROUNDS, BURST_SECONDS, MOST_CALLS = 12, 0.02, 1000  # of one network
 
 
 def time_network(
@@ -41,10 +41,12 @@ def network_call(model: nn.Module, example: Inputs, *, runtime: Runtime = "torch
     return call
 
 
-def time_together(calls: Sequence[Call], *, threads: int = 1) -> list[float]:
+def time_together(calls: Sequence[Call], *, threads: int = 1, rounds: int = ROUNDS) -> list[float]:
     """Return the milliseconds of several networks, timed in turn in short rounds; the fastest round counts."""
     with torch_threads(threads), torch.no_grad():
-        return [1000 * seconds for seconds in in_bursts(calls, burst_seconds=BURST_SECONDS, most=MOST_CALLS)]
+        return [
+            1000 * seconds for seconds in in_bursts(calls, rounds=rounds, burst_seconds=BURST_SECONDS, most=MOST_CALLS)
+        ]
 
 
 def onnx_call(model: nn.Module, example: Inputs, *, runtime: Runtime, threads: int) -> Call:

@@ -110,7 +110,12 @@ class BudgetSearch:
         return self._within(limits) if share == 1 else self._made(limits)
 
     def _weigh(self, network: nn.Module) -> Footprint:
-        return weigh(self.request.job, self.budget, network)
+        """Weigh a network; where the whole one is timed for its table, it is timed beside that."""
+        timing = self.request.timing
+        if timing is None:
+            return weigh(self.request.job, self.budget, network)
+        found = weigh(self.request.job, self.budget.model_copy(update={"latency_ms": None}), network)
+        return replace(found, latency_ms=timing.time_beside(network))
 
     def _made(self, limits: Limits) -> Outcome:
         """Make a network within limits; one that is below the fewest possible is raised to that."""

@@ -18,6 +18,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from topiarist.methods.job import Job, Limits, Request
 from topiarist.methods.method import Method, Proposal, Resizing, Traits
+from topiarist.methods.speed import not_faster
 from topiarist.surgery import Edit, Merge, MergeUnits, RemoveUnits
 from topiarist.surgery.choice.activity import Activity, activity_of
 from topiarist.surgery.choice.allotment import Losses, lost_shares
@@ -76,8 +77,12 @@ class Distinctiveness(Method):
         if request.limits:
             losses = replace(self._losses(request, found), multiple_of=self.multiple_of)
             limits = request.limits
-            keep = losses.measured_within(limits) if "latency_ms" in limits else losses.within(**limits)
-            return self._choose(request, found, keep, f"widths allotted within {worded(limits)}")
+            reason = f"widths allotted within {worded(limits)}"
+            if "latency_ms" in limits:
+                return self._choose(request, found, losses.measured_within(limits), reason)
+            keep = losses.within(parameters=limits.get("parameters"), macs=limits.get("macs"))
+            notes = not_faster(request, keep)
+            return self._choose(request, found, keep, reason, *notes)
         if self.keep_fraction is not None:
             keep = {name: self._next_width(request, name, space.size) for name, space in found.spaces.items()}
             return self._choose(request, found, keep, f"keep {self.keep_fraction:.0%} of the units of each space")
@@ -103,7 +108,7 @@ class Distinctiveness(Method):
         last = max(1.0, self.keep_fraction * request.job.widths.get(name, size))
         return min(max(1, round(math.pow(size, 1 - request.share) * math.pow(last, request.share))), size)
 
-    def _choose(self, request: Request, found: Anatomy, keep: Mapping[str, int], reason: str) -> Proposal:
+    def _choose(self, request: Request, found: Anatomy, keep: Mapping[str, int], *reasons: str) -> Proposal:
         """Choose the units that make up best for the others, for given widths."""
         job = request.job
         cut = cut_to_widths(
@@ -116,7 +121,7 @@ class Distinctiveness(Method):
         )
         left = {name: space.size - len(cut.units.get(name, ())) for name, space in found.spaces.items()}
         widths = ", ".join(f"'{name}' {space.size} → {left[name]}" for name, space in found.spaces.items())
-        return Proposal(removal_of(cut.units, refit=True), (f"{reason}: {widths}",), cut.model)
+        return Proposal(removal_of(cut.units, refit=True), (f"{reasons[0]}: {widths}", *reasons[1:]), cut.model)
 
     def _span(self, request: Request, found: Anatomy) -> Proposal:
         """Keep units that span the others."""

@@ -22,21 +22,24 @@ Formula = dict[tuple[str, ...], int]  # units of the spaces, multiplied, and how
 
 @dataclass(frozen=True)
 class NetworkLayer:
-    """A layer that runs `times` times for one sample: its widths as formulas, and the table of its times."""
+    """A layer that runs `times` times for one sample: its widths as formulas, and the table of its times.
+
+    `places` are the positions along each axis of what it returns; of a linear layer, its rows.
+    """
 
     name: str
     geometry: Geometry
     inputs: Formula
     outputs: Formula
-    positions: int
+    places: tuple[int, ...]
     surface: Surface
     times: int = 1
     known: dict[tuple[int, int], float] = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def spaces(self) -> set[str]:
-        """The spaces that it meets."""
-        return {name for formula in (self.inputs, self.outputs) for names in formula for name in names}
+    def positions(self) -> int:
+        """How many positions each output has."""
+        return math.prod(self.places)
 
     def milliseconds(self, widths: Mapping[str, Any]) -> Any:
         """Return its time with some widths, whole numbers or arrays of them."""
@@ -87,8 +90,8 @@ def layers_of(model: nn.Module, anatomy: Anatomy, example: Inputs, table: LayerT
         widths = evaluated(inputs, full), evaluated(outputs, full)
         free = bool(set(inputs) - {()}), bool(set(outputs) - {()})
         surface = table.surface(geometry, *widths, free=free)
-        positions = answer.numel() // widths[1]
-        found[path, geometry] = NetworkLayer(path, geometry, inputs, outputs, positions, surface)
+        places = geometry.size if geometry.kind == "linear" else tuple(answer.shape[2:])
+        found[path, geometry] = NetworkLayer(path, geometry, inputs, outputs, places, surface)
     return list(found.values())
 
 

@@ -19,7 +19,8 @@ from topiarist.errors import ModelError
 from topiarist.measurement.budget import Runtime
 from topiarist.measurement.runtimes import network_call, time_together
 from topiarist.measurement.tables.layer_times import LayerTimes
-from topiarist.measurement.tables.network_layers import NetworkLayer, layers_of
+from topiarist.measurement.tables.network_layers import NetworkLayer, evaluated, layers_of
+from topiarist.measurement.tables.ranks import thin_milliseconds
 from topiarist.measurement.tables.steps import Floats
 from topiarist.models.copying import copied
 from topiarist.randomness import array_generator
@@ -68,8 +69,8 @@ class LatencyModel:
     ) -> None:
         self.model, self.anatomy, self.costs, self.example = model, anatomy, costs, example
         self.runtime, self.threads = runtime, threads
-        times = LayerTimes.on_this_machine(runtime, threads) if table is None else table
-        self.layers: Sequence[NetworkLayer] = layers_of(model, anatomy, example, times)
+        self.table = LayerTimes.on_this_machine(runtime, threads) if table is None else table
+        self.layers: Sequence[NetworkLayer] = layers_of(model, anatomy, example, self.table)
         self.observed: list[tuple[dict[str, int], float]] = []
         self._known: dict[tuple[int, ...], float] = {}
         self._coefficients = numpy.array([1.0, 0.0, 0.0, 0.0])
@@ -104,11 +105,31 @@ class LatencyModel:
             raise ModelError("the network's own code does not allow these widths")
         return self._known[key]
 
+    def saved_by_rank(self, name: str, rank: int) -> float:
+        """Return the milliseconds that a layer of the whole network saves as two thin ones; 0 where no table has it.
+
+        One more layer costs its share of the network's fixed time.
+        """
+        full, scale, fixed = self.costs.widths, self._coefficients[0], self._coefficients[1]
+        saved = 0.0
+        for layer in self.layers:
+            if layer.name == name:
+                inputs, outputs = evaluated(layer.inputs, full), evaluated(layer.outputs, full)
+                thin = thin_milliseconds(layer, inputs, outputs, rank, self.table)
+                saved += scale * (layer.milliseconds(full) - thin) - layer.times * fixed / len(self.layers)
+        return float(saved)
+
+    def time_beside(self, network: nn.Module) -> float:
+        """Return the milliseconds of any network, timed beside the whole one as `observe` does."""
+        call = network_call(copied(network), self.example, runtime=self.runtime, threads=self.threads)
+        whole, found = time_together([self._whole, call], threads=self.threads)
+        return found * self.whole_ms / whole
+
     def _time(self, several: Sequence[Mapping[str, int]]) -> None:
         """Time networks as a whole, beside the full one, and fit the coefficients again."""
         calls, made = [self._whole], [dict(self.costs.widths)]
         for widths in several:
-            if (network := self._skeleton(widths)) is not None:
+            if (network := skeleton(self.model, self.anatomy, widths)) is not None:
                 calls.append(network_call(network, self.example, runtime=self.runtime, threads=self.threads))
                 made.append({**self.costs.widths, **widths})
         times = time_together(calls, threads=self.threads)
@@ -118,21 +139,6 @@ class LatencyModel:
                 self._known[self._key(widths)] = milliseconds / busy
                 self.observed.append((widths, milliseconds / busy))
         self._fit()
-
-    def _skeleton(self, widths: Mapping[str, int]) -> nn.Module | None:
-        """Return a copy of the network with the first units of each space; None where its code does not allow it."""
-        changes = {
-            name: removal(space, tuple(range(widths[name], space.size)))
-            for name, space in self.anatomy.free.items()
-            if widths.get(name, space.size) < space.size
-        }
-        network = copied(self.model).eval()
-        try:
-            if changes:
-                change_widths(network, self.anatomy, changes, structure_only=True)
-        except ModelError:
-            return None
-        return network
 
     def _features(self, widths: Widths) -> Any:
         """Return what the coefficients are for (4, …): the sum of layers in ms, 1, elements, products."""
@@ -163,6 +169,25 @@ class LatencyModel:
 
     def _key(self, widths: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(int(widths.get(name, size)) for name, size in self.costs.widths.items())
+
+
+def skeleton(model: nn.Module, anatomy: Anatomy, widths: Mapping[str, int]) -> nn.Module | None:
+    """Return a copy of a network with the first units of each space: enough to be timed.
+
+    None says that the network's own code does not allow these widths.
+    """
+    changes = {
+        name: removal(space, tuple(range(widths[name], space.size)))
+        for name, space in anatomy.free.items()
+        if widths.get(name, space.size) < space.size
+    }
+    network = copied(model).eval()
+    try:
+        if changes:
+            change_widths(network, anatomy, changes, structure_only=True)
+    except ModelError:
+        return None
+    return network
 
 
 def trial_widths(full: Mapping[str, int], *, slow: bool) -> list[dict[str, int]]:

@@ -130,7 +130,7 @@ class Losses:
             start = relaxed_widths(self.costs, self.lost, self.candidates, latency_ms)
             if (found := self.costs.latency_ms(start)) > latency_ms:
                 raise LimitError("latency_ms", latency_ms, found)
-        sizes = {measure: limit for measure, limit in limits.items() if measure != "latency_ms"}
+        sizes: dict[Measure, float] = {measure: limit for measure, limit in limits.items() if measure != "latency_ms"}
         return self._fill_up(self._shrink(sizes, start) if sizes else start, limits)
 
     def measured_within(self, limits: Limits) -> Widths:
@@ -143,7 +143,12 @@ class Losses:
         kept: dict[float, Widths] = {}
         aim = AIM * asked
         for _ in range(TIMED):
-            widths = self.within(**{**limits, "latency_ms": aim})
+            try:
+                widths = self.within(**{**limits, "latency_ms": aim})
+            except LimitError as error:
+                if error.measure != "latency_ms" or error.fewest > asked:
+                    raise
+                widths = self.within(**{**limits, "latency_ms": error.fewest})
             found = timing.observe(widths)
             if found <= asked:
                 kept[found] = widths
@@ -193,7 +198,7 @@ class Losses:
             widths = fitting[max(fitting, key=prices.__getitem__)]
 
     def _above(self, name: str, width: int, limits: Limits) -> list[int]:
-        """Return the widths to try above one: the next; where time counts, also the next steps, if they explain more."""
+        """Return the widths to try above one: the next or, where time counts, the next steps that explain more."""
         full = self.costs.widths[name]
         if "latency_ms" not in limits:
             return [min(round_up(width + 1, self.multiple_of), full)] if width < full else []

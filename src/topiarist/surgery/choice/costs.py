@@ -34,6 +34,14 @@ class Timing(Protocol):
         """Return the time with some widths, measured on a network of that shape, and learn from it."""
         ...
 
+    def saved_by_rank(self, name: str, rank: int) -> float:
+        """Return what a layer saves as two thin ones of some rank."""
+        ...
+
+    def time_beside(self, network: nn.Module) -> float:
+        """Return the time of another network, measured."""
+        ...
+
 
 class Costs:
     """A network's parameters and multiply-accumulates for any widths of its free spaces.
