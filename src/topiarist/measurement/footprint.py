@@ -10,7 +10,7 @@ from topiarist.data import Data
 from topiarist.files import BYTES_PER_KB, JsonObject
 from topiarist.measurement.budget import Runtime
 from topiarist.measurement.cost import count_macs
-from topiarist.measurement.latency import REPEATS, Latency, in_turn
+from topiarist.measurement.latency import REPEATS
 from topiarist.measurement.runtimes import time_network
 from topiarist.models.evaluation import count_parameters
 from topiarist.storage import serialise
@@ -59,11 +59,9 @@ def footprint(
 
     Of several rounds of timing, the fastest counts.
     """
-
-    def timer() -> Latency:
-        return time_network(model, example, runtime=runtime, repeats=repeats, threads=threads)
-
-    timed = in_turn({"network": timer}, rounds=rounds)["network"] if latency else None
+    timed = None
+    if latency:
+        timed = time_network(model, example, runtime=runtime, repeats=repeats, threads=threads, rounds=rounds)
     return Footprint(
         parameters=count_parameters(model),
         nonzero=sum(int(parameter.detach().count_nonzero()) for parameter in model.parameters()),
