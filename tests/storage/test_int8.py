@@ -53,6 +53,6 @@ def test_a_network_without_such_layers_is_one_clear_line(tmp_path: Path) -> None
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x * self.scale
 
-    with pytest.raises(ModelError, match="^the network has no layer that ONNX Runtime computes in 8 bits$"):
+    with pytest.raises(ModelError, match=r"^the network has no layer that ONNX Runtime computes in 8 bits$"):
         export_int8(Doubling(), tmp_path / "small.onnx", samples=torch.randn(20, 4))
     assert not list(tmp_path.iterdir())

@@ -9,7 +9,7 @@ from topiarist.errors import ModelError
 from topiarist.measurement.budget import Runtime
 from topiarist.measurement.cost import runner
 from topiarist.measurement.latency import REPEATS, Latency, time_calls, time_sample
-from topiarist.measurement.tables.timing import Call, in_bursts
+from topiarist.measurement.tables.timing import Call, clock_for, in_bursts
 from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.storage.onnx_export import Session, onnx_content
 from topiarist.threads import torch_threads
@@ -50,12 +50,12 @@ def network_call(model: nn.Module, example: Inputs, *, runtime: Runtime = "torch
     return call
 
 
-def time_together(calls: Sequence[Call], *, threads: int = 1, rounds: int = ROUNDS) -> list[float]:
+def time_together(calls: Sequence[Call], *, threads: int = 1, device: str = "cpu", rounds: int = ROUNDS) -> list[float]:
     """Return the milliseconds of several networks, timed in turn in short rounds; the fastest round counts."""
     with torch_threads(threads), torch.no_grad():
-        return [
-            1000 * seconds for seconds in in_bursts(calls, rounds=rounds, burst_seconds=BURST_SECONDS, most=MOST_CALLS)
-        ]
+        clock = clock_for(threads, device)
+        found = in_bursts(calls, clock, rounds=rounds, burst_seconds=BURST_SECONDS, most=MOST_CALLS)
+    return [1000 * seconds for seconds in found]
 
 
 def onnx_call(model: nn.Module, example: Inputs, *, runtime: Runtime, threads: int) -> Call:

@@ -8,6 +8,7 @@ from topiarist.measurement.runtimes import network_call, time_together
 from topiarist.measurement.tables.prediction import skeleton
 from topiarist.methods.job import Request
 from topiarist.models.copying import copied
+from topiarist.models.evaluation import numbers_of
 
 FASTER = 0.98  # times as long as the whole network, or less: the clock tells no smaller difference
 ROUNDS = 4  # for one line
@@ -38,5 +39,6 @@ def _timed(request: Request, small: nn.Module) -> tuple[float, float]:
         network_call(network, job.sample, runtime=job.runtime, threads=job.threads)
         for network in (copied(request.model), small)
     ]
-    whole_ms, small_ms = time_together(calls, threads=job.threads, rounds=ROUNDS)
+    device = numbers_of(small).device.type if job.runtime == "torch" else "cpu"
+    whole_ms, small_ms = time_together(calls, threads=job.threads, device=device, rounds=ROUNDS)
     return whole_ms, small_ms

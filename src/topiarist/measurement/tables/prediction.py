@@ -23,6 +23,7 @@ from topiarist.measurement.tables.network_layers import NetworkLayer, evaluated,
 from topiarist.measurement.tables.ranks import thin_milliseconds
 from topiarist.measurement.tables.steps import Floats
 from topiarist.models.copying import copied
+from topiarist.models.evaluation import numbers_of
 from topiarist.randomness import array_generator
 from topiarist.surgery.choice.costs import Costs
 from topiarist.surgery.width.change import change_widths
@@ -75,6 +76,7 @@ class LatencyModel:
         self._known: dict[tuple[int, ...], float] = {}
         self._coefficients = numpy.array([1.0, 0.0, 0.0, 0.0])
         self._corrections: tuple[Floats, Floats] = (numpy.ones(1), numpy.ones(1))
+        self._device = numbers_of(model).device.type if runtime == "torch" else "cpu"
         self._whole = network_call(copied(model), example, runtime=runtime, threads=threads)
         self._time(trial_widths(costs.widths, slow=runtime != "torch"))
 
@@ -122,7 +124,7 @@ class LatencyModel:
     def time_beside(self, network: nn.Module) -> float:
         """Return the milliseconds of any network, timed beside the whole one as `observe` does."""
         call = network_call(copied(network), self.example, runtime=self.runtime, threads=self.threads)
-        whole, found = time_together([self._whole, call], threads=self.threads)
+        whole, found = time_together([self._whole, call], threads=self.threads, device=self._device)
         return found * self.whole_ms / whole
 
     def _time(self, several: Sequence[Mapping[str, int]]) -> None:
@@ -132,7 +134,7 @@ class LatencyModel:
             if (network := skeleton(self.model, self.anatomy, widths)) is not None:
                 calls.append(network_call(network, self.example, runtime=self.runtime, threads=self.threads))
                 made.append({**self.costs.widths, **widths})
-        times = time_together(calls, threads=self.threads)
+        times = time_together(calls, threads=self.threads, device=self._device)
         busy = times[0] / self.whole_ms if self.observed else 1.0
         for widths, milliseconds in zip(made, times, strict=True):
             if self._key(widths) not in self._known:

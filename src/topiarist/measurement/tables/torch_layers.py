@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from topiarist.measurement.tables.geometry import Geometry
-from topiarist.measurement.tables.timing import Call, in_bursts
+from topiarist.measurement.tables.timing import Call, clock_for, in_bursts
 from topiarist.threads import torch_threads
 
 Point = tuple[Geometry, int, int]
@@ -24,7 +24,8 @@ class TorchLayers:
     def seconds(self, points: Sequence[Point]) -> list[float]:
         """Return how long layers with so many inputs and outputs take."""
         with torch_threads(self.threads), torch.no_grad():
-            return in_bursts([layer_call(*point) for point in points])
+            device = points[0][0].device if points else "cpu"
+            return in_bursts([layer_call(*point) for point in points], clock_for(self.threads, device))
 
 
 def layer_call(geometry: Geometry, inputs: int, outputs: int) -> Call:
