@@ -25,6 +25,7 @@ PUBLIC = [
     "TrainConfig",
     "anatomy",
     "deliver",
+    "export_int8",
     "export_onnx",
     "load",
     "load_data",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from topiarist.data import Data, load_data
     from topiarist.errors import TopiaristError, TopiaristWarning
     from topiarist.estimators import RightSizedClassifier
-    from topiarist.measurement import Budget, Measurement, measure
+    from topiarist.measurement import Budget, Measurement, export_int8, measure
     from topiarist.methods import Outcome, resize
     from topiarist.report.writing import write_report
     from topiarist.rightsizing import Rightsizing, rightsize
@@ -53,6 +53,7 @@ _HOMES = {
     "TrainConfig": "training",
     "anatomy": "tracing",
     "deliver": "rightsizing.delivery",
+    "export_int8": "measurement",
     "export_onnx": "storage",
     "load": "storage",
     "load_data": "data",
@@ -86,6 +87,7 @@ __all__ = [
     "TrainConfig",
     "anatomy",
     "deliver",
+    "export_int8",
     "export_onnx",
     "load",
     "load_data",

@@ -1,6 +1,7 @@
 """Budgets are kept, or refused with a figure that can be kept."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,20 @@ from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, BudgetError
 from topiarist.measurement.cost import count_macs
 from topiarist.measurement.latency import Latency
-from topiarist.methods import Distinctiveness, FineTuning, Genetic, GeneticFront, Method, Outcome, published, resize
+from topiarist.methods import (
+    Distinctiveness,
+    Factorisation,
+    FineTuning,
+    Genetic,
+    GeneticFront,
+    Method,
+    Outcome,
+    published,
+    resize,
+)
 from topiarist.surgery import RemoveUnits
+from topiarist.surgery.choice.costs import Costs
+from topiarist.tracing import Anatomy
 
 METHODS: dict[str, Method] = {
     "distinctiveness": Distinctiveness(),
@@ -92,20 +105,55 @@ def clock(network: nn.Module, sample: Tensor, **_: Any) -> Latency:
     return Latency(median_ms=0.1 + count_macs(network, sample) / 10_000, spread_ms=0.0)
 
 
+class CountingTiming:
+    """A table that agrees with the clock above, and was never measured."""
+
+    def __init__(self, model: nn.Module, anatomy: Anatomy, costs: Costs, example: Any, **_: Any) -> None:
+        self.costs, self.example, self.observed = costs, example, 0
+        self.whole_ms = self.milliseconds({})
+
+    def milliseconds(self, widths: Mapping[str, Any]) -> Any:
+        return 0.1 + self.costs.macs(widths) / 10_000
+
+    def observe(self, widths: Mapping[str, int]) -> float:
+        self.observed += 1
+        return float(self.milliseconds(widths))
+
+    def saved_by_rank(self, name: str, rank: int) -> float:
+        (inputs, outputs) = {"hidden0": (8, 30), "hidden1": (30, 20), "output": (20, 3)}[name]
+        return (inputs * outputs - rank * (inputs + outputs)) / 10_000
+
+    def time_beside(self, network: nn.Module) -> float:
+        return clock(network, self.example).median_ms
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topiarist.measurement.runtimes.time_sample", clock)
+    monkeypatch.setattr("topiarist.methods.job.LatencyModel", CountingTiming)
+
+
+@pytest.mark.usefixtures("counted")
+@pytest.mark.parametrize("method", [*METHODS, "factorisation"])
 @pytest.mark.slow
-def test_a_latency_is_kept(model: nn.Module, data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topiarist.measurement.footprint.time_sample", clock)
+def test_every_method_that_cuts_keeps_a_latency(model: nn.Module, data: Data, method: str) -> None:
+    chosen = METHODS.get(method, Factorisation())
+    after = resized(model, data, chosen, latency_ms=0.14).after
+    assert 100 < after.macs <= 400
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("counted")
+def test_a_latency_is_kept(model: nn.Module, data: Data) -> None:
     assert 200 < resized(model, data, latency_ms=0.13).after.macs <= 300
     with pytest.raises(BudgetError, match=r"ms per sample, the budget is 0\.1"):
         resized(model, data, latency_ms=0.1)
 
 
 @pytest.mark.slow
-def test_a_latency_near_the_lowest_possible_is_kept(
-    model: nn.Module, data: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("counted")
+def test_a_latency_near_the_lowest_possible_is_kept(model: nn.Module, data: Data) -> None:
     """The smallest network takes 0.1012 ms."""
-    monkeypatch.setattr("topiarist.measurement.footprint.time_sample", clock)
     assert resized(model, data, latency_ms=0.102).after.macs <= 20
 
 

@@ -44,6 +44,7 @@ def export_command(
     """
     check_options(data, onnx, torch, int8=int8)
     from topiarist.cli.loading import load_network, task_for
+    from topiarist.measurement import export_int8
     from topiarist.measurement.latency import time_onnx
     from topiarist.storage import export_onnx, export_program
 
@@ -52,8 +53,11 @@ def export_command(
     result: JsonObject = {"model": str(model), "data": data}
     if onnx is not None:
         with waiting("ONNX"):
-            result["onnx"] = export_onnx(network, onnx, data=task, int8=int8).to_json()
-            result["onnx"]["latency_ms"] = time_onnx(onnx).median_ms
+            if int8:
+                result["onnx"] = export_int8(network, onnx, data=task).to_json()
+            else:
+                result["onnx"] = export_onnx(network, onnx, data=task).to_json()
+                result["onnx"]["latency_ms"] = time_onnx(onnx).median_ms
     if torch is not None:
         with waiting("torch.export"):
             result["torch"] = export_program(network, torch, data=task).to_json()
@@ -111,4 +115,7 @@ def export_rows(export: JsonObject, label: str) -> dict[str, str]:
     }
     if export["accuracy"] is not None:
         rows[f"{label} accuracy"] = f"{export['accuracy']:.2%}, in torch {export['accuracy_in_torch']:.2%}"
+    if "float32" in export:
+        plain = export["float32"]
+        rows["beside float32"] = f"{plain['file_kb']:.1f} KB and {plain['latency_ms']:.3f} ms in ONNX Runtime"
     return rows

@@ -54,6 +54,8 @@ BUDGET = derive(
         "parameters": "--max-parameters",
         "macs": "--max-macs",
         "latency_ms": "--max-latency",
+        "runtime": "--runtime",
+        "threads": "--threads",
         "max_drop": "--max-drop",
     },
     read={"file_kb": ("SIZE", parse_kb), "memory_kb": ("SIZE", parse_kb), "latency_ms": ("TIME", parse_ms)},

@@ -3,9 +3,9 @@
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from topiarist.errors import ModelError, SettingsError
 from topiarist.settings import Settings
@@ -13,6 +13,7 @@ from topiarist.settings import Settings
 if TYPE_CHECKING:
     from topiarist.measurement.footprint import Footprint
 
+Runtime = Literal["torch", "onnx", "onnx-int8"]
 KB_PER_UNIT = {"b": 1 / 1024, "kb": 1.0, "kib": 1.0, "mb": 1024.0, "mib": 1024.0, "gb": 1024.0**2, "gib": 1024.0**2}
 MS_PER_UNIT = {"ms": 1.0, "us": 1e-3, "µs": 1e-3, "s": 1e3}
 WORDS = {
@@ -43,7 +44,11 @@ class Budget(Settings):
     macs : int, optional
         Multiply-accumulates for one sample.
     latency_ms : float, optional
-        Milliseconds for one sample on one thread.
+        Milliseconds for one sample, as they are measured on this machine.
+    runtime : {"torch", "onnx", "onnx-int8"}
+        What the latency is measured in: torch, or ONNX Runtime in float32 or in 8 bits.
+    threads : int
+        How many threads the latency is measured on.
     max_drop : float, optional
         How much of the score may be lost: 0.01 is one point of accuracy.
 
@@ -62,13 +67,21 @@ class Budget(Settings):
     memory_kb: float | None = Field(default=None, gt=0, description="Size of parameters and buffers in memory: 500kB.")
     parameters: int | None = Field(default=None, ge=1, description="Number of parameters.")
     macs: int | None = Field(default=None, ge=1, description="Multiply-accumulates per sample.")
-    latency_ms: float | None = Field(default=None, gt=0, description="Time per sample on one thread: 2ms, 500us.")
+    latency_ms: float | None = Field(default=None, gt=0, description="Time per sample: 2ms, 500us.")
+    runtime: Runtime = Field(default="torch", description="What the latency is measured in.")
+    threads: int = Field(default=1, ge=1, description="Number of threads that the latency is measured on.")
     max_drop: float | None = Field(default=None, ge=0, lt=1, description="Accuracy that may be lost: 0.01.")
+
+    @model_validator(mode="after")
+    def _runtime_of_a_latency(self) -> Self:
+        if self.latency_ms is None and (self.runtime != "torch" or self.threads != 1):
+            raise ValueError("runtime and threads are those of a latency: give latency_ms")
+        return self
 
     @property
     def limits_size(self) -> bool:
         """Whether anything but the loss is limited."""
-        return any(value is not None for name, value in self if name != "max_drop")
+        return any(getattr(self, name) is not None for name in WORDS)
 
     @property
     def sizes(self) -> "Budget":

@@ -8,8 +8,10 @@ from torch import nn
 
 from topiarist.data import Data
 from topiarist.files import BYTES_PER_KB, JsonObject
+from topiarist.measurement.budget import Runtime
 from topiarist.measurement.cost import count_macs
-from topiarist.measurement.latency import REPEATS, time_sample
+from topiarist.measurement.latency import REPEATS
+from topiarist.measurement.runtimes import time_network
 from topiarist.models.evaluation import count_parameters
 from topiarist.storage import serialise
 from topiarist.tracing import Inputs
@@ -19,8 +21,8 @@ from topiarist.tracing import Inputs
 class Footprint:
     """Size in KB of 1024 bytes; multiply-accumulates and milliseconds for one sample.
 
-    Latency is the median over repeats on `threads` threads, its spread the interquartile range; both are None where
-    it was not timed. `file_kb` is NaN where no one asked for it.
+    Latency is the median over repeats in a `runtime` on `threads` threads, its spread the interquartile range; both are
+    None where it was not timed. `file_kb` is NaN where no one asked for it.
     """
 
     parameters: int
@@ -31,6 +33,7 @@ class Footprint:
     latency_ms: float | None = None
     latency_spread_ms: float | None = None
     threads: int = 1
+    runtime: Runtime = "torch"
 
     def to_json(self) -> JsonObject:
         """Return plain numbers; one that is not finite, as the loss of a network that diverged, becomes None."""
@@ -48,10 +51,17 @@ def footprint(
     latency: bool = False,
     repeats: int = REPEATS,
     threads: int = 1,
+    runtime: Runtime = "torch",
+    rounds: int = 1,
     file_bytes: float | None = None,
 ) -> Footprint:
-    """Weigh a network on an example input of one sample; its file is, unless given, the one that `save` would write."""
-    timed = time_sample(model, example, repeats=repeats, threads=threads) if latency else None
+    """Weigh a network on an example input of one sample; its file is, unless given, the one that `save` would write.
+
+    Of several rounds of timing, the fastest counts.
+    """
+    timed = None
+    if latency:
+        timed = time_network(model, example, runtime=runtime, repeats=repeats, threads=threads, rounds=rounds)
     return Footprint(
         parameters=count_parameters(model),
         nonzero=sum(int(parameter.detach().count_nonzero()) for parameter in model.parameters()),
@@ -61,4 +71,5 @@ def footprint(
         latency_ms=None if timed is None else timed.median_ms,
         latency_spread_ms=None if timed is None else timed.spread_ms,
         threads=threads,
+        runtime=runtime,
     )

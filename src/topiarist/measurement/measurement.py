@@ -8,6 +8,7 @@ from torch import nn
 
 from topiarist.data import AnyPart, Data
 from topiarist.errors import DataError, ModelError
+from topiarist.measurement.budget import Runtime
 from topiarist.measurement.footprint import Footprint, footprint
 from topiarist.measurement.latency import REPEATS
 from topiarist.training.inference import first_sample, part_logits
@@ -35,6 +36,7 @@ def measure(
     latency: bool = True,
     repeats: int = REPEATS,
     threads: int = 1,
+    runtime: Runtime = "torch",
     path: str | Path | None = None,
 ) -> Measurement:
     """Measure a network; it is left as it was.
@@ -51,6 +53,8 @@ def measure(
         Samples per forward pass; by default as many as fit the processor's caches.
     latency : bool
         Whether to time the network, with at most `repeats` repeats on `threads` threads.
+    runtime : {"torch", "onnx", "onnx-int8"}
+        What to time it in.
     path : path, optional
         The model file whose size is reported; by default, the file that `save` would write.
 
@@ -83,6 +87,7 @@ def measure(
         latency=latency,
         repeats=repeats,
         threads=threads,
+        runtime=runtime,
         file_bytes=file_bytes,
     )
     return Measurement(

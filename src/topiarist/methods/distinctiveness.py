@@ -18,6 +18,7 @@ from torch.nn.modules.conv import _ConvNd
 
 from topiarist.methods.job import Job, Limits, Request
 from topiarist.methods.method import Method, Proposal, Resizing, Traits
+from topiarist.methods.speed import not_faster
 from topiarist.surgery import Edit, Merge, MergeUnits, RemoveUnits
 from topiarist.surgery.choice.activity import Activity, activity_of
 from topiarist.surgery.choice.allotment import Losses, lost_shares
@@ -75,9 +76,13 @@ class Distinctiveness(Method):
         found = request.cuttable(self.spaces)
         if request.limits:
             losses = replace(self._losses(request, found), multiple_of=self.multiple_of)
-            keep = losses.within(parameters=request.limits.get("parameters"), macs=request.limits.get("macs"))
-            asked = " and ".join(f"{limit:,} {measure}" for measure, limit in request.limits.items())
-            return self._choose(request, found, keep, f"widths allotted within {asked}")
+            limits = request.limits
+            reason = f"widths allotted within {worded(limits)}"
+            if "latency_ms" in limits:
+                return self._choose(request, found, losses.measured_within(limits), reason)
+            keep = losses.within(parameters=limits.get("parameters"), macs=limits.get("macs"))
+            notes = not_faster(request, keep)
+            return self._choose(request, found, keep, reason, *notes)
         if self.keep_fraction is not None:
             keep = {name: self._next_width(request, name, space.size) for name, space in found.spaces.items()}
             return self._choose(request, found, keep, f"keep {self.keep_fraction:.0%} of the units of each space")
@@ -92,7 +97,9 @@ class Distinctiveness(Method):
         shares = request.remember(
             f"lost shares {self.spaces}", lambda: lost_shares(request.model, found, request.batches)
         )
-        costs = request.costs if self.spaces is None else Costs(request.model, found)
+        costs = request.costs
+        if self.spaces is not None:
+            costs = Costs(request.model, found, costs.timing)
         return Losses(costs, shares)
 
     def _next_width(self, request: Request, name: str, size: int) -> int:
@@ -101,7 +108,7 @@ class Distinctiveness(Method):
         last = max(1.0, self.keep_fraction * request.job.widths.get(name, size))
         return min(max(1, round(math.pow(size, 1 - request.share) * math.pow(last, request.share))), size)
 
-    def _choose(self, request: Request, found: Anatomy, keep: Mapping[str, int], reason: str) -> Proposal:
+    def _choose(self, request: Request, found: Anatomy, keep: Mapping[str, int], *reasons: str) -> Proposal:
         """Choose the units that make up best for the others, for given widths."""
         job = request.job
         cut = cut_to_widths(
@@ -115,7 +122,7 @@ class Distinctiveness(Method):
         )
         left = {name: space.size - len(cut.units.get(name, ())) for name, space in found.spaces.items()}
         widths = ", ".join(f"'{name}' {space.size} → {left[name]}" for name, space in found.spaces.items())
-        return Proposal(removal_of(cut.units, refit=True), (f"{reason}: {widths}",), cut.model)
+        return Proposal(removal_of(cut.units, refit=True), (f"{reasons[0]}: {widths}", *reasons[1:]), cut.model)
 
     def _span(self, request: Request, found: Anatomy) -> Proposal:
         """Keep units that span the others."""
@@ -138,6 +145,12 @@ class Distinctiveness(Method):
                 + ("" if angle is None else f", and {len(others[name])} within {angle:g}° of the span of those kept")
             )
         return Proposal((*edits, *removal_of(others, refit=True)), tuple(reasons))
+
+
+def worded(limits: Limits) -> str:
+    """Return limits in words."""
+    form = {measure: "{:.3g} ms" if measure == "latency_ms" else f"{{:,}} {measure}" for measure in limits}
+    return " and ".join(form[measure].format(limit) for measure, limit in limits.items())
 
 
 def channel_multiple(job: Job, limits: Limits) -> int:

@@ -12,11 +12,13 @@ from torch import Tensor, nn
 from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.measurement import Measurement, measure
+from topiarist.measurement.budget import Runtime
 from topiarist.measurement.footprint import footprint
+from topiarist.measurement.tables.prediction import LatencyModel
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.randomness import generator
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
-from topiarist.surgery.choice.costs import Costs, Measure
+from topiarist.surgery.choice.costs import Costs, Measure, Timing
 from topiarist.surgery.proving import proven
 from topiarist.tracing import Anatomy, Ignored, Inputs, anatomy
 from topiarist.training.inference import BATCH_SIZE, first_sample, part_batches, part_logits
@@ -25,7 +27,7 @@ from topiarist.training.metrics import accuracy
 CALIBRATION_SAMPLES = 8192  # docs/methods/index.md: a refit of 4,096 inputs still has two samples for each
 T = TypeVar("T")
 Score = Callable[[nn.Module], float]
-Limits = Mapping[Measure, int]
+Limits = Mapping[Measure, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,8 @@ class Job:
     ignored: Ignored = ()
     seed: int = 0
     times_latency: bool = False
+    runtime: Runtime = "torch"
+    threads: int = 1
     judged_on_training: bool = False
     memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
@@ -97,8 +101,8 @@ class Job:
     def measured(self, model: nn.Module) -> Measurement:
         """Measure a network on the test part; without data, quality is NaN."""
         if self.data is not None:
-            return measure(model, self.data, latency=self.times_latency)
-        taken = footprint(model, self.sample, latency=self.times_latency)
+            return measure(model, self.data, latency=self.times_latency, runtime=self.runtime, threads=self.threads)
+        taken = footprint(model, self.sample, latency=self.times_latency, runtime=self.runtime, threads=self.threads)
         return Measurement(**vars(taken), accuracy=math.nan, macro_accuracy=math.nan, log_loss=math.nan, samples=0)
 
     def request(self, model: nn.Module | None = None, *, limits: Limits | None = None, share: float = 1.0) -> "Request":
@@ -158,6 +162,18 @@ class Request:
         return self.remember("costs", lambda: Costs(self.model, self.anatomy))
 
     @property
+    def timing(self) -> Timing | None:
+        """How long the network takes with other widths, once `timed` was called."""
+        return self.costs.timing if "costs" in self.memory else None
+
+    def timed(self, runtime: Runtime, threads: int) -> None:
+        """Let the costs know how long the network takes with other widths: layers are timed now, or were before."""
+        costs = self.costs
+        if costs.timing is None:
+            arguments = self.model, self.anatomy, costs, self.job.sample
+            costs.timing = LatencyModel(*arguments, runtime=runtime, threads=threads)
+
+    @property
     def batches(self) -> CalibrationBatches:
         """The calibration data in batches."""
         job = self.job
@@ -183,6 +199,8 @@ def make_job(
     ignored: Ignored = (),
     seed: int = 0,
     times_latency: bool = False,
+    runtime: Runtime = "torch",
+    threads: int = 1,
     all_samples: bool = False,
 ) -> Job:
     """Return a job, with our own score and calibration data where the user gives none.
@@ -211,6 +229,8 @@ def make_job(
         ignored=ignored,
         seed=seed,
         times_latency=times_latency,
+        runtime=runtime,
+        threads=threads,
         judged_on_training=score is None and data is not None and scored_part is data.train,
     )
 

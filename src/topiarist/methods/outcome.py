@@ -3,16 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.evolution.lineage import Lineage
 from topiarist.files import JsonObject
-from topiarist.measurement import Measurement
+from topiarist.measurement import Int8Export, Measurement, export_int8
 from topiarist.methods.job import Job
 from topiarist.surgery import Plan, plan_of
 from topiarist.training import History
+
+RANGES_FROM = 512  # calibration samples, as many as `export_onnx` takes of a training part
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +79,23 @@ class Outcome:
             return {name: (size, after[name]) for name, size in before.items() if name in after}
         except ModelError:
             return {}
+
+    def export_int8(self, path: str | Path) -> Int8Export:
+        """Write the new network as an ONNX file of 8 bits, with ranges from the data that the cut was calibrated on.
+
+        See `topiarist.export_int8`; files are timed on as many threads as the budget's latency.
+        """
+        job = self.job
+        if job.data is not None:
+            return export_int8(self.model, path, data=job.data, threads=job.threads)
+        samples: list[Tensor] = []
+        for args, kwargs in job.request().batches.some(RANGES_FROM):
+            if kwargs or len(args) != 1:
+                raise ModelError("8 bits are for networks that read one tensor; this one reads several")
+            samples.append(args[0])
+            if sum(map(len, samples)) >= RANGES_FROM:
+                break
+        return export_int8(self.model, path, samples=torch.cat(samples), threads=job.threads)
 
     def __str__(self) -> str:
         """Return what changed, in one line."""

@@ -114,6 +114,8 @@ def resize(
         ignored=ignored,
         seed=seed,
         times_latency=latency,
+        runtime=resizing.budget.runtime,
+        threads=resizing.budget.threads,
         all_samples=chosen.traits.all_samples,
     )
     resizing.check(job)

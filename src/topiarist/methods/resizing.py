@@ -14,6 +14,7 @@ from topiarist.methods.job import Job, Request
 from topiarist.methods.method import Method, Proposal, Resizing, TrainingMethod
 from topiarist.methods.outcome import Outcome, new_edits
 from topiarist.methods.retraining import Rewinding, retrain
+from topiarist.methods.speed import not_faster
 from topiarist.models import attach, card_for
 from topiarist.surgery import Plan, apply
 from topiarist.surgery.applying import copied_with_plan
@@ -63,6 +64,7 @@ def _make(requests: Sequence[Request], resizing: Resizing) -> list[Outcome]:
     """Make what the method proposes for each request, and train it again."""
     proposals = _propose(resizing.method, requests)
     jobs = [request.job for request in requests]
+    proposals = [_noted(proposal, request) for proposal, request in zip(proposals, requests, strict=True)]
     networks = [_cut(proposal, request) for proposal, request in zip(proposals, requests, strict=True)]
     for network, request in zip(networks, requests, strict=True):
         _settle(network, request, resizing)
@@ -84,6 +86,16 @@ def _propose(method: Method, requests: Sequence[Request]) -> list[Proposal]:
     if len(requests) > 1 and len({tuple(request.job.widths.items()) for request in requests}) > 1:
         return [method.propose(request) for request in requests]
     return method.propose_many(requests)
+
+
+def _noted(proposal: Proposal, request: Request) -> Proposal:
+    """Add a line to a proposal that would not make the network faster, where it is not made yet."""
+    if proposal.model is not None or not proposal.edits or not request.job.times_latency:
+        return proposal
+    sizes = {name: space.size for name, space in request.anatomy.spaces.items()}
+    widths = Plan(proposal.edits).widths_after(sizes)
+    notes = () if widths is None else not_faster(request, widths)
+    return replace(proposal, reasons=(*proposal.reasons, *notes))
 
 
 def _cut(proposal: Proposal, request: Request) -> nn.Module:

@@ -11,8 +11,10 @@ from topiarist.data import Data
 from topiarist.evolution import non_dominated
 from topiarist.measurement import Budget, Measurement, measure
 from topiarist.measurement.latency import in_turn, time_sample
+from topiarist.measurement.runtimes import network_call, time_together
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.registry import find_method
+from topiarist.models.copying import copied
 from topiarist.rightsizing.candidates import SizeResult
 from topiarist.rightsizing.folds import Answers, Fold
 from topiarist.rightsizing.record import BASELINE, EpochRecord, LayerRecord, NetworkRecord, finite
@@ -81,22 +83,40 @@ def measurements(networks: Mapping[str, nn.Module], data: Data) -> dict[str, Mea
     }
 
 
+def as_budgeted(
+    networks: Mapping[str, nn.Module], measured: Mapping[str, Measurement], data: Data, budget: Budget
+) -> dict[str, Measurement]:
+    """Return measurements with the latency that a budget limits, which may be that of another runtime than torch."""
+    runtime, threads = budget.runtime, budget.threads
+    if budget.latency_ms is None or (runtime == "torch" and threads == 1):
+        return dict(measured)
+    sample = first_sample(data.validation)
+    calls = [network_call(copied(model), sample, runtime=runtime, threads=threads) for model in networks.values()]
+    times = dict(zip(networks, time_together(calls, threads=threads), strict=True))
+    return {
+        name: replace(found, latency_ms=times[name], latency_spread_ms=None, runtime=runtime, threads=threads)
+        for name, found in measured.items()
+    }
+
+
 def network_records(
-    named: Mapping[str, NamedNetwork], measured: Mapping[str, Measurement], budget: Budget
+    named: Mapping[str, NamedNetwork],
+    measured: Mapping[str, Measurement],
+    budgeted: Mapping[str, Measurement],
+    budget: Budget,
 ) -> tuple[NetworkRecord, ...]:
     """Return what is known of each network; those on the front are not beaten in both accuracy and parameters."""
+    fits = {name: budget.excess(found) is None for name, found in budgeted.items()}
     known = {name: each.accuracy for name, each in named.items()}
     costs = {name: (-value, measured[name].parameters) for name, value in known.items() if value is not None}
     front = dict(zip(costs, non_dominated(list(costs.values())).tolist(), strict=True))
     return tuple(
-        _network_record(name, each, measured[name], front=front.get(name, False), budget=budget)
+        _network_record(name, each, measured[name], front=front.get(name, False), fits=fits[name])
         for name, each in named.items()
     )
 
 
-def _network_record(
-    name: str, known: NamedNetwork, measured: Measurement, *, front: bool, budget: Budget
-) -> NetworkRecord:
+def _network_record(name: str, known: NamedNetwork, measured: Measurement, *, front: bool, fits: bool) -> NetworkRecord:
     units = known.outcome.units.items()
     return NetworkRecord(
         id=name,
@@ -116,7 +136,7 @@ def _network_record(
         validation_loss=finite(measured.log_loss),
         winner=known.finalist,
         front=front,
-        fits=budget.excess(measured) is None,
+        fits=fits,
         curve=_curve(known.outcome.histories),
         layers=tuple(LayerRecord(name=space, before=before, after=after) for space, (before, after) in units),
         reasons=known.outcome.reasons,

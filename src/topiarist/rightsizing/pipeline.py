@@ -228,7 +228,9 @@ def _descend(
     sample: Tensor = placed(first_sample(job.data.train), numbers_of(whole))
 
     def weighed(network: nn.Module) -> Footprint:
-        return footprint(network, sample, data=job.data, latency=budget.latency_ms is not None)
+        timed = budget.latency_ms is not None
+        runtime, threads = budget.runtime, budget.threads
+        return footprint(network, sample, data=job.data, latency=timed, runtime=runtime, threads=threads)
 
     size = weighed(whole)
     baseline_fits = budget.excess(size) is None

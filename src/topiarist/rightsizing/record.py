@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from topiarist.evolution.lineage import Lineage
+from topiarist.measurement.budget import Runtime
 from topiarist.settings import Record
 
 VERSION = 2
@@ -60,6 +61,8 @@ class BudgetRecord(Record):
     parameters: int | None
     macs: int | None
     latency_ms: float | None
+    runtime: Runtime = "torch"
+    threads: int = 1
 
 
 class SettingsRecord(Record):

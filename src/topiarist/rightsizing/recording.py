@@ -14,7 +14,7 @@ from topiarist.rightsizing.candidates import SizeResult
 from topiarist.rightsizing.choice import Choice
 from topiarist.rightsizing.confirmation import Tested, confirm, confusions
 from topiarist.rightsizing.descent import Descent
-from topiarist.rightsizing.networks import NamedNetwork, measurements, named_networks, network_records
+from topiarist.rightsizing.networks import NamedNetwork, as_budgeted, measurements, named_networks, network_records
 from topiarist.rightsizing.record import (
     BASELINE,
     BudgetRecord,
@@ -70,7 +70,8 @@ class Findings:
     def record(self, *, threads: int) -> RightsizingRecord:
         """Measure all networks, and write everything down; the seconds are added by the caller."""
         measured, plan = measurements(self.networks, self.data), self.descent.plan
-        networks, tested = network_records(self.named, measured, self.budget), self._tested()
+        budgeted = as_budgeted(self.networks, measured, self.data, self.budget)
+        networks, tested = network_records(self.named, measured, budgeted, self.budget), self._tested()
         test = None if tested is None else confirm(tested, margin=self.settings.max_drop, alpha=self.settings.alpha)
         record = RightsizingRecord(
             verdict=self._verdict(test),
@@ -89,7 +90,7 @@ class Findings:
             ),
             test=test,
             confusion=ConfusionRecord() if tested is None else confusions(tested, len(self.data.classes)),
-            nearest=self._nearest(networks, measured) if self.choice is None else (),
+            nearest=self._nearest(networks, budgeted) if self.choice is None else (),
             seconds={},
             versions=_versions(threads),
         )

@@ -39,7 +39,8 @@ def unjudged_baseline(
             folds, _, _ = train_baselines(job.build, [job.data], seeds=plan.seeds, epochs=plan.epochs, seed=seed)
             network = folds[0].whole
         sample = placed(first_sample(job.data.train), numbers_of(network))
-        size = footprint(network, sample, data=job.data, latency=limits.latency_ms is not None)
+        timed, runtime, threads = limits.latency_ms is not None, limits.runtime, limits.threads
+        size = footprint(network, sample, data=job.data, latency=timed, runtime=runtime, threads=threads)
     excess = limits.excess(size)
     if excess is not None:
         raise BudgetError(f"{excess}; a class has too few samples to judge smaller networks by: give more of it")

@@ -4,6 +4,7 @@ The packages of the extra `onnx` are imported where they are used.
 """
 
 import json
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,11 +12,13 @@ from typing import Any
 
 import numpy
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram
 
 from topiarist.data import Data
 from topiarist.data.extras import import_extra
 from topiarist.errors import DataError, ModelError, SettingsError
+from topiarist.models.copying import copied
 from topiarist.storage.deployable import Inputs
 from topiarist.storage.exporting import Export, place_for, quietly, trace, write_compared
 from topiarist.storage.trial import RawSamples, Trial, make_trial
@@ -74,24 +77,42 @@ def export_onnx(
     """
     place = place_for(path, ".onnx")
     for tool in ("onnx", "onnxscript", "onnxruntime"):
-        _onnx_tool(tool)
+        onnx_tool(tool)
     trial, bits = make_trial(model, data, samples), 8 if int8 else 32
     if int8 and trial.calibration is None:
         raise DataError("8 bits need real samples to learn ranges from: give data or samples")
-    program = trace(trial)
-    with quietly("the network cannot be exported"):  # batch norm is folded into the layer before it
-        converted = torch.onnx.export(
-            program, dynamo=True, verbose=False, external_data=False, input_names=[INPUT], output_names=OUTPUTS
-        )
-        assert converted is not None
-        graph = _trimmed(converted.model_proto)
+    graph = graph_of(trace(trial), OUTPUTS)
     if trial.calibration is not None and int8:
         graph = to_int8(graph, trial.calibration)
     content = _serialised(graph, trial, bits)
     return write_compared(Session(content), trial, place=place, content=content, bits=bits)
 
 
-def _onnx_tool(module: str) -> Any:
+def onnx_content(model: nn.Module, sample: Tensor, *, int8: bool = False) -> bytes:
+    """Return a network alone, without preprocessing, as the content of an ONNX file; to be timed rather than kept.
+
+    In 8 bits, ranges are those that the sample (1, …) shows.
+    """
+    network = copied(model).cpu().float().eval().requires_grad_(False)
+    example = sample.new_zeros((2, *sample.shape[1:]))
+    with quietly("torch.export cannot follow the network"):
+        program = torch.export.export(network, (example,), dynamic_shapes=({0: Dim.DYNAMIC},))
+    graph = graph_of(program, OUTPUTS[:1])
+    content: bytes = (to_int8(graph, sample.numpy()) if int8 else graph).SerializeToString()
+    return content
+
+
+def graph_of(program: ExportedProgram, outputs: Sequence[str]) -> Any:
+    """Return a traced network as an ONNX graph; batch norm is folded into the layer before it."""
+    with quietly("the network cannot be exported"):
+        converted = torch.onnx.export(
+            program, dynamo=True, verbose=False, external_data=False, input_names=[INPUT], output_names=outputs
+        )
+        assert converted is not None
+        return _trimmed(converted.model_proto)
+
+
+def onnx_tool(module: str) -> Any:
     """Import one of `onnx`, `onnxscript` and `onnxruntime`, or of their parts."""
     return import_extra(module, what="ONNX export", extra="onnx")
 
@@ -114,7 +135,7 @@ def _serialised(model: Any, trial: Trial, bits: int) -> bytes:
     lists = {"preprocessing": form.preprocessing, "columns": form.columns, "classes": trial.classes}
     notes = {"input": form.kind} | {name: json.dumps(found) for name, found in lists.items() if found}
     model.producer_name, model.producer_version = "topiarist", version("topiarist")
-    _onnx_tool("onnx.helper").set_model_props(model, notes | {"bits": str(bits)})
+    onnx_tool("onnx.helper").set_model_props(model, notes | {"bits": str(bits)})
     content: bytes = model.SerializeToString(deterministic=True)
     return content
 
@@ -128,7 +149,7 @@ def to_int8(model: Any, samples: Inputs) -> Any:
     left alone. A processor without VNNI adds two products in 16 bits, which the eighth bit would overflow: the file is
     to give the same answers everywhere.
     """
-    tools, onnx = _onnx_tool("onnxruntime.quantization"), _onnx_tool("onnx")
+    tools, onnx = onnx_tool("onnxruntime.quantization"), onnx_tool("onnx")
     # ONNX Runtime makes products with stacked matrices with a scale per channel, and cannot run them.
     stacked = {each.name for each in model.graph.initializer if len(each.dims) > 2}
     products = [node for node in model.graph.node if node.op_type == "MatMul" and stacked.intersection(node.input)]
@@ -170,7 +191,7 @@ class Session:
     def __init__(self, file: bytes | Path, *, threads: int = 1) -> None:
         if threads < 1:
             raise SettingsError(f"threads must be at least 1; found {threads}")
-        runtime = _onnx_tool("onnxruntime")
+        runtime = onnx_tool("onnxruntime")
         options = runtime.SessionOptions()
         options.intra_op_num_threads = threads
         options.log_severity_level = ERRORS_ARE_RAISED

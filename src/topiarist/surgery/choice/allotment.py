@@ -2,6 +2,7 @@
 
 Greedy: a unit goes where the smallest share of what its readers need is lost for each parameter, or for each
 multiply-accumulate, that is freed; what is left of the budget at the end is filled up where it explains most.
+Time falls in steps, at which a greedy search would stop: see `relaxation.py` for limits on latency.
 """
 
 from collections.abc import Mapping
@@ -13,21 +14,34 @@ from topiarist.errors import ModelError, SettingsError
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
 from topiarist.surgery.choice.costs import Costs, Measure
 from topiarist.surgery.choice.evidence import evidence_of_whole, weight_shares
+from topiarist.surgery.choice.relaxation import relaxed_widths
 from topiarist.surgery.choice.selection import eliminate
 from topiarist.surgery.width.reexpressions import round_up
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 
 Widths = dict[str, int]
-Limits = Mapping[Measure, int]
-WORDS: dict[Measure, str] = {"parameters": "parameters", "macs": "multiply-accumulates"}
+Limits = Mapping[Measure, float]
+WORDS: dict[Measure, str] = {
+    "parameters": "parameters",
+    "macs": "multiply-accumulates",
+    "latency_ms": "milliseconds per sample",
+}
+
+
+TIMED = 5  # networks that are timed on the way to widths that keep a latency
+STEPS = (1, 4, 8, 16)  # of widths, at which processors have theirs
+USED = 0.95  # of a latency, from which on no better widths are looked for
+AIM = 0.98  # of a latency: one that is just missed costs another network
+LOWER = 0.98  # times the last aim, after a network that was slower than allowed
 
 
 class LimitError(ModelError):
     """A limit is below the fewest that there can be."""
 
-    def __init__(self, measure: Measure, limit: int, fewest: int, word: str = "possible") -> None:
-        what = WORDS[measure]
-        super().__init__(f"a budget of {limit:,} {what} cannot be met: {fewest:,} are the fewest {word}")
+    def __init__(self, measure: Measure, limit: float, fewest: float, word: str = "possible") -> None:
+        form = ".4g" if measure == "latency_ms" else ","
+        asked, least = format(limit, form), format(fewest, form)
+        super().__init__(f"a budget of {asked} {WORDS[measure]} cannot be met: {least} are the fewest {word}")
         self.measure, self.fewest = measure, fewest
 
 
@@ -101,27 +115,62 @@ class Losses:
     lost: Mapping[str, list[float]]
     multiple_of: int = 1
 
-    def within(self, *, parameters: int | None = None, macs: int | None = None) -> Widths:
-        """Return widths that keep within limits, and use them up."""
-        given: dict[Measure, int | None] = {"parameters": parameters, "macs": macs}
+    def within(
+        self, *, parameters: float | None = None, macs: float | None = None, latency_ms: float | None = None
+    ) -> Widths:
+        """Return widths that keep within limits, and use them up; a latency is the one that is predicted."""
+        given: dict[Measure, float | None] = {"parameters": parameters, "macs": macs, "latency_ms": latency_ms}
         limits = {measure: limit for measure, limit in given.items() if limit is not None}
         if not limits:
             raise SettingsError("a budget needs parameters, macs or both")
         for measure, limit in limits.items():
-            fewest = self.fewest(measure)
-            if fewest > limit:
+            if measure != "latency_ms" and (fewest := self.fewest(measure)) > limit:
                 raise LimitError(measure, limit, fewest)
-        return self._fill_up(self._shrink(limits), limits)
+        start = dict(self.costs.widths)
+        if latency_ms is not None:
+            start = relaxed_widths(self.costs, self.lost, self.candidates, latency_ms)
+            if (found := self.costs.latency_ms(start)) > latency_ms:
+                raise LimitError("latency_ms", latency_ms, found)
+        sizes: dict[Measure, float] = {measure: limit for measure, limit in limits.items() if measure != "latency_ms"}
+        return self._fill_up(self._shrink(sizes, start) if sizes else start, limits)
 
-    def fewest(self, measure: Measure) -> int:
+    def measured_within(self, limits: Limits) -> Widths:
+        """Return widths that keep within limits, of which the latency is measured on a network of these widths.
+
+        Each measurement corrects the prediction, until the limit is kept and most of it is used.
+        """
+        timing, asked = self.costs.timing, limits["latency_ms"]
+        assert timing is not None
+        kept: dict[float, Widths] = {}
+        aim = AIM * asked
+        for _ in range(TIMED):
+            try:
+                widths = self.within(**{**limits, "latency_ms": aim})
+            except LimitError as error:
+                if error.measure != "latency_ms" or error.fewest > asked:
+                    raise
+                widths = self.within(**{**limits, "latency_ms": error.fewest})
+            found = timing.observe(widths)
+            if found <= asked:
+                kept[found] = widths
+            if USED * asked <= found <= asked:
+                break
+            aim = AIM * asked if found <= asked else aim * LOWER
+        return kept[max(kept)] if kept else widths
+
+    def candidates(self, name: str) -> list[int]:
+        """Return the widths that a space may have."""
+        size = self.costs.widths[name]
+        return sorted({*range(self.multiple_of, size, self.multiple_of), size})
+
+    def fewest(self, measure: Measure) -> float:
         """Return the cost of the smallest network there can be."""
         smallest = {name: min(round_up(1, self.multiple_of), size) for name, size in self.costs.widths.items()}
-        cost: int = getattr(self.costs, measure)(smallest)
+        cost: float = getattr(self.costs, measure)(smallest)
         return cost
 
-    def _shrink(self, limits: Limits) -> Widths:
-        """Return widths within the budget, from the full ones down, from one multiple to the next."""
-        widths = dict(self.costs.widths)
+    def _shrink(self, limits: Limits, widths: Widths) -> Widths:
+        """Return widths within the budget, from given ones down, from one multiple to the next."""
         left = self._left(widths, limits)
         prices = {name: self._price(name, widths, self._below(widths[name]), limits) for name in widths}
         while min(left.values()) < 0:
@@ -139,15 +188,24 @@ class Losses:
             left = self._left(widths, limits)
             fitting = {}
             for name, width in widths.items():
-                above = min(round_up(width + 1, self.multiple_of), self.costs.widths[name])
-                wider = {**widths, name: above}
-                costs = {measure: self.costs.difference(measure, name, wider, widths) for measure in left}
-                if above != width and all(costs[measure] <= room for measure, room in left.items()):
-                    fitting[name] = wider
+                for above in self._above(name, width, limits):
+                    wider = {**widths, name: above}
+                    costs = {measure: self.costs.difference(measure, name, wider, widths) for measure in left}
+                    if all(costs[measure] <= room for measure, room in left.items()):
+                        fitting[name, above] = wider
             if not fitting:
                 return widths
-            prices = {name: self._price(name, wider, widths[name], limits) for name, wider in fitting.items()}
+            prices = {key: self._price(key[0], wider, widths[key[0]], limits) for key, wider in fitting.items()}
             widths = fitting[max(fitting, key=prices.__getitem__)]
+
+    def _above(self, name: str, width: int, limits: Limits) -> list[int]:
+        """Return the widths to try above one: the next or, where time counts, the next steps that explain more."""
+        full = self.costs.widths[name]
+        if "latency_ms" not in limits:
+            return [min(round_up(width + 1, self.multiple_of), full)] if width < full else []
+        steps = {round_up(round_up(width + 1, step), self.multiple_of) for step in STEPS} if width < full else set()
+        above = sorted({min(step, full) for step in steps})
+        return [wider for wider in above if self.lost[name][wider] < self.lost[name][width]]
 
     def _price(self, name: str, wide: Widths, lower: int, limits: Limits) -> float:
         """Return what a step of one space down to a width loses for each part of the budget that it frees."""
@@ -156,7 +214,7 @@ class Losses:
         freed = sum(self.costs.difference(key, name, wide, narrow) / limit for key, limit in limits.items())
         return lost / max(freed, 1e-12)  # no step frees nothing
 
-    def _left(self, widths: Widths, limits: Limits) -> dict[Measure, int]:
+    def _left(self, widths: Widths, limits: Limits) -> dict[Measure, float]:
         """Return what is left of each limit; below 0 where it is exceeded."""
         return {measure: limit - getattr(self.costs, measure)(widths) for measure, limit in limits.items()}
 

@@ -1,9 +1,9 @@
-"""What a network would cost with other widths: parameters and multiply-accumulates as formulas of the widths."""
+"""What a network would cost with other widths: parameters, multiply-accumulates and, where it is known, time."""
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import numpy
 from torch import nn
@@ -14,17 +14,45 @@ from topiarist.tracing import Anatomy
 from topiarist.tracing.parameter_sizes import ParameterSize, parameter_sizes, shapes_of
 from topiarist.tracing.vectors import Vector
 
-Measure = Literal["parameters", "macs"]
+Formula = Literal["parameters", "macs"]
+Measure = Literal["parameters", "macs", "latency_ms"]
+
+
+class Timing(Protocol):
+    """Knows how long a network takes on some machine, in some runtime, with other widths."""
+
+    @property
+    def whole_ms(self) -> float:
+        """The time of the whole network."""
+        ...
+
+    def milliseconds(self, widths: Mapping[str, Any]) -> Any:
+        """Return the time with some widths, whole numbers or arrays of them, as it is predicted."""
+        ...
+
+    def observe(self, widths: Mapping[str, int]) -> float:
+        """Return the time with some widths, measured on a network of that shape, and learn from it."""
+        ...
+
+    def saved_by_rank(self, name: str, rank: int) -> float:
+        """Return what a layer saves as two thin ones of some rank."""
+        ...
+
+    def time_beside(self, network: nn.Module) -> float:
+        """Return the time of another network, measured."""
+        ...
 
 
 class Costs:
     """A network's parameters and multiply-accumulates for any widths of its free spaces.
 
     `widths` are those that it has; `positions` says, for linear layers and convolutions by name, at how many positions
-    of one sample each weight is used. Products of activations, as those of attention, count too.
+    of one sample each weight is used. Products of activations, as those of attention, count too. `timing` says how long
+    it takes, once someone has measured that.
     """
 
-    def __init__(self, model: nn.Module, anatomy: Anatomy) -> None:
+    def __init__(self, model: nn.Module, anatomy: Anatomy, timing: Timing | None = None) -> None:
+        self.timing = timing
         self.widths = {name: space.size for name, space in anatomy.free.items()}
         sizes = parameter_sizes(anatomy.free.values(), shapes_of(model))
         self.positions: dict[str, int] = {}
@@ -35,11 +63,11 @@ class Costs:
                 transposed = isinstance(module, _ConvNd) and module.transposed
                 self.positions[path] = (call.taken if transposed else call.elements) // len(weight) // anatomy.samples
         self._samples = anatomy.samples
-        self._terms: dict[Measure, list[tuple[int, ParameterSize]]] = {
+        self._terms: dict[Formula, list[tuple[int, ParameterSize]]] = {
             "parameters": [(1, size) for size in sizes.values()],
             "macs": _products(anatomy),
         }
-        self._meeting: dict[Measure, dict[str, list[tuple[int, ParameterSize]]]] = {
+        self._meeting: dict[Formula, dict[str, list[tuple[int, ParameterSize]]]] = {
             measure: {name: [term for term in terms if name in _spaces_of(term[1])] for name in self.widths}
             for measure, terms in self._terms.items()
         }
@@ -52,12 +80,19 @@ class Costs:
         """Return the multiply-accumulates of all matrix products and convolutions for one sample."""
         return self._total("macs", widths) // self._samples
 
-    def _total(self, measure: Measure, widths: Mapping[str, int]) -> int:
+    def latency_ms(self, widths: Mapping[str, Any]) -> Any:
+        """Return the milliseconds for one sample as they are predicted: a number, or an array for arrays of widths."""
+        assert self.timing is not None
+        return self.timing.milliseconds({**self.widths, **widths})
+
+    def _total(self, measure: Formula, widths: Mapping[str, int]) -> int:
         full = {**self.widths, **widths}
         return sum(uses * size.count(full) for uses, size in self._terms[measure])
 
-    def difference(self, measure: Measure, name: str, wide: Mapping[str, int], narrow: Mapping[str, int]) -> int:
+    def difference(self, measure: Measure, name: str, wide: Mapping[str, int], narrow: Mapping[str, int]) -> float:
         """Return what is saved where the width of one space alone changes: only what meets it counts."""
+        if measure == "latency_ms":
+            return float(self.latency_ms(wide) - self.latency_ms(narrow))
         saved = sum(uses * (size.count(wide) - size.count(narrow)) for uses, size in self._meeting[measure][name])
         return saved // self._samples if measure == "macs" else saved
 
