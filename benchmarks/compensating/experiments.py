@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from benchmarks.compensating import images, texts
 from benchmarks.compensating.methods import METHODS
@@ -56,17 +56,11 @@ def make_problem(
     """Train a network, and draw its calibration samples out of the training samples."""
     model = trained(name, make, (samples.x, samples.y), recipe, seed, cache).to(memory_format=torch.contiguous_format)
     drawn = torch.randperm(len(samples.x), generator=generator(seed, "calibration"))[:calibration]
-    tune = (
-        None
-        if tuning is None
-        else partial(_tune, teacher=model, samples=(samples.x, samples.y), recipe=tuning, seed=seed)
-    )
+    tune = None
+    if tuning is not None:
+        tune = partial(tuned, teacher=model, samples=(samples.x, samples.y), recipe=tuning, seed=seed)
     told = {path: HEADS for path, _ in model.named_modules() if path.endswith(heads)} if heads else {}
     return Problem(name, seed, model, samples.x[drawn], samples.y[drawn], samples.x_test, samples.y_test, tune, told)
-
-
-def _tune(model: nn.Module, teacher: nn.Module, samples: tuple[Tensor, Tensor], recipe: Recipe, seed: int) -> nn.Module:
-    return tuned(model, teacher, samples, recipe, seed)
 
 
 HEADS = 4
@@ -125,7 +119,7 @@ def resnet20_problem(cache: Path, seed: int) -> Problem:
 
 
 def resnet20_settings(problem: Problem) -> Iterator[Setting]:
-    """Yield a budget of parameters and one of multiply-accumulates, freely and with the same share inside all blocks."""
+    """Yield a budget of parameters and one of multiply-accumulates: freely, and with one share inside all blocks."""
     half = problem.costs.macs({}) // 2
     for name, budget in (("174k parameters", {"parameters": RESNET_PARAMETERS}), ("half the MACs", {"macs": half})):
         yield Setting(f"{name}, free", allotted(problem, **budget), OURS, OURS)

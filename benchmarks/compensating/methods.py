@@ -23,7 +23,7 @@ Units = Mapping[str, list[int]]
 
 @dataclass(frozen=True)
 class Cut:
-    """A network as cut, refitted, and settled, with the processor seconds of each; None for what a way does not have."""
+    """A network as cut, refitted and settled, with processor seconds; None for what a way does not have."""
 
     cut: nn.Module | None
     seconds: float

@@ -1,5 +1,7 @@
 """What is written down of each cut: typed, and plain values in JSON."""
 
+from pydantic import Field
+
 from topiarist.settings import Record
 
 
@@ -17,7 +19,7 @@ class Outcome(Record):
     seed: int
     parameters: int | None = None
     macs: int | None = None
-    widths: dict[str, int] = {}
+    widths: dict[str, int] = Field(default_factory=dict)
     dense: float
     cut: float | None = None
     refitted: float | None = None

@@ -1,9 +1,9 @@
 """Ridge compensation after the fact, from the idea of GRAIL (Tang et al. 2026, arXiv 2602.23795).
 
-For the input h of a layer that reads removed units, G = Σ h hᵀ over all calibration samples and positions of the *whole*
-network. With P the positions that stay, h ≈ B h_P where B = G[:, P] (G[P, P] + λI)⁻¹, and the layer's weights become
-W B. λ is a thousandth of the mean of the diagonal of G[P, P]. Layers do not know of each other's errors: nothing is
-measured on the cut network. As their paper does, biases stay.
+For the input h of a layer that reads removed units, G = Σ h hᵀ over all calibration samples and positions of the
+*whole* network. With P the positions that stay, h ≈ B h_P where B = G[:, P] (G[P, P] + λI)⁻¹, and the layer's weights
+become W B; biases stay. λ is a thousandth of the mean of the diagonal of G[P, P]. Layers do not know of each other's
+errors: nothing is measured on the cut network.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from benchmarks.compensating.problem import CHUNK
 from topiarist.tracing import Anatomy
 
-RIDGE = 1e-3  # the middle of what their paper calls robust
+RIDGE = 1e-3  # of the mean diagonal: enough for numbers to stay finite; not tuned
 
 
 def compensate(

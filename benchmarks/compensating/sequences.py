@@ -42,7 +42,7 @@ class Perceptron(nn.Module):
 
 
 class Layer(nn.Module):
-    """A layer of attention and a perceptron, each beside a shortcut; norms before them (ViT) or behind the sum (BERT)."""
+    """Attention and a perceptron, each beside a shortcut; norms before them (ViT) or behind the sums (BERT)."""
 
     def __init__(self, width: int, heads: int, hidden: int, *, norms_first: bool) -> None:
         """Make a layer."""

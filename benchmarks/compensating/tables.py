@@ -8,8 +8,8 @@ from benchmarks.compensating.speed import exponent
 
 LEGEND = (
     "Test accuracy in per cent: mean and, in brackets, standard deviation over the seeds. *Refit*: with unlabelled "
-    "calibration samples; for torch-pruning, whose method has none, batch norms measured anew on them. *Settled*: moved "
-    "towards the whole network's answers, also without labels. *Labels*: then trained with labels and the whole "
+    "calibration samples; for torch-pruning, whose method has none, batch norms measured anew on them. *Settled*: "
+    "moved towards the whole network's answers, also without labels. *Labels*: then trained with labels and the whole "
     "network as a teacher. Seconds are the processor's, of the choice with the refit, of settling, and of a forward "
     "pass of the calibration samples."
 )

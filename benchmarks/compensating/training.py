@@ -1,7 +1,6 @@
 """Training of the benchmark's networks on one thread: one cycle, a checkpoint after every epoch, weights kept."""
 
 import hashlib
-import os
 import sys
 from collections.abc import Callable
 from copy import deepcopy
@@ -94,7 +93,7 @@ def write_checkpoint(path: Path, state: dict[str, object]) -> None:
     """Write a checkpoint that is either whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     torch.save(state, path.with_suffix(".part"))
-    os.replace(path.with_suffix(".part"), path)
+    path.with_suffix(".part").replace(path)
 
 
 def fit(
