@@ -52,12 +52,12 @@ def main() -> None:
                 run.add_timing(timing)
         elif name == "digits":
             for problem in digits_problems(asked.seeds or DIGITS_SEEDS):
-                measure_problem(problem, digits_settings, run.add_outcome)
+                measure_problem(problem, digits_settings, run.add_outcome, labels=asked.labels)
         else:
             experiment = EXPERIMENTS[name]
             for seed in range(asked.seeds or experiment.seeds):
                 problem = experiment.problem(asked.cache.expanduser(), seed)
-                measure_problem(problem, experiment.settings, run.add_outcome)
+                measure_problem(problem, experiment.settings, run.add_outcome, labels=asked.labels)
     print(write_markdown(run.results))
 
 
@@ -66,6 +66,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("experiments", nargs="*", help=f"some of {', '.join(NAMES)}; all without any")
     parser.add_argument("--seeds", type=int, help="networks per experiment; each has a number of its own")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder for data and trained weights")
+    parser.add_argument("--no-labels", dest="labels", action="store_false", help="train nothing with labels")
     parser.add_argument("--out", type=Path, default=Path("compensation.json"))
     parser.add_argument("--table", type=Path, nargs="+", help="print the tables of these files and measure nothing")
     return parser.parse_args()

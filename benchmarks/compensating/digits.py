@@ -33,18 +33,18 @@ def digits_problems(seeds: int) -> list[Problem]:
     ]
 
 
-def fine_tune(model: nn.Module, trained: Trained) -> nn.Module:
-    """Return a copy that was trained for five epochs as `resize` does: labels, and the whole network as a teacher."""
-    settings = methods.FineTuning()
+def fine_tune(model: nn.Module, taught: bool, *, trained: Trained) -> nn.Module:
+    """Return a copy that was trained for five epochs as `resize` does, with labels, and if asked with a teacher too."""
+    settings = methods.FineTuning() if taught else methods.FineTuning(distillation=None)
     known = settings.model_dump(exclude={"kind", "distillation"})
     seed = child_seed(trained.seed, "fine-tuning") % 2**32
     config = TrainConfig(**known, distillation=settings.distillation, schedule="cosine", seed=seed)
     copy = deepcopy(model)
-    train(copy, task_of(trained), config, teacher=trained.model)
+    train(copy, task_of(trained), config, teacher=trained.model if taught else None)
     return copy
 
 
 def digits_settings(problem: Problem) -> Iterator[Setting]:
     """Yield budgets of parameters, widths allotted freely."""
     for budget in BUDGETS:
-        yield Setting(f"{budget} parameters", allotted(problem, parameters=budget), ALL, LABELLED)
+        yield allotted(problem, f"{budget} parameters", ALL, LABELLED, parameters=budget)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -11,10 +12,10 @@ from torch import nn
 from benchmarks.compensating import images, texts
 from benchmarks.compensating.methods import METHODS
 from benchmarks.compensating.perceptrons import lenet5, lenet_300_100
-from benchmarks.compensating.problem import Problem, Widths, uniform, uniform_within
+from benchmarks.compensating.problem import Problem, Widths, timed, uniform, uniform_within
 from benchmarks.compensating.residual import CifarResNet
 from benchmarks.compensating.sequences import RowLSTM, SmallBert, SmallViT
-from benchmarks.compensating.training import Recipe, trained, tuned
+from benchmarks.compensating.training import Recipe, arrange, trained, tuned
 from topiarist import surgery
 from topiarist.randomness import generator
 
@@ -24,12 +25,16 @@ OURS = ("ours",)
 
 @dataclass(frozen=True)
 class Setting:
-    """Widths to cut a network to, and the ways in which it is done; those that are also trained with labels."""
+    """Widths to cut a network to, and the ways in which it is done; those that are also trained with labels.
+
+    `seconds` are the processor's for allotting the widths; None where they are a plain share.
+    """
 
     name: str
     widths: Widths
     methods: tuple[str, ...] = ALL
     labelled: tuple[str, ...] = ()
+    seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,8 @@ def make_problem(
     heads: tuple[str, ...] = (),
 ) -> Problem:
     """Train a network, and draw its calibration samples out of the training samples."""
-    model = trained(name, make, (samples.x, samples.y), recipe, seed, cache).to(memory_format=torch.contiguous_format)
+    model = trained(name, make, (samples.x, samples.y), recipe, seed, cache)
+    arrange(model, torch.contiguous_format)
     drawn = torch.randperm(len(samples.x), generator=generator(seed, "calibration"))[:calibration]
     tune = None
     if tuning is not None:
@@ -78,13 +84,24 @@ def lenet300_settings(problem: Problem) -> Iterator[Setting]:
     for share in (0.5, 0.6, 0.7, 0.8, 0.9):
         widths = uniform(problem.anatomy, 1 - share)
         yield Setting(f"{share:.0%} uniform", widths)
-        yield Setting(f"{share:.0%} free", allotted(problem, parameters=problem.costs.parameters(widths)))
+        yield allotted(problem, f"{share:.0%} free", parameters=problem.costs.parameters(widths))
 
 
-def allotted(problem: Problem, *, parameters: int | None = None, macs: int | None = None) -> dict[str, int]:
-    """Return freely allotted widths within a budget."""
-    known = {"calibration": problem.calibration, "anatomy": problem.anatomy}
-    return surgery.allot_widths(problem.model, problem.example, **known, parameters=parameters, macs=macs)
+def allotted(
+    problem: Problem,
+    name: str,
+    methods: tuple[str, ...] = ALL,
+    labelled: tuple[str, ...] = (),
+    *,
+    parameters: int | None = None,
+    macs: int | None = None,
+) -> Setting:
+    """Return a setting with widths that are freely allotted within a budget."""
+    known: dict[str, Any] = {"calibration": problem.calibration, "anatomy": problem.anatomy}
+    widths, seconds = timed(
+        lambda: surgery.allot_widths(problem.model, problem.example, **known, parameters=parameters, macs=macs)
+    )
+    return Setting(name, widths, methods, labelled, seconds)
 
 
 def lenet5_problem(cache: Path, seed: int) -> Problem:
@@ -98,7 +115,7 @@ def lenet5_settings(problem: Problem) -> Iterator[Setting]:
     for share in (0.25, 0.10, 0.05):
         widths = uniform(problem.anatomy, share)
         yield Setting(f"{share:.0%} kept, uniform", widths)
-        yield Setting(f"{share:.0%} kept, free", allotted(problem, parameters=problem.costs.parameters(widths)))
+        yield allotted(problem, f"{share:.0%} kept, free", parameters=problem.costs.parameters(widths))
 
 
 RESNET = Recipe(epochs=12, rate=0.3, decay=5e-4, momentum=True, crop=4, half=True)
@@ -108,7 +125,9 @@ RESNET_PARAMETERS = 174_000
 
 def make_resnet20() -> nn.Module:
     """Return ResNet-20 in the memory format in which it trains fastest."""
-    return CifarResNet().to(memory_format=torch.channels_last)
+    model = CifarResNet()
+    arrange(model, torch.channels_last)
+    return model
 
 
 def resnet20_problem(cache: Path, seed: int) -> Problem:
@@ -122,7 +141,7 @@ def resnet20_settings(problem: Problem) -> Iterator[Setting]:
     """Yield a budget of parameters and one of multiply-accumulates: freely, and with one share inside all blocks."""
     half = problem.costs.macs({}) // 2
     for name, budget in (("174k parameters", {"parameters": RESNET_PARAMETERS}), ("half the MACs", {"macs": half})):
-        yield Setting(f"{name}, free", allotted(problem, **budget), OURS, OURS)
+        yield allotted(problem, f"{name}, free", OURS, OURS, **budget)
         inner = uniform_within(problem, lambda space: space.endswith("conv1"), **budget)
         yield Setting(f"{name}, inner channels", inner, ALL, ("torch-pruning, L1",))
 

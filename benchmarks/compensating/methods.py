@@ -5,13 +5,14 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from benchmarks.compensating import rival
-from benchmarks.compensating.problem import CHUNK, Problem, Widths, timed
+from benchmarks.compensating.problem import Problem, Widths, chunks, timed
 from benchmarks.compensating.ridge import compensate
 from topiarist import surgery
 from topiarist.randomness import array_generator
@@ -43,7 +44,7 @@ def settles(verb: Callable[..., object]) -> bool:
     return "settling" in inspect.signature(verb).parameters
 
 
-def without_settling(verb: Callable[..., object]) -> dict[str, int]:
+def without_settling(verb: Callable[..., object]) -> dict[str, Any]:
     """Return the keyword that switches settling off, where there is settling."""
     return {"settling": 0} if settles(verb) else {}
 
@@ -71,7 +72,7 @@ def refit(choose: Callable[[Problem, Widths], Units], problem: Problem, keep: Wi
 
     def cut_and_refit() -> tuple[Units, nn.Module]:
         units = choose(problem, keep)
-        known = {"units": units, "anatomy": problem.anatomy, "calibration": problem.calibration}
+        known: dict[str, Any] = {"units": units, "anatomy": problem.anatomy, "calibration": problem.calibration}
         return units, surgery.remove(problem.model, problem.example, **known, **without_settling(surgery.remove))
 
     (units, refitted), seconds = timed(cut_and_refit)
@@ -82,7 +83,7 @@ def refit(choose: Callable[[Problem, Widths], Units], problem: Problem, keep: Wi
 def ridge(problem: Problem, keep: Widths) -> Cut:
     """Choose by L1 norm, reconstruct what went from what stays by ridge; batch norms are recalibrated."""
     units = weakest(problem, keep)
-    known = {"units": units, "anatomy": problem.anatomy, "proof": False}
+    known: dict[str, Any] = {"units": units, "anatomy": problem.anatomy, "proof": False}
     as_cut = surgery.remove(problem.model, problem.example, **known)
 
     def cut_and_compensate() -> nn.Module:
@@ -118,7 +119,7 @@ def recalibrated(model: nn.Module, problem: Problem) -> nn.Module:
             module.momentum = None  # the mean of all batches
     copy.train()
     with torch.no_grad():
-        for part in problem.calibration.split(CHUNK):
+        for part in chunks(problem.calibration):
             copy(part)
     return copy.eval()
 

@@ -1,7 +1,7 @@
 """A trained network with what it is cut by and judged by."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ class Problem:
     """A trained network, calibration samples out of its training samples, and test samples that no choice sees.
 
     Labels of the calibration samples are there for rivals that need them. `tune` trains a copy of a cut network with
-    labels, and returns it.
+    labels, and returns it; if asked, with the whole network as a teacher.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Problem:
     labels: Tensor
     x_test: Tensor
     y_test: Tensor
-    tune: Callable[[nn.Module], nn.Module] | None = None
+    tune: Callable[[nn.Module, bool], nn.Module] | None = None
     heads: Mapping[str, int] = field(default_factory=dict)  # the layers of attention, for rivals that must be told
 
     def __post_init__(self) -> None:
@@ -61,7 +61,13 @@ def answers(model: nn.Module, x: Tensor) -> Tensor:
     """Return what a network that is ready to answer makes of samples, in chunks."""
     model.eval()
     with torch.no_grad():
-        return torch.cat([model(part) for part in x.split(CHUNK)])
+        return torch.cat([model(part) for part in chunks(x)])
+
+
+def chunks(x: Tensor) -> Iterator[Tensor]:
+    """Yield samples in chunks of one forward pass."""
+    for start in range(0, len(x), CHUNK):
+        yield x[start : start + CHUNK]
 
 
 def timed(compute: Callable[[], Value]) -> tuple[Value, float]:

@@ -9,8 +9,9 @@ class Outcome(Record):
     """One network, cut to given widths in one way.
 
     Accuracies are of the test samples, in per cent: of the whole network, as cut, after the refit, after settling, and
-    after training with labels; None where a way has no such stage. Seconds are the processor's: those of the choice and
-    the refit, those of settling, and those of one forward pass of the calibration data through the whole network.
+    after training with labels; None where a way has no such stage. Seconds are the processor's: those of allotting the
+    widths (None where they are a plain share), of the choice and the refit, of settling, and of one forward pass of the
+    calibration data through the whole network.
     """
 
     experiment: str
@@ -25,6 +26,7 @@ class Outcome(Record):
     refitted: float | None = None
     settled: float | None = None
     labelled: float | None = None
+    allotting_seconds: float | None = None
     cut_seconds: float | None = None
     settling_seconds: float | None = None
     forward_seconds: float | None = None

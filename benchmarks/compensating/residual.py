@@ -46,4 +46,5 @@ class CifarResNet(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits."""
         x = self.blocks(functional.relu(self.norm(self.conv(x))))
-        return self.head(torch.flatten(functional.adaptive_avg_pool2d(x, 1), 1))
+        logits: Tensor = self.head(torch.flatten(functional.adaptive_avg_pool2d(x, 1), 1))
+        return logits

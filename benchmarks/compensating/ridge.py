@@ -6,14 +6,14 @@ become W B; biases stay. λ is a thousandth of the mean of the diagonal of G[P, 
 errors: nothing is measured on the cut network.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.compensating.problem import CHUNK
+from benchmarks.compensating.problem import chunks
 from topiarist.tracing import Anatomy
 
 RIDGE = 1e-3  # of the mean diagonal: enough for numbers to stay finite; not tuned
@@ -27,12 +27,12 @@ def compensate(
     copy = deepcopy(model)
     moments = second_moments(model, sorted(gone), calibration)
     for path, positions in gone.items():
-        layer = copy.get_submodule(path)
+        weight = copy.get_parameter(f"{path}.weight")
         kept = [position for position in range(len(moments[path])) if position not in positions]
-        mixed = fold(layer.weight.detach(), reconstruction(moments[path], kept))
+        mixed = fold(weight.detach(), reconstruction(moments[path], kept))
         with torch.no_grad():
-            layer.weight.zero_()
-            layer.weight[:, kept] = mixed
+            weight.zero_()
+            weight[:, kept] = mixed
     return copy
 
 
@@ -60,13 +60,13 @@ def second_moments(model: nn.Module, paths: Sequence[str], calibration: Tensor) 
         found[path] = found.get(path, 0) + (rows.T @ rows).double()
 
     with watching(model, paths, add), torch.no_grad():
-        for part in calibration.split(CHUNK):
+        for part in chunks(calibration):
             model(part)
     return found
 
 
 @contextmanager
-def watching(model: nn.Module, paths: Sequence[str], add: object) -> Iterator[None]:
+def watching(model: nn.Module, paths: Sequence[str], add: Callable[[str, Tensor], None]) -> Iterator[None]:
     """Show what layers read to a function, inside the block."""
     hooks = [
         model.get_submodule(path).register_forward_pre_hook(lambda _, taken, path=path: add(path, taken[0]))
@@ -83,7 +83,8 @@ def reconstruction(moments: Tensor, kept: Sequence[int]) -> Tensor:
     """Return B (n_all, n_kept) that reconstructs all positions from those that stay."""
     inner = moments[kept][:, kept]
     ridge = RIDGE * inner.diagonal().mean().clamp_min(torch.finfo(torch.float64).tiny)
-    return torch.linalg.solve(inner + ridge * torch.eye(len(kept), dtype=inner.dtype), moments[kept]).T
+    solved: Tensor = torch.linalg.solve(inner + ridge * torch.eye(len(kept), dtype=inner.dtype), moments[kept])
+    return solved.T
 
 
 def fold(weight: Tensor, mixing: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import torch
 import torch_pruning
 from torch import nn
 
-from benchmarks.compensating.problem import CHUNK, Problem, Widths
+from benchmarks.compensating.problem import Problem, Widths, chunks
 
 Importance = Literal["L1", "Taylor"]
 HEADS = ":heads"
@@ -43,7 +43,7 @@ def cut(problem: Problem, keep: Widths, importance: Importance) -> nn.Module:
 
 def gather_gradients(model: nn.Module, problem: Problem) -> None:
     """Add up the gradients of the loss on the calibration samples, with their labels."""
-    for x, y in zip(problem.calibration.split(CHUNK), problem.labels.split(CHUNK), strict=True):
+    for x, y in zip(chunks(problem.calibration), chunks(problem.labels), strict=True):
         torch.autograd.backward(nn.functional.cross_entropy(model(x), y, reduction="sum") / len(problem.labels))
 
 

@@ -55,9 +55,10 @@ class Layer(nn.Module):
         """Return the changed tokens."""
         if self.norms_first:
             x = x + self.attention(self.norm1(x))
-            return x + self.perceptron(self.norm2(x))
-        x = self.norm1(x + self.attention(x))
-        changed: Tensor = self.norm2(x + self.perceptron(x))
+            changed: Tensor = x + self.perceptron(self.norm2(x))
+        else:
+            x = self.norm1(x + self.attention(x))
+            changed = self.norm2(x + self.perceptron(x))
         return changed
 
 

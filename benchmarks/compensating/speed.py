@@ -6,6 +6,7 @@ Half of the channels inside all blocks go, by number, so that no choice is timed
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -35,7 +36,7 @@ def time_refit(name: str, make: Callable[[], nn.Module], count: int, *, choice: 
     found = anatomy(model, x[:2])
     keep = uniform(found, 0.5, lambda space: space.endswith("conv1"))
     units = {space: list(range(width, found[space].size)) for space, width in keep.items()}
-    known = {"calibration": x, "anatomy": found}
+    known: dict[str, Any] = {"calibration": x, "anatomy": found}
     answers(model, x[:64])  # the first pass prepares kernels
     forward = timed(lambda: answers(model, x))[1]
     surgery.remove(model, x[:2], units=units, anatomy=found)  # proves the cut once, which no refit repeats

@@ -9,8 +9,9 @@ from benchmarks.compensating.speed import exponent
 LEGEND = (
     "Test accuracy in per cent: mean and, in brackets, standard deviation over the seeds. *Refit*: with unlabelled "
     "calibration samples; for torch-pruning, whose method has none, batch norms measured anew on them. *Settled*: "
-    "moved towards the whole network's answers, also without labels. *Labels*: then trained with labels and the whole "
-    "network as a teacher. Seconds are the processor's, of the choice with the refit, of settling, and of a forward "
+    "moved towards the whole network's answers, also without labels. *Labels*: then trained with labels, "
+    "ours with the whole network as a teacher beside them, rivals with labels alone. "
+    "Seconds are the processor's: of allotting the widths, of the choice with the refit, of settling, and of a forward "
     "pass of the calibration samples."
 )
 MISSING = "–"
@@ -60,6 +61,7 @@ def outcome_line(outcomes: Sequence[Outcome]) -> dict[str, str]:
         "settled": cell(lambda outcome: outcome.settled),
         "labels": cell(lambda outcome: outcome.labelled),
         "lost": lost(outcomes),
+        "s allotting": seconds(lambda outcome: outcome.allotting_seconds),
         "s cut": seconds(lambda outcome: outcome.cut_seconds),
         "s settling": seconds(lambda outcome: outcome.settling_seconds),
         "s forward": seconds(lambda outcome: outcome.forward_seconds),
@@ -109,10 +111,14 @@ def exponents(timings: Sequence[Timing]) -> list[str]:
     """Return the exponents of the time in depth and in samples, where there are several of each."""
     deep = [timing for timing in timings if timing.network.startswith("depth")]
     many = [timing for timing in timings if timing.network.endswith("images")]
+    measured = (
+        ("depth", [(timing.layers, timing.refit_seconds) for timing in deep]),
+        ("samples", [(timing.images, timing.refit_seconds) for timing in many]),
+    )
     found = []
-    for what, some, read in (("depth", deep, lambda each: each.layers), ("samples", many, lambda each: each.images)):
-        if len(some) > 1:
-            power = exponent([read(each) for each in some], [each.refit_seconds for each in some])
+    for what, pairs in measured:
+        if len(pairs) > 1:
+            power = exponent([size for size, _ in pairs], [seconds for _, seconds in pairs])
             found.append(f"Exponent of the refit's time in {what}: {power:.2f}.")
     return found
 

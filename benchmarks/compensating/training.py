@@ -47,11 +47,19 @@ def draw_crops(x: Tensor, pad: int, random: torch.Generator) -> Tensor:
     return picked.permute(0, 3, 1, 2)
 
 
+def arrange(model: nn.Module, memory_format: torch.memory_format) -> None:
+    """Lay out the weights of convolutions in memory, in place."""
+    for parameter in model.parameters():
+        if parameter.ndim == 4:
+            parameter.data = parameter.data.contiguous(memory_format=memory_format)
+
+
 def make_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """Return the optimizer of a recipe."""
     if recipe.momentum:
-        settings = {"momentum": 0.9, "nesterov": True, "weight_decay": recipe.decay}
-        return torch.optim.SGD(model.parameters(), lr=recipe.rate, **settings)
+        return torch.optim.SGD(
+            model.parameters(), lr=recipe.rate, momentum=0.9, nesterov=True, weight_decay=recipe.decay
+        )
     return torch.optim.AdamW(model.parameters(), lr=recipe.rate, weight_decay=recipe.decay)
 
 
@@ -70,8 +78,8 @@ def train_epoch(
     x, y = samples
     total = 0.0
     order = torch.randperm(len(x), generator=random)
-    batches = order.split(recipe.batch)
-    for picked in batches:
+    for start in range(0, len(x), recipe.batch):
+        picked = order[start : start + recipe.batch]
         batch = x[picked]
         if recipe.crop:
             batch = draw_crops(batch, recipe.crop, random)
@@ -130,9 +138,8 @@ def fit(
             loss = train_epoch(model, samples, recipe, advance, generator(seed, "order", epoch), teacher)
         print(f"  epoch {epoch + 1} of {recipe.epochs}: loss {loss:.4f}", file=sys.stderr, flush=True)
         if checkpoint is not None:
-            parts = {"model": model, "optimizer": optimizer, "schedule": schedule}
-            state = {name: part.state_dict() for name, part in parts.items()}
-            write_checkpoint(checkpoint, {**state, "epoch": epoch + 1})
+            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            write_checkpoint(checkpoint, {**state, "schedule": schedule.state_dict(), "epoch": epoch + 1})
     return model.eval()
 
 
@@ -155,6 +162,8 @@ def trained(
     return model
 
 
-def tuned(model: nn.Module, teacher: nn.Module, samples: tuple[Tensor, Tensor], recipe: Recipe, seed: int) -> nn.Module:
-    """Return a copy of a cut network that was trained with labels and the answers of the whole one."""
-    return fit(deepcopy(model), samples, recipe, seed, teacher=teacher.eval())
+def tuned(
+    model: nn.Module, taught: bool, *, teacher: nn.Module, samples: tuple[Tensor, Tensor], recipe: Recipe, seed: int
+) -> nn.Module:
+    """Return a copy of a cut network that was trained with labels, and if asked with the answers of the whole one."""
+    return fit(deepcopy(model), samples, recipe, seed, teacher=teacher.eval() if taught else None)
