@@ -304,3 +304,17 @@ def test_experiments_are_chosen_by_name() -> None:
     assert chosen(["speed", "vit", "vit"]) == ["speed", "vit"]
     with pytest.raises(SystemExit, match="no experiment is called lenet6"):
         chosen(["lenet6"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("taught", [False, True])
+def test_training_with_labels_changes_a_copy(taught: bool) -> None:
+    x = torch.randn(96, 6, generator=generator(0, "x"))
+    cut, before = perceptron(1), perceptron(1)
+    samples = (x, (x[:, 0] > 0).long())
+    tuned = training.tuned(
+        cut, taught, teacher=perceptron(), samples=samples, recipe=Recipe(epochs=8, rate=0.01), seed=0
+    )
+    assert torch.equal(cut[0].weight, before[0].weight)
+    right = [float((model(x).argmax(1) == samples[1]).double().mean()) for model in (before, tuned)]
+    assert right[1] > right[0]
