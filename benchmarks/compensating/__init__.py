@@ -1,0 +1,1 @@
+"""The parts of `benchmarks/compensation.py`: networks, data, training, ways to cut, records and tables."""

@@ -1,0 +1,129 @@
+"""The Markdown tables: one of accuracies for each experiment, with means and spreads over seeds, and one of times."""
+
+import statistics
+from collections.abc import Callable, Sequence
+
+from benchmarks.compensating.records import Outcome, Results, Timing
+from benchmarks.compensating.speed import exponent
+
+LEGEND = (
+    "Test accuracy in per cent: mean and, in brackets, standard deviation over the seeds. *Refit*: with unlabelled "
+    "calibration samples; for torch-pruning, whose method has none, batch norms measured anew on them. *Settled*: "
+    "moved towards the whole network's answers, also without labels. *Labels*: then trained with labels, "
+    "ours with the whole network as a teacher beside them, rivals with labels alone. "
+    "Seconds are the processor's: of allotting the widths, of the choice with the refit, of settling, and of a forward "
+    "pass of the calibration samples."
+)
+MISSING = "–"
+
+
+def write_markdown(results: Results) -> str:
+    """Return all tables, what they mean, and what they were measured with."""
+    parts = [LEGEND] if results.outcomes else []
+    for name in dict.fromkeys(outcome.experiment for outcome in results.outcomes):
+        outcomes = [outcome for outcome in results.outcomes if outcome.experiment == name]
+        parts += [f"### {name}", f"Dense: {mean_and_spread(dense_accuracies(outcomes))}.", outcome_table(outcomes)]
+    if results.timings:
+        parts += ["### Time", timing_table(results.timings), *exponents(results.timings)]
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(results.packages.items()))
+    return "\n\n".join([*parts, f"Measured with {versions}, one thread, {results.processor}."])
+
+
+def dense_accuracies(outcomes: Sequence[Outcome]) -> list[float]:
+    """Return the accuracy of the whole network of each seed."""
+    return list({outcome.seed: outcome.dense for outcome in outcomes}.values())
+
+
+def outcome_table(outcomes: Sequence[Outcome]) -> str:
+    """Return a line per setting and method."""
+    keys = dict.fromkeys((outcome.setting, outcome.method) for outcome in outcomes)
+    return markdown([outcome_line([each for each in outcomes if (each.setting, each.method) == key]) for key in keys])
+
+
+def outcome_line(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    """Return the cells of one setting and method."""
+
+    def cell(read: Callable[[Outcome], float | None]) -> str:
+        return mean_and_spread([value for value in map(read, outcomes) if value is not None])
+
+    def seconds(read: Callable[[Outcome], float | None]) -> str:
+        found = [value for value in map(read, outcomes) if value is not None]
+        return f"{statistics.mean(found):.2f}" if found else MISSING
+
+    sizes = [outcome.parameters for outcome in outcomes if outcome.parameters is not None]
+    return {
+        "setting": outcomes[0].setting,
+        "parameters": f"{statistics.mean(sizes):,.0f}" if sizes else MISSING,
+        "method": outcomes[0].method,
+        "seeds": str(len({outcome.seed for outcome in outcomes})),
+        "as cut": cell(lambda outcome: outcome.cut),
+        "refit": cell(lambda outcome: outcome.refitted),
+        "settled": cell(lambda outcome: outcome.settled),
+        "labels": cell(lambda outcome: outcome.labelled),
+        "lost": lost(outcomes),
+        "s allotting": seconds(lambda outcome: outcome.allotting_seconds),
+        "s cut": seconds(lambda outcome: outcome.cut_seconds),
+        "s settling": seconds(lambda outcome: outcome.settling_seconds),
+        "s forward": seconds(lambda outcome: outcome.forward_seconds),
+        "why not": next((outcome.reason.replace("|", "\\|") for outcome in outcomes if outcome.reason), ""),
+    }
+
+
+def lost(outcomes: Sequence[Outcome]) -> str:
+    """Return the points below dense without labels, at the last stage that there is."""
+    points = []
+    for outcome in outcomes:
+        stages = (outcome.settled, outcome.refitted, outcome.cut)
+        left = next((stage for stage in stages if stage is not None), None)
+        if left is not None:
+            points.append(outcome.dense - left)
+    return mean_and_spread(points)
+
+
+def mean_and_spread(values: Sequence[float]) -> str:
+    """Return the mean, with the standard deviation where there are several."""
+    if not values:
+        return MISSING
+    spread = f" ({statistics.stdev(values):.2f})" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.2f}{spread}"
+
+
+def timing_table(timings: Sequence[Timing]) -> str:
+    """Return a line per network and number of images."""
+    return markdown(
+        [
+            {
+                "network": timing.network,
+                "convolutions": str(timing.layers),
+                "parameters": f"{timing.parameters:,}",
+                "images": str(timing.images),
+                "forward, s": f"{timing.forward_seconds:.2f}",
+                "refit, s": f"{timing.refit_seconds:.2f}",
+                "refit / forward": f"{timing.refit_seconds / timing.forward_seconds:.1f}",
+                "choice and refit, s": MISSING if timing.choice_seconds is None else f"{timing.choice_seconds:.2f}",
+            }
+            for timing in timings
+        ]
+    )
+
+
+def exponents(timings: Sequence[Timing]) -> list[str]:
+    """Return the exponents of the time in depth and in samples, where there are several of each."""
+    deep = [timing for timing in timings if timing.network.startswith("depth")]
+    many = [timing for timing in timings if timing.network.endswith("images")]
+    measured = (
+        ("depth", [(timing.layers, timing.refit_seconds) for timing in deep]),
+        ("samples", [(timing.images, timing.refit_seconds) for timing in many]),
+    )
+    found = []
+    for what, pairs in measured:
+        if len(pairs) > 1:
+            power = exponent([size for size, _ in pairs], [seconds for _, seconds in pairs])
+            found.append(f"Exponent of the refit's time in {what}: {power:.2f}.")
+    return found
+
+
+def markdown(lines: Sequence[dict[str, str]]) -> str:
+    """Return lines of cells as a table."""
+    rows = [list(lines[0]), ["---"] * len(lines[0]), *(list(line.values()) for line in lines)]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
