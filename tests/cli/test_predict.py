@@ -32,9 +32,13 @@ def test_every_sample_gets_a_class_in_the_order_of_the_data(command: Run, flower
 
 def test_no_labels_are_needed(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:
     without = pandas.read_csv(flowers).drop(columns="kind")[["height", "colour", "length"]]
-    without.assign(more="x").to_csv(tmp_path / "new.csv", index=False)
+    without.to_csv(tmp_path / "new.csv", index=False)
+    without.assign(more="x").to_csv(tmp_path / "wider.csv", index=False)
     expected = command("predict", flowers_model, flowers)
     assert command("predict", flowers_model, tmp_path / "new.csv") == expected
+    note = "wider.csv has columns that the network was not trained with, which are not used: more"
+    wider = command("predict", flowers_model, tmp_path / "wider.csv")
+    assert wider == (0, expected[1], f"topiarist: note: {note}\n")
     assert command("predict", flowers_model, flowers, "--target", "kind") == expected
 
 
@@ -49,9 +53,10 @@ def test_one_row_is_read_as_among_many(command: Run, flowers: Path, flowers_mode
 
 
 def test_a_colour_that_training_never_saw_is_no_error(command: Run, flowers_model: Path, tmp_path: Path) -> None:
-    (tmp_path / "new.csv").write_text("length,colour,height\n5,violet,0\n5,,0\n")
-    table = printed(command("predict", flowers_model, tmp_path / "new.csv"))
-    assert table["probability"][0] == pytest.approx(table["probability"][1], rel=1e-6)
+    (tmp_path / "new.csv").write_text("length,colour,height\n5,violet,0\n5,mauve,0\n5,,0\n")
+    unseen, other, missing = printed(command("predict", flowers_model, tmp_path / "new.csv"))["probability"]
+    assert unseen == pytest.approx(other, rel=1e-6)
+    assert unseen != pytest.approx(missing, rel=1e-6)
 
 
 def test_predictions_go_to_a_file(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:

@@ -116,14 +116,32 @@ def read_for(
 ) -> "Source":
     """Read raw samples; sounds as spectrograms of as many bands as the network reads, or as the wave forms it reads."""
     from topiarist.data import find_source
+    from topiarist.data.columns.deciding import read_as_trained
+    from topiarist.data.source import is_table
     from topiarist.features.described import find_described
     from topiarist.features.log_mel import LogMel
 
-    shape = preprocessing_of(network).input_shape
+    known = preprocessing_of(network)
+    shape, cells = known.input_shape, known.cells
     if len(shape) != 3:
-        return find_source(location, target=target, group=group, labelled=labelled)
+        source = find_source(location, target=target, group=group, labelled=labelled, cells=cells)
+        if not is_table(source.features) or not known.columns:
+            return source
+        note_unknown_columns(known, source, target)
+        return read_as_trained(source, known.columns, known.ignored)
     settings = LogMel(bands=min(shape[1], MOST_BANDS))
     return find_described(location, target=target, group=group, labelled=labelled, settings=settings)
+
+
+def note_unknown_columns(known: "Preprocessing", source: "Source", target: str | None) -> None:
+    """Warn of columns that the network was not trained with: they are not used."""
+    from topiarist.data.columns.names import listed
+
+    names = [str(name) for name in getattr(source.features, "columns", ())]
+    unknown = [name for name in known.unknown_columns(names) if name != target]
+    if unknown:
+        note = f"{source.name} has columns that the network was not trained with, which are not used: {listed(unknown)}"
+        warnings.warn(note, TopiaristWarning, stacklevel=2)
 
 
 def features_for(network: "nn.Module", location: str, *, target: str | None) -> "Tensor":
