@@ -26,7 +26,7 @@ HEADER = ["id", "price", "day", "share", "paid", "city", "y"]
 def written(locale: str) -> bytes:
     """Return the table as a spreadsheet writes it: in the United States, in Germany, in France."""
     lines = []
-    for number, price, day, share, paid, city, label in ROWS * 6:
+    for _, price, day, share, paid, city, label in ROWS * 6:
         year, month, date = day.split("-")
         american = "" if price is None else f"{price:,.2f}"
         swapped = american.replace(",", "T").replace(".", ",")
