@@ -26,7 +26,21 @@ _ALWAYS = frozenset(
     | {"#null!", "#div/0!", "#value!", "#ref!", "#name?", "#num!"}  # of spreadsheets
 )
 _OF_MEASURES = frozenset(
-    {".", "..", "...", "*", "none", "nil", "missing", "(missing)", "unknown", "not available", "not known", "k.a."}
+    {
+        ".",
+        "..",
+        "...",
+        "*",
+        "none",
+        "nil",
+        "missing",
+        "(missing)",
+        "unknown",
+        "not available",
+        "not known",
+        "k.a.",
+        "k. a.",
+    }
     | {"0000-00-00", "0000-00-00 00:00:00", "00.00.0000", "00/00/0000"}  # dates of databases that have none
 )
 _NESTED = (list, dict, set, tuple, bytes, numpy.ndarray)
