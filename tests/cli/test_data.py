@@ -131,6 +131,27 @@ def test_show_counts_samples_and_classes(tmp_path: Path) -> None:
     assert summary["input_shape"] == [3]
 
 
+def test_show_says_what_was_decided_for_each_column(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    rows = [f"{i};{i % 9},5;{'?' if i % 10 == 0 else 'ja'};0{i % 7}1;{'ab'[i % 2]}" for i in range(60)]
+    table.write_text("\n".join(["id;price;paid;code;kind", *rows]))
+    shown = run("show", str(table), "--target", "kind", "--drop", "code").splitlines()
+    place = next(number for number, line in enumerate(shown) if line.startswith("column"))
+    assert [" ".join(line.split()) for line in shown[place:]] == [
+        "column read as different gaps inputs remarks",
+        "id left out 60 its name and its numbers, all different, are those of an id",
+        "price number 9 1 decimal comma",
+        "paid yes or no 1 6 '?' 2",
+        "code left out 0 as asked",
+        "kind target 2",
+    ]
+    summary = run_json("show", str(table), "--target", "kind", "--category", "price,code", "--number", "id")
+    assert {row["name"]: row["read_as"] for row in summary["columns"]} == {
+        **{"id": "number", "price": "category", "paid": "yes or no", "code": "category", "kind": "target"},
+    }
+    assert next(row for row in summary["columns"] if row["name"] == "paid")["gaps"] == {"?": 6}
+
+
 def test_show_is_readable_for_people() -> None:
     shown = run("show", "iris")
     assert "input shape    4\n" in shown

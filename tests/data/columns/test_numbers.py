@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies
 
 from topiarist.data.columns.deciding import read_columns
-from topiarist.data.columns.numbers import read_numbers
+from topiarist.data.columns.numbers import plain_numbers, read_numbers, shows_point
 
 MARKS = {
     "plain": ("", "."),
@@ -77,6 +77,21 @@ def test_a_column_that_can_be_read_both_ways_follows_the_clear_ones() -> None:
     english = pandas.DataFrame({"a": ["1.234", "5.678"], "b": ["0.5", "1.25"], "c": ["1,234", "7,111"]})
     expected = {"a": [1.234, 5.678], "b": [0.5, 1.25], "c": [1234, 7111]}
     assert read_columns("t", english).frame.to_dict("list") == expected
+
+
+def test_plain_numbers_are_read_at_once_and_all_else_word_by_word() -> None:
+    def plain(*cells: str) -> tuple[list[float] | None, bool | None]:
+        column = pandas.Series(cells, dtype=str)
+        found = plain_numbers(column)
+        return (None, None) if found is None else (numpy.nan_to_num(found, nan=-1).tolist(), shows_point(column))
+
+    assert plain("1.5", "", "2") == ([1.5, -1, 2], True)
+    assert plain("1", "20", "3") == ([1, 20, 3], False)
+    assert plain("1.234", "2") == ([1.234, 2], None)  # perhaps 1234
+    assert plain("01", "20") == ([1, 20], None)  # perhaps codes
+    assert plain("20240131", "20240201") == ([20240131, 20240201], None)  # perhaps dates
+    for words in (("1.5", "NA"), ("1", "-"), ("", ""), ("1,5", "2")):
+        assert plain(*words) == (None, None)
 
 
 @pytest.mark.parametrize("word", ["abc", "1.2.3", "1,23,4", "12 kg", "1-2", "(5", "5)", "%", "€", "1,234,56"])

@@ -184,12 +184,12 @@ def raw_numbers(table: "pandas.DataFrame", columns: Sequence[Column]) -> Inputs:
     return numpy.concatenate(parts, axis=1) if parts else numpy.empty((len(table), 0))
 
 
-def check_columns(table: "pandas.DataFrame", columns: Sequence[Column]) -> None:
-    """Raise where columns that a network was trained on are missing, and name what is found in their place."""
+def check_columns(table: "pandas.DataFrame", columns: Sequence[Column], ignored: Sequence[str] = ()) -> None:
+    """Raise where columns that a network was trained on are missing, and name what is new in their place."""
     names = [str(name) for name in table.columns]
     absent = [column.name for column in columns if column.name not in names]
     if absent:
-        known = {column.name for column in columns}
+        known = {*(column.name for column in columns), *ignored}
         others = [name for name in names if name not in known]
         found = f" (found instead: {listed(others)})" if others else ""
         raise DataError(f"columns that the network was trained on are missing: {listed(absent)}{found}")

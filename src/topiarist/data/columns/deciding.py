@@ -52,7 +52,7 @@ def read_as_trained(source: Source, columns: Sequence[Column], ignored: Sequence
     frame: Any = source.features
     if not all(column.form for column in columns):
         return source
-    check_columns(frame, columns)
+    check_columns(frame, columns, ignored)
     read, decisions = {}, []
     for column in columns:
         assert column.form is not None
@@ -150,7 +150,7 @@ def _decide(
         remarks=found.remarks,
         details=(*found.details, *(("as asked",) if choice else ())),
     )
-    if choice is not None or (keep_typed and column.typed):
+    if choice is not None or (keep_typed and column.typed and column.points is None):
         return decision, values
     why = _why_left_out(column, form, values, decision, by_name=by_name)
     if why:

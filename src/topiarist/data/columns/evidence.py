@@ -9,7 +9,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.columns.dates import DateEvidence, find_formats, is_day_first, is_month_first
-from topiarist.data.columns.numbers import NumberEvidence, weigh
+from topiarist.data.columns.numbers import NumberEvidence, plain_numbers, shows_point, weigh
 from topiarist.data.columns.texts import Kind, Texts, texts_of
 from topiarist.data.columns.truths import are_truths
 
@@ -24,12 +24,30 @@ _FEWEST_NUMBERS = 20  # different ones: with fewer, words beside them may be cod
 class RawColumn:
     """A column before anything is decided; what is found out about it is found out once."""
 
-    values: "Cells"
+    given: "Cells"
+
+    @cached_property
+    def values(self) -> "Cells":
+        """Its cells; plain numbers are read at once."""
+        import pandas  # noqa: PLC0415  # see the top of the package
+
+        if self.points is None:
+            return self.given
+        return pandas.Series(self._plain, index=self.given.index, name=self.given.name)
+
+    @cached_property
+    def _plain(self) -> NDArray[numpy.float64] | None:
+        return plain_numbers(self.given)
+
+    @cached_property
+    def points(self) -> bool | None:
+        """Whether text that is all plain numbers shows a decimal point; None for all else."""
+        return None if self._plain is None else shows_point(self.given)
 
     @property
     def name(self) -> str:
         """What the table calls it."""
-        return str(self.values.name)
+        return str(self.given.name)
 
     @cached_property
     def texts(self) -> Texts:
@@ -101,6 +119,7 @@ def find_hints(raw: Iterable[RawColumn], *, semicolons: bool) -> FileHints:
     """Ask the columns of a file that are clear about decimal marks and the order of day and month."""
     commas = day_first = 0
     for column in raw:
+        commas -= int(bool(column.points))
         if column.typed is not None:
             continue
         if column.dates is not None:

@@ -7,7 +7,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.columns.dates import ISO, NEVER, moments, read_dates, shown_format
-from topiarist.data.columns.numbers import Decimal, read_numbers
+from topiarist.data.columns.numbers import Decimal, plain_numbers, read_numbers
 from topiarist.data.columns.texts import Kind, Texts, texts_of
 from topiarist.data.columns.truths import read_truths
 from topiarist.errors import DataError
@@ -49,7 +49,8 @@ def read_cells(values: "Cells", form: CellForm) -> NDArray[Any]:
         )
     if kind == "date" and types.is_datetime64_any_dtype(values.dtype):
         return moments(values)
-    return read_texts(texts_of(values), form, name=str(values.name))
+    plain = plain_numbers(values) if kind == "number" and form.decimal == "." and not form.gaps else None
+    return read_texts(texts_of(values), form, name=str(values.name)) if plain is None else plain
 
 
 def read_texts(texts: Texts, form: CellForm, *, name: str) -> NDArray[Any]:

@@ -7,12 +7,15 @@ the other reading makes a number of are read so: '1,5' beside '2.5' is 1.5.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.columns.texts import Texts
+
+if TYPE_CHECKING:
+    from topiarist.data.columns.texts import Cells
 
 Decimal = Literal[".", ","]
 Numbers = NDArray[numpy.float64]
@@ -25,6 +28,7 @@ _CURRENCY = rf"(?:(?:US|R|C|A)?[{_SYMBOLS}]|(?:{'|'.join(_CODES.split())})\.?)"
 _GROUPED = r"[1-9]\d{{0,2}}(?P<mark>[{marks}])\d{{3}}(?:(?P=mark)\d{{3}})*"
 _INDIAN = r"|[1-9]\d?(?:,\d{2})+,\d{3}"  # 12,34,567
 _SHARES = {"%": 100.0, "‰": 1000.0}
+_DAY_DIGITS = 8  # of 20240131
 _TRIED = 1000  # words in which a column of plain numbers shows its decimal point
 _OTHER: dict[Decimal, Decimal] = {".": ",", ",": "."}
 
@@ -117,6 +121,38 @@ def _read(word: str, decimal: Decimal) -> float:
     value = float(body.replace(decimal, ".")) / _SHARES.get(read["share"] or "", 1.0)
     minus = sum(read[name] in ("-", "−") for name in ("sign", "inner", "after")) + bool(read["open"])
     return -value if minus % 2 else value
+
+
+def plain_numbers(values: "Cells") -> Numbers | None:
+    """Return a column of text whose cells all are plain numbers or blank, read at once; None for any other.
+
+    A large table of plain numbers is read ten times as fast as word by word.
+    """
+    import pandas  # noqa: PLC0415  # see the top of the package
+
+    if not pandas.api.types.is_string_dtype(values.dtype):
+        return None
+    for cells in (values.iloc[:_TRIED], values):  # most columns of words are known by their first cells
+        found = numpy.array(pandas.to_numeric(cells, errors="coerce"), dtype=float)
+        blank = numpy.asarray((cells == "") | cells.isna(), dtype=bool)
+        if (numpy.isnan(found) & ~blank).any() or blank.all():
+            return None
+    return found
+
+
+def shows_point(values: "Cells") -> bool | None:
+    """Return whether plain numbers have a decimal point that is no thousands mark; None where more must be known.
+
+    Whole numbers with leading zeros may be codes, those of eight digits dates, and '1.234' may be 1234.
+    """
+    head = [word.strip() for word in values.iloc[:_TRIED] if isinstance(word, str) and word.strip()]
+    if any(_PATTERNS[","].fullmatch(word) is None for word in head):
+        return True
+    if any("." in word for word in head) or all(len(word) == _DAY_DIGITS for word in head):
+        return None
+    return (
+        None if bool(values.str.match(r"\s*0\d").any()) or bool(values.str.contains(".", regex=False).any()) else False
+    )
 
 
 def signs_in(texts: Texts) -> dict[str, int]:
