@@ -171,7 +171,7 @@ def test_cells_of_another_kind_are_named(column: str, cell: str, message: str) -
     read = read_columns("t", TABLE)
     columns = fit_columns(read.frame, numpy.arange(4), forms_of(read.decisions))
     with pytest.raises(DataError, match=message):
-        encode(TABLE.assign(**{column: [cell, None, None, None]}), columns)
+        encode(TABLE.assign(**{column: pandas.Series([cell, None, None, None])}), columns)
 
 
 def test_columns_of_files_of_before_mean_the_same() -> None:

@@ -25,7 +25,7 @@ HEADER = ["id", "price", "day", "share", "paid", "city", "y"]
 
 def written(locale: str) -> bytes:
     """Return the table as a spreadsheet writes it: in the United States, in Germany, in France."""
-    lines = []
+    lines: list[str] = []
     for _, price, day, share, paid, city, label in ROWS * 6:
         year, month, date = day.split("-")
         american = "" if price is None else f"{price:,.2f}"
@@ -89,7 +89,7 @@ def test_a_network_trained_in_one_locale_reads_single_rows_in_it(tmp_path: Path)
     again = Preprocessing.from_json(json.loads(json.dumps(data.preprocessing.to_json())))
     assert again == data.preprocessing and again.ignored == ("id", "y")
     expected = again(data.source.features)
-    whole = source(tmp_path, written("de"), labelled=False).features
+    whole = pandas.DataFrame(source(tmp_path, written("de"), labelled=False).features)
     assert again(whole[whole.columns[::-1]]).equal(expected)
     for row in range(4):
         assert again(whole.iloc[[row]]).equal(expected[[row]])
