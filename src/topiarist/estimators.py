@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from torch import nn
 
 from topiarist.data import Data, Preprocessing, Source
-from topiarist.data.columns import tidy
+from topiarist.data.columns.deciding import read_source_columns
 from topiarist.data.source import Features
 from topiarist.errors import TopiaristWarning
 from topiarist.measurement import Budget
@@ -35,8 +35,8 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     """The smallest network that is proven not to be worse than a well-trained one, as a scikit-learn classifier.
 
     No test part is set aside: `validation_fraction` of the samples are there to choose by, and folds judge. Numbers may
-    be missing. A table whose columns are not all numbers is taken as it is: gaps are filled, text becomes one-hot, and
-    text that was not seen before is no category.
+    be missing. What columns of text hold is decided as in a file: numbers, dates, yes and no, categories. Gaps are
+    filled and marked; text that was not seen before is no category.
 
     Parameters
     ----------
@@ -98,14 +98,15 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Find the network for samples (n_samples, n_features) and their labels (n_samples,), of any type."""
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie between 0 and 1; found {self.validation_fraction}")
-        features, labels, notes = self._training_samples(X, y)
+        features, labels = self._training_samples(X, y)
         check_classification_targets(labels)
         self.classes_, numbers = numpy.unique(labels, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"there must be 2 classes or more to tell apart; found one class, {self.classes_[0]!r}")
         names = tuple(str(label) for label in self.classes_.tolist())
         known = numpy.array(names)[numbers]
-        source = Source(name="X", features=features, labels=known, classes=names, notes=tuple(notes))
+        source = Source(name="X", features=features, labels=known, classes=names)
+        source = read_source_columns(source) if isinstance(features, pandas.DataFrame) else source
         seed = seed_of(self.random_state)
         data = Data.from_source(source, seed=seed, test_fraction=0.0, validation_fraction=self.validation_fraction)
         self.preprocessing_ = always_filling(data.preprocessing, features)
@@ -143,15 +144,15 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.baseline_, self.report_, self.status_ = self.model_, None, "unchanged"
         self.sentence_ = f"The baseline stays as it is: {why}."
 
-    def _training_samples(self, X: Any, y: Any) -> tuple[Features, NDArray[Any], list[str]]:  # noqa: N803
-        """Return samples and labels that are checked, and what was changed in a table."""
+    def _training_samples(self, X: Any, y: Any) -> tuple[Features, NDArray[Any]]:  # noqa: N803
+        """Return samples and labels that are checked."""
         if not holds_text(X):
-            return *validate_data(self, X, y, **NUMBERS), []
+            found: tuple[Features, NDArray[Any]] = validate_data(self, X, y, **NUMBERS)
+            return found
         labels = validate_data(self, "no_validation", y)
         validate_data(self, X, skip_check_array=True)
         check_consistent_length(X, labels)
-        table, notes = tidy("X", self._table(X))
-        return table, labels, notes
+        return self._table(X), labels
 
     def _samples(self, X: Any) -> Features:  # noqa: N803
         """Return samples in the form that was trained on."""

@@ -119,15 +119,37 @@ def test_get_refuses_what_it_cannot_download(name: str, answer: str) -> None:
 
 def test_show_counts_samples_and_classes(tmp_path: Path) -> None:
     table = tmp_path / "flowers.csv"
-    rows = [f"{i},{'red' if i % 3 else 'blue'},{'rose' if i % 2 else 'lily'}" for i in range(60)]
+    rows = [f"{i % 50},{'red' if i % 3 else 'blue'},{'rose' if i % 2 else 'lily'}" for i in range(60)]
     table.write_text("\n".join(["length,colour,kind", *rows]))
     summary = run_json("show", str(table), "--target", "kind")
     assert sum(summary["samples"].values()) == 60
     for part, count in summary["samples"].items():
         assert sum(row[part] for row in summary["classes"]) == count
     assert [row["name"] for row in summary["classes"]] == ["lily", "rose"]
-    assert summary["preprocessing"] == {"scaling": "zscore", "number_columns": 1, "text_columns": 1}
+    expected = {"scaling": "zscore", "number_columns": 1, "text_columns": 1, "date_columns": 0}
+    assert summary["preprocessing"] == expected
     assert summary["input_shape"] == [3]
+
+
+def test_show_says_what_was_decided_for_each_column(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    rows = [f"{i};{i % 9},5;{'?' if i % 10 == 0 else 'ja'};0{i % 7}1;{'ab'[i % 2]}" for i in range(60)]
+    table.write_text("\n".join(["id;price;paid;code;kind", *rows]))
+    shown = run("show", str(table), "--target", "kind", "--drop", "code").splitlines()
+    place = next(number for number, line in enumerate(shown) if line.startswith("column"))
+    assert [" ".join(line.split()) for line in shown[place:]] == [
+        "column read as different gaps inputs remarks",
+        "id left out 60 its name and its numbers, all different, are those of an id",
+        "price number 9 1 decimal comma",
+        "paid yes or no 1 6 '?' 2",
+        "code left out 0 as asked",
+        "kind target 2",
+    ]
+    summary = run_json("show", str(table), "--target", "kind", "--category", "price,code", "--number", "id")
+    assert {row["name"]: row["read_as"] for row in summary["columns"]} == {
+        **{"id": "number", "price": "category", "paid": "yes or no", "code": "category", "kind": "target"},
+    }
+    assert next(row for row in summary["columns"] if row["name"] == "paid")["gaps"] == {"?": 6}
 
 
 def test_show_is_readable_for_people() -> None:
@@ -155,9 +177,9 @@ def test_a_summary_counts_each_class_in_each_part() -> None:
 
 
 def test_preprocessing_in_a_line() -> None:
-    assert preprocessing_line(scaling="none", number_columns=0, text_columns=0) == "no scaling"
-    line = preprocessing_line(scaling="minmax", number_columns=2, text_columns=3)
-    assert line == "scaling minmax, 2 columns of numbers, 3 columns of text as one-hot"
+    assert preprocessing_line(scaling="none", number_columns=0, text_columns=0, date_columns=0) == "no scaling"
+    line = preprocessing_line(scaling="minmax", number_columns=2, text_columns=3, date_columns=1)
+    assert line == "scaling minmax, 2 columns of numbers, 3 columns of text as one-hot, 1 columns of dates"
 
 
 class Terminal(io.StringIO):

@@ -32,9 +32,13 @@ def test_every_sample_gets_a_class_in_the_order_of_the_data(command: Run, flower
 
 def test_no_labels_are_needed(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:
     without = pandas.read_csv(flowers).drop(columns="kind")[["height", "colour", "length"]]
-    without.assign(more="x").to_csv(tmp_path / "new.csv", index=False)
+    without.to_csv(tmp_path / "new.csv", index=False)
+    without.assign(more="x").to_csv(tmp_path / "wider.csv", index=False)
     expected = command("predict", flowers_model, flowers)
     assert command("predict", flowers_model, tmp_path / "new.csv") == expected
+    note = "wider.csv has columns that the network was not trained with, which are not used: more"
+    wider = command("predict", flowers_model, tmp_path / "wider.csv")
+    assert wider == (0, expected[1], f"topiarist: note: {note}\n")
     assert command("predict", flowers_model, flowers, "--target", "kind") == expected
 
 
@@ -49,9 +53,10 @@ def test_one_row_is_read_as_among_many(command: Run, flowers: Path, flowers_mode
 
 
 def test_a_colour_that_training_never_saw_is_no_error(command: Run, flowers_model: Path, tmp_path: Path) -> None:
-    (tmp_path / "new.csv").write_text("length,colour,height\n5,violet,0\n5,,0\n")
-    table = printed(command("predict", flowers_model, tmp_path / "new.csv"))
-    assert table["probability"][0] == pytest.approx(table["probability"][1], rel=1e-6)
+    (tmp_path / "new.csv").write_text("length,colour,height\n5,violet,0\n5,mauve,0\n5,,0\n")
+    unseen, other, missing = printed(command("predict", flowers_model, tmp_path / "new.csv"))["probability"]
+    assert unseen == pytest.approx(other, rel=1e-6)
+    assert unseen != pytest.approx(missing, rel=1e-6)
 
 
 def test_predictions_go_to_a_file(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:
@@ -97,3 +102,50 @@ def test_programs_get_one_object(command: Run, flowers: Path, flowers_model: Pat
         assert result["samples"] == len(result["predictions"]) == 150
         assert set(result["columns"]) == {"probability", "p(lily)", "p(rose)", "p(tulip)"}
         assert result["out"] == (str(words[1]) if words else None)
+
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "table-read-by-pandas"
+
+
+def test_a_network_of_before_reads_its_table_as_it_did(command: Run) -> None:
+    """The model, its table with a decimal comma, gaps and truth values, and its answers are of an earlier version."""
+    code, out, err = command("predict", GOLDEN.with_suffix(".safetensors"), GOLDEN.with_suffix(".csv"))
+    assert (code, err) == (0, "")
+    found = pandas.read_csv(io.StringIO(out))
+    expected = pandas.read_csv(GOLDEN.with_name(f"{GOLDEN.name}-predictions.csv"))
+    assert found["prediction"].tolist() == expected["prediction"].tolist()
+    numpy.testing.assert_allclose(found["probability"], expected["probability"], rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def invoices(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a table with ids, euros, dates, yes and no, gaps and a class with one row."""
+    random = numpy.random.default_rng(1)
+    lines = ["row;price;day;paid;city;kind"]
+    for number in range(90):
+        price = "-" if number % 19 == 0 else f"1.{random.integers(100, 999)},{number % 90 + 10} €"
+        day = f"{number % 28 + 1:02}.{number % 12 + 1:02}.{2020 + number % 3}"
+        kind = "lone" if number == 7 else ("old", "mid", "new")[number % 3]
+        lines.append(f"{number + 1};{price};{day};{('ja', 'nein')[number % 2]};{'ABCD'[number % 4]};{kind}")
+    path = tmp_path_factory.mktemp("invoices") / "invoices.csv"
+    path.write_bytes("\n".join(lines).encode("cp1252"))
+    return path
+
+
+def test_a_table_as_it_comes_is_trained_measured_and_predicted(command: Run, invoices: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m.safetensors"
+    words = ("--target", "kind", "--hidden", 8, "--epochs", 30, "--lr", 0.02, "--category", "city", "--out", model)
+    code, _, err = command("train", invoices, *words)
+    assert code == 0
+    assert "note: put aside, 1 class(es) with one row each: 'lone'\n" in err
+    assert "note: left out, its name and its numbers, all different, are those of an id: row\n" in err
+    code, out, _ = command("measure", model, invoices, "--target", "kind", "--json")
+    assert (code, json.loads(out)["accuracy"]) == (0, pytest.approx(1.0, abs=0.35))
+    expected = command("predict", model, invoices)
+    rows = [line.split(";") for line in invoices.read_bytes().decode("cp1252").splitlines()]
+    (tmp_path / "other.csv").write_text("\n".join("\t".join([*row[3:0:-1], row[4], "0"]) for row in rows))
+    code, out, err = command("predict", model, tmp_path / "other.csv")
+    assert (code, out) == (0, expected[1])  # in another order, with tabs, in UTF-8
+    (tmp_path / "less.csv").write_text("\n".join(";".join(row[2:]) for row in rows))
+    code, _, err = command("predict", model, tmp_path / "less.csv")
+    assert (code, err) == (2, "topiarist: columns that the network was trained on are missing: price\n")

@@ -50,7 +50,7 @@ def test_fractions_and_seed_decide_the_split() -> None:
 
 
 def test_a_table_with_groups(tmp_path: Path) -> None:
-    rows = [f"{i},{'red' if i % 3 else 'blue'},p{i % 12},{'yes' if i % 2 else 'no'}" for i in range(60)]
+    rows = [f"{i % 50},{'red' if i % 3 else 'blue'},p{i % 12},{'yes' if i % 2 else 'no'}" for i in range(60)]
     (tmp_path / "t.csv").write_text("\n".join(["n,colour,person,y", *rows]))
     data = load_data(tmp_path / "t.csv", target="y", group="person")
     assert data.classes == ("no", "yes") and data.input_shape == (3,)

@@ -137,10 +137,12 @@ def test_what_nothing_stands_for_is_refused(value: float, said: str) -> None:
 def test_one_hot_is_not_scaled() -> None:
     prepared = fit(table())
     found = prepared(table()).numpy()
-    assert prepared.input_shape == (5,)  # length, three colours, old
+    assert prepared.input_shape == (7,)  # length and where it is missing, three colours and none, old
+    numpy.testing.assert_array_equal(found[:, 1], table()["length"].isna())
     numpy.testing.assert_array_equal(
-        found[:, 1:4], pandas.get_dummies(table()["colour"], dtype=float).to_numpy() * [1, 0, 1]
+        found[:, 2:5], pandas.get_dummies(table()["colour"], dtype=float).to_numpy() * [1, 0, 1]
     )
+    numpy.testing.assert_array_equal(found[:, 5], table()["colour"].isna())
     filled = table()["length"].fillna(table()["length"][:8].median()).to_numpy()[:, None]
     expected = StandardScaler().fit(filled[:8]).transform(filled)
     numpy.testing.assert_allclose(found[:, :1], expected, rtol=1e-5, atol=1e-6)

@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 from topiarist.evolution.lineage import Decision, Fate, Lineage, Node
 from topiarist.rightsizing.record import (
     BudgetRecord,
+    ColumnRecord,
     ConfirmationRecord,
     ConfusionRecord,
     DataRecord,
@@ -220,6 +221,20 @@ def record() -> RightsizingRecord:
             validation=270,
             test=359,
             notes=("12 rows without a target were left out",),
+            columns=(
+                ColumnRecord(
+                    name=EVIL,
+                    read_as="number",
+                    different=41,
+                    missing=15,
+                    gaps="12 blank, 3 '?'",
+                    inputs=2,
+                    remarks=("decimal comma", QUOTES),
+                ),
+                ColumnRecord(
+                    name="id", read_as="left out", different=674, missing=0, gaps="", inputs=0, remarks=("an id",)
+                ),
+            ),
         ),
         settings=SettingsRecord(
             effort="quick",

@@ -7,7 +7,7 @@ import typer
 
 from topiarist.cli.data_output import print_listing, print_summary, progress_bar, show_sounds
 from topiarist.cli.derived import naming
-from topiarist.cli.options import AsJson, DataLocation, Group, Target
+from topiarist.cli.options import AsJson, Category, DataLocation, Date, Drop, Group, Number, Target, column_choices
 from topiarist.cli.output import count_bar, emit
 from topiarist.files import JsonObject
 
@@ -64,12 +64,16 @@ def show_data(
     data: DataLocation,
     target: Target = None,
     group: Group = None,
+    drop: Drop = None,
+    category: Category = None,
+    number: Number = None,
+    date: Date = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the split.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Load data as every other command does, and print their parts, classes and preprocessing.
+    """Load data as every other command does, and print their parts, classes and what was decided for each column.
 
-    Example: topiarist data show flowers.csv --target species
+    Example: topiarist data show flowers.csv --target species --drop row
     """
     import warnings
 
@@ -79,7 +83,8 @@ def show_data(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # they are among the notes
-        summary = summarise(prepare(find_described(data, target=target, group=group), seed=seed))
+        columns = column_choices(drop, category, number, date)
+        summary = summarise(prepare(find_described(data, target=target, group=group, columns=columns), seed=seed))
     emit(summary, as_json=as_json, show=print_summary)
 
 
@@ -159,6 +164,7 @@ def summarise(data: "PreparedSource") -> JsonObject:
     rows = {"train": data.split.train, "validation": data.split.validation, "test": data.split.test}
     counts = {part: numpy.bincount(labels[chosen], minlength=len(classes)).tolist() for part, chosen in rows.items()}
     columns = data.preprocessing.columns
+    widths = {column.name: column.width for column in columns}
     return {
         "name": data.source.name,
         "samples": {part: len(chosen) for part, chosen in rows.items()},
@@ -171,6 +177,18 @@ def summarise(data: "PreparedSource") -> JsonObject:
             "scaling": data.preprocessing.scaling,
             "number_columns": sum(column.kind == "number" for column in columns),
             "text_columns": sum(column.kind == "text" for column in columns),
+            "date_columns": sum(column.kind == "date" for column in columns),
         },
+        "columns": [
+            {
+                "name": decision.name,
+                "read_as": decision.read_as,
+                "different": decision.distinct,
+                "gaps": dict(decision.gaps),
+                "inputs": widths.get(decision.name, 0),
+                "remarks": decision.said,
+            }
+            for decision in data.source.columns
+        ],
         "notes": list(data.notes),
     }

@@ -52,13 +52,29 @@ def print_summary(summary: JsonObject) -> None:
     typer.echo("")
     rows = [(row["name"], *(str(row[part]) for part in parts)) for row in summary["classes"]]
     print_columns([("class", *parts), *rows], right=parts)
+    if summary["columns"]:
+        typer.echo("")
+        print_columns(decision_rows(summary["columns"]), right=("different", "inputs"))
 
 
-def preprocessing_line(*, scaling: str, number_columns: int, text_columns: int) -> str:
+def decision_rows(columns: Sequence[JsonObject]) -> list[tuple[str, ...]]:
+    """Return what was decided for each column as rows of text below their headings."""
+    from topiarist.data.columns.decisions import shown_gaps
+
+    rows: list[tuple[str, ...]] = [("column", "read as", "different", "gaps", "inputs", "remarks")]
+    for each in columns:
+        gaps, inputs = shown_gaps(each["gaps"]), str(each["inputs"]) if each["inputs"] else ""
+        remarks = "; ".join(each["remarks"])
+        rows.append((each["name"], each["read_as"], f"{each['different']:,}", gaps, inputs, remarks))
+    return rows
+
+
+def preprocessing_line(*, scaling: str, number_columns: int, text_columns: int, date_columns: int) -> str:
     """Return in a line how raw samples become what the network reads."""
     columns = [
         f"{number_columns} columns of numbers" if number_columns else "",
         f"{text_columns} columns of text as one-hot" if text_columns else "",
+        f"{date_columns} columns of dates" if date_columns else "",
     ]
     return ", ".join(["no scaling" if scaling == "none" else f"scaling {scaling}", *filter(None, columns)])
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 OF_DATA = f"{DATA_FORMS} Its samples check the file; without DATA, random numbers do."
 READS = {
     "raw": "raw samples",
-    "encoded": "columns of a table, text as 0 and 1 for each category",
+    "encoded": "columns of a table, text as 0 and 1 for each category, dates as their parts",
     "preprocessed": "preprocessed samples",
 }
 

@@ -61,7 +61,7 @@ def load_for(
         parts = {"train": whole.train, "validation": whole.validation, "test": whole.test}
         return cast("Part", parts[part])
     source = read_labelled(network, location, target=target, group=group, whole=True)
-    source = replace(source, classes=card_of(network).classes)
+    source = without_lone_classes(source, card_of(network).classes)
     labels, _ = number_labels(source)
     return make_part(source, labels, numpy.arange(len(labels)), preprocessing_of(network))
 
@@ -82,6 +82,31 @@ def task_for(
     rule = card.rule or SplitRule()
     rule = rule if seed is None else replace(rule, seed=seed)
     return Data.of_parts(source, split_source(source, labels, rule), preprocessing, notes=source.notes, rule=rule)
+
+
+def without_lone_classes(source: "Source", classes: tuple[str, ...] | None) -> "Source":
+    """Return samples of the network's classes; of others, those alone in their class are put aside, as in training."""
+    import numpy
+
+    from topiarist.data.source import take_rows
+
+    names = None if source.labels is None else source.labels.astype(str)
+    if classes is None or names is None or source.originals is not None:
+        return replace(source, classes=classes)
+    found, numbers, counts = numpy.unique(names, return_inverse=True, return_counts=True)
+    alone = (counts == 1) & ~numpy.isin(found, classes)
+    if not alone.any():
+        return replace(source, classes=classes)
+    said = ", ".join(f"'{name}'" for name in found[alone])
+    note = f"put aside, {alone.sum()} class(es) with one row each that the network does not know: {said}"
+    warnings.warn(note, TopiaristWarning, stacklevel=2)
+    rows = numpy.flatnonzero(~alone[numbers])
+    kept = {
+        name: values[rows]
+        for name in ("labels", "groups", "parts", "finer")
+        if (values := getattr(source, name)) is not None
+    }
+    return replace(source, features=take_rows(source.features, rows), classes=classes, **kept)
 
 
 def read_labelled(
@@ -116,14 +141,33 @@ def read_for(
 ) -> "Source":
     """Read raw samples; sounds as spectrograms of as many bands as the network reads, or as the wave forms it reads."""
     from topiarist.data import find_source
+    from topiarist.data.columns.deciding import read_as_trained
+    from topiarist.data.source import is_table
     from topiarist.features.described import find_described
     from topiarist.features.log_mel import LogMel
 
-    shape = preprocessing_of(network).input_shape
+    known = preprocessing_of(network)
+    shape, cells = known.input_shape, known.cells
     if len(shape) != 3:
-        return find_source(location, target=target, group=group, labelled=labelled)
+        source = find_source(location, target=target, group=group, labelled=labelled, cells=cells)
+        if not is_table(source.features) or not known.columns:
+            return source
+        read = read_as_trained(source, known.columns, known.ignored)
+        note_unknown_columns(known, source, target)
+        return read
     settings = LogMel(bands=min(shape[1], MOST_BANDS))
     return find_described(location, target=target, group=group, labelled=labelled, settings=settings)
+
+
+def note_unknown_columns(known: "Preprocessing", source: "Source", target: str | None) -> None:
+    """Warn of columns that the network was not trained with: they are not used."""
+    from topiarist.data.columns.names import listed
+
+    names = [str(name) for name in getattr(source.features, "columns", ())]
+    unknown = [name for name in known.unknown_columns(names) if name != target]
+    if unknown:
+        note = f"{source.name} has columns that the network was not trained with, which are not used: {listed(unknown)}"
+        warnings.warn(note, TopiaristWarning, stacklevel=2)
 
 
 def features_for(network: "nn.Module", location: str, *, target: str | None) -> "Tensor":

@@ -1,13 +1,16 @@
 """Arguments and options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from topiarist.cli.derived import derive
 from topiarist.errors import SettingsError
 from topiarist.measurement.budget import Budget, parse_kb, parse_ms
+
+if TYPE_CHECKING:
+    from topiarist.data.columns.choices import ColumnChoices
 
 DATA_FORMS = (
     "A name (digits, breast-cancer, wine, iris, or one of `topiarist data list`), a .csv, .parquet, .xlsx, .npz, .mat "
@@ -19,6 +22,28 @@ ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .safetensors
 Target = Annotated[str | None, typer.Option("--target", help="The column of a table with the classes.")]
 Group = Annotated[
     str | None, typer.Option("--group", help="A column, such as a patient's name, whose values stay in one part each.")
+]
+COLUMNS = "Columns of a table"
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="COLUMN", rich_help_panel=COLUMNS, help="Leave a column out; repeatable."),
+]
+Category = Annotated[
+    list[str] | None,
+    typer.Option("--category", metavar="COLUMN", rich_help_panel=COLUMNS, help="Read a column as categories."),
+]
+Number = Annotated[
+    list[str] | None,
+    typer.Option("--number", metavar="COLUMN", rich_help_panel=COLUMNS, help="Read a column as numbers."),
+]
+Date = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--date",
+        metavar="COLUMN[=FORM]",
+        rich_help_panel=COLUMNS,
+        help="Read a column as dates, perhaps in a form such as %d/%m/%Y.",
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random choices: the same seed, the same result.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
@@ -60,6 +85,17 @@ BUDGET = derive(
     },
     read={"file_kb": ("SIZE", parse_kb), "memory_kb": ("SIZE", parse_kb), "latency_ms": ("TIME", parse_ms)},
 )
+
+
+def column_choices(
+    drop: list[str] | None, category: list[str] | None, number: list[str] | None, date: list[str] | None
+) -> "ColumnChoices":
+    """Return what the call decides about columns."""
+    from topiarist.data.columns.choices import ColumnChoices
+
+    return ColumnChoices(
+        drop=tuple(drop or ()), category=tuple(category or ()), number=tuple(number or ()), date=tuple(date or ())
+    )
 
 
 def parse_shape(text: str | None) -> tuple[int, ...] | None:

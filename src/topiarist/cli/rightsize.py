@@ -13,13 +13,18 @@ from topiarist.cli.derived import with_options
 from topiarist.cli.options import (
     BUDGET,
     AsJson,
+    Category,
     DataLocation,
+    Date,
+    Drop,
     Group,
     InputShape,
     Into,
+    Number,
     Scaling,
     Seed,
     Target,
+    column_choices,
     parse_shape,
 )
 from topiarist.cli.output import console, emit, print_rows, share_bar
@@ -39,6 +44,10 @@ def rightsize_command(
     data: DataLocation,
     target: Target = None,
     group: Group = None,
+    drop: Drop = None,
+    category: Category = None,
+    number: Number = None,
+    date: Date = None,
     model: Annotated[
         str | None,
         typer.Option(
@@ -104,7 +113,7 @@ def rightsize_command(
     if budget.max_drop == 0:
         raise SettingsError("--max-drop must be above 0: no number of samples can prove that nothing at all is lost")
     how: dict[str, Any] = {"target": target, "group": group, "seed": seed, "samples": samples, "scaling": scaling}
-    how["input_shape"] = parse_shape(input_shape)
+    how |= {"input_shape": parse_shape(input_shape), "columns": column_choices(drop, category, number, date)}
     task, start = task_and_model(data, model, into, how)
     if not as_json:
         typer.echo(f"about {EFFORTS[effort].duration} of work on {task.name} ({effort}; see --effort)", err=True)
@@ -158,6 +167,10 @@ def task_and_model(
         return load_described(data, **how), network
     if any(how[name] is not None for name in ("samples", "input_shape", "scaling")):
         raise SettingsError("--samples, --input-shape and --scaling are as the model's file has them: leave them out")
+    if how["columns"]:
+        raise SettingsError(
+            "columns are read as the model's file says: leave out --drop, --category, --number and --date"
+        )
     return task_for(network, data, target=how["target"], group=how["group"]), network
 
 

@@ -10,15 +10,20 @@ import typer
 from topiarist.cli.derived import CallValues, derive, naming, with_options
 from topiarist.cli.options import (
     AsJson,
+    Category,
     DataLocation,
+    Date,
+    Drop,
     Group,
     InputShape,
     Into,
     ModelOut,
+    Number,
     Scaling,
     Seed,
     Target,
     check_model_out,
+    column_choices,
     parse_shape,
 )
 from topiarist.cli.output import emit, measurement_rows, print_rows
@@ -82,6 +87,10 @@ def train_command(
     data: DataLocation,
     target: Target = None,
     group: Group = None,
+    drop: Drop = None,
+    category: Category = None,
+    number: Number = None,
+    date: Date = None,
     scaling: Scaling = None,
     input_shape: InputShape = None,
     projection: Annotated[
@@ -141,7 +150,8 @@ def train_command(
         "projection": parse_projection(projection),
         "seed": seed,
     }
-    task = load_described(data, target=target, group=group, **how)
+    columns = column_choices(drop, category, number, date)
+    task = load_described(data, target=target, group=group, columns=columns, **how)
     task = task if trained is None else as_base_reads(trained, task, **how)
     if not len(task.test):
         raise DataError(f"{task.name} has {len(task.train)} samples: too few to set a test part aside")

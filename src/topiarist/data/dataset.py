@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Subset
 
+from topiarist.data.columns.deciding import read_source_columns
 from topiarist.data.labels import number_labels
 from topiarist.data.preparation import PreparationOptions, PreparedSource, fit_split, prepare
 from topiarist.data.preprocessing import Preprocessing
@@ -111,7 +112,8 @@ class Data:
         Parameters
         ----------
         x
-            Numbers (n_samples, …) or a table.
+            Numbers (n_samples, …) or a table. Columns of numbers and dates are kept as they are; what columns of text
+            hold is decided as in a file.
         y
             Labels (n_samples,).
         groups
@@ -140,6 +142,7 @@ class Data:
             scaling = "pixels" if pixels else "zscore"
         copied = None if originals is None else numpy.asarray(originals)
         source = Source(name=name, features=features, labels=labels, groups=known, originals=copied, scaling=scaling)
+        source = read_source_columns(source) if is_table(features) else source
         return cls._of(prepare(source, **options))
 
     @classmethod

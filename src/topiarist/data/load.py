@@ -2,12 +2,13 @@
 
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy
 
+from topiarist.data.columns.choices import ColumnChoices
 from topiarist.data.limits import expanded, read_up_to
 from topiarist.data.preparation import PreparationOptions
 from topiarist.data.readers.arrays import read_arrays
@@ -17,7 +18,7 @@ from topiarist.data.readers.cifar import holds_cifar, read_cifar_archive, read_c
 from topiarist.data.readers.folders import MEDIA_ENDINGS, holds_annotations, read_media
 from topiarist.data.readers.idx import holds_idx, read_idx_file, read_idx_folder
 from topiarist.data.readers.matlab import holds_matlab, read_matlab, read_matlab_folder
-from topiarist.data.readers.tables import TableForm, read_table
+from topiarist.data.readers.tables import CellReading, TableForm, read_table
 from topiarist.data.source import Scaling, Source
 from topiarist.errors import DataError
 
@@ -51,6 +52,7 @@ def load_data(
     target: str | None = None,
     group: str | None = None,
     scaling: Scaling | None = None,
+    columns: ColumnChoices | None = None,
     **options: Unpack[PreparationOptions],
 ) -> "Data":
     """Read and split data: a bundled name (`digits`), one to download (`fashion-mnist`), or a file or folder.
@@ -65,6 +67,8 @@ def load_data(
         The column whose values must not be shared between parts.
     scaling
         "none", "zscore", "minmax", "unit" or "pixels", in place of the one that suits the data.
+    columns
+        Columns of a table that are left out, or read as categories, numbers or dates whatever their cells suggest.
     options
         `seed`, `test_fraction`, `validation_fraction`, `input_shape`, `samples`, `projection`: see `Data.from_source`.
 
@@ -86,72 +90,100 @@ def load_data(
     """
     from topiarist.data.dataset import Data  # noqa: PLC0415  # its parts are tensors; to read raw samples needs no torch
 
-    return Data.from_source(find_source(location, target=target, group=group), scaling=scaling, **options)
+    source = find_source(location, target=target, group=group, columns=columns)
+    return Data.from_source(source, scaling=scaling, **options)
 
 
 def find_source(
-    location: str | Path, *, target: str | None = None, group: str | None = None, labelled: bool = True
+    location: str | Path,
+    *,
+    target: str | None = None,
+    group: str | None = None,
+    labelled: bool = True,
+    columns: ColumnChoices | None = None,
+    cells: CellReading | None = None,
 ) -> Source:
     """Read raw samples; those of a name in the catalogue are downloaded into the cache first.
 
     Parameters
     ----------
-    location, target, group
+    location, target, group, columns
         As in `load_data`.
     labelled
         False, for prediction, allows labels to be absent and leaves nothing out.
+    cells
+        How the cells of a table are read, as in `read_table`.
 
     Returns
     -------
     Source
         The raw samples.
     """
+    how: dict[str, Any] = {"target": target, "group": group, "labelled": labelled, "choices": columns, "cells": cells}
     entry = None if Path(location).exists() else CATALOGUE.get(str(location))
     if entry is None:
-        return read_source(location, target=target, group=group, labelled=labelled)
+        return read_source(location, **how)
     from topiarist.data.readers.download import fetch  # noqa: PLC0415  # most data are on disk
 
-    source = read_source(fetch(entry.name), target=target, group=group, labelled=labelled)
+    source = read_source(fetch(entry.name), **how)
     if source.classes is not None or source.labels is None:
         return source
     return replace(source, name=entry.name, labels=numpy.array(entry.classes)[source.labels], classes=entry.classes)
 
 
-def read_source(
-    location: str | Path, *, target: str | None = None, group: str | None = None, labelled: bool = True
-) -> Source:
-    """Read raw samples of a bundled name, a file or a folder."""
+@dataclass(frozen=True, kw_only=True)
+class TableOptions:
+    """What is asked of a table; other data have no columns to ask about."""
+
+    target: str | None = None
+    group: str | None = None
+    labelled: bool = True
+    choices: ColumnChoices | None = None
+    cells: CellReading | None = None
+
+    def refuse(self, name: str) -> None:
+        """Raise where something is asked of columns that are not there."""
+        asked = [f"--{option} {column}" for option in ("target", "group") if (column := getattr(self, option))]
+        chosen = {} if self.choices is None else vars(self.choices)
+        asked += [f"--{option} {column}" for option, columns in chosen.items() for column in columns]
+        if asked and self.labelled:
+            raise DataError(f"{name} has no columns to choose from: leave out {' and '.join(asked)}")
+
+
+def read_source(location: str | Path, **asked: Any) -> Source:
+    """Read raw samples of a bundled name, a file or a folder; what is asked of a table is as in `TableOptions`."""
+    how = TableOptions(**asked)
     if location in BUNDLED:
-        _refuse_columns(str(location), target, group, labelled=labelled)
+        how.refuse(str(location))
         return read_bundled(str(location))
-    path = Path(location)
+    path, labelled = Path(location), how.labelled
     try:
         if path.is_dir() and holds_annotations(path):
-            return read_media(path, target=target, group=group, labelled=labelled)
+            return read_media(path, target=how.target, group=how.group, labelled=labelled)
         if path.is_dir():
-            _refuse_columns(str(path), target, group, labelled=labelled)
+            how.refuse(str(path))
             read: _Reader = next((read for holds, read in _FOLDER_READERS if holds(path)), read_media)
             return read(path, labelled=labelled)
         if path.is_file():
-            return _read_file(path, target=target, group=group, labelled=labelled)
+            return _read_file(path, how)
         found = "neither a file nor a folder" if path.exists() else "no such file or folder"
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     raise DataError(f"cannot read {path}: {found}; {_UNDERSTOOD}")
 
 
-def _read_file(path: Path, *, target: str | None, group: str | None, labelled: bool) -> Source:
+def _read_file(path: Path, how: TableOptions) -> Source:
     """Read a file by its ending or, where that says nothing, by its first bytes."""
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
     if ending in MEDIA_ENDINGS:
-        if labelled:
+        if how.labelled:
             raise DataError(f"{path} is a single sample without a label; use a folder with one folder per class")
         return read_media(path, labelled=False)
     found = _TABLE_ENDINGS.get(ending) or _ENDINGS.get(ending) or _recognise(path)
     if isinstance(found, str):
-        return read_table(path, form=found, target=target, group=group, labelled=labelled)
-    _refuse_columns(str(path), target, group, labelled=labelled)
-    return found(path, labelled=labelled)
+        return read_table(path, form=found, **vars(how))
+    how.refuse(str(path))
+    return found(path, labelled=how.labelled)
 
 
 def _recognise(path: Path) -> TableForm | _Reader:
@@ -183,9 +215,3 @@ def _recognise_zip(path: Path) -> TableForm | _Reader:
     if "xl/workbook.xml" in names:
         return "excel"
     raise DataError(f"{path} is a zip file of {len(names)} members; unpack it first; {_UNDERSTOOD}")
-
-
-def _refuse_columns(name: str, target: str | None, group: str | None, *, labelled: bool) -> None:
-    asked = " and ".join(f"--{option} {column}" for option, column in (("target", target), ("group", group)) if column)
-    if asked and labelled:
-        raise DataError(f"{name} has no columns to choose from: leave out {asked}")

@@ -4,7 +4,8 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict
 
-from topiarist.data.columns import wide_text_notes
+from topiarist.data.columns.decisions import forms_of
+from topiarist.data.columns.fitting import category_notes
 from topiarist.data.labels import number_labels, small_class_notes
 from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
 from topiarist.data.source import Scaling, Source
@@ -54,13 +55,15 @@ def prepare(
     labels, classes = number_labels(source)
     rule = SplitRule(seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
     chosen = split_originals(source, labels, rule)
-    notes = (*source.notes, *wide_text_notes(source.features), *small_class_notes(labels, classes, chosen))
-    for note in notes:
-        warnings.warn(note, TopiaristWarning, stacklevel=3)
+    notes = (*source.notes, *small_class_notes(labels, classes, chosen))
     if samples is not None:
         chosen = with_fewer_rows(chosen, labels, samples=samples, seed=seed)
     settled = source if scaling is None else replace(source, scaling=scaling)
-    return fit_split(settled, chosen, input_shape, projection, notes=notes, rule=rule)
+    found = fit_split(settled, chosen, input_shape, projection, notes=notes, rule=rule)
+    found = replace(found, notes=(*notes, *category_notes(found.preprocessing.columns)))
+    for note in found.notes:
+        warnings.warn(note, TopiaristWarning, stacklevel=3)
+    return found
 
 
 def fit_split(
@@ -75,6 +78,13 @@ def fit_split(
     """Add the copies to the training part of a split of originals, and fit the preprocessing on it."""
     split = with_copies(of_originals, source.originals)
     preprocessing = fit_preprocessing(
-        source.features, split.train, scaling=source.scaling, input_shape=input_shape, projection=projection
+        source.features,
+        split.train,
+        scaling=source.scaling,
+        input_shape=input_shape,
+        projection=projection,
+        forms=forms_of(source.columns),
     )
+    ignored = tuple(decision.name for decision in source.columns if decision.form is None)
+    preprocessing = replace(preprocessing, ignored=ignored) if preprocessing.columns else preprocessing
     return PreparedSource(source=source, split=split, preprocessing=preprocessing, notes=notes, rule=rule)

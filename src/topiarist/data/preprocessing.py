@@ -6,13 +6,16 @@ in it follows from the training rows alone. A category that no training row show
 
 import math
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy
 from numpy.typing import NDArray
 
-from topiarist.data.columns import Column, describe_column, encode
+from topiarist.data.columns.column import Column, Encoding, encode
+from topiarist.data.columns.fitting import fit_columns
+from topiarist.data.columns.forms import CellForm
 from topiarist.data.source import Features, Rows, Scaling, is_table, take_rows
 from topiarist.errors import DataError
 from topiarist.files import JsonObject
@@ -30,7 +33,8 @@ _CONSTANT = 1e-12  # a spread below this part of the mean is rounding: dividing 
 class Preprocessing:
     """What turns raw samples into the input of a network, (n_samples, *input_shape) of float32.
 
-    `columns` is empty for arrays. `projection`, where there is one, comes between filling and scaling and makes fewer
+    `columns` is empty for arrays; `ignored` are columns of the table that are no features: its target, its groups, what
+    was left out. `projection`, where there is one, comes between filling and scaling and makes fewer
     inputs of the columns. `shift` and `scale`, (x − shift) · scale, have one entry per feature, per channel where a
     sample has more than one axis, or one in all; scaling `unit` divides each sample by its norm instead. `zscore` and
     `pixels` centre and scale to a standard deviation of 1, but `pixels` takes a flat sample as the pixels of one
@@ -51,6 +55,32 @@ class Preprocessing:
     shift: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
     projection: "tuple[ColumnBlock, ...]" = ()
+    ignored: tuple[str, ...] = ()
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether cells of a table are read as they are written; files of before had them read by pandas."""
+        return all(column.form is not None for column in self.columns)
+
+    @property
+    def cells(self) -> Literal["written", "inferred"]:
+        """How a file is read for it, as in `read_table`."""
+        return "written" if self.reads_text else "inferred"
+
+    @property
+    def embedded(self) -> dict[int, int]:
+        """Which inputs are indices of categories, by their number, and how many different ones each may be."""
+        starts = numpy.cumsum([0, *(column.width for column in self.columns)])
+        return {
+            int(start): column.places
+            for start, column in zip(starts, self.columns, strict=False)
+            if column.kind == "text" and column.encoding == "index"
+        }
+
+    def unknown_columns(self, names: Sequence[str]) -> list[str]:
+        """Return the columns of a table that the network was not trained with; none where it was not saved."""
+        known = {*(column.name for column in self.columns), *self.ignored}
+        return [name for name in names if name and name not in known] if self.columns and self.reads_text else []
 
     def __call__(self, features: Features) -> "Tensor":
         """Return raw samples, of training or not, as a network reads them."""
@@ -96,19 +126,19 @@ class Preprocessing:
 
     def to_json(self) -> JsonObject:
         """Return plain lists, numbers and texts, for a file's header; a projection only where there is one."""
-        record = asdict(self)
-        del record["projection"]
+        record = asdict(replace(self, columns=(), projection=()))
+        del record["projection"], record["ignored"]
+        record["columns"] = [column.to_json() for column in self.columns]
+        record |= {"ignored": list(self.ignored)} if self.ignored else {}
         return record | ({"projection": [block.to_json() for block in self.projection]} if self.projection else {})
 
     @classmethod
     def from_json(cls, record: JsonObject) -> Self:
         """Return what `to_json` wrote down."""
-        columns = tuple(
-            Column(**{**column, "categories": tuple(column["categories"]), "known": tuple(column["known"])})
-            for column in record["columns"]
-        )
+        columns = tuple(Column.from_json(column) for column in record["columns"])
+        ignored = tuple(str(name) for name in record.get("ignored", ()))
         numbers = {name: tuple(record[name]) for name in ("fill", "shift", "scale", "input_shape")}
-        plain = cls(scaling=record["scaling"], columns=columns, **numbers)
+        plain = cls(scaling=record["scaling"], columns=columns, ignored=ignored, **numbers)
         if "projection" not in record:
             return plain
         from topiarist.data.projection import ColumnBlock  # noqa: PLC0415  # it computes with torch
@@ -123,9 +153,21 @@ def fit_preprocessing(
     scaling: Scaling,
     input_shape: tuple[int, ...] | None = None,
     projection: "BlockSizes | None" = None,
+    forms: Mapping[str, CellForm] | None = None,
+    categories: Encoding = "one-hot",
 ) -> Preprocessing:
-    """Learn the numbers from the training rows, and only the columns from the whole."""
-    plain = _fit_filling(features, training_rows)
+    """Learn the numbers from the training rows, and only the columns from the whole.
+
+    `forms` say how the columns of a table are written; `categories` become one-hot inputs, or one index each. Inputs of
+    their own mark the gaps of a table, unless the shape or the blocks that are asked for have no room for them.
+    """
+    if is_table(features):
+        columns = fit_columns(features, training_rows, forms, encoding=categories, indicators=projection is None)
+        if input_shape is not None and sum(each.raw_width for each in columns) == math.prod(input_shape):
+            columns = tuple(replace(each, indicator=each.indicator and not each.marks_gaps) for each in columns)
+        plain = Preprocessing(scaling="none", input_shape=(sum(each.width for each in columns),), columns=columns)
+    else:
+        plain = _fit_filling(features, training_rows)
     chosen = take_rows(features, training_rows)
     if projection is not None:
         plain = _with_projection(plain, chosen, projection)
@@ -136,16 +178,13 @@ def fit_preprocessing(
     training = plain.numbers(chosen)
     shift, scale = _affine(training, scaling)
     if shift.size and training.ndim == 2 and plain.columns and not plain.projection:
-        one_hot = numpy.repeat([c.kind == "text" for c in plain.columns], [c.width for c in plain.columns])
-        shift, scale = numpy.where(one_hot, 0.0, shift), numpy.where(one_hot, 1.0, scale)
+        scaled = numpy.array([each for column in plain.columns for each in column.scaled], dtype=bool)
+        shift, scale = numpy.where(scaled, shift, 0.0), numpy.where(scaled, scale, 1.0)
     return replace(plain, scaling=scaling, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
 
 
-def _fit_filling(features: Features, training_rows: Rows) -> Preprocessing:
-    """Learn what replaces missing cells, and how text is encoded; nothing is scaled."""
-    if is_table(features):
-        columns = tuple(describe_column(features[name], training_rows) for name in features.columns)
-        return Preprocessing(scaling="none", input_shape=(sum(column.width for column in columns),), columns=columns)
+def _fit_filling(features: NDArray[Any], training_rows: Rows) -> Preprocessing:
+    """Learn what replaces missing numbers; nothing is scaled."""
     fill: tuple[float, ...] = ()
     if features.dtype.kind == "f" and features.ndim == 2 and numpy.isnan(features).any():
         with warnings.catch_warnings():
@@ -159,9 +198,10 @@ def _with_projection(plain: Preprocessing, training: Features, sizes: "BlockSize
 
     if len(plain.input_shape) != 1:
         raise DataError(f"a projection needs flat samples (n_samples, n_columns); found samples {plain.input_shape}")
-    text = [column.name for column in plain.columns if column.kind == "text"]
-    if text:
-        raise DataError(f"a projection needs columns of numbers; found text in '{text[0]}'")
+    others = [column for column in plain.columns if column.kind != "number"]
+    if others:
+        found = {"text": "text", "date": "dates"}[others[0].kind]
+        raise DataError(f"a projection needs columns of numbers; found {found} in '{others[0].name}'")
     blocks = fit_projection(plain.numbers(training), sizes)
     return replace(plain, projection=blocks, input_shape=(sum(block.components for block in blocks),))
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pandas
     from typing_extensions import TypeIs
 
+    from topiarist.data.columns.decisions import ColumnDecision
+
     Features = pandas.DataFrame | NDArray[Any]
 else:
     Features = Any  # pandas takes half a second to import, and arrays do not need it
@@ -44,6 +46,8 @@ class Source:
         key of `block_mixing.mixture_key`.
     scaling, notes
         What suits the data; one line for each thing that the reader decided on the user's behalf.
+    columns
+        What was decided for each column of a table, those that are no features included; empty where nobody decided.
     """
 
     name: str
@@ -57,6 +61,7 @@ class Source:
     mixtures: Mapping[str, Path] = field(default_factory=dict)
     scaling: Scaling = "zscore"
     notes: tuple[str, ...] = ()
+    columns: "tuple[ColumnDecision, ...]" = ()
 
     def __len__(self) -> int:
         return len(self.features)

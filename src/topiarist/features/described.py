@@ -8,11 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from topiarist.data.columns.choices import ColumnChoices
 from topiarist.data.load import find_source
 from topiarist.data.preparation import PreparationOptions
 from topiarist.data.readers.catalogue import cache_folder
 from topiarist.data.readers.folders import find_media
 from topiarist.data.readers.sound import SOUND_ENDINGS
+from topiarist.data.readers.tables import CellReading
 from topiarist.data.source import Scaling, Source
 from topiarist.errors import DataError
 
@@ -29,12 +31,14 @@ def load_described(
     target: str | None = None,
     group: str | None = None,
     scaling: Scaling | None = None,
+    columns: ColumnChoices | None = None,
     **options: Unpack[PreparationOptions],
 ) -> "Data":
     """Read and split data as `load_data` does, sounds as spectrograms."""
     from topiarist.data.dataset import Data  # noqa: PLC0415  # its parts are tensors; to read raw samples needs no torch
 
-    return Data.from_source(find_described(location, target=target, group=group), scaling=scaling, **options)
+    source = find_described(location, target=target, group=group, columns=columns)
+    return Data.from_source(source, scaling=scaling, **options)
 
 
 def find_described(
@@ -44,6 +48,8 @@ def find_described(
     group: str | None = None,
     labelled: bool = True,
     settings: "LogMel | None" = None,
+    columns: ColumnChoices | None = None,
+    cells: CellReading | None = None,
 ) -> Source:
     """Read raw samples as `find_source` does, but describe sounds; a note says how.
 
@@ -51,7 +57,9 @@ def find_described(
     """
     place = Path(location)
     if not _holds_sounds(place):
-        return find_source(location, target=target, group=group, labelled=labelled)
+        return find_source(location, target=target, group=group, labelled=labelled, columns=columns, cells=cells)
+    if columns:
+        raise DataError(f"{location} has no columns to choose from: leave out --drop, --category, --number and --date")
     from topiarist.features.log_mel import LogMel  # noqa: PLC0415  # it computes with torch
     from topiarist.features.sounds import describe_sounds  # noqa: PLC0415
 

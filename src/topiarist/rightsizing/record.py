@@ -41,8 +41,20 @@ class GainsRecord(Record):
     accuracy: float | None
 
 
+class ColumnRecord(Record):
+    """What was decided for one column of a table, how its gaps are written, and how many inputs it takes."""
+
+    name: str
+    read_as: str
+    different: int
+    missing: int
+    gaps: str
+    inputs: int
+    remarks: tuple[str, ...]
+
+
 class DataRecord(Record):
-    """What the data are."""
+    """What the data are; `columns` is empty for what is no table."""
 
     name: str
     classes: tuple[str, ...]
@@ -51,6 +63,7 @@ class DataRecord(Record):
     validation: int
     test: int
     notes: tuple[str, ...]
+    columns: tuple[ColumnRecord, ...] = ()
 
 
 class BudgetRecord(Record):

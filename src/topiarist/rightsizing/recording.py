@@ -18,6 +18,7 @@ from topiarist.rightsizing.networks import NamedNetwork, as_budgeted, measuremen
 from topiarist.rightsizing.record import (
     BASELINE,
     BudgetRecord,
+    ColumnRecord,
     ConfirmationRecord,
     ConfusionRecord,
     DataRecord,
@@ -185,6 +186,25 @@ def _data_record(data: Data) -> DataRecord:
         validation=len(data.validation),
         test=len(data.test),
         notes=data.notes,
+        columns=_column_records(data),
+    )
+
+
+def _column_records(data: Data) -> tuple[ColumnRecord, ...]:
+    """Return what was decided for each column of a table; nothing for other data."""
+    fitted = () if data.preprocessing is None else data.preprocessing.columns
+    widths = {column.name: column.width for column in fitted}
+    return tuple(
+        ColumnRecord(
+            name=decision.name,
+            read_as=decision.read_as,
+            different=decision.distinct,
+            missing=decision.missing,
+            gaps=decision.shown_gaps,
+            inputs=widths.get(decision.name, 0),
+            remarks=tuple(decision.said),
+        )
+        for decision in (() if data.source is None else data.source.columns)
     )
 
 

@@ -1,10 +1,10 @@
 """A network as it is exported: the arithmetic of its preprocessing before it, probabilities after it, as one module.
 
-Text is not arithmetic: a table with columns of text is read with these as zeros and ones, one input per category.
+Text is not arithmetic: a table with columns of text is read with these as zeros and ones, one input per category, and
+dates as the numbers of their parts.
 """
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from topiarist.data import Preprocessing
-from topiarist.data.columns import Column, encode
+from topiarist.data.columns.column import Column, fills_of, input_order, raw_numbers
 from topiarist.data.preprocessing import as_array
 from topiarist.data.projection import ColumnBlock
 from topiarist.data.source import Features, is_table
@@ -42,6 +42,7 @@ class Preparation(nn.Module):
     """What a `Preprocessing` computes once text is encoded; in float64, as there."""
 
     fill: Tensor
+    order: Tensor
     shift: Tensor
     scale: Tensor
 
@@ -51,6 +52,9 @@ class Preparation(nn.Module):
         self.unit = preprocessing.scaling == "unit"
         self.blocks = nn.ModuleList(Projection(block) for block in preprocessing.projection)
         self.widths = [block.columns for block in preprocessing.projection]
+        marks = any(column.marks_gaps for column in preprocessing.columns)
+        order = input_order(preprocessing.columns) if marks else []
+        self.register_buffer("order", torch.tensor(order, dtype=torch.int64))
         per_channel = (-1, *[1] * (len(self.shape) - 1))
         self.register_buffer("fill", torch.tensor(_fill_of(preprocessing), dtype=torch.float64))
         for name in ("shift", "scale"):
@@ -63,7 +67,10 @@ class Preparation(nn.Module):
         if self.unit or len(self.fill) or len(self.blocks) or len(self.shift):
             x = x.double()
         if len(self.fill):
-            x = torch.where(x.isnan() | x.isinf(), self.fill, x)
+            gaps = x.isnan() | x.isinf()
+            x = torch.where(gaps, self.fill, x)
+            if len(self.order):
+                x = torch.cat([x, gaps.double()], dim=1).index_select(1, self.order)
         if len(self.blocks):
             pieces = torch.split(x, self.widths, dim=1)
             x = torch.cat([block(piece) for block, piece in zip(self.blocks, pieces, strict=True)], dim=1)
@@ -94,7 +101,7 @@ class Projection(nn.Module):
 
 def _fill_of(preprocessing: Preprocessing) -> tuple[float, ...]:
     """Return what stands for a missing number of each input; nothing where none may be missing."""
-    return tuple(column.fill for column in preprocessing.columns for _ in range(column.width)) or preprocessing.fill
+    return tuple(fills_of(preprocessing.columns)) or preprocessing.fill
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +109,10 @@ class InputForm:
     """What the input of a file is.
 
     `raw` samples are as they come: numbers, with NaN where one is missing in a table. `encoded` ones have a 1 where a
-    column of text equals a category, and 0 elsewhere. `preprocessed` ones are what the network itself reads. `columns`
-    has for each input of a table its column and, of text, the category; None where training never showed it, and the
-    input is always 0. `preprocessing` names the steps that the file takes.
+    column of text equals a category, and 0 elsewhere, and the parts of dates as `date_numbers` computes them.
+    `preprocessed` ones are what the network itself reads. `columns` has for each input of a table its column and, of
+    text, the category (`equals`; None where training never showed it, and the input is always 0) or what else the input
+    stands for (`place`), of dates the `part`. `preprocessing` names the steps that the file takes.
     """
 
     kind: Literal["raw", "encoded", "preprocessed"]
@@ -125,7 +133,7 @@ def form_of(inputs: Inputs, preprocessing: Preprocessing | None) -> InputForm:
         preprocessing.scaling: preprocessing.scaling != "none",
     }
     return InputForm(
-        kind="encoded" if any(column.kind == "text" for column in preprocessing.columns) else "raw",
+        kind="encoded" if any(column.kind != "number" for column in preprocessing.columns) else "raw",
         shape=shape,
         type=kind,
         columns=tuple(each for column in preprocessing.columns for each in _inputs_of(column)),
@@ -137,7 +145,15 @@ def _inputs_of(column: Column) -> list[dict[str, str | None]]:
     """Name the inputs that a column takes."""
     if column.kind == "number":
         return [{"column": column.name}]
-    return [{"column": column.name, "equals": text if text in column.known else None} for text in column.categories]
+    if column.kind == "date":
+        return [{"column": column.name, "part": part} for part in column.parts]
+    if column.encoding == "index":
+        return [{"column": column.name, "place": "index"}]
+    equals = [text if count else None for text, count in zip(column.categories, column.counts, strict=True)]
+    shared = [f"other texts, {number + 1} of {len(column.shared)}" for number in range(len(column.shared))]
+    more = [*shared, *(["missing"] if column.indicator else []), *(["log frequency"] if column.frequency else [])]
+    named: list[dict[str, str | None]] = [{"column": column.name, "equals": text} for text in equals]
+    return named + [{"column": column.name, "place": place} for place in more]
 
 
 def as_inputs(samples: Features, preprocessing: Preprocessing | None) -> Inputs:
@@ -150,7 +166,7 @@ def as_inputs(samples: Features, preprocessing: Preprocessing | None) -> Inputs:
         given: Inputs = placed(torch.from_numpy(as_array(samples)), torch.empty(0)).numpy()
         return given
     if preprocessing.columns and is_table(samples):
-        numbers = encode(samples, tuple(replace(column, fill=math.nan) for column in preprocessing.columns))
+        numbers = raw_numbers(samples, preprocessing.columns)
     else:
         numbers = as_array(samples)
     scale, origin = numpy.array(preprocessing.scale or (1.0,)), numpy.array(preprocessing.shift or (0.0,))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
 from topiarist.data import Data, Part
-from topiarist.data.columns import Column
+from topiarist.data.columns.column import Column
 from topiarist.data.source import Features, is_table, take_rows
 from topiarist.errors import DataError, ModelError
 from topiarist.models import Card, card_for, card_of
@@ -121,18 +121,24 @@ def _random_features(model: nn.Module, card: Card) -> Features:
 
 
 def _as_table(values: NDArray[Any], columns: tuple[Column, ...]) -> "pandas.DataFrame":
-    """Return a table of values (n_samples, width), each text the category of which the value is largest."""
+    """Return a table of values (n_samples, width) whose cells are as random as the values."""
     import pandas  # noqa: PLC0415  # only tables need it
 
     pieces = numpy.split(values, numpy.cumsum([column.width for column in columns])[:-1], axis=1)
-    cells = {
-        column.name: piece[:, 0]
-        if column.kind == "number"
-        else [column.categories[place] for place in piece.argmax(axis=1)]
-        for column, piece in zip(columns, pieces, strict=True)
-        if column.width
-    }
+    cells = {column.name: _random_cells(piece, column) for column, piece in zip(columns, pieces, strict=True)}
     return pandas.DataFrame(cells, columns=[column.name for column in columns])
+
+
+def _random_cells(piece: NDArray[Any], column: Column) -> NDArray[Any]:
+    """Return a number, the category of which the value is largest, or a day and time."""
+    if column.kind == "number":
+        return piece[:, 0]
+    if column.kind == "text":
+        texts = numpy.array([*column.categories, None], dtype=object)
+        return texts[piece[:, : len(column.categories)].argmax(axis=1)] if column.categories else texts[[0] * RANDOM]
+    hours = numpy.round(24.0 * piece[:, 0]) if column.width else numpy.zeros(len(piece))
+    found: NDArray[Any] = numpy.datetime64("1970-01-01T00", "s") + hours.astype("timedelta64[h]")
+    return found
 
 
 def input_shape(model: nn.Module, card: Card) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,8 @@ def validation_fraction(cell: CellSettings, data: DataSettings, *, folds: bool) 
 
 def source_key(settings: DataSettings) -> str:
     """Return the key of what is read; how it is split comes later."""
-    return canonical_json([settings.location, settings.target, settings.group])
+    key = [settings.location, settings.target, settings.group]
+    return canonical_json([*key, *([asdict(settings.columns)] if settings.columns else [])])
 
 
 def read_sources(cells: list[Cell], folder: Path) -> dict[str, Source]:
@@ -103,7 +105,9 @@ def read_sources(cells: list[Cell], folder: Path) -> dict[str, Source]:
         if source_key(settings) not in found:
             beside = folder / settings.location
             location = beside if beside.exists() else settings.location
-            found[source_key(settings)] = find_described(location, target=settings.target, group=settings.group)
+            found[source_key(settings)] = find_described(
+                location, target=settings.target, group=settings.group, columns=settings.columns
+            )
     return found
 
 

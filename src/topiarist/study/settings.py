@@ -7,6 +7,7 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from topiarist.data import Scaling, SplitRule
 from topiarist.data.block_mixing import BlockMixing
+from topiarist.data.columns.choices import ColumnChoices
 from topiarist.models.settings import ModelSettings
 from topiarist.settings import Settings
 from topiarist.study.treatment import Treatment, treatment
@@ -20,7 +21,9 @@ EMPTY: Table = {}
 class DataSettings(Settings):
     """Which data, and how they are split: as in `load_data`.
 
-    `projection` lists blocks of columns, each with the number of its principal components that the network reads.
+    `drop`, `category`, `number` and `date` name columns of a table that are left out, or read as such whatever their
+    cells suggest. `projection` lists blocks of columns, each with the number of its principal components that the
+    network reads.
     `classes` leaves the samples of all other classes out; `samples` limits the training part, and the validation part
     in proportion. Without a `validation_fraction`, folds have a validation part only where training watches one.
     `mixing` adds mixtures of training samples to the training part.
@@ -29,6 +32,10 @@ class DataSettings(Settings):
     location: str = Field(min_length=1)
     target: str | None = None
     group: str | None = None
+    drop: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    number: tuple[str, ...] = ()
+    date: tuple[str, ...] = ()
     scaling: Scaling | None = None
     input_shape: tuple[int, ...] | None = None
     projection: tuple[tuple[PositiveInt, PositiveInt], ...] | None = Field(default=None, min_length=1)
@@ -38,6 +45,11 @@ class DataSettings(Settings):
     samples: int | None = Field(default=None, ge=2)
     mixing: BlockMixing | None = None
     seed: int = Field(default=0, ge=0)
+
+    @property
+    def columns(self) -> ColumnChoices:
+        """What is decided about columns."""
+        return ColumnChoices(drop=self.drop, category=self.category, number=self.number, date=self.date)
 
 
 class TrainingSettings(TrainConfig):

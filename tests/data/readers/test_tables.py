@@ -57,9 +57,9 @@ def test_what_is_left_out_is_noted(tmp_path: Path) -> None:
     assert list(table(source).columns) == ["a"]
     assert source.notes == (
         "1 infinite number(s) taken as missing in a",
-        "left out, empty: none",
-        "left out, constant: same",
         "left out, different in every row: id",
+        "left out, constant: same",
+        "left out, empty: none",
     )
 
 

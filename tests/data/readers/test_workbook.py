@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from topiarist.data import limits
-from topiarist.data.readers.tables import read_excel, read_parquet
+from topiarist.data.readers.table_files import read_excel, read_parquet
 from topiarist.errors import DataError, MissingExtraError
 
 FRAME = pandas.DataFrame({"a": [1.5, 2.5], "b": ["x", None], "c": [1, 2]})
@@ -17,7 +17,7 @@ def test_parquet(tmp_path: Path) -> None:
     folder = tmp_path / "year=2020"
     folder.mkdir()
     FRAME.to_parquet(folder / "t.parquet")
-    frame, _ = read_parquet(folder / "t.parquet")
+    frame = read_parquet(folder / "t.parquet").frame
     pandas.testing.assert_frame_equal(frame, FRAME, check_dtype=False)
 
 
@@ -30,7 +30,7 @@ def test_excel(tmp_path: Path) -> None:
     with pandas.ExcelWriter(tmp_path / "t.xlsx") as writer:
         FRAME.to_excel(writer, sheet_name="first", index=False)
         FRAME.to_excel(writer, sheet_name="second", index=False)
-    frame, notes = read_excel(tmp_path / "t.xlsx")
+    frame, notes, _ = read_excel(tmp_path / "t.xlsx")
     assert frame["a"].tolist() == [1.5, 2.5]
     assert frame["c"].dtype.kind == "i"
     assert frame["b"].isna().tolist() == [False, True]

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from numpy.typing import NDArray
 
-from topiarist.data.columns import listed
+from topiarist.data.columns.names import listed
 from topiarist.data.labels import as_labels
 from topiarist.data.readers.sound import SOUND_ENDINGS, read_sounds
-from topiarist.data.readers.tables import group_values, known_labels, read_delimited, split_labels
+from topiarist.data.readers.table_files import read_delimited
+from topiarist.data.readers.tables import group_values, known_labels, split_labels
 from topiarist.data.source import Source
 from topiarist.errors import DataError
 
@@ -142,7 +143,7 @@ def holds_annotations(folder: Path) -> bool:
 def find_annotated(folder: Path, *, target: str | None, group: str | None, labelled: bool) -> MediaFiles:
     """Find the files that the table names, with labels and groups from its columns, and decode none."""
     path = next(folder / name for name in TABLES if (folder / name).is_file())
-    frame, notes = read_delimited(path)
+    frame, notes, _ = read_delimited(path)
     if frame.empty:
         raise DataError(f"{path} has a header and no rows")
     files, base = file_column(folder, path, frame)
@@ -209,7 +210,7 @@ def _evaluation_parts(
     """Mark train and test where the folder has an evaluation setup, and which rows belong to either."""
     if not all((folder / path).is_file() for path in _SETUP.values()):
         return None, numpy.ones(len(names), dtype=bool)
-    members = {part: set(read_delimited(folder / path)[0].iloc[:, 0]) for part, path in _SETUP.items()}
+    members = {part: set(read_delimited(folder / path).frame.iloc[:, 0]) for part, path in _SETUP.items()}
     marks = numpy.asarray([next((part for part in members if name in members[part]), "") for name in names])
     kept = marks != ""
     if not kept.any():

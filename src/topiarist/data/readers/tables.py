@@ -1,24 +1,18 @@
-"""Tables with one row per sample: text (plain or gzip), Parquet or Excel.
+"""Tables with one row per sample: features, labels and groups from the columns of a file."""
 
-pandas is imported when a table is read: other data are read without it, in half a second less.
-"""
-
-import csv
-import io
-import re
-import zipfile
-import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from xml.etree.ElementTree import ParseError
 
 import numpy
 from numpy.typing import NDArray
 
-from topiarist.data.columns import check_column, check_header, drop_uninformative, listed, tidy
-from topiarist.data.extras import import_extra
+from topiarist.data.columns.choices import ColumnChoices
+from topiarist.data.columns.deciding import read_columns
+from topiarist.data.columns.decisions import ColumnDecision
+from topiarist.data.columns.names import check_column, listed
 from topiarist.data.labels import as_labels
-from topiarist.data.limits import check_size, read_whole
+from topiarist.data.readers.table_files import RawTable, read_delimited, read_excel, read_parquet
 from topiarist.data.source import Source
 from topiarist.errors import DataError
 
@@ -26,38 +20,103 @@ if TYPE_CHECKING:
     import pandas
 
 TableForm = Literal["text", "parquet", "excel"]
-_DELIMITERS = ",;\t"
-_SAMPLE_CHARACTERS = 64 * 1024  # enough lines to see the form of a table
-_DECIMAL_COMMA = re.compile(r"(^|;)\s*[-+]?\d+,\d+\s*(;|$)", re.MULTILINE)
-_BYTES_PER_VALUE = 8
+CellReading = Literal["decided", "written", "inferred"]
+_READERS: dict[TableForm, Callable[..., RawTable]] = {
+    "text": read_delimited,
+    "parquet": read_parquet,
+    "excel": read_excel,
+}
 
 
 def read_table(
-    path: Path, *, form: TableForm = "text", target: str | None, group: str | None, labelled: bool
+    path: Path,
+    *,
+    form: TableForm = "text",
+    target: str | None,
+    group: str | None,
+    labelled: bool,
+    choices: ColumnChoices | None = None,
+    cells: CellReading | None = None,
 ) -> Source:
     """Read a table whose column `target` holds the labels and whose column `group` holds the groups.
 
     Without `labelled`, for prediction, every row and column stays, and labels are returned where all are there.
+
+    Parameters
+    ----------
+    choices
+        What the user decides about columns.
+    cells
+        "decided", the default for training, decides what each column holds and leaves out those that say nothing;
+        "written", the default for prediction, keeps them as they are, for a network that knows how to read them;
+        "inferred" lets pandas read them, for a network of before that was trained so.
     """
-    frame, notes = {"text": read_delimited, "parquet": read_parquet, "excel": read_excel}[form](path)
-    name = path.resolve().name
+    mode = cells or ("decided" if labelled else "written")
+    found = _READERS[form](path, inferred=None if mode == "inferred" else [name for name in (target, group) if name])
+    name, frame = path.resolve().name, found.frame
     columns = [str(column) for column in frame.columns]
     if frame.empty:
         raise DataError(f"{name} has a header and no rows: {listed(columns)}")
     if not labelled:
         known, unused = known_labels(name, frame, target)
-        features, changes = tidy(name, frame.drop(columns=[target, group], errors="ignore"))
-        return Source(name=name, features=features, labels=known, notes=(*notes, *unused, *changes))
+        features = frame.drop(columns=[target, group], errors="ignore")
+        return Source(name=name, features=features, labels=known, notes=(*found.notes, *unused))
     if target is None:
         raise DataError(f"{name}: name the column that holds the label with --target: {listed(columns)}")
     frame, labels, dropped = split_labels(name, frame, target)
+    frame, labels, alone = without_lone_rows(frame, labels)
     groups = None if group is None else group_values(name, frame, group, target=target)
-    features, changes = tidy(name, frame.drop(columns=[target, *([] if group is None else [group])]))
-    features, left_out = drop_uninformative(features)
-    if features.columns.empty:
-        raise DataError(f"{name}: no column is left to learn from; {'; '.join(left_out) or 'add features'}")
-    notes = [*notes, *dropped, *changes, *left_out]
-    return Source(name=name, features=features, labels=labels, groups=groups, notes=tuple(notes))
+    features = frame.drop(columns=[target, *([] if group is None else [group])])
+    notes = (*found.notes, *dropped, *alone)
+    if mode != "decided":
+        return Source(name=name, features=features, labels=labels, groups=groups, notes=notes)
+    _check_choices(name, choices, target=target, group=group)
+    read = read_columns(name, features, choices=choices, semicolons=found.semicolons)
+    if read.frame.columns.empty:
+        raise DataError(f"{name}: no column is left to learn from; {'; '.join(read.notes) or 'add features'}")
+    decisions = _in_order(columns, read.decisions, frame, target=target, group=group)
+    notes = (*notes, *read.notes)
+    return Source(name=name, features=read.frame, labels=labels, groups=groups, notes=notes, columns=decisions)
+
+
+def _check_choices(name: str, choices: ColumnChoices | None, *, target: str, group: str | None) -> None:
+    for column, option in ((target, "--target"), (group, "--group")):
+        named = () if choices is None else (*choices.drop, *choices.category, *choices.number, *choices.date)
+        if column in named:
+            raise DataError(f"{name}: {column} is the column of {option}, and no feature to choose a reading for")
+
+
+def _in_order(
+    columns: list[str],
+    decisions: tuple[ColumnDecision, ...],
+    frame: "pandas.DataFrame",
+    *,
+    target: str,
+    group: str | None,
+) -> tuple[ColumnDecision, ...]:
+    """Return the decisions in the order of the file, those for target and groups among them."""
+    known = {decision.name: decision for decision in decisions}
+    known[target] = ColumnDecision(name=target, read_as="target", distinct=int(frame[target].nunique()))
+    if group is not None:
+        known[group] = ColumnDecision(name=group, read_as="group", distinct=int(frame[group].nunique()))
+    return tuple(known[column] for column in columns if column in known)
+
+
+def without_lone_rows(
+    frame: "pandas.DataFrame", labels: NDArray[Any]
+) -> "tuple[pandas.DataFrame, NDArray[Any], list[str]]":
+    """Put classes with a single row aside, and note which: one row cannot be trained on and tested by.
+
+    Where fewer than two classes would be left, all rows stay.
+    """
+    classes, numbers, counts = numpy.unique(labels, return_inverse=True, return_counts=True)
+    alone = classes[counts == 1]
+    if not len(alone) or len(classes) - len(alone) < 2:
+        return frame, labels, []
+    kept = counts[numbers] > 1
+    names = listed([f"'{name}'" for name in alone.tolist()])
+    note = f"put aside, {len(alone)} class(es) with one row each: {names}"
+    return frame[kept].reset_index(drop=True), labels[kept], [note]
 
 
 def split_labels(
@@ -103,102 +162,3 @@ def _finite(column: "pandas.Series[Any]") -> "pandas.Series[Any]":
 def _values(column: "pandas.Series[Any]") -> NDArray[Any]:
     """Return a column without missing values as an array of numbers, truth values or objects."""
     return column.astype(object).infer_objects().to_numpy()
-
-
-def read_delimited(path: Path) -> "tuple[pandas.DataFrame, list[str]]":
-    """Read a text table with a header: comma, semicolon or tab between the values; note a decimal comma."""
-    import pandas  # noqa: PLC0415  # see the top of the file
-
-    content = bytes(read_whole(path))
-    if b"\0" in content:
-        raise DataError(f"{path} is not text: a table must be UTF-8 text with a header line")
-    try:
-        sample = _lines(content).read(_SAMPLE_CHARACTERS)
-        first = next((line for line in sample.splitlines() if line.strip()), "")
-        delimiter = max(_DELIMITERS, key=lambda one: len(next(csv.reader([first], delimiter=one), [])))
-        header = _check_rows(path, content, delimiter)
-        decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(sample) else "."
-        frame = pandas.read_csv(
-            io.BytesIO(content),
-            sep=delimiter,
-            decimal=decimal,
-            names=[str(place) for place in range(len(header))],
-            header=0,
-            index_col=False,
-            skipinitialspace=True,
-            encoding="utf-8-sig",
-            low_memory=False,
-        )
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8") from error
-    except (csv.Error, pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
-        raise DataError(f"{path} cannot be read as a table: {error}") from error
-    frame.columns = pandas.Index(header)
-    return frame, ["numbers read with a decimal comma"] if decimal == "," else []
-
-
-def _lines(content: bytes) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", newline="")
-
-
-def _check_rows(path: Path, content: bytes, delimiter: str) -> list[str]:
-    """Return the header; raise where a row has more or fewer values than it."""
-    rows = csv.reader(_lines(content), delimiter=delimiter, skipinitialspace=True)
-    header: list[str] = []
-    for row in rows:
-        if len(row) < 2 and not "".join(row).strip():
-            continue
-        if not header:
-            header = [column.strip() for column in row]
-            check_header(str(path), header)
-        elif len(row) != len(header):
-            raise DataError(
-                f"{path}, line {rows.line_num}: expected {len(header)} values as in the header, found {len(row)}"
-            )
-    if not header:
-        raise DataError(f"{path} is empty: a table needs a header line and rows")
-    return header
-
-
-def read_parquet(path: Path) -> "tuple[pandas.DataFrame, list[str]]":
-    """Read a Parquet file, its named index as columns."""
-    import pandas  # noqa: PLC0415  # see the top of the file
-
-    parquet = import_extra("pyarrow.parquet", what="reading Parquet files", extra="tables")
-    try:
-        # An open file, not a path: pyarrow would add columns for folders named like a=b.
-        with path.open("rb") as stream:
-            metadata = parquet.read_metadata(stream)
-            stored = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
-            check_size(str(path), max(stored, _BYTES_PER_VALUE * metadata.num_rows * metadata.num_columns))
-            check_header(str(path), parquet.read_schema(stream).names)
-            frame = pandas.read_parquet(stream, engine="pyarrow")
-    except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
-        raise DataError(f"{path} cannot be read as Parquet: {error}") from error
-    frame = frame.reset_index(drop=not any(name is not None for name in frame.index.names))
-    frame.columns = pandas.Index([str(column).strip() for column in frame.columns])
-    return frame, []
-
-
-def read_excel(path: Path) -> "tuple[pandas.DataFrame, list[str]]":
-    """Read the first sheet of an Excel workbook, its first row as the header."""
-    import pandas  # noqa: PLC0415  # see the top of the file
-
-    import_extra("openpyxl", what="reading Excel files", extra="tables")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            check_size(str(path), sum(member.file_size for member in archive.infolist()))
-        with pandas.ExcelFile(path, engine="openpyxl") as workbook:
-            cells = pandas.read_excel(workbook, header=None)
-            names = workbook.sheet_names
-    except (zipfile.BadZipFile, zlib.error, ParseError, EOFError) as error:
-        raise DataError(f"{path} cannot be read as an Excel workbook: {error}") from error
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
-        raise DataError(f"{path} is not a whole Excel workbook: {error}") from error
-    if cells.empty:
-        raise DataError(f"{path} is empty: the first sheet needs a header and rows")
-    header = ["" if pandas.isna(cell) else str(cell).strip() for cell in cells.iloc[0]]
-    check_header(str(path), header)
-    frame = cells.iloc[1:].reset_index(drop=True).infer_objects()
-    frame.columns = pandas.Index(header)
-    return frame, [f"only the first of {len(names)} sheets read: {names[0]}"] if len(names) > 1 else []

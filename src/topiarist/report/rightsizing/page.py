@@ -10,6 +10,7 @@ from topiarist.report.rightsizing.figures import bounds_of, curves_of, lineage_f
 from topiarist.report.rightsizing.front import AXES, front_figure
 from topiarist.report.rightsizing.quotes import Quotes
 from topiarist.report.rightsizing.tables import (
+    columns_table,
     comparison_table,
     confused_pairs,
     heat_map,
@@ -29,6 +30,7 @@ PARTS = {
     "lineage": "The Surgeon's lineage",
     "confusion": "Confusions",
     "statistics": "Statistics",
+    "columns": "Columns of the table",
     "repeating": "To repeat it",
 }
 _REPEATING = {
@@ -68,6 +70,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         "widths": not record.networks[chosen].layers,
         "lineage": not drawn.lineages,
         "confusion": not maps and pairs is None,
+        "columns": not record.data.columns,
     }
     return render(
         "rightsizing.html.j2",
@@ -87,6 +90,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         comparison=comparison_table(quotes, before, after),
         networks=networks_table(quotes, chosen),
         rungs=rungs_table(quotes),
+        columns=columns_table(quotes),
         maps=maps,
         pairs=pairs,
         repeating={title: leaves(quotes, path) for path, title in _REPEATING.items()},

@@ -1,7 +1,7 @@
 """The tables of a rightsizing, every cell quoted from the record, and its confusion matrices."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -55,8 +55,16 @@ _RUNG_COLUMNS = (
     ("tested", "tested", "text"),
     ("method chosen in each fold", "chosen_by_fold", "text"),
 )
+_TABLE_COLUMNS = (
+    ("read as", "read_as", "text"),
+    ("different values", "different", "count"),
+    ("gaps", "missing", "count"),
+    ("written as", "gaps", "text"),
+    ("inputs", "inputs", "count"),
+    ("remarks", "remarks", "text"),
+)
 _EMPTY = TableCell(text="", value=None)
-_SHOWN_ELSEWHERE = ("classes", "command")
+_SHOWN_ELSEWHERE = ("classes", "columns", "command")
 _MOST_CLASSES = 30  # of a matrix that is still readable
 _MOST_PAIRS = 15
 
@@ -91,6 +99,13 @@ def networks_table(quotes: Quotes, chosen: int) -> Grid:
     places = range(len(quotes.record.networks))
     rows = [(f"networks.{place}", f"networks.{place}.name", place) for place in places]
     return _linked_table(quotes, rows, _NETWORK_COLUMNS, highlight=frozenset({chosen}))
+
+
+def columns_table(quotes: Quotes) -> Grid:
+    """Return what was decided for each column of the table that the data are."""
+    rows = [(f"data.columns.{n}", f"data.columns.{n}.name", None) for n in range(len(quotes.record.data.columns))]
+    grid = _linked_table(quotes, rows, _TABLE_COLUMNS, highlight=frozenset())
+    return replace(grid, columns=("column", *grid.columns[1:]))
 
 
 def rungs_table(quotes: Quotes) -> Grid:

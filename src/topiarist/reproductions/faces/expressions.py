@@ -14,8 +14,8 @@ from typing import Any
 import numpy
 import pandas
 
-from topiarist.data.columns import listed
-from topiarist.data.readers.tables import read_excel
+from topiarist.data.columns.names import listed
+from topiarist.data.readers.table_files import read_excel
 from topiarist.data.source import Source
 from topiarist.errors import DataError
 from topiarist.randomness import array_generator
@@ -38,7 +38,7 @@ def read_expressions(path: str | Path) -> Source:
     """Read the spreadsheet (`.xlsx`); rows with empty cells are left out, with a note that names the images."""
     place = Path(path)
     try:
-        frame, notes = read_excel(place)
+        frame, notes, _ = read_excel(place)
     except OSError as error:
         raise DataError(f"cannot read {place}: {error.strerror or error}") from error
     columns = _column_names(place, [str(column) for column in frame.columns])

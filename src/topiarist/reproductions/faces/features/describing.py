@@ -15,7 +15,7 @@ import numpy
 from numpy.typing import NDArray
 from PIL import ImageOps
 
-from topiarist.data.columns import listed
+from topiarist.data.columns.names import listed
 from topiarist.data.labels import as_labels
 from topiarist.data.limits import check_size
 from topiarist.data.readers.folders import (
@@ -30,7 +30,8 @@ from topiarist.data.readers.folders import (
     media_in,
 )
 from topiarist.data.readers.images import DAMAGE, DEEP_MODES, eight_bits, opened
-from topiarist.data.readers.tables import read_delimited, split_labels
+from topiarist.data.readers.table_files import read_delimited
+from topiarist.data.readers.tables import split_labels
 from topiarist.errors import DataError
 from topiarist.randomness import array_generator
 from topiarist.reproductions.faces.features.augmentation import FaceAugmentation, augment
@@ -166,7 +167,7 @@ def _find_labelled(folder: Path, *, target: str | None) -> LabelledFiles:
 
 def _find_in_table(folder: Path, table: Path, *, target: str | None) -> LabelledFiles:
     """Find the images that a table names; rows without a label are left out."""
-    frame, notes = read_delimited(table)
+    frame, notes, _ = read_delimited(table)
     if frame.empty:
         raise DataError(f"{table} has a header and no rows")
     files, base = file_column(folder, table, frame)

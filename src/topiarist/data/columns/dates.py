@@ -1,0 +1,188 @@
+"""Dates and times: in which form a column writes them, and the numbers that a network reads of them.
+
+Clock time is taken as it is written: an offset from UTC is left aside, so that 8 o'clock is 8 o'clock in summer too.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy
+from numpy.typing import NDArray
+
+from topiarist.data.columns.texts import Texts
+
+if TYPE_CHECKING:
+    import pandas
+
+Moments = NDArray[numpy.datetime64]
+
+ISO = "ISO8601"  # as pandas calls it
+CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+NEVER = numpy.datetime64("NaT", "us")
+_TIME = r"(?:[T, ]+\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\.?)?)?"
+_ISO = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}{_TIME}")
+_ZONE = re.compile(r"(?<=:\d\d)(\.\d+)?\s*(?:Z|UTC|GMT|[-+]\d{2}:?\d{2})$")
+_NUMERIC = re.compile(rf"\d{{1,4}}([-/.])\d{{1,2}}\1\d{{1,4}}{_TIME}")
+_NAMED = re.compile(rf"(?:\d{{1,2}}\.?[-/ ])?[A-Za-z]{{3,9}}\.?[-/ ]\d{{1,4}}(?:,? \d{{4}})?{_TIME}")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?")
+_ANY = re.compile(".*", re.DOTALL)
+_COMPACT = re.compile(r"(?:19|20)\d{6}")
+_NUMERIC_DAYS = (
+    *("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
+    *("%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y"),
+)
+_NAMED_DAYS = (
+    *("%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y", "%d-%b-%y"),
+    *("%d %b %y", "%d. %B %Y", "%d/%b/%Y", "%b %Y", "%B %Y", "%b-%y", "%b-%Y"),
+)
+_DAYS = {"numeric": _NUMERIC_DAYS, "named": _NAMED_DAYS}
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", ", %H:%M", ", %H:%M:%S")
+_TRIED = 20  # words on which all forms are tried
+_LEAST_TRIED = 0.8  # of them, for a form to be tried on all
+_FEWEST_COMPACT = 5  # words like 20240131 that are all dates: numbers are with a probability of 0.04 each
+_EPOCH, _DAY = numpy.datetime64("1970-01-01", "us"), numpy.timedelta64(1, "D")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DateEvidence:
+    """The forms in which most words of a column are dates, and how many cells each reads; the best first.
+
+    Two are left only where they read the same cells as different days.
+    """
+
+    formats: tuple[str, ...]
+    cells: int
+
+
+def find_formats(texts: Texts, *, share: float = _LEAST_TRIED) -> DateEvidence | None:
+    """Return the forms that read the most cells as dates; None where fewer than a share of words look like dates."""
+    least = max(1.0, share * len(texts.words[:_TRIED]))
+    kinds = _kinds(texts.words[:_TRIED], least)
+    if not kinds or ("compact" in kinds and len(texts.words) < _FEWEST_COMPACT):
+        return None
+    tried = [form for form in _forms(kinds) if (~numpy.isnat(read_dates(texts.words[:_TRIED], form))).sum() >= least]
+    found = {form: read_dates(texts.words, form) for form in tried}
+    cells = {form: int(texts.counts[~numpy.isnat(moments)].sum()) for form, moments in found.items()}
+    best = max(cells.values(), default=0)
+    kept: list[str] = []
+    for form, count in cells.items():
+        if count == best and not any(_same(found[form], found[other]) for other in kept):
+            kept.append(form)
+    return DateEvidence(formats=tuple(kept), cells=best) if best else None
+
+
+def _kinds(words: NDArray[Any], least: float) -> set[str]:
+    patterns = {"iso": _ISO, "numeric": _NUMERIC, "named": _NAMED, "clock": _CLOCK, "compact": _COMPACT}
+    plain = [_ZONE.sub(r"\1", word) for word in words]
+    return {kind for kind, each in patterns.items() if sum(map(bool, map(each.fullmatch, plain))) >= least}
+
+
+def _forms(kinds: set[str]) -> list[str]:
+    days = [day for kind in ("numeric", "named") if kind in kinds for day in _DAYS[kind]]
+    forms = [day + time for day in days for time in _TIMES]
+    forms = [ISO, *forms] if "iso" in kinds else forms
+    return [*forms, *(CLOCKS if "clock" in kinds else ()), *(["%Y%m%d"] if "compact" in kinds else [])]
+
+
+def _same(first: Moments, second: Moments) -> bool:
+    both = ~(numpy.isnat(first) | numpy.isnat(second))
+    return bool((first[both] == second[both]).all())
+
+
+def choose_format(evidence: DateEvidence, *, leaning: int) -> str:
+    """Return the form of a column.
+
+    Where day and month cannot be told apart, `leaning` decides: how many columns of the file write the day first, less
+    those that write the month first. Without a hint, the month is first in 1/2/2024, as most programs read it, and the
+    day in 1.2.2024 and 1-2-2024.
+    """
+    if len(evidence.formats) == 1:
+        return evidence.formats[0]
+    day_first = [form for form in evidence.formats if is_day_first(form)]
+    month_first = [form for form in evidence.formats if not is_day_first(form)]
+    slashes = "/" in evidence.formats[0]
+    chosen = day_first if leaning > 0 or (leaning == 0 and not slashes) else month_first
+    return (chosen or list(evidence.formats))[0]
+
+
+def is_day_first(form: str) -> bool:
+    """Return whether a form writes the day before the month, in numbers."""
+    return "%m" in form and form.find("%d") < form.find("%m") and not form.startswith(("%Y", ISO))
+
+
+def is_month_first(form: str) -> bool:
+    """Return whether a form begins with the month, in numbers."""
+    return form.startswith("%m")
+
+
+def shown_format(form: str) -> str:
+    """Return a form in words: day.month.year."""
+    words = {"%Y": "year", "%y": "year", "%m": "month", "%d": "day", "%b": "month", "%B": "month", "%H": "hour"}
+    words |= {"%I": "hour", "%M": "minute", "%S": "second", "%f": "fraction", "%p": "am/pm", ISO: "year-month-day"}
+    return re.sub(r"ISO8601|%[A-Za-z]", lambda found: words.get(found[0], found[0]), form)
+
+
+def read_dates(words: NDArray[Any], form: str) -> Moments:
+    """Return each word as a moment, NaT for what is none in that form."""
+    import pandas  # noqa: PLC0415  # see the top of the package
+
+    asked = _ISO if form == ISO else _CLOCK if form in CLOCKS else _ANY  # pandas takes 2024 and 16:9 for dates as well
+    plain = [_ZONE.sub(r"\1", word) for word in words]
+    right = pandas.Series([word if asked.fullmatch(word) else None for word in plain], dtype=object)
+    return moments(pandas.to_datetime(right, format=form, errors="coerce"))
+
+
+def moments(values: "pandas.Series[Any]") -> Moments:
+    """Return a column of dates as they read on a clock, without a zone."""
+    if getattr(values.dtype, "tz", None) is not None:
+        values = values.dt.tz_localize(None)
+    return values.to_numpy(dtype="datetime64[us]")
+
+
+def date_parts(values: Moments) -> tuple[str, ...]:
+    """Return the parts of dates that tell rows apart."""
+    known = values[~numpy.isnat(values)]
+    if not len(known):
+        return ()
+    varies = {name: len(numpy.unique(each)) > 1 for name, each in _fields(known).items()}
+    parts = [name for name in ("elapsed days", "year") if varies[name]]
+    if known.max() - known.min() < _DAY:
+        parts = []
+    cycles = [name for name in ("month", "weekday", "hour") if varies[name]]
+    return (*parts, *(f"{name} {wave}" for name in cycles for wave in ("sine", "cosine")))
+
+
+def date_numbers(values: Moments, parts: Sequence[str]) -> NDArray[numpy.float64]:
+    """Return some parts of dates (n_samples, n_parts), NaN where there is no date.
+
+    A month, a weekday and an hour are points on a circle, sin(2πx/period) and cos(2πx/period): 23 o'clock is next to 0.
+    """
+    missing = numpy.isnat(values)
+    fields = _fields(numpy.where(missing, _EPOCH, values))
+    periods = {"month": 12.0, "weekday": 7.0, "hour": 24.0}
+    columns = []
+    for part in parts:
+        name, _, wave = part.partition(" ")
+        turn = 2 * numpy.pi * fields[name] / periods[name] if name in periods else fields[part]
+        found = {"sine": numpy.sin, "cosine": numpy.cos}[wave](turn) if name in periods else turn
+        columns.append(numpy.where(missing, numpy.nan, found))
+    return numpy.stack(columns, axis=1) if columns else numpy.empty((len(values), 0))
+
+
+def _fields(values: Moments) -> dict[str, NDArray[numpy.float64]]:
+    days = values.astype("datetime64[D]")
+    months = values.astype("datetime64[M]").astype(numpy.int64)
+    return {
+        "elapsed days": (values - _EPOCH) / _DAY,
+        "year": numpy.floor(months / 12) + 1970.0,
+        "month": (months % 12).astype(float),
+        "weekday": ((days.astype(numpy.int64) + 3) % 7).astype(float),  # 1 January 1970 was a Thursday; Monday is 0
+        "hour": (values - days) / numpy.timedelta64(1, "h"),
+    }
+
+
+def is_cyclic(part: str) -> bool:
+    """Return whether a part of a date is a point on a circle, which needs no scaling."""
+    return part.endswith(("sine", "cosine"))

@@ -1,0 +1,30 @@
+"""The names of columns: listed in a line, checked, and found where a call spells them."""
+
+import difflib
+from collections import Counter
+from collections.abc import Sequence
+
+from topiarist.errors import DataError
+
+_MOST_NAMED = 20  # in one line of a message
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the names of columns in one line, the first ones where there are many."""
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def check_header(name: str, header: Sequence[str]) -> None:
+    """Raise where two columns have one name."""
+    repeated = [column for column, count in Counter(header).items() if count > 1 and column]
+    if repeated:
+        raise DataError(f"{name}: columns must have distinct names, found more than once: {listed(repeated)}")
+
+
+def check_column(name: str, columns: Sequence[str], wanted: str, *, option: str) -> None:
+    """Raise where a column is not there, and name those that are and the closest."""
+    if wanted not in columns:
+        close = difflib.get_close_matches(wanted, columns, n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise DataError(f"{name}: {option} {wanted} is not a column, found {listed(columns)}{hint}")

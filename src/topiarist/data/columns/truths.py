@@ -1,0 +1,45 @@
+"""Truth values in words."""
+
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+_PAIRS = (  # of one kind each: no column says "yes" and "false"
+    ("yes", "no"),
+    ("y", "n"),
+    ("true", "false"),
+    ("t", "f"),
+    ("on", "off"),
+    ("ja", "nein"),
+    ("wahr", "falsch"),
+    ("oui", "non"),
+    ("vrai", "faux"),
+    ("sí", "no"),
+    ("si", "no"),
+    ("sì", "no"),
+    ("verdadero", "falso"),
+    ("sim", "não"),
+    ("ja", "nee"),
+    ("ja", "nej"),
+    ("tak", "nie"),
+)
+_TRUE = {true for true, _ in _PAIRS}
+_FALSE = {false for _, false in _PAIRS}
+
+
+def are_truths(words: NDArray[Any]) -> bool:
+    """Return whether words are the two of a pair such as yes and no, or one of them."""
+    lower = {word.lower() for word in words}
+    return bool(lower) and any(lower <= set(pair) for pair in _PAIRS)
+
+
+def read_truths(words: NDArray[Any]) -> NDArray[numpy.float64]:
+    """Return 1 and 0 for words such as yes and no, also for numbers 1 and 0; NaN for others."""
+    return numpy.array([_read(word.lower()) for word in words], dtype=float)
+
+
+def _read(word: str) -> float:
+    if word in _TRUE or word == "1":
+        return 1.0
+    return 0.0 if word in _FALSE or word == "0" else numpy.nan

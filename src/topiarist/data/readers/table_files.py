@@ -1,0 +1,153 @@
+"""The cells of table files: text (plain or gzip), Parquet or Excel, before anything is decided about them.
+
+pandas is imported when a table is read: other data are read without it, in half a second less.
+"""
+
+import csv
+import io
+import re
+import zipfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from xml.etree.ElementTree import ParseError
+
+from topiarist.data.columns.names import check_header
+from topiarist.data.extras import import_extra
+from topiarist.data.limits import check_size, read_whole
+from topiarist.data.readers.encodings import encoding_notes, find_encoding
+from topiarist.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas
+
+_DELIMITERS = ",;\t|"
+# What stands for a label that is not there: what pandas takes as missing, and the question mark.
+_LABEL_GAPS = [
+    *("", "?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
+    *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+]
+_SAMPLE_CHARACTERS = 64 * 1024  # enough lines to see the form of a table
+_DECIMAL_COMMA = re.compile(r"(^|;)\s*[-+]?\d+,\d+\s*(;|$)", re.MULTILINE)
+_BYTES_PER_VALUE = 8
+
+
+class RawTable(NamedTuple):
+    """A table before anything is decided, notes on how it was read, and whether semicolons part its columns."""
+
+    frame: "pandas.DataFrame"
+    notes: list[str]
+    semicolons: bool = False
+
+
+def read_delimited(path: Path, *, inferred: Sequence[str] | None = None) -> RawTable:
+    """Read a text table with a header: comma, semicolon, tab or bar between the values.
+
+    Columns that are `inferred`, all for None, are numbers or text as pandas finds; others are as they are written.
+    """
+    import pandas  # noqa: PLC0415  # see the top of the file
+
+    content = bytes(read_whole(path))
+    encoding = find_encoding(path, content)
+    try:
+        sample = _lines(content, encoding).read(_SAMPLE_CHARACTERS)
+        first = next((line for line in sample.splitlines() if line.strip()), "")
+        delimiter = max(_DELIMITERS, key=lambda one: len(next(csv.reader([first], delimiter=one), [])))
+        header = _check_rows(path, content, encoding, delimiter)
+        decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(sample) else "."
+        written = [str(place) for place, name in enumerate(header) if inferred is not None and name not in inferred]
+        gaps = {str(place): _LABEL_GAPS for place in range(len(header)) if str(place) not in written}
+        frame = pandas.read_csv(
+            io.BytesIO(content),
+            sep=delimiter,
+            decimal=decimal,
+            names=[str(place) for place in range(len(header))],
+            header=0,
+            index_col=False,
+            dtype=dict.fromkeys(written, str),
+            keep_default_na=inferred is None,
+            na_values=None if inferred is None else gaps,
+            skipinitialspace=True,
+            encoding=encoding,
+            low_memory=False,
+        )
+    except (csv.Error, pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
+        raise DataError(f"{path} cannot be read as a table: {error}") from error
+    frame.columns = pandas.Index(header)
+    notes = ["numbers read with a decimal comma"] if decimal == "," and inferred is None else []
+    return RawTable(frame, [*encoding_notes(encoding), *notes], semicolons=delimiter == ";")
+
+
+def _lines(content: bytes, encoding: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(content), encoding=encoding, newline="")
+
+
+def _check_rows(path: Path, content: bytes, encoding: str, delimiter: str) -> list[str]:
+    """Return the header; raise where a row has more or fewer values than it."""
+    rows = csv.reader(_lines(content, encoding), delimiter=delimiter, skipinitialspace=True)
+    header: list[str] = []
+    for row in rows:
+        if len(row) < 2 and not "".join(row).strip():
+            continue
+        if not header:
+            header = [column.strip() for column in row]
+            check_header(str(path), header)
+        elif len(row) != len(header):
+            raise DataError(
+                f"{path}, line {rows.line_num}: expected {len(header)} values as in the header, found {len(row)}"
+            )
+    if not header:
+        raise DataError(f"{path} is empty: a table needs a header line and rows")
+    return header
+
+
+def read_parquet(path: Path, *, inferred: Sequence[str] | None = None) -> RawTable:
+    """Read a Parquet file, its named index as columns; its cells have types of their own, nothing is `inferred`."""
+    import pandas  # noqa: PLC0415  # see the top of the file
+
+    parquet = import_extra("pyarrow.parquet", what="reading Parquet files", extra="tables")
+    try:
+        # An open file, not a path: pyarrow would add columns for folders named like a=b.
+        with path.open("rb") as stream:
+            metadata = parquet.read_metadata(stream)
+            stored = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
+            check_size(str(path), max(stored, _BYTES_PER_VALUE * metadata.num_rows * metadata.num_columns))
+            check_header(str(path), parquet.read_schema(stream).names)
+            frame = pandas.read_parquet(stream, engine="pyarrow")
+    except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
+        raise DataError(f"{path} cannot be read as Parquet: {error}") from error
+    frame = frame.reset_index(drop=not any(name is not None for name in frame.index.names))
+    frame.columns = pandas.Index([str(column).strip() for column in frame.columns])
+    return RawTable(frame, [])
+
+
+def read_excel(path: Path, *, inferred: Sequence[str] | None = None) -> RawTable:
+    """Read the first sheet of an Excel workbook, its first row as the header.
+
+    Its cells have types of their own; text is as it is written in columns that are not `inferred`, all for None.
+    """
+    import pandas  # noqa: PLC0415  # see the top of the file
+
+    import_extra("openpyxl", what="reading Excel files", extra="tables")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_size(str(path), sum(member.file_size for member in archive.infolist()))
+        with pandas.ExcelFile(path, engine="openpyxl") as workbook:
+            cells = pandas.read_excel(workbook, header=None, keep_default_na=inferred is None, na_values=[""])
+            names = workbook.sheet_names
+    except (zipfile.BadZipFile, zlib.error, ParseError, EOFError) as error:
+        raise DataError(f"{path} cannot be read as an Excel workbook: {error}") from error
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+        raise DataError(f"{path} is not a whole Excel workbook: {error}") from error
+    if cells.empty:
+        raise DataError(f"{path} is empty: the first sheet needs a header and rows")
+    header = ["" if pandas.isna(cell) else str(cell).strip() for cell in cells.iloc[0]]
+    check_header(str(path), header)
+    frame = cells.iloc[1:].reset_index(drop=True).infer_objects()
+    frame.columns = pandas.Index(header)
+    for name in inferred or ():
+        if name in header:
+            frame[name] = frame[name].where(~frame[name].isin(_LABEL_GAPS))
+    notes = [f"only the first of {len(names)} sheets read: {names[0]}"] if len(names) > 1 else []
+    return RawTable(frame.infer_objects(), notes)
