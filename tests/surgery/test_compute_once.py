@@ -38,7 +38,7 @@ def test_widths_units_cut_and_refit_of_a_perceptron_take_one_trace_and_one_copy(
     widths = surgery.allot_widths(model, example, calibration=x, parameters=100, anatomy=found)
     runs: list[Tensor] = []
     model.register_forward_pre_hook(lambda _, args: runs.append(args[0]))
-    cut = cut_to_widths(model, example, keep=widths, calibration=x, anatomy=found)
+    cut = cut_to_widths(model, example, keep=widths, calibration=x, anatomy=found, settling=0)
     assert (counts["traces"], counts["copies"], counts["proofs"]) == (1, 1, 1)
     assert sum(len(each) for each in runs if len(each) == len(x)) == 2 * len(x)  # each network runs once
     assert sum(parameter.numel() for parameter in cut.model.parameters()) <= 100
