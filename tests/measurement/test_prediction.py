@@ -97,5 +97,5 @@ def test_a_rank_saves_what_two_thin_layers_save(timed: LatencyModel) -> None:
 
 def test_the_network_is_left_as_it_was(model: nn.Module, timed: LatencyModel) -> None:
     assert model.training
-    assert [each.out_channels for each in model if isinstance(each, nn.Conv2d)] == [16, 24, 32]
+    assert [each.out_channels for each in model.children() if isinstance(each, nn.Conv2d)] == [16, 24, 32]
     assert timed.model is model

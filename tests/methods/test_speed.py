@@ -44,7 +44,7 @@ def test_a_runtime_without_a_latency_is_refused(given: dict[str, Any]) -> None:
 
 def test_an_unknown_runtime_is_refused() -> None:
     with pytest.raises(SettingsError, match="runtime must be 'torch', 'onnx' or 'onnx-int8'"):
-        Budget(latency_ms=1.0, runtime="tpu")  # type: ignore[arg-type]
+        Budget(latency_ms=1.0, runtime="tpu")
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ def test_gaps_dates_and_many_categories_are_prepared_alike() -> None:
     written = pandas.DataFrame(
         {
             "price": [f"{number % 37},5" if number % 5 else "?" for number in range(200)],
-            "day": [f"{number % 28 + 1}.{number % 12 + 1}.{2020 + number % 3}" if number % 7 else "" for number in range(200)],
+            "day": [f"{each % 28 + 1}.{each % 12 + 1}.{2020 + each % 3}" if each % 7 else "" for each in range(200)],
             "town": [f"town {number}" for number in random.integers(0, 120, 200)],
             "kind": [("a", "b", None)[number % 3] for number in range(200)],
         }

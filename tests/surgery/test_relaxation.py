@@ -24,7 +24,7 @@ class StepTiming:
 
     @property
     def whole_ms(self) -> float:
-        return self.truth * self._plain({})
+        return float(self.truth * self._plain({}))
 
     def _plain(self, widths: Mapping[str, Any]) -> Any:
         blocks = {name: -(-numpy.asarray(width) // self.block) for name, width in {**self.full, **widths}.items()}

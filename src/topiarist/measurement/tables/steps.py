@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 BLOCK = 16  # numbers that a vector of AVX-512 holds in float32; those of AVX2 and NEON, 8 and 4, divide it
 # Remainders that are timed; between two of a class, those that are divisible by as much, the way is linear.
@@ -98,14 +98,14 @@ class Surface:
     outputs: Axis
     times: Floats
 
-    def at(self, inputs: Floats, outputs: Floats) -> Floats:
+    def at(self, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
         """Return the times at widths (…): bilinear, never below 0, and with penalties."""
-        inputs, outputs = numpy.broadcast_arrays(numpy.asarray(inputs, float), numpy.asarray(outputs, float))
-        row, down = self.inputs.weights(inputs)
-        column, right = self.outputs.weights(outputs)
+        read, written = numpy.broadcast_arrays(numpy.asarray(inputs, float), numpy.asarray(outputs, float))
+        row, down = self.inputs.weights(read)
+        column, right = self.outputs.weights(written)
         last_row, last_column = (size - 1 for size in self.times.shape)
         below, beside = numpy.minimum(row + 1, last_row), numpy.minimum(column + 1, last_column)
         upper = self.times[row, column] * (1 - right) + self.times[row, beside] * right
         lower = self.times[below, column] * (1 - right) + self.times[below, beside] * right
         plain: Floats = numpy.maximum(upper * (1 - down) + lower * down, 0.0)
-        return plain * numpy.maximum(self.inputs.penalty(inputs), self.outputs.penalty(outputs))
+        return plain * numpy.maximum(self.inputs.penalty(read), self.outputs.penalty(written))
