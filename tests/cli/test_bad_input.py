@@ -81,7 +81,7 @@ DATA: list[Case] = [
     ("train {d}/header.csv --target y", "header.csv has a header and no rows"),
     ("train {d}/twice.csv --target y", "columns must have distinct names, found more than once: a"),
     ("train {d}/ragged.csv --target y", "line 3: expected 2 values as in the header, found 3"),
-    ("train {d}/latin.csv --target y", "not UTF-8"),
+    ("train {d}/half.csv --target y", "is not text"),
     ("train {d}/one.csv --target y", "at least two classes are needed, found only the class c"),
     ("train {d}/continuous.csv --target y", "the target looks continuous"),
     ("train {d}/two.csv --target y", "two.csv has 2 samples: too few to set a test part aside"),
@@ -183,7 +183,7 @@ def write_tables(folder: Path) -> None:
     }
     for name, lines in tables.items():
         (folder / f"{name}.csv").write_text("".join(f"{line}\n" for line in lines))
-    (folder / "latin.csv").write_bytes("a,y\n1,Müller\n2,Maier\n".encode("latin-1"))
+    (folder / "half.csv").write_bytes("a,y\n1,Müller\n2,Maier\n".encode("utf-16")[:-1])
 
 
 def write_arrays(folder: Path) -> None:

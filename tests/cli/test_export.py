@@ -61,7 +61,12 @@ def test_text_is_read_as_zeros_and_ones(command: Run, flowers: Path, flowers_mod
     notes = session.session.get_modelmeta().custom_metadata_map
     columns, classes = json.loads(notes["columns"]), json.loads(notes["classes"])
     assert notes["input"] == "encoded" and columns[1] == {"column": "colour", "equals": "red"}
-    encoded = [raw[of["column"]] == of["equals"] if "equals" in of else raw[of["column"]] for of in columns]
+    gaps = raw.isna()
+    encoded = [
+        raw[of["column"]] == of["equals"] if "equals" in of else (gaps if "place" in of else raw)[of["column"]]
+        for of in columns
+    ]
+    assert [of["place"] for of in columns if "place" in of] == ["missing"]
     _, probabilities = session(numpy.stack(encoded, axis=1).astype(numpy.float32))
     predicted = as_json(command("predict", flowers_model, flowers, "--target", "kind", "--json"))
     assert [classes[place] for place in probabilities.argmax(axis=1)] == predicted["predictions"]

@@ -15,11 +15,11 @@ def test_gaps_dates_and_many_categories_are_prepared_alike() -> None:
     written = pandas.DataFrame(
         {
             "price": [f"{number % 37},5" if number % 5 else "?" for number in range(200)],
-            "day": [f"{each % 28 + 1}.{each % 12 + 1}.{2020 + each % 3}" if each % 7 else "" for each in range(200)],
+            "day": [f"{n % 28 + 1}.{n % 12 + 1}.{2020 + n % 3}" if n % 7 else "" for n in range(200)],
             "town": [f"town {number}" for number in random.integers(0, 120, 200)],
             "kind": [("a", "b", None)[number % 3] for number in range(200)],
         }
-    )  # fmt: skip
+    )
     read = read_columns("t", written)
     prepared = fit_preprocessing(read.frame, numpy.arange(150), scaling="zscore", forms=forms_of(read.decisions))
     inputs = as_inputs(written, prepared)

@@ -112,8 +112,8 @@ class Data:
         Parameters
         ----------
         x
-            Numbers (n_samples, …) or a table. Columns of numbers and dates are kept as they are; what columns of text
-            hold is decided as in a file.
+            Numbers (n_samples, …) or a table. Columns of numbers and dates are kept as they are, and a table of numbers
+            alone has an input per column; what columns of text hold is decided as in a file.
         y
             Labels (n_samples,).
         groups
@@ -142,7 +142,11 @@ class Data:
             scaling = "pixels" if pixels else "zscore"
         copied = None if originals is None else numpy.asarray(originals)
         source = Source(name=name, features=features, labels=labels, groups=known, originals=copied, scaling=scaling)
-        source = read_source_columns(source) if is_table(features) else source
+        if is_table(features):
+            source = read_source_columns(source)
+            numbers = all(kind.kind in "biuf" for kind in features.dtypes)
+            if numbers and not options.get("input_shape") and not options.get("projection"):
+                options["input_shape"] = (len(features.columns),)  # an input per column, as in an array
         return cls._of(prepare(source, **options))
 
     @classmethod
