@@ -92,7 +92,10 @@ def allot_widths(
 
 
 def lost_shares(model: nn.Module, anatomy: Anatomy, batches: CalibrationBatches) -> Mapping[str, list[float]]:
-    """Return, for each free space, the share of what its readers need that is lost with so many units left."""
+    """Return, for each free space, what is lost with so many units left: the sum of the shares that its readers lose.
+
+    Many read a residual stream, so that a unit of it is worth more than one that a single layer reads.
+    """
     shares = {}
     known = evidence_of_whole(model, anatomy, anatomy.free, batches)
     for name, space in anatomy.free.items():
@@ -103,7 +106,7 @@ def lost_shares(model: nn.Module, anatomy: Anatomy, batches: CalibrationBatches)
         elif evidence is None or not evidence.total > 0:
             shares[name] = [0.0] * (space.size + 1)
         else:
-            shares[name] = (eliminate(evidence, 0)[1] / evidence.total).tolist()
+            shares[name] = eliminate(evidence, 0)[1].tolist()
     return shares
 
 

@@ -1,5 +1,6 @@
 """What the layers that read a space see of its units, summed up over batches, as evidence for which of them to keep."""
 
+import math
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -95,17 +96,19 @@ def combined(parts: Iterable[Part], each: int = 1) -> SelectionEvidence | None:
     """Return the evidence of several readers: what an error costs each, and the covariances of what it reads.
 
     Those are of the units as they are now, with them as they were, and as they were; each unit has so many features.
+    What readers need counts as a share of its variance, so that one that reads large numbers does not decide alone.
     """
-    spreads, needs, total = [], [], 0.0
+    spreads, needs, count = [], [], 0
     for root, spread, cross, own in parts:
+        variance = float(((root @ own) * root).sum())
         spreads.append(spread)
-        needs.append(root @ cross.T)
-        total += float(((root @ own) * root).sum())
+        needs.append(root @ cross.T / math.sqrt(variance) if variance > 0 else torch.zeros_like(root @ cross.T))
+        count += variance > 0
     if not spreads:
         return None
     height = max(len(need) for need in needs)
     stacked = torch.stack([functional.pad(need, (0, 0, 0, height - len(need))) for need in needs])
-    return SelectionEvidence(damped(torch.stack(spreads)), stacked, total, each)
+    return SelectionEvidence(damped(torch.stack(spreads)), stacked, float(count), each)
 
 
 def activations(

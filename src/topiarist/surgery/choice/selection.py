@@ -27,7 +27,7 @@ class SelectionEvidence:
 
     `spread` (n_readers, n_features, n_features) is the covariance of the activations, damped; `needs` (n_readers,
     n_targets, n_features) that of what the reader needs with the activations; `total` the variance of what all readers
-    need. Unit u has `each` features, from u · each on.
+    need, 1 for each as a share. Unit u has `each` features, from u · each on.
     """
 
     spread: Tensor
