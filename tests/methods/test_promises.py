@@ -25,7 +25,7 @@ CUT = {"name": "distinctiveness", "keep_fraction": 0.05}
 def test_the_front_delivers_what_it_says(sizes: tuple[int, ...], refitted: bool, seed: int) -> None:
     model = perceptron(*sizes, seed=seed)
     search = GeneticFront(population=20, generations=5, refitted=refitted)
-    outcome = resize(model, data_for(model, 6), search, latency=False, seed=seed)
+    outcome = resize(model, data_for(model, 6), search, latency=False, settling=0, seed=seed)
     said = re.search(r"([\d.]+) % of [\d,]+ held-out samples$", outcome.reasons[0])
     assert said is not None
     assert float(said[1]) == pytest.approx(100 * outcome.score[1], abs=0.051)
@@ -37,7 +37,9 @@ def test_a_last_layer_without_a_bias_is_refitted_without_one() -> None:
     x = drawn(300, 6, seed=1)
     parts = (labelled(model, x[:150]), labelled(model, x[150:220]), labelled(model, x[220:]))
     data = data_of(*parts, classes=3)
-    outcome = resize(model, data, Genetic(fitness="refitted", penalty=1, population=20, generations=8), latency=False)
+    outcome = resize(
+        model, data, Genetic(fitness="refitted", penalty=1, population=20, generations=8), latency=False, settling=0
+    )
     left = sum(after for _, after in outcome.units.values())
     said = re.search(r"fitness (-?[\d.]+) with", outcome.reasons[0])
     assert said is not None and left < 16

@@ -70,7 +70,7 @@ def test_a_mask_is_as_right_as_the_network_cut_and_refitted(seed: int, bias: boo
     expected = []
     for mask in masks:
         units = {"hidden0": numpy.flatnonzero(~mask).tolist()}
-        small = remove(found.model, found.training.x[:2], units=units, calibration=found.training.x)
+        small = remove(found.model, found.training.x[:2], units=units, calibration=found.training.x, settling=0)
         assert isinstance(found.judged, Part)
         expected.append(percentage(small, found.judged))
     assert near(judged(found, masks).tolist(), expected, len(found.judged))
