@@ -40,8 +40,8 @@ from topiarist.models.activations import ACTIVATIONS
 from topiarist.randomness import generator
 from topiarist.storage import load, save
 from topiarist.surgery import Plan, ProjectSpace, WidenSpace
-from topiarist.surgery.applying import rebuild
 from topiarist.surgery.choice.evidence import blind_spot
+from topiarist.surgery.replaying import rebuild
 from topiarist.tracing import Inputs, Space, anatomy
 
 Array = NDArray[numpy.float64]

@@ -14,8 +14,9 @@ from topiarist.models import attach, card_of
 from topiarist.randomness import child_seed
 from topiarist.settings import Settings
 from topiarist.surgery import Plan, plan_of
-from topiarist.surgery.applying import copied_with_plan, rebuild
+from topiarist.surgery.applying import copied_with_plan
 from topiarist.surgery.edits.plan import attach_plan
+from topiarist.surgery.replaying import rebuild
 from topiarist.training import Distillation, History, TrainConfig, train_many
 from topiarist.training.config import OptimizerName
 from topiarist.training.pruning import Pruning

@@ -17,7 +17,7 @@ from torch.export import Dim, ExportedProgram
 
 from topiarist.data import Data
 from topiarist.data.extras import import_extra
-from topiarist.errors import DataError, ModelError, SettingsError
+from topiarist.errors import DataError, ModelError, SettingsError, first_line
 from topiarist.models.copying import copied
 from topiarist.storage.deployable import Inputs
 from topiarist.storage.exporting import Export, place_for, quietly, trace, write_compared
@@ -199,7 +199,7 @@ class Session:
             self.session = runtime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # ONNX Runtime has a class of its own for each
             name = str(file) if isinstance(file, Path) else "the export"
-            raise ModelError(f"ONNX Runtime cannot read {name}: {_first_line(error)}") from error
+            raise ModelError(f"ONNX Runtime cannot read {name}: {first_line(error)}") from error
         self.input = self.session.get_inputs()[0]
 
     def __call__(self, inputs: Inputs) -> list[Inputs]:
@@ -207,7 +207,7 @@ class Session:
         try:
             outputs: list[Inputs] = self.session.run(None, {self.input.name: inputs})
         except Exception as error:
-            raise ModelError(f"ONNX Runtime cannot run {len(inputs)} samples: {_first_line(error)}") from error
+            raise ModelError(f"ONNX Runtime cannot run {len(inputs)} samples: {first_line(error)}") from error
         return outputs
 
     @property
@@ -215,7 +215,3 @@ class Session:
         """Return a sample of zeros (1, *shape) of the type that the file asks for."""
         types = {"tensor(float)": numpy.float32, "tensor(double)": numpy.float64}
         return numpy.zeros((1, *self.input.shape[1:]), types.get(self.input.type, numpy.int64))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).split("\n")[0]

@@ -16,7 +16,7 @@ from topiarist.storage.header import KEY, Header, digest, parse_header
 from topiarist.storage.packed import PACKED, PackedHeader, parse_packed_header, unpack
 from topiarist.storage.writing import named_tensors, tied_names
 from topiarist.surgery import Plan, plan_of
-from topiarist.surgery.applying import rebuild
+from topiarist.surgery.replaying import rebuild
 from topiarist.tracing import ExampleInput
 
 

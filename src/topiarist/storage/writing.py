@@ -19,7 +19,7 @@ from topiarist.storage.header import KEY, make_header, sign
 from topiarist.storage.packed import Packing, pack
 from topiarist.storage.quantising import is_rounded
 from topiarist.surgery import plan_of
-from topiarist.surgery.applying import replay
+from topiarist.surgery.replaying import replay
 
 SUFFIX = ".safetensors"
 NOT_IN_THE_FORMAT = (torch.complex32, torch.complex128)

@@ -1,6 +1,6 @@
 """Carries out edits: on a copy of a network, which carries its plan from then on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -19,7 +19,7 @@ from topiarist.surgery.depth.factorising import factorise_layer
 from topiarist.surgery.depth.folding import fold_layer
 from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import Example, make_example, shape_of
-from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, parted, plan_of, renamed_edit
+from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, plan_of, renamed_edit
 from topiarist.surgery.proving import ensure_kept, ensure_proven, prove_counted
 from topiarist.surgery.refit.fits import Readers
 from topiarist.surgery.refit.fitting import Rows, refit
@@ -111,52 +111,6 @@ def copied_with_plan(model: nn.Module) -> nn.Module:
     return copy
 
 
-def rebuild(plan: Plan, model: nn.Module, example_input: ExampleInput | None = None) -> nn.Module:
-    """Return a copy of a network with the structure that a plan makes; what is new in it has no values yet."""
-    copy = copied(model)
-    try:
-        replay(plan, [copy], example_input=example_input)
-    except ModelError:  # the whole numbers of the remembered example may not go together
-        if example_input is not None or plan.example is None:
-            raise
-        rebuilt = _rebuilt_evenly(plan, model)
-        if rebuilt is None:
-            raise
-        copy = rebuilt
-    attach_plan(copy, plan)
-    return copy
-
-
-def _rebuilt_evenly(plan: Plan, model: nn.Module) -> nn.Module | None:
-    """Replay a plan with an example of equal whole numbers; return None where that fails too."""
-    copy = copied(model)
-    try:
-        assert plan.example is not None
-        replay(plan, [copy], example_input=make_example(plan.example, even=True))
-    except ModelError:
-        return None
-    return copy
-
-
-def replay(
-    plan: Plan, networks: Sequence[nn.Module], anatomy: Anatomy | None = None, example_input: ExampleInput | None = None
-) -> None:
-    """Change the structure of networks of the same layers as a plan does, in place; the first must be able to run.
-
-    Without an example input, one of the shape that the plan remembers serves.
-    """
-    for path, part in parted(plan, networks[0]).items():
-        members = [network.get_submodule(path) for network in networks]
-        remembered = None if part.example is None else make_example(part.example)
-        example = remembered if example_input is None else example_input
-        known = None if path else anatomy
-        for edit in part.edits:
-            if isinstance(edit, kinds.SettleNetwork):
-                continue
-            found = _anatomy_for(edit, members[0], example, known)
-            known, *_ = (change_structure(member, edit, found, structure_only=True).anatomy for member in members)
-
-
 def carry_out(
     model: nn.Module,
     edit: kinds.Edit,
@@ -178,7 +132,7 @@ def carry_out(
     )
     if refitted and calibration is None:
         raise ModelError("the plan has no numbers for its refit: pass calibration data")
-    found = _anatomy_for(edit, model, example_input, known)
+    found = anatomy_for(edit, model, example_input, known)
     edit = by_spaces(edit, found)
     for name in _spaces_of(edit):
         found.free_space(name)
@@ -225,7 +179,7 @@ def _repeat(twin: nn.Module, edit: kinds.Edit, anatomy: Anatomy) -> None:
     change_structure(twin, edit, anatomy, structure_only=False)
 
 
-def _anatomy_for(
+def anatomy_for(
     edit: kinds.Edit, model: nn.Module, example_input: ExampleInput | None, known: Anatomy | None
 ) -> Anatomy:
     """Return a network's anatomy as an edit needs it: the known one, or a new trace where that says too little."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from topiarist.errors import DataError, ModelError
+from topiarist.errors import DataError, ModelError, first_line
 from topiarist.models.attention import free_attention
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
@@ -142,11 +142,15 @@ def _run_until_seen(model: nn.Module, handles: Sequence[RemovableHandle], args: 
     except _SeenError:
         pass
     except (RuntimeError, ValueError, TypeError) as error:
-        reason = str(error).split("\n")[0]
-        raise ModelError(f"the network cannot read the calibration data: {reason}") from error
+        raise unreadable(error) from error
     finally:
         for handle in handles:
             handle.remove()
+
+
+def unreadable(error: Exception) -> ModelError:
+    """Return what to raise where a network fails on calibration data."""
+    return ModelError(f"the network cannot read the calibration data: {first_line(error)}")
 
 
 def first_of(taken: Args, named: Kwargs) -> Tensor:

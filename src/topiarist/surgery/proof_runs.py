@@ -81,7 +81,7 @@ def _computed(
 
 
 def _measure_norms(whole: nn.Module, inputs: ExampleInput, *, wide: bool) -> None:
-    """Give batch norms the means and variances of what they read, so that every layer is felt in the outputs."""
+    """Set the means and variances of batch norms to those of what they read: every layer is felt in the outputs."""
     if any(name.endswith("running_var") for name, _ in whole.named_buffers()):
         steps = evaluating(whole), isolated(0), plain_kernels(whole), default_numbers(numbers_of(whole).dtype)
         with ExitStack() as stack:

@@ -11,8 +11,8 @@ from torch.optim import Optimizer
 
 from topiarist.errors import ModelError
 from topiarist.models.copying import copied
-from topiarist.surgery.applying import replay
 from topiarist.surgery.edits.plan import Plan, plan_of
+from topiarist.surgery.replaying import replay
 from topiarist.tracing import Anatomy
 from topiarist.tracing.running import sharing_copy
 

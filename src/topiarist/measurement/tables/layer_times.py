@@ -20,7 +20,7 @@ from topiarist.measurement.tables.steps import BLOCK, PROBED, Axis, Steps, Surfa
 from topiarist.measurement.tables.torch_layers import Point, TorchLayers
 from topiarist.settings import Record
 
-FORMAT = 1
+FORMAT = 1  # of the cached files: others are measured again
 SLOW_SECONDS = 0.004  # of one call, from which on a coarse grid is timed
 Widths = tuple[int, int]
 

@@ -19,8 +19,8 @@ from topiarist.files import JsonObject, write_atomically
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.models.evaluation import under
 from topiarist.surgery import Plan, plan_of
-from topiarist.surgery.applying import rebuild
 from topiarist.surgery.edits.plan import attach_plan
+from topiarist.surgery.replaying import rebuild
 
 KEY = "surgeon"
 

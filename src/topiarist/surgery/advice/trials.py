@@ -12,7 +12,7 @@ from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 from topiarist.surgery.applying import change_structure
-from topiarist.surgery.calibration import BATCH_SIZE, CalibrationBatches
+from topiarist.surgery.calibration import BATCH_SIZE, CalibrationBatches, unreadable
 from topiarist.surgery.edits.kinds import Edit, FoldLayer, RemoveUnits
 from topiarist.surgery.refit.fitting import refit
 from topiarist.tracing import Anatomy
@@ -53,8 +53,7 @@ class LabelledSamples:
             try:
                 scores = model(*args, **kwargs)
             except (RuntimeError, ValueError, TypeError) as error:
-                reason = str(error).split("\n")[0]
-                raise ModelError(f"the network cannot read the calibration data: {reason}") from error
+                raise unreadable(error) from error
             if not isinstance(scores, Tensor) or scores.ndim != 2:
                 found = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
                 raise ModelError(f"a loss needs class scores (n_samples, n_classes) as output; found {found}")

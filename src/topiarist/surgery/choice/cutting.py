@@ -57,7 +57,8 @@ class Cutting:
 
         readers = {place.module: place.repeat for name in narrowed for place in self.before[name].readers}
         fitted = refit(self.whole, self.network, self.before, readers, self.rows, self.batches, arrive=arrive)
-        self.fitted = {name: self.network.state_dict()[name] for name in fitted}  # as cut since then
+        values = self.network.state_dict()
+        self.fitted = {name: values[name] for name in fitted}  # as cut since then
         self.chosen = {name: self.chosen[name] for name in narrowed}
         return self.chosen
 

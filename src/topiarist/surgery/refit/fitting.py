@@ -56,10 +56,11 @@ def refit(
                 for name, tensor in fit.values().items():
                     layers.put(modules[path], name, tensor)
                     fitted[f"{path}.{name}"] = tensor
-                walk.pass_by(path)
                 left.remove(path)
                 if calls[path].count > 1:  # it ran before it was fitted, and what came of it is no longer so
                     break
+                if left:
+                    walk.pass_by(path)
     return fitted
 
 

@@ -15,11 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from topiarist.errors import ModelError
 from topiarist.models.attention import free_attention
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
-from topiarist.surgery.calibration import CalibrationBatches, first_of, with_first
+from topiarist.surgery.calibration import CalibrationBatches, first_of, unreadable, with_first
 from topiarist.threads import torch_threads, usable_cores
 from topiarist.tracing.running import Args, Kwargs
 
@@ -110,8 +109,7 @@ class _Run:
         except _LeftError:
             pass
         except (RuntimeError, ValueError, TypeError) as error:
-            reason = str(error).split("\n")[0]
-            self.error = ModelError(f"the network cannot read the calibration data: {reason}")
+            self.error = unreadable(error)
         except BaseException as error:
             self.error = error
         finally:

@@ -16,11 +16,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from topiarist.errors import ModelError, first_line
 from topiarist.models.buffers import keeping_buffers
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import generator, isolated
-from topiarist.surgery.calibration import CalibrationBatches
+from topiarist.surgery.calibration import CalibrationBatches, unreadable
 from topiarist.surgery.settling.divergence import Answers
 from topiarist.tracing.running import Args, Kwargs
 from topiarist.tracing.trace import wanted_outputs
@@ -32,7 +31,7 @@ FEWEST_SAMPLES = 6  # fewer show nothing
 LARGEST_BATCH, SMALLEST_BATCH = 512, 32
 STEPS_PER_PASS = 16  # batches are that small a part of the samples
 JUDGED_TOGETHER = 512  # samples that are run at a time to judge by
-CHECKED_ROWS = 8
+CHECKED_ROWS = 8  # in two orders: enough to tell whether a network treats samples by themselves
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ def answers_of(model: nn.Module, inputs: Inputs) -> list[Tensor]:
         with evaluating(model), isolated(0), keeping_buffers(model):
             return real_outputs(model(*args, **kwargs))
     except (RuntimeError, ValueError, TypeError) as error:
-        raise ModelError(f"the network cannot read the calibration data: {first_line(error)}") from error
+        raise unreadable(error) from error
 
 
 def real_outputs(given: Any) -> list[Tensor]:

@@ -19,7 +19,7 @@ from topiarist.surgery.refit.fits import Fitted
 from topiarist.surgery.settling.divergence import DivergenceFor, divergence_for
 from topiarist.surgery.settling.samples import answered
 from topiarist.surgery.settling.state import Settleable
-from topiarist.surgery.settling.steps import Descent, NoGradientError
+from topiarist.surgery.settling.steps import NoGradientError, SettlingDescent
 from topiarist.surgery.settling.work import suited_steps
 from topiarist.threads import torch_threads, without_denormals
 
@@ -92,7 +92,7 @@ def settle(
         count = suited_steps(cut, samples) if steps is None else steps
         threads = 1 if count_parameters(cut) < SMALL_NETWORK else None
         with torch_threads(threads), without_denormals(), isolated(seed), network.kept_apart():
-            descent = Descent(network, samples, divergence(samples.wanted), seed)
+            descent = SettlingDescent(network, samples, divergence(samples.wanted), seed)
             try:
                 descent.run(count)
             except NoGradientError as error:
@@ -107,7 +107,7 @@ def settle(
 
 
 def put_settled(model: nn.Module, numbers: Mapping[str, Tensor]) -> None:
-    """Give a network the values that settling found: parameters that are shared stay so."""
+    """Set the values that settling found in a network: parameters that are shared stay so."""
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     for name, values in numbers.items():
         own = tensors[name]

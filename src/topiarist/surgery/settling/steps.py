@@ -11,6 +11,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
+from topiarist.errors import first_line
 from topiarist.surgery.settling.adam import Adam
 from topiarist.surgery.settling.divergence import Divergence
 from topiarist.surgery.settling.samples import AnsweredBatch, SettlingSamples, real_outputs
@@ -44,7 +45,7 @@ class RateTrial:
     values: list[Tensor] = field(repr=False)
 
 
-class Descent:
+class SettlingDescent:
     """One network on its way to the answers of another; `best` and `best_loss` are what it has found so far."""
 
     def __init__(self, network: Settleable, samples: SettlingSamples, divergence: Divergence, seed: int) -> None:
@@ -117,7 +118,7 @@ class Descent:
         try:
             return torch.autograd.grad(loss, parameters, allow_unused=True)
         except (RuntimeError, NotImplementedError) as error:  # some operations have none, or are undone by later ones
-            raise NoGradientError(str(error).split("\n")[0]) from error
+            raise NoGradientError(first_line(error)) from error
 
     def judged(self) -> float:
         """Return how far the network is from the answers wanted, on the samples to judge by."""
@@ -141,7 +142,7 @@ class _Trials:
     stand lower rates only, and those that follow take their statistics from small batches.
     """
 
-    def __init__(self, descent: Descent, steps: int) -> None:
+    def __init__(self, descent: SettlingDescent, steps: int) -> None:
         self.descent = descent
         self.length = max(steps // TRIAL_SHARE, min(TRIAL_STEPS, steps // LARGEST_TRIAL_SHARE), 1)
         self.count = max(steps // MOST_TRIALS // self.length, 1)
