@@ -177,6 +177,7 @@ def test_a_folder_that_is_refused_is_one_line(command: Run, folder: Path) -> Non
     assert err.startswith(f"topiarist: cannot load {folder}: its config.json asks for code of its own")
 
 
+@pytest.mark.slow
 def test_what_does_not_follow_from_a_folder_is_asked_for(command: Run, tmp_path: Path) -> None:
     transformers: Any = pytest.importorskip("transformers")
     network = transformers.PatchTSTModel(transformers.PatchTSTConfig(d_model=8, num_attention_heads=2, ffn_dim=8))

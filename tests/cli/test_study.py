@@ -146,6 +146,7 @@ def test_results_for_programs_and_papers(command: Run, finished: Path, table: st
     assert written("csv", "--out", place) == "" and place.read_text() == written("csv")
 
 
+@pytest.mark.slow
 def test_scores_of_the_table_are_those_of_the_ledger(command: Run, finished: Path) -> None:
     _, out, _ = command("study", "results", finished, "--format", "json", "--table", "summary")
     with closing(sqlite3.connect(finished / "ledger.sqlite")) as connection:
@@ -173,6 +174,7 @@ def test_what_cannot_be_shown_is_one_line(command: Run, finished: Path, words: t
     assert (code, out) == (2, "") and said in one_line(err)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [

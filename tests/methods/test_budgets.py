@@ -236,6 +236,7 @@ def test_no_more_is_lost_than_is_allowed(model: nn.Module, data: Data, method: s
     assert outcome.after.parameters <= outcome.before.parameters
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     ["distinctiveness", "genetic", "genetic front"],
@@ -251,6 +252,7 @@ def test_the_more_may_be_lost_the_smaller_the_network(model: nn.Module, data: Da
     assert sizes[0] > sizes[-1] == 8 + 1 + 1 + 1 + 3 + 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [{"multiple_of": 4}, {"spaces": ("hidden1",)}])
 def test_a_method_that_cannot_cut_all_finds_the_smallest_too(
     model: nn.Module, data: Data, settings: dict[str, Any]
@@ -259,6 +261,7 @@ def test_a_method_that_cannot_cut_all_finds_the_smallest_too(
     assert outcome.after.parameters < outcome.before.parameters
 
 
+@pytest.mark.slow
 def test_where_nothing_can_go_the_network_stays_and_is_not_the_argument(model: nn.Module, data: Data) -> None:
     def size(network: nn.Module) -> float:
         return float(sum(parameter.numel() for parameter in network.parameters()))

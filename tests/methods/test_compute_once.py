@@ -27,6 +27,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return count_costs(monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", [Budget(parameters=2_000), Budget(macs=2_000), Budget(memory_kb=8)], ids=str)
 def test_a_budgeted_resize_traces_and_copies_at_most_twice(budget: Budget, counts: Counter[str]) -> None:
     data, model = load_data("digits"), models.mlp([64, 48, 32, 10])

@@ -136,6 +136,7 @@ def test_units_that_go_lie_within_the_angle_of_the_span_of_those_kept(kind: str,
         assert not apart or max(apart) > angle
 
 
+@pytest.mark.slow
 def test_a_wider_angle_leaves_no_more_units() -> None:
     model = perceptron(5, 16, 12, 3)
     request = unlabelled_request(model, drawn(100, 5))

@@ -130,6 +130,7 @@ def test_a_limit_is_used_up_to_the_last_rank(name: str, layer: str, measure_name
     assert ranks_of(fitting, layers=(layer,)) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 8])
 def test_no_rank_is_passed_over_for_a_rounding_error(seed: int) -> None:
     model = perceptron(60, 50, 3, seed=seed)

@@ -91,6 +91,7 @@ def test_budgets_are_kept_for_it(model: nn.Module, budget: Budget) -> None:
     assert budget.excess(outcome.after) is None and 0 < outcome.after.parameters < outcome.before.parameters
 
 
+@pytest.mark.slow
 def test_losses_retraining_and_refusals_are_those_of_all_methods(model: nn.Module) -> None:
     data = data_for(model, 6)
     outcome = resize(model, data, "last-units", budget=Budget(max_drop=0.2), retraining=FineTuning(epochs=1))

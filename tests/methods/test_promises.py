@@ -67,6 +67,7 @@ def test_reasons_say_when_nothing_is_held_out() -> None:
     assert "training samples" in search.propose(with_parts(whole, validation=NOTHING)).reasons[0]
 
 
+@pytest.mark.slow
 def test_a_front_is_searched_once_for_all_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     model, calls = perceptron(6, 12, 8, 3), list[int]()
     points = GeneticFront._points

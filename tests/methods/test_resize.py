@@ -101,6 +101,7 @@ def test_a_saved_network_answers_the_same(model: nn.Module, data: Data, tmp_path
     assert card_of(loaded).classes == data.classes
 
 
+@pytest.mark.slow
 def test_a_users_score_decides(model: nn.Module, data: Data) -> None:
     seen: list[nn.Module] = []
 

@@ -163,6 +163,7 @@ def given_as(kind: str, one: Tensor, other: Tensor) -> dict[str, Any]:
     return kinds[kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tuple", "mapping", "mappings", "loader"])
 def test_a_network_of_two_inputs(kind: str) -> None:
     network, one, other = two_inputs()

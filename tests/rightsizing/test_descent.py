@@ -94,6 +94,7 @@ def test_blocks_become_finer_where_they_leave_no_choice() -> None:
     assert channel_multiple(plain.job, {"parameters": 0, "macs": 0}) == 1
 
 
+@pytest.mark.slow
 def test_what_is_the_same_training_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model, data = small_network(), blobs()
     train(model, data, TrainConfig(epochs=2))
@@ -123,6 +124,7 @@ def test_every_method_makes_a_network_of_the_size(method: str, ratio: int) -> No
     assert made.reasons and card_of(model).bits is None
 
 
+@pytest.mark.slow
 def test_what_is_trained_again_has_a_file_of_the_baselines_kind() -> None:
     model, data = small_network(), blobs()
     down = descent_of(model, data)

@@ -39,6 +39,7 @@ def error_of(rate: float) -> float:
     return 3 * math.sqrt(rate * (1 - rate) / TIMES)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(100, 900), st.sampled_from([0.01, 0.05, 0.2]))
 def test_the_losses_are_the_most_likely_ones_at_the_margin(won: int, lost: int, samples: int, margin: float) -> None:
     def unlikely(q: float) -> float:

@@ -69,6 +69,7 @@ def test_tied_weights_stay_tied(bert: Path) -> None:
     assert loaded.cls.predictions.decoder.weight is loaded.bert.embeddings.word_embeddings.weight
 
 
+@pytest.mark.slow
 def test_shards_are_read_with_their_index_and_without(transformers: Any, tmp_path: Path) -> None:
     network = make_network(transformers, "vit")
     folder = write_folder(network, tmp_path, max_shard_size="8KB")

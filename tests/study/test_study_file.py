@@ -182,6 +182,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         Study.from_file(binary)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["x = " + "[" * 3000 + "]" * 3000, "[grid]\n" + ".".join(["a"] * 3000) + " = [1]"])
 def test_a_file_that_is_too_deep_is_one_line(tmp_path: Path, text: str) -> None:
     refusal(tmp_path, f'data = "iris"\n{text}\n')

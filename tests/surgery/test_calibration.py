@@ -126,6 +126,7 @@ def test_batches_of_no_samples_are_one_clear_error(form: str) -> None:
         remove(model, x[:2], units={"0": [1]}, calibration=EMPTY_BATCHES[form](x))
 
 
+@pytest.mark.slow
 def test_an_empty_batch_among_others_changes_nothing() -> None:
     model, x = made()
     cut = [remove(model, x[:2], units={"0": [1]}, calibration=data) for data in ([x], [x, x[:0]])]

@@ -44,6 +44,7 @@ def test_widths_units_cut_and_refit_of_a_perceptron_take_one_trace_and_one_copy(
     assert sum(parameter.numel() for parameter in cut.model.parameters()) <= 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch_norm", [False, "before", "after"])
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_the_cut_perceptron_is_what_choosing_removing_and_refitting_make(activation: str, batch_norm: Any) -> None:

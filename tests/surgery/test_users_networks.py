@@ -85,6 +85,7 @@ def test_a_masked_network_of_torch_is_cut_with_its_masks() -> None:
     assert cut.get_buffer("second.weight_mask").shape == (5, 7)
 
 
+@pytest.mark.slow
 def test_calibration_data_refit_a_plan_anew_on_other_weights() -> None:
     (model, x), other = plain(), built(Plain, (300, 4), seed=1)[0]
     data = torch.randn(300, 4, generator=generator(0, "data"), dtype=torch.float64)

@@ -94,6 +94,7 @@ def test_no_rescue_ends_worse_than_the_first_training() -> None:
     assert validation_loss(again, data) <= validation_loss(first, data)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_rescue() -> None:
     data, config = far_from_centred(), TrainConfig(epochs=6, learning_rate=0.05)
     one, other = models.mlp([64, 10, 10]), models.mlp([64, 10, 10])

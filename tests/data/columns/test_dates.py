@@ -81,6 +81,7 @@ def test_what_is_no_date(cells: list[str]) -> None:
     assert decision.read_as != "date"
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(strategies.lists(MOMENTS, min_size=1, max_size=20))
 def test_parts_are_those_of_python(moments: list[datetime.datetime]) -> None:

@@ -348,6 +348,7 @@ def test_these_evolutions_do_draw_again() -> None:
     assert 1 in counts and max(counts) in (2, 3)
 
 
+@pytest.mark.slow
 def test_no_edit_is_tried_twice_in_one_cycle(lineage: Lineage) -> None:
     for draws in cycles(lineage):
         tried = [lineage.nodes[number] for decision in draws for number in decision.candidates]

@@ -112,6 +112,7 @@ def test_points_are_the_training_in_order(lineage: Lineage) -> None:
         assert all(0 <= accuracy <= 1 for _, accuracy in each.points)
 
 
+@pytest.mark.slow
 def test_decisions_name_their_candidates(lineage: Lineage) -> None:
     named = [number for decision in lineage.decisions for number in decision.candidates]
     assert sorted(named) == list(range(1, len(lineage.nodes))), "each network but the first is decided on once"
