@@ -18,7 +18,9 @@ from topiarist.surgery import Plan, RemoveUnits, SettleNetwork, apply, fold, pla
 from topiarist.surgery.calibration import batches_for
 from topiarist.surgery.choice.choosing import cut_to_widths
 from topiarist.surgery.settling.divergence import divergence_for
-from topiarist.surgery.settling.samples import answered, answers_of
+from topiarist.surgery.settling.mixtures import MOST_MIXTURES
+from topiarist.surgery.settling.pool import answers_of
+from topiarist.surgery.settling.samples import answered
 from topiarist.surgery.settling.settling import Settled, settle
 from topiarist.surgery.settling.work import suited_steps
 
@@ -63,17 +65,48 @@ def assert_same(left: nn.Module, right: nn.Module) -> None:
 def test_the_part_that_judges_never_ends_worse_and_is_what_the_result_tells_of(count: int, seed: int) -> None:
     whole, cut, x = perceptron(12, seed=seed), perceptron(5, seed=seed + 10), samples(count, seed=seed)
     drawn = answered(whole, batches_for(x, whole, None), seed)
-    assert drawn is not None and drawn.count == count
-    assert count // 5 <= len(drawn.judging) == len(set(drawn.judging.tolist())) <= count
-    judged, measured = x[drawn.judging], divergence_for(drawn.wanted)
+    assert drawn is not None and drawn.count == count * (1 + MOST_MIXTURES)
+    assert drawn.count // 5 <= len(drawn.judging) == len(set(drawn.judging.tolist())) <= drawn.count
+    judged, measured = drawn.batch(drawn.judging).inputs, divergence_for(drawn.wanted)
 
     def on_judging() -> float:
-        return float(measured(answers_of(cut, ((judged,), {})), answers_of(whole, ((judged,), {}))))
+        return float(measured(answers_of(cut, judged), answers_of(whole, judged)))
 
     before = on_judging()
     found = settled(whole, cut, x, seed=seed)
     assert found.before == pytest.approx(before) and found.after == pytest.approx(on_judging())
     assert found.after < found.before and found.numbers and found.steps == STEPS
+
+
+def test_mixtures_lie_between_samples_and_have_the_answers_of_the_whole_network() -> None:
+    whole, x = perceptron(12, seed=0), samples(50)
+    drawn = answered(whole, batches_for(x, whole, None), 0)
+    assert drawn is not None
+    batch = drawn.batch(torch.arange(drawn.count))
+    mixed = batch.inputs[0][0]
+    assert torch.equal(mixed[:50], x) and len(mixed) == 50 * (1 + MOST_MIXTURES)
+    assert torch.allclose(batch.answers[0], whole(mixed))
+    assert (mixed[50:] >= x.amin(dim=0)).all() and (mixed[50:] <= x.amax(dim=0)).all()
+    for mixture in mixed[50:90]:  # each on the line between two of the samples
+        to_samples = torch.cdist(mixture[None], x)[0]
+        sums = to_samples[:, None] + to_samples[None, :] - torch.cdist(x, x)
+        assert sums.fill_diagonal_(1.0).min() < 1e-6
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4)),  # mixtures would have other statistics
+        nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(24, 3)),  # words are no numbers
+        nn.Sequential(nn.Linear(6, 30_000), nn.ReLU(), nn.Linear(30_000, 900)),  # slow to answer
+    ],
+    ids=["batch norm", "words", "large"],
+)
+def test_where_mixtures_say_nothing_or_cost_much_there_are_none(whole: nn.Module) -> None:
+    words = isinstance(next(whole.children()), nn.Embedding)
+    x = torch.randint(9, (900, 6), generator=generator(0, "words")) if words else samples(900).float()
+    drawn = answered(whole, batches_for(x, whole, None), 0)
+    assert drawn is not None and drawn.count == 900
 
 
 def test_samples_that_no_one_has_seen_gain_too() -> None:

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from topiarist.errors import first_line
 from topiarist.surgery.settling.adam import Adam
 from topiarist.surgery.settling.divergence import Divergence
-from topiarist.surgery.settling.samples import AnsweredBatch, SettlingSamples, real_outputs
+from topiarist.surgery.settling.pool import AnsweredBatch, real_outputs
+from topiarist.surgery.settling.samples import SettlingSamples
 from topiarist.surgery.settling.state import Settleable
 
 FIRST_RATE, LADDER = 1e-3, math.sqrt(10)  # Adam's usual rate, and the ratio of a rate to the next lower one
