@@ -81,6 +81,11 @@ class SamplePool:
         return len(next(value for value in values if isinstance(value, Tensor)))
 
     @property
+    def is_of_images(self) -> bool:
+        """Whether a sample is an image or another field of channels: a tensor of three axes or more."""
+        return any(isinstance(value, Tensor) and value.ndim > 3 for value in (*self.args, *self.kwargs.values()))
+
+    @property
     def is_of_numbers(self) -> bool:
         """Whether all tensors of a sample are finite real numbers, not places in a list as those of words."""
         tensors = [value for value in (*self.args, *self.kwargs.values()) if isinstance(value, Tensor)]
