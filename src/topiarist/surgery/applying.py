@@ -21,8 +21,8 @@ from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import Example, make_example, shape_of
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, plan_of, renamed_edit
 from topiarist.surgery.proving import ensure_kept, ensure_proven, prove_counted
-from topiarist.surgery.refit.fits import Readers
-from topiarist.surgery.refit.fitting import Rows, refit
+from topiarist.surgery.refit.fits import Readers, Rows, readers_of
+from topiarist.surgery.refit.fitting import refit
 from topiarist.surgery.scales import rescale
 from topiarist.surgery.settling.settler import Settler
 from topiarist.surgery.width.change import change_widths
@@ -230,8 +230,7 @@ def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, st
             rows, after = change_widths(model, anatomy, changes, structure_only=structure_only)
             for name in edit.biased if structure_only else ():
                 layers.ensure_bias(find_layer(model, name), torch.nan)
-            readers = (place for name in edit.units for place in anatomy[name].readers)
-            return Changed(after, {place.module: place.repeat for place in readers}, rows)
+            return Changed(after, readers_of(model, (anatomy[name] for name in edit.units)), rows)
         case kinds.MergeUnits() | kinds.WidenSpace() | kinds.GrowSpace():
             space = anatomy.free_space(edit.space)
             change = reexpression(space, edit, structure_only)

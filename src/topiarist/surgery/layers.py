@@ -44,6 +44,8 @@ def put(module: nn.Module, name: str, values: Tensor) -> None:
         new = nn.Parameter(values.detach(), requires_grad=like is not None and like.requires_grad)
         vars(new).update(vars(old) if old is not None else {})  # marks such as `no_weight_decay`
         module._parameters[name] = new
+    if isinstance(module, nn.RNNBase):
+        module._flat_weights = [getattr(module, each, None) for each in module._flat_weights_names]
 
 
 def device_of(module: nn.Module) -> torch.device:

@@ -17,6 +17,7 @@ from topiarist.surgery.choice.reading_sums import (
     features_of_each,
     has_few_patches,
 )
+from topiarist.surgery.choice.recurrent_sums import RecurrentSums, recurrent_readers
 from topiarist.surgery.choice.selection import SelectionEvidence
 from topiarist.surgery.refit.walking import Visit
 from topiarist.tracing import Anatomy, Place, Space
@@ -52,29 +53,46 @@ def weight_shares(model: nn.Module, space: Space) -> Tensor:
 
 
 def evidence_of_whole(
-    model: nn.Module, anatomy: Anatomy, names: Iterable[str], batches: CalibrationBatches, *, joint: bool = True
+    model: nn.Module,
+    anatomy: Anatomy,
+    names: Iterable[str],
+    batches: CalibrationBatches,
+    *,
+    joint: bool = True,
+    recurrent_weight: float = 1.0,
 ) -> dict[str, SelectionEvidence | None]:
     """Look at spaces of a network that is cut nowhere yet, all in one pass; None where no plain layer reads one.
 
-    Only linear layers and convolutions are asked: what else sees the units (see `blind_spot`) has no say. Without
-    `joint`, positions of a unit always count as samples of it.
+    Only linear layers, convolutions and recurrent layers are asked: what else sees the units (see `blind_spot`) has no
+    say. Without `joint`, positions of a unit always count as samples of it. What recurrent layers need counts so often.
     """
-    sums, each = {}, {name: features_of_each(anatomy[name].readers) if joint else 1 for name in names}
-    for name in each:
-        same = same_readings(anatomy, anatomy[name].readers, anatomy[name].readers)
+    sums: dict[str, list[ReadingSums | RecurrentSums]] = {}
+    each = {}
+    for name in names:
+        plain, recurrent = anatomy[name].readers, recurrent_readers(model, anatomy[name])
+        each[name] = features_of_each([*plain, *recurrent]) if joint else 1
         apart = each[name] > 1
+        same = same_readings(anatomy, plain, plain)
         sums[name] = [ReadingSums(model, readers, place, batches.samples, joint=apart) for readers, place in same]
-    watched: defaultdict[str, list[ReadingSums]] = defaultdict(list)
+        sums[name] += [RecurrentSums(model, place, joint=apart) for place in recurrent]
+    watched: defaultdict[str, list[ReadingSums | RecurrentSums]] = defaultdict(list)
     for seen in (seen for together in sums.values() for seen in together):
         watched[seen.place.module].append(seen)
 
     def remember(path: str, taken: Tensor) -> None:
         for seen in watched[path]:
-            seen.add(taken, taken)
+            seen.add(taken)
 
     if watched:
         watch_readers(model, {path: anatomy.calls[path].count for path in watched}, batches, remember)
-    return {name: combined((seen.part() for seen in together), each[name]) for name, together in sums.items()}
+
+    def weight(seen: ReadingSums | RecurrentSums) -> float:
+        return recurrent_weight if isinstance(seen, RecurrentSums) else 1.0
+
+    return {
+        name: combined((seen.part() for seen in together), each[name], list(map(weight, together)))
+        for name, together in sums.items()
+    }
 
 
 def evidence_at(

@@ -31,11 +31,11 @@ class ReadingSums:
         self.most = MOST_POSITIONS if samples is None else positions_for(place.positions.size, samples)
         self.moments, self.own, self.seen = Moments(), Moments(), 0
 
-    def add(self, taken: Tensor, dense: Tensor) -> None:
-        """Add what is read in the cut network, and in the whole one."""
+    def add(self, taken: Tensor, dense: Tensor | None = None) -> None:
+        """Add what is read in the cut network, and in the whole one, where those are not the same."""
         first, self.seen = self.seen, self.seen + len(taken)
         features = activations(self.whole, self.place, taken, self.most, joint=self.joint, first=first)
-        if taken is dense:
+        if dense is None:
             self.moments.add(features)
             return
         targets = activations(self.whole, self.readers[0], dense, self.most, joint=self.joint, first=first)
@@ -92,23 +92,24 @@ def features_of_each(readers: Sequence[Place]) -> int:
     return counts.pop() if len(counts) == 1 and few else 1
 
 
-def combined(parts: Iterable[Part], each: int = 1) -> SelectionEvidence | None:
+def combined(parts: Iterable[Part], each: int = 1, weights: Sequence[float] | None = None) -> SelectionEvidence | None:
     """Return the evidence of several readers: what an error costs each, and the covariances of what it reads.
 
     Those are of the units as they are now, with them as they were, and as they were; each unit has so many features.
-    What readers need counts as a share of its variance, so that one that reads large numbers does not decide alone.
+    What readers need counts as a share of its variance, so that one that reads large numbers does not decide alone;
+    some may have a greater weight.
     """
-    spreads, needs, count = [], [], 0
-    for root, spread, cross, own in parts:
-        variance = float(((root @ own) * root).sum())
+    spreads, needs, count = [], [], 0.0
+    for number, (root, spread, cross, own) in enumerate(parts):
+        variance = float(((root @ own) * root).sum()) / (1.0 if weights is None else weights[number])
         spreads.append(spread)
         needs.append(root @ cross.T / math.sqrt(variance) if variance > 0 else torch.zeros_like(root @ cross.T))
-        count += variance > 0
+        count += 1.0 * (variance > 0) * (1.0 if weights is None else weights[number])
     if not spreads:
         return None
     height = max(len(need) for need in needs)
     stacked = torch.stack([functional.pad(need, (0, 0, 0, height - len(need))) for need in needs])
-    return SelectionEvidence(damped(torch.stack(spreads)), stacked, float(count), each)
+    return SelectionEvidence(damped(torch.stack(spreads)), stacked, count, each)
 
 
 def activations(

@@ -1,7 +1,7 @@
 """What a layer of a cut network becomes, so that it returns what it did: a fit for each kind of layer."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy
@@ -14,13 +14,16 @@ from torch.nn.modules.conv import _ConvNd
 from topiarist.errors import ModelError
 from topiarist.surgery import layers
 from topiarist.surgery.refit.moments import Moments, Spread
+from topiarist.surgery.refit.recurrent import RecurrentFit, is_recurrent
 from topiarist.surgery.refit.walking import Visit
+from topiarist.tracing import Space
 
 MOST_FEATURES = 4096  # the cost of solving grows with their cube
 FEWEST_POSITIONS, MOST_POSITIONS = 8, 128  # of an image: neighbours tell much the same
 ENOUGH_ROWS, ROWS_PER_FEATURE = 2**13, 16  # of samples × positions: more change a fit no more than its ridge does
 Fitted = dict[str, Tensor]
 Readers = Mapping[str, int | None]
+Rows = Mapping[str, Tensor]
 
 
 class Fit(Protocol):
@@ -124,11 +127,22 @@ class NormFit:
         return {"running_mean": moved.to(mean), "running_var": (variance * ratio).to(variance)}
 
 
-def fit_for(path: str, whole: nn.Module, cut: nn.Module, readers: Readers, kept: Tensor | None, samples: int) -> Fit:
+def readers_of(model: nn.Module, spaces: Iterable[Space]) -> Readers:
+    """Return the layers that read some spaces and can be refitted, as `refit` takes them."""
+    spaces = list(spaces)
+    plain = {place.module: place.repeat for space in spaces for place in space.readers}
+    others = {place.module for space in spaces for place in space.consumers if place.parameter is not None}
+    return {**plain, **{path: None for path in sorted(others) if is_recurrent(model.get_submodule(path))}}
+
+
+def fit_for(path: str, whole: nn.Module, cut: nn.Module, readers: Readers, rows: Rows, samples: int) -> Fit:
     """Return the fit for a layer: by patches, or unit by unit where it reads too much for that."""
+    kept = rows.get(path)
     if path not in readers:
         assert isinstance(cut, _BatchNorm)
         return NormFit(cut, kept)
+    if is_recurrent(cut):
+        return RecurrentFit(path, whole.get_submodule(path), cut, rows)
     features = layers.weight_of(cut)[0].numel()
     if features <= MOST_FEATURES:
         return OutputsFit(cut, kept, positions_for(features, samples))

@@ -5,20 +5,19 @@ are what it returned in the whole one. The statistics of batch norms behind a ch
 on patches; where a layer reads too much for that, units are expressed by units instead, one matrix for all positions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import CalibrationBatches
-from topiarist.surgery.refit.fits import Fitted, Readers, fit_for
+from topiarist.surgery.refit.fits import Fitted, Readers, Rows, fit_for
 from topiarist.surgery.refit.walking import Stop, Walk
 from topiarist.tracing import Anatomy
 from topiarist.tracing.steps import behind
 
-Rows = Mapping[str, Tensor]
 TENSORS_HELD = 6  # in each of two networks what a layer reads, what it returned, and what a shortcut holds
 
 
@@ -50,7 +49,7 @@ def refit(
                 waiting = walk.visit(path)
                 if arrive is not None:
                     arrive(walk, path)
-                fit = fit_for(path, whole, modules[path], readers, rows.get(path), walk.samples)
+                fit = fit_for(path, whole, modules[path], readers, rows, walk.samples)
                 for before, now in waiting:
                     fit.add(before, now)
                 for name, tensor in fit.values().items():

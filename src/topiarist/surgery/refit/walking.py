@@ -32,10 +32,14 @@ class _LeftError(Exception):
 
 @dataclass
 class Visit:
-    """What a layer read and returned in one run, each time that it was called; nothing was returned before it runs."""
+    """What a layer read and returned in one run, each time that it was called; nothing was returned before it runs.
+
+    `states` are what recurrent layers are given to begin with, None where nothing is.
+    """
 
     taken: list[Tensor] = field(default_factory=list)
     given: list[Tensor] = field(default_factory=list)
+    states: list[Any] = field(default_factory=list)
 
 
 class _Run:
@@ -238,7 +242,12 @@ class Walk:
 
 def _kept(tensor: Tensor, count: int) -> Tensor:
     """Return a tensor that stays as it is: forward goes on, and may write into it, unless it waits at once."""
-    return tensor if count == 1 else tensor.clone()
+    return tensor if count == 1 or not isinstance(tensor, Tensor) else tensor.clone()
+
+
+def _second_of(args: Args, kwargs: Kwargs) -> Any:
+    """Return the state that a recurrent layer is called with, by position or by name."""
+    return args[1] if len(args) > 1 else kwargs.get("hx")
 
 
 def _seen_before(path: str, count: int) -> Callable[..., tuple[Args, Kwargs] | None]:
@@ -247,6 +256,7 @@ def _seen_before(path: str, count: int) -> Callable[..., tuple[Args, Kwargs] | N
         visit = run.visits.setdefault(path, Visit())
         given = _kept(first_of(args, kwargs), count)
         visit.taken.append(given)
+        visit.states.append(_second_of(args, kwargs))
         if len(visit.taken) == count:
             run.stop(path)
             if visit.taken[-1] is not given:  # it was narrowed
@@ -261,6 +271,7 @@ def _seen_after(path: str, count: int) -> Callable[..., None]:
         run: _Run = _here.run
         visit = run.visits.setdefault(path, Visit())
         visit.taken.append(_kept(first_of(args, kwargs), count))
+        visit.states.append(_second_of(args, kwargs))
         visit.given.append(_kept(given, count))
         if len(visit.taken) == count:
             run.stop(path)

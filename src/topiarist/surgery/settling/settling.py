@@ -17,6 +17,7 @@ from topiarist.randomness import isolated
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.refit.fits import Fitted
 from topiarist.surgery.settling.divergence import DivergenceFor, divergence_for
+from topiarist.surgery.settling.inner import InnerAnswers
 from topiarist.surgery.settling.samples import answered
 from topiarist.surgery.settling.state import Settleable
 from topiarist.surgery.settling.steps import NoGradientError, SettlingDescent
@@ -89,10 +90,11 @@ def settle(
         samples = None if network is None or not network.parameters else answered(whole, batches, seed)
         if network is None or samples is None:
             return Settled()
-        count = suited_steps(cut, samples) if steps is None else steps
+        inner = InnerAnswers.between(whole, cut, samples.batch(torch.arange(samples.batch_size)).inputs)
+        count = suited_steps(cut, samples, inner=bool(inner.paths)) if steps is None else steps
         threads = 1 if count_parameters(cut) < SMALL_NETWORK else None
-        with torch_threads(threads), without_denormals(), isolated(seed), network.kept_apart():
-            descent = SettlingDescent(network, samples, divergence(samples.wanted), seed)
+        with torch_threads(threads), without_denormals(), isolated(seed), network.kept_apart(), inner.ready():
+            descent = SettlingDescent(network, samples, divergence(samples.wanted), inner, seed)
             try:
                 descent.run(count)
             except NoGradientError as error:

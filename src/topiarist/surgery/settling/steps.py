@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from topiarist.errors import first_line
 from topiarist.surgery.settling.adam import Adam
 from topiarist.surgery.settling.divergence import Divergence
+from topiarist.surgery.settling.inner import InnerAnswers
 from topiarist.surgery.settling.pool import AnsweredBatch, real_outputs
 from topiarist.surgery.settling.samples import SettlingSamples
 from topiarist.surgery.settling.state import Settleable
@@ -49,8 +50,11 @@ class RateTrial:
 class SettlingDescent:
     """One network on its way to the answers of another; `best` and `best_loss` are what it has found so far."""
 
-    def __init__(self, network: Settleable, samples: SettlingSamples, divergence: Divergence, seed: int) -> None:
+    def __init__(
+        self, network: Settleable, samples: SettlingSamples, divergence: Divergence, inner: InnerAnswers, seed: int
+    ) -> None:
         self.network, self.samples, self.divergence, self.seed = network, samples, divergence, seed
+        self.inner = inner
         self.first = self.best = network.values()
         self.first_loss = self.best_loss = self.judged()
         self.steps_left = 0
@@ -113,7 +117,9 @@ class SettlingDescent:
         self.steps_left -= len(numbers)
 
     def _gradients(self, batch: AnsweredBatch, parameters: list[nn.Parameter]) -> tuple[Tensor | None, ...]:
-        loss = self._loss(batch)
+        given, missed = self.inner.run(batch.inputs)
+        loss = self.divergence(real_outputs(given), batch.answers)
+        loss = loss if missed is None else loss + missed
         if not loss.requires_grad:
             raise NoGradientError("its answers have no gradient")
         try:
@@ -127,13 +133,11 @@ class SettlingDescent:
         total, count = 0.0, 0
         with torch.no_grad():
             for batch in self.samples.judged():
-                total += float(self._loss(batch)) * batch.samples
+                args, kwargs = batch.inputs
+                found = real_outputs(self.network.model(*args, **kwargs))
+                total += float(self.divergence(found, batch.answers)) * batch.samples
                 count += batch.samples
         return total / count if math.isfinite(total) else math.inf
-
-    def _loss(self, batch: AnsweredBatch) -> Tensor:
-        args, kwargs = batch.inputs
-        return self.divergence(real_outputs(self.network.model(*args, **kwargs)), batch.answers)
 
 
 class _Trials:

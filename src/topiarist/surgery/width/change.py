@@ -41,8 +41,8 @@ def change_widths(
 ) -> tuple[Rows, Anatomy]:
     """Change the widths of spaces, in place, and the integers of the network's modules with them.
 
-    Return, by name, the old rows that layers still write or pass on, and the network's new anatomy, which follows from
-    the old one. With `structure_only`, values are gathered and never computed.
+    Return, by name, the old rows that layers, or parameters of their own, still write or pass on, and the network's new
+    anatomy, which follows from the old one. With `structure_only`, values are gathered and never computed.
     """
     units = {name: numpy.repeat(anatomy.spaces[name].units, change.copies) for name, change in changes.items()}
     integers = anatomy.integers_for(units)
@@ -59,8 +59,8 @@ def change_widths(
         for (name, own), new in zip(met, after, strict=True):
             moved[name, own.name, own.role, own.tensors] = new
         index = change_axis(model, holders, take, parts, structure_only)
-        if place.role != "reads" and place.parameter is None:
-            rows[place.module] = index
+        if place.role != "reads" and (place.parameter is None or place.dimension == 0):
+            rows[place.name] = index
         if place.module in calls and place.parameter is None:
             calls[place.module] = _resized(calls[place.module], place.role, place.length, len(take))
     layers.set_integers(model, integers)
