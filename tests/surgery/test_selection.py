@@ -10,6 +10,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from torch import Tensor
 
 from topiarist.randomness import generator
+from topiarist.surgery.choice import selection
 from topiarist.surgery.choice.selection import (
     SMALLEST_GAIN,
     SelectionEvidence,
@@ -244,3 +245,20 @@ def test_units_of_several_features_go_and_come_together(seed: int, way: Literal[
         assert lost[0] == pytest.approx(of_features(list(range(6))))
     else:
         assert select(pairs, 1, way) == [max(range(6), key=lambda unit: of_features([unit]))]
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+def test_updates_in_blocks_choose_the_same_units(readers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = torch.Generator().manual_seed(readers)
+    mixed = torch.randn(150, 150, generator=random, dtype=torch.float64)
+    rows = torch.randn(readers, 400, 150, generator=random, dtype=torch.float64) @ mixed
+    needs = torch.randn(readers, 20, 150, generator=random, dtype=torch.float64)
+    spread = rows.mT @ rows / 400
+    evidence = SelectionEvidence(damped(spread), needs @ spread, 1.0)
+    kept, lost = eliminate(evidence, 10)
+    matched = match(evidence, 110)
+    monkeypatch.setattr(selection, "MANY_UNITS", 100)
+    in_blocks, lost_in_blocks = eliminate(evidence, 10)
+    assert in_blocks == kept
+    torch.testing.assert_close(lost_in_blocks, lost)
+    assert match(evidence, 110) == matched

@@ -15,7 +15,7 @@ from topiarist.surgery.refit.moments import Moments, Spread
 from topiarist.tracing import Place
 
 MOST_JOINT = 1024  # features of all units together: the cost of choosing grows with their cube
-Part = tuple[Tensor, Tensor, Tensor, Tensor]
+Part = tuple[Tensor, Tensor, float]
 
 
 class ReadingSums:
@@ -29,7 +29,8 @@ class ReadingSums:
     ) -> None:
         self.whole, self.readers, self.place, self.joint = whole, readers, place, joint
         self.most = MOST_POSITIONS if samples is None else positions_for(place.positions.size, samples)
-        self.moments, self.own, self.seen = Moments(), Moments(), 0
+        self.root = metric_root(whole, readers, joint=joint)
+        self.moments, self.own, self.seen = Moments(), Spread(), 0
 
     def add(self, taken: Tensor, dense: Tensor | None = None) -> None:
         """Add what is read in the cut network, and in the whole one, where those are not the same."""
@@ -39,16 +40,22 @@ class ReadingSums:
             self.moments.add(features)
             return
         targets = activations(self.whole, self.readers[0], dense, self.most, joint=self.joint, first=first)
-        self.moments.add(features, targets)
-        self.own.add(targets)
+        needed = targets.to(self.root) @ self.root.T
+        self.moments.add(features, needed)
+        self.own.add(needed)
 
     def part(self) -> Part:
-        """Return what an error in the units costs, and the covariances that `combined` takes."""
-        root = metric_root(self.whole, self.readers, joint=self.joint)
+        """Return the covariances that `combined` takes."""
         spread, cross = self.moments.covariances()
         if not self.own.count:
-            return root, spread, spread, spread
-        return root, spread, cross, self.own.covariances()[0]
+            return of_units(self.root, spread)
+        return spread, cross.T, float(self.own.variance.sum())
+
+
+def of_units(root: Tensor, spread: Tensor) -> Part:
+    """Return the covariances that `combined` takes where units are what they were, and an error in them costs RᵀR."""
+    needs = root @ spread
+    return spread, needs, float((needs * root).sum())
 
 
 class PatchSums:
@@ -93,18 +100,18 @@ def features_of_each(readers: Sequence[Place]) -> int:
 
 
 def combined(parts: Iterable[Part], each: int = 1, weights: Sequence[float] | None = None) -> SelectionEvidence | None:
-    """Return the evidence of several readers: what an error costs each, and the covariances of what it reads.
+    """Return the evidence of several readers, of units with so many features each.
 
-    Those are of the units as they are now, with them as they were, and as they were; each unit has so many features.
-    What readers need counts as a share of its variance, so that one that reads large numbers does not decide alone;
-    some may have a greater weight.
+    Of each reader there are the covariance of the units, that of what it needs with the units, and the variance of what
+    it needs. What readers need counts as a share of its variance, so that one that reads large numbers does not decide
+    alone; some may have a greater weight.
     """
     spreads, needs, count = [], [], 0.0
-    for number, (root, spread, cross, own) in enumerate(parts):
-        variance = float(((root @ own) * root).sum()) / (1.0 if weights is None else weights[number])
+    for number, (spread, needed, variance) in enumerate(parts):
+        weight = 1.0 if weights is None else weights[number]
         spreads.append(spread)
-        needs.append(root @ cross.T / math.sqrt(variance) if variance > 0 else torch.zeros_like(root @ cross.T))
-        count += 1.0 * (variance > 0) * (1.0 if weights is None else weights[number])
+        needs.append(needed * math.sqrt(weight / variance) if variance > 0 else torch.zeros_like(needed))
+        count += weight if variance > 0 else 0.0
     if not spreads:
         return None
     height = max(len(need) for need in needs)
