@@ -36,11 +36,17 @@ class SelectionEvidence:
     needs: Tensor
     total: float
     each: int = 1
+    rank: int | None = None  # of the spread without its damping, where it is known to be low
 
     @property
     def size(self) -> int:
         """Return the number of units."""
         return self.spread.shape[-1] // self.each
+
+    @property
+    def is_low(self) -> bool:
+        """Return whether few units tell all that is known of many."""
+        return self.rank is not None and self.each == 1 and MANY_UNITS < self.size > 2 * self.rank
 
     def features(self, units: list[int]) -> list[int]:
         """Return the numbers of the features of units."""
@@ -59,6 +65,8 @@ def select(evidence: SelectionEvidence, count: int, strategy: Strategy = "best")
         raise SettingsError(f"strategy must be one of {', '.join(get_args(Strategy))}; found {strategy!r}")
     if count >= evidence.size:
         return list(range(evidence.size))
+    if evidence.is_low and strategy != "elimination":
+        return match_few(evidence, count)[0]
     if strategy == "elimination":
         return eliminate(evidence, count)[0]
     if strategy == "matching":
@@ -95,6 +103,33 @@ def eliminate(evidence: SelectionEvidence, count: int) -> tuple[list[int], Tenso
         left[unit] = False
         _deflate(weights, inverse, unit, evidence.each, torch.finfo(inverse.dtype).tiny)
     return left.nonzero().flatten().tolist(), lost
+
+
+def match_few(evidence: SelectionEvidence, count: int) -> tuple[list[int], list[float]]:
+    """Match until all that a few samples tell is explained, then take the units that mattered most at first.
+
+    Also return what each unit explained when it was taken.
+    """
+    floor = torch.finfo(evidence.spread.dtype).eps * float(evidence.spread.diagonal(dim1=1, dim2=2).mean())
+    deflation = Deflation(evidence.needs.mT @ evidence.needs, evidence.spread, floor)
+    first = (deflation.worth_above / deflation.worth_below.clamp_min(floor)).sum(0)
+    taken: list[int] = []
+    gains = [0.0]
+    while len(taken) < min(count, evidence.rank or 0) and gains[-1] >= SMALLEST_GAIN * sum(gains):
+        unit, worth = deflation.take(lambda worth, inside: worth.masked_fill(~inside, -torch.inf).argmax())
+        taken.append(unit)
+        gains.append(worth)
+    first[taken] = -torch.inf
+    return sorted([*taken, *first.topk(count - len(taken)).indices.tolist()]), gains[1:]
+
+
+def losses(evidence: SelectionEvidence) -> list[float]:
+    """Return what is lost with so many units left, from none to all."""
+    if not evidence.is_low:
+        return eliminate(evidence, 0)[1].tolist()
+    gains = match_few(evidence, evidence.size)[1]
+    left = [sum(gains[number:]) for number in range(len(gains))]
+    return [*left, *[0.0] * (evidence.size + 1 - len(left))]
 
 
 def _inverse(spread: Tensor) -> Tensor:
