@@ -7,9 +7,12 @@ import numpy
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression, Ridge
-from torch import Tensor
+from torch import Tensor, nn
 
-from topiarist.randomness import generator
+from topiarist.randomness import generator, isolated
+from topiarist.surgery.calibration import batches_for
+from topiarist.surgery.choice import reading_sums, selection
+from topiarist.surgery.choice.evidence import evidence_of_whole
 from topiarist.surgery.choice.selection import (
     SMALLEST_GAIN,
     SelectionEvidence,
@@ -18,10 +21,12 @@ from topiarist.surgery.choice.selection import (
     exchange,
     exchange_gains,
     gain,
+    losses,
     match,
     select,
 )
 from topiarist.surgery.refit.moments import RIDGE
+from topiarist.tracing import anatomy
 
 SAMPLES = 200
 Sample = tuple[Tensor, Tensor]
@@ -244,3 +249,40 @@ def test_units_of_several_features_go_and_come_together(seed: int, way: Literal[
         assert lost[0] == pytest.approx(of_features(list(range(6))))
     else:
         assert select(pairs, 1, way) == [max(range(6), key=lambda unit: of_features([unit]))]
+
+
+@pytest.mark.parametrize("readers", [1, 2])
+def test_updates_in_blocks_choose_the_same_units(readers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = torch.Generator().manual_seed(readers)
+    mixed = torch.randn(150, 150, generator=random, dtype=torch.float64)
+    rows = torch.randn(readers, 400, 150, generator=random, dtype=torch.float64) @ mixed
+    needs = torch.randn(readers, 20, 150, generator=random, dtype=torch.float64)
+    spread = rows.mT @ rows / 400
+    evidence = SelectionEvidence(damped(spread), needs @ spread, 1.0)
+    kept, lost = eliminate(evidence, 10)
+    matched = match(evidence, 110)
+    monkeypatch.setattr(selection, "MANY_UNITS", 100)
+    in_blocks, lost_in_blocks = eliminate(evidence, 10)
+    assert in_blocks == kept
+    torch.testing.assert_close(lost_in_blocks, lost)
+    assert match(evidence, 110) == matched
+
+
+def test_few_samples_of_many_units_are_the_same_evidence_in_a_smaller_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
+    with isolated(0):
+        model = nn.Sequential(nn.Linear(6, 600), nn.ReLU(), nn.Linear(600, 40)).double()
+        x = torch.randn(50, 6, dtype=torch.float64)
+    found, batches = anatomy(model, x[:2]), batches_for(x, model, None)
+    few = evidence_of_whole(model, found, ["0"], batches)["0"]
+    monkeypatch.setattr(reading_sums, "ROWS_TO_SUM_UP", 10_000)
+    many = evidence_of_whole(model, found, ["0"], batches)["0"]
+    assert few is not None and many is not None
+    assert few.is_low and not many.is_low
+    torch.testing.assert_close(few.spread, many.spread)
+    torch.testing.assert_close(few.needs.mT @ few.needs, many.needs.mT @ many.needs)
+    kept = select(few, 300)
+    assert gain(few, kept) > 0.999 * gain(many, list(range(600)))
+    lost = losses(few)
+    assert len(lost) == 601
+    assert lost == sorted(lost, reverse=True)
+    assert lost[0] == pytest.approx(gain(many, list(range(600))), rel=1e-3)

@@ -18,6 +18,7 @@ from topiarist.surgery import Plan, RemoveUnits, SettleNetwork, apply, fold, pla
 from topiarist.surgery.calibration import batches_for
 from topiarist.surgery.choice.choosing import cut_to_widths
 from topiarist.surgery.settling.divergence import divergence_for
+from topiarist.surgery.settling.inner import INNER, InnerAnswers
 from topiarist.surgery.settling.mixtures import MOST_MIXTURES
 from topiarist.surgery.settling.pool import answers_of
 from topiarist.surgery.settling.samples import answered
@@ -451,3 +452,39 @@ def test_the_default_number_of_steps_falls_with_the_size_of_the_work() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert settle(small, perceptron(5, seed=1), batches_for(x, small, None)).steps == suited_steps(small, drawn)
+
+
+def test_layers_inside_that_still_have_their_units_are_compared_too() -> None:
+    class Branches(nn.Module):
+        def __init__(self, hidden: int, seed: int) -> None:
+            super().__init__()
+            self.same, self.branch, self.last = perceptron(4, seed=2), perceptron(hidden, seed=seed), nn.Linear(3, 2)
+            self.last = self.last.double().requires_grad_(False)
+
+        def forward(self, x: Tensor) -> Tensor:
+            answer: Tensor = self.last(self.same(x) + self.branch(x))
+            return answer
+
+    whole, cut, x = Branches(12, 0), Branches(5, 1), samples(200)
+    inner = InnerAnswers.between(whole, cut, ((x,), {}))
+    assert inner.paths == ("branch.2",)  # what did not change, the hidden layer and the answers are left out
+    _, missed = inner.run(((x,), {}))
+    with torch.no_grad():
+        wanted, found = whole.branch(x), cut.branch(x)
+    share = (found - wanted).square().mean() / (wanted - wanted.mean(0)).square().mean()
+    assert missed is not None
+    torch.testing.assert_close(missed.detach(), INNER * share)
+
+
+def test_networks_that_draw_random_numbers_are_compared_by_their_answers_alone() -> None:
+    class Noisy(nn.Module):
+        def __init__(self, seed: int) -> None:
+            super().__init__()
+            self.first, self.last = nn.Linear(6, 6).double(), perceptron(5, seed=seed)
+
+        def forward(self, x: Tensor) -> Tensor:
+            answer: Tensor = self.last(self.first(nn.functional.dropout(x, 0.5, training=True)))
+            return answer
+
+    whole, cut, x = Noisy(0), Noisy(1), samples(64)
+    assert InnerAnswers.between(whole, cut, ((x,), {})).paths == ()

@@ -187,7 +187,7 @@ def evidence_read(model: nn.Module, anatomy: Anatomy, readings: Readings) -> Sel
         (reading_sums.metric_root(model, together), readings[first.module].moments.covariances()[0])
         for together, first in evidence.same_readings(anatomy, places, places)
     ]
-    return reading_sums.combined((root, spread, spread.T, spread) for root, spread in groups)
+    return reading_sums.combined(reading_sums.of_units(root, spread) for root, spread in groups)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from topiarist.surgery.calibration import Calibration, CalibrationBatches, batch
 from topiarist.surgery.choice.costs import Costs, Measure
 from topiarist.surgery.choice.evidence import evidence_of_whole, weight_shares
 from topiarist.surgery.choice.relaxation import relaxed_widths
-from topiarist.surgery.choice.selection import eliminate
+from topiarist.surgery.choice.selection import losses
 from topiarist.surgery.width.reexpressions import round_up
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 
@@ -106,7 +106,7 @@ def lost_shares(model: nn.Module, anatomy: Anatomy, batches: CalibrationBatches)
         elif evidence is None or not evidence.total > 0:
             shares[name] = [0.0] * (space.size + 1)
         else:
-            shares[name] = eliminate(evidence, 0)[1].tolist()
+            shares[name] = losses(evidence)
     return shares
 
 

@@ -90,9 +90,16 @@ def evidence_of_whole(
         return recurrent_weight if isinstance(seen, RecurrentSums) else 1.0
 
     return {
-        name: combined((seen.part() for seen in together), each[name], list(map(weight, together)))
+        name: combined((seen.part() for seen in together), each[name], list(map(weight, together)), rank_of(together))
         for name, together in sums.items()
     }
+
+
+def rank_of(sums: Sequence[ReadingSums | RecurrentSums]) -> int | None:
+    """Return the rank of what readers see where all of them have seen few samples; None elsewhere."""
+    ranks = [seen.rank if isinstance(seen, ReadingSums) else None for seen in sums]
+    known = [rank for rank in ranks if rank is not None]
+    return sum(known) if known and len(known) == len(ranks) else None
 
 
 def evidence_at(
@@ -115,7 +122,7 @@ def evidence_at(
     sums = ReadingSums(whole, [reader], place, samples, joint=each > 1)
     for dense, seen in waiting:
         sums.add(seen.taken[-1], dense.taken[-1])
-    return combined([sums.part()], each) if waiting else None
+    return combined([sums.part()], each, rank=sums.rank) if waiting else None
 
 
 def still_there(place: Place, before: Anatomy, now: Anatomy) -> Place:

@@ -2,20 +2,23 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.conv import _ConvNd
 
+from topiarist.errors import DataError
 from topiarist.surgery import layers
-from topiarist.surgery.choice.selection import SelectionEvidence, damped
+from topiarist.surgery.choice.selection import MANY_UNITS, SelectionEvidence, damped
 from topiarist.surgery.refit.fits import MOST_POSITIONS, positions_for, read_and_returned, values_at_some
 from topiarist.surgery.refit.moments import Moments, Spread
 from topiarist.tracing import Place
 
 MOST_JOINT = 1024  # features of all units together: the cost of choosing grows with their cube
-Part = tuple[Tensor, Tensor, Tensor, Tensor]
+ROWS_TO_SUM_UP = 4  # with less than one sample for so many units, samples are kept as they are
+Part = tuple[Tensor, Tensor, float]
 
 
 class ReadingSums:
@@ -29,26 +32,80 @@ class ReadingSums:
     ) -> None:
         self.whole, self.readers, self.place, self.joint = whole, readers, place, joint
         self.most = MOST_POSITIONS if samples is None else positions_for(place.positions.size, samples)
-        self.moments, self.own, self.seen = Moments(), Moments(), 0
+        self.moments, self.own, self.seen = Moments(), Spread(), 0
+        units = place.positions.size if joint else len(place.positions)
+        self.fewest = units // ROWS_TO_SUM_UP if units > MANY_UNITS else 0
+        self.rows: list[tuple[Tensor, Tensor | None]] | None = []  # as long as they are few
 
     def add(self, taken: Tensor, dense: Tensor | None = None) -> None:
         """Add what is read in the cut network, and in the whole one, where those are not the same."""
         first, self.seen = self.seen, self.seen + len(taken)
         features = activations(self.whole, self.place, taken, self.most, joint=self.joint, first=first)
-        if dense is None:
+        targets = None
+        if dense is not None:
+            targets = activations(self.whole, self.readers[0], dense, self.most, joint=self.joint, first=first)
+        if self.rows is None:
+            self._sum_up(features, targets)
+            return
+        self.rows.append((features, targets))
+        if sum(len(each) for each, _ in self.rows) > self.fewest:
+            for each in self.rows:
+                self._sum_up(*each)
+            self.rows = None
+
+    @cached_property
+    def root(self) -> Tensor:
+        """Return what an error in the units costs."""
+        return metric_root(self.whole, self.readers, joint=self.joint)
+
+    def _sum_up(self, features: Tensor, targets: Tensor | None) -> None:
+        if targets is None:
             self.moments.add(features)
             return
-        targets = activations(self.whole, self.readers[0], dense, self.most, joint=self.joint, first=first)
-        self.moments.add(features, targets)
-        self.own.add(targets)
+        needed = targets.to(self.root) @ self.root.T
+        self.moments.add(features, needed)
+        self.own.add(needed)
 
     def part(self) -> Part:
-        """Return what an error in the units costs, and the covariances that `combined` takes."""
-        root = metric_root(self.whole, self.readers, joint=self.joint)
+        """Return the covariances that `combined` takes."""
+        if self.rows:
+            return self._of_few_rows()
         spread, cross = self.moments.covariances()
         if not self.own.count:
-            return root, spread, spread, spread
-        return root, spread, cross, self.own.covariances()[0]
+            return of_units(self.root, spread)
+        return spread, cross.T, float(self.own.variance.sum())
+
+    @property
+    def rank(self) -> int | None:
+        """Return the rank of what is known where there are few samples; None where they were summed up."""
+        return sum(len(features) for features, _ in self.rows) if self.rows else None
+
+    def _of_few_rows(self) -> Part:
+        """Return the covariances, with as many rows of needs as there are samples.
+
+        Only NᵀN counts. With X the units and Y what readers get of them, N = YᵀX / n, and so is Λ^½ Vᵀ X / n with
+        Y Yᵀ = V Λ Vᵀ: of 64 samples and 4,096 units, that is a small matrix.
+        """
+        assert self.rows is not None
+        x = _centred([features for features, _ in self.rows])
+        targets = [targets for _, targets in self.rows if targets is not None]
+        read = (_centred(targets) if targets else x) @ reading_matrix(self.whole, self.readers, joint=self.joint).T
+        values, vectors = torch.linalg.eigh(read @ read.T)
+        needs = values.clamp_min(0).sqrt()[:, None] * vectors.T @ x / len(x)
+        return x.T @ x / len(x), needs, float(read.square().sum()) / len(x)
+
+
+def _centred(rows: Sequence[Tensor]) -> Tensor:
+    x = torch.cat(list(rows)).to(torch.float64)
+    if not bool(x.isfinite().all()):
+        raise DataError("on the calibration data, the network computes values that are not finite numbers")
+    return x - x.mean(0)
+
+
+def of_units(root: Tensor, spread: Tensor) -> Part:
+    """Return the covariances that `combined` takes where units are what they were, and an error in them costs RᵀR."""
+    needs = root @ spread
+    return spread, needs, float((needs * root).sum())
 
 
 class PatchSums:
@@ -92,24 +149,26 @@ def features_of_each(readers: Sequence[Place]) -> int:
     return counts.pop() if len(counts) == 1 and few else 1
 
 
-def combined(parts: Iterable[Part], each: int = 1, weights: Sequence[float] | None = None) -> SelectionEvidence | None:
-    """Return the evidence of several readers: what an error costs each, and the covariances of what it reads.
+def combined(
+    parts: Iterable[Part], each: int = 1, weights: Sequence[float] | None = None, rank: int | None = None
+) -> SelectionEvidence | None:
+    """Return the evidence of several readers, of units with so many features each.
 
-    Those are of the units as they are now, with them as they were, and as they were; each unit has so many features.
-    What readers need counts as a share of its variance, so that one that reads large numbers does not decide alone;
-    some may have a greater weight.
+    Of each reader there are the covariance of the units, that of what it needs with the units, and the variance of what
+    it needs. What readers need counts as a share of its variance, so that one that reads large numbers does not decide
+    alone; some may have a greater weight. `rank` is that of all covariances together, where it is known to be low.
     """
     spreads, needs, count = [], [], 0.0
-    for number, (root, spread, cross, own) in enumerate(parts):
-        variance = float(((root @ own) * root).sum()) / (1.0 if weights is None else weights[number])
+    for number, (spread, needed, variance) in enumerate(parts):
+        weight = 1.0 if weights is None else weights[number]
         spreads.append(spread)
-        needs.append(root @ cross.T / math.sqrt(variance) if variance > 0 else torch.zeros_like(root @ cross.T))
-        count += 1.0 * (variance > 0) * (1.0 if weights is None else weights[number])
+        needs.append(needed * math.sqrt(weight / variance) if variance > 0 else torch.zeros_like(needed))
+        count += weight if variance > 0 else 0.0
     if not spreads:
         return None
     height = max(len(need) for need in needs)
     stacked = torch.stack([functional.pad(need, (0, 0, 0, height - len(need))) for need in needs])
-    return SelectionEvidence(damped(torch.stack(spreads)), stacked, count, each)
+    return SelectionEvidence(damped(torch.stack(spreads)), stacked, count, each, rank)
 
 
 def activations(
@@ -134,9 +193,16 @@ def activations(
 
 
 def metric_root(model: nn.Module, readers: Sequence[Place], *, joint: bool = False) -> Tensor:
-    """Return R (at most n_features, n_features) with RᵀR the sum of WᵀW over readers and kernels.
+    """Return R (at most n_features, n_features) with RᵀR the sum of WᵀW over readers and kernels."""
+    root: Tensor = torch.linalg.qr(reading_matrix(model, readers, joint=joint), mode="r").R
+    return root
 
-    That is what an error in the units costs. Positions of a unit are summed over too, unless they are `joint` features.
+
+def reading_matrix(model: nn.Module, readers: Sequence[Place], *, joint: bool = False) -> Tensor:
+    """Return the weights of all readers and kernels (n_weights, n_features).
+
+    The square of what they make of it is what an error in the units costs. Positions of a unit are summed over too,
+    unless they are `joint` features.
     """
     rows = []
     for place in readers:
@@ -145,5 +211,4 @@ def metric_root(model: nn.Module, readers: Sequence[Place], *, joint: bool = Fal
         features = place.positions.size if joint else len(place.positions)
         columns = weight.index_select(1, positions).reshape(len(weight), features, -1)
         rows.append(columns.transpose(1, 2).reshape(-1, features))
-    root: Tensor = torch.linalg.qr(torch.cat(rows), mode="r").R
-    return root
+    return torch.cat(rows)

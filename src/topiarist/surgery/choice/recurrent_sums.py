@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from topiarist.surgery.choice.reading_sums import Part
+from topiarist.surgery.choice.reading_sums import Part, of_units
 from topiarist.surgery.refit.moments import RIDGE, Moments
 from topiarist.surgery.refit.recurrent import (
     behind_first,
@@ -63,7 +63,7 @@ class RecurrentSums:
         columns = weight.index_select(1, self.positions.to(weight.device)).reshape(len(weight), self.units, -1)
         root = torch.linalg.qr(columns.transpose(1, 2).reshape(-1, self.units), mode="r").R
         spread = without(self.moments.covariances()[0], self.units)
-        return root, spread, spread, spread
+        return of_units(root, spread)
 
 
 def without(spread: Tensor, units: int) -> Tensor:

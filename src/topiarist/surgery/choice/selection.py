@@ -14,10 +14,12 @@ import torch
 from torch import Tensor
 
 from topiarist.errors import SettingsError
+from topiarist.surgery.choice.deflation import Deflation
 from topiarist.surgery.refit.moments import RIDGE
 
 SMALLEST_GAIN = 1e-7  # as a share of what is explained: less is rounding
 MOST_WORK = 2**22  # pairs over all rounds: among many units, exchanges cost much and mend little
+MANY_UNITS = 512  # from which on matrices are updated in blocks
 Strategy = Literal["best", "elimination", "matching"]
 
 
@@ -34,11 +36,17 @@ class SelectionEvidence:
     needs: Tensor
     total: float
     each: int = 1
+    rank: int | None = None  # of the spread without its damping, where it is known to be low
 
     @property
     def size(self) -> int:
         """Return the number of units."""
         return self.spread.shape[-1] // self.each
+
+    @property
+    def is_low(self) -> bool:
+        """Return whether few units tell all that is known of many."""
+        return self.rank is not None and self.each == 1 and MANY_UNITS < self.size > 2 * self.rank
 
     def features(self, units: list[int]) -> list[int]:
         """Return the numbers of the features of units."""
@@ -57,6 +65,8 @@ def select(evidence: SelectionEvidence, count: int, strategy: Strategy = "best")
         raise SettingsError(f"strategy must be one of {', '.join(get_args(Strategy))}; found {strategy!r}")
     if count >= evidence.size:
         return list(range(evidence.size))
+    if evidence.is_low and strategy != "elimination":
+        return match_few(evidence, count)[0]
     if strategy == "elimination":
         return eliminate(evidence, count)[0]
     if strategy == "matching":
@@ -75,10 +85,17 @@ def gain(evidence: SelectionEvidence, kept: list[int]) -> float:
 def eliminate(evidence: SelectionEvidence, count: int) -> tuple[list[int], Tensor]:
     """Remove the unit that is missed least, until `count` are left; also return what was lost with so many left."""
     size = evidence.size
-    inverse = torch.linalg.inv(evidence.spread)
+    inverse = _inverse(evidence.spread)
     weights = evidence.needs @ inverse
     left = torch.ones(size, dtype=torch.bool)
     lost = torch.zeros(size + 1, dtype=inverse.dtype)
+    if evidence.each == 1 and size > MANY_UNITS:
+        deflation = Deflation(weights.mT @ weights, inverse, torch.finfo(inverse.dtype).tiny)
+        for remaining in range(size - 1, count - 1, -1):
+            unit, cost = deflation.take(lambda worth, inside: worth.masked_fill(~inside, torch.inf).argmin())
+            lost[remaining] = lost[remaining + 1] + cost
+            left[unit] = False
+        return left.nonzero().flatten().tolist(), lost
     for remaining in range(size - 1, count - 1, -1):
         costs = _explained(weights, inverse, left, torch.finfo(inverse.dtype).tiny)
         unit = int(costs.masked_fill(~left, torch.inf).argmin())
@@ -88,11 +105,50 @@ def eliminate(evidence: SelectionEvidence, count: int) -> tuple[list[int], Tenso
     return left.nonzero().flatten().tolist(), lost
 
 
+def match_few(evidence: SelectionEvidence, count: int) -> tuple[list[int], list[float]]:
+    """Match until all that a few samples tell is explained, then take the units that mattered most at first.
+
+    Also return what each unit explained when it was taken.
+    """
+    floor = torch.finfo(evidence.spread.dtype).eps * float(evidence.spread.diagonal(dim1=1, dim2=2).mean())
+    deflation = Deflation(evidence.needs.mT @ evidence.needs, evidence.spread, floor)
+    first = (deflation.worth_above / deflation.worth_below.clamp_min(floor)).sum(0)
+    taken: list[int] = []
+    gains = [0.0]
+    while len(taken) < min(count, evidence.rank or 0) and gains[-1] >= SMALLEST_GAIN * sum(gains):
+        unit, worth = deflation.take(lambda worth, inside: worth.masked_fill(~inside, -torch.inf).argmax())
+        taken.append(unit)
+        gains.append(worth)
+    first[taken] = -torch.inf
+    return sorted([*taken, *first.topk(count - len(taken)).indices.tolist()]), gains[1:]
+
+
+def losses(evidence: SelectionEvidence) -> list[float]:
+    """Return what is lost with so many units left, from none to all."""
+    if not evidence.is_low:
+        return eliminate(evidence, 0)[1].tolist()
+    gains = match_few(evidence, evidence.size)[1]
+    left = [sum(gains[number:]) for number in range(len(gains))]
+    return [*left, *[0.0] * (evidence.size + 1 - len(left))]
+
+
+def _inverse(spread: Tensor) -> Tensor:
+    """Return the inverse of covariances, by the cheaper way where rounding allows it."""
+    factor, failed = torch.linalg.cholesky_ex(spread)
+    return torch.linalg.inv(spread) if bool(failed.any()) else torch.cholesky_inverse(factor)
+
+
 def match(evidence: SelectionEvidence, count: int) -> list[int]:
     """Add the unit that explains most of what is still needed, until there are `count`."""
-    spread, needs = evidence.spread.clone(), evidence.needs.clone()
-    floor = torch.finfo(spread.dtype).eps * float(spread.diagonal(dim1=1, dim2=2).mean())
+    floor = torch.finfo(evidence.spread.dtype).eps * float(evidence.spread.diagonal(dim1=1, dim2=2).mean())
     left = torch.ones(evidence.size, dtype=torch.bool)
+    if evidence.each == 1 and evidence.size > MANY_UNITS:
+        deflation = Deflation(evidence.needs.mT @ evidence.needs, evidence.spread, floor)
+        taken = (
+            deflation.take(lambda worth, inside: worth.masked_fill(~inside, -torch.inf).argmax()) for _ in range(count)
+        )
+        return sorted(unit for unit, _ in taken)
+    spread, needs = evidence.spread.clone(), evidence.needs.clone()
     for _ in range(count):
         gains = _explained(needs, spread, left, floor)
         unit = int(gains.masked_fill(~left, -torch.inf).argmax())

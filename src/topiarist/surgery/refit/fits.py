@@ -14,6 +14,7 @@ from torch.nn.modules.conv import _ConvNd
 from topiarist.errors import ModelError
 from topiarist.surgery import layers
 from topiarist.surgery.refit.moments import Moments, Spread
+from topiarist.surgery.refit.operations import OwnReader, OwnReaderFit, own_readers
 from topiarist.surgery.refit.recurrent import RecurrentFit, is_recurrent
 from topiarist.surgery.refit.walking import Visit
 from topiarist.tracing import Space
@@ -22,7 +23,7 @@ MOST_FEATURES = 4096  # the cost of solving grows with their cube
 FEWEST_POSITIONS, MOST_POSITIONS = 8, 128  # of an image: neighbours tell much the same
 ENOUGH_ROWS, ROWS_PER_FEATURE = 2**13, 16  # of samples × positions: more change a fit no more than its ridge does
 Fitted = dict[str, Tensor]
-Readers = Mapping[str, int | None]
+Readers = Mapping[str, int | OwnReader | None]
 Rows = Mapping[str, Tensor]
 
 
@@ -131,13 +132,24 @@ def readers_of(model: nn.Module, spaces: Iterable[Space]) -> Readers:
     """Return the layers that read some spaces and can be refitted, as `refit` takes them."""
     spaces = list(spaces)
     plain = {place.module: place.repeat for space in spaces for place in space.readers}
-    others = {place.module for space in spaces for place in space.consumers if place.parameter is not None}
-    return {**plain, **{path: None for path in sorted(others) if is_recurrent(model.get_submodule(path))}}
+    others = [place for space in spaces for place in space.consumers if place.parameter is not None]
+    recurrent = {place.module for place in others if is_recurrent(model.get_submodule(place.module))}
+    own = own_readers(model, [place for place in others if place.module not in recurrent])
+    return {**plain, **dict.fromkeys(sorted(recurrent)), **{reader.name: reader for reader in own}}
+
+
+def own_reader_fit(reader: OwnReader, whole: nn.Module, cut: nn.Module, rows: Rows, samples: int) -> Fit:
+    """Return the fit for a parameter that reads units."""
+    old, now = reader.of(whole), reader.of(cut)
+    most = positions_for(now.shape[reader.axis], samples)
+    kept = rows.get(reader.name, rows.get(reader.name.rpartition(".")[0]))
+    return OwnReaderFit(old, now, reader, kept, lambda x, first: values_at_some(x, most, first))
 
 
 def fit_for(path: str, whole: nn.Module, cut: nn.Module, readers: Readers, rows: Rows, samples: int) -> Fit:
     """Return the fit for a layer: by patches, or unit by unit where it reads too much for that."""
-    kept = rows.get(path)
+    kept, repeat = rows.get(path), readers.get(path)
+    assert not isinstance(repeat, OwnReader)
     if path not in readers:
         assert isinstance(cut, _BatchNorm)
         return NormFit(cut, kept)
@@ -150,7 +162,7 @@ def fit_for(path: str, whole: nn.Module, cut: nn.Module, readers: Readers, rows:
         path,
         whole.get_submodule(path),
         cut,
-        readers[path],
+        repeat,
         kept,
         positions_for(layers.weight_of(cut).shape[1], samples),
     )

@@ -5,15 +5,20 @@ are what it returned in the whole one. The statistics of batch norms behind a ch
 on patches; where a layer reads too much for that, units are expressed by units instead, one matrix for all positions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from topiarist.models.attention import free_attention
+from topiarist.models.buffers import keeping_buffers
+from topiarist.models.evaluation import evaluating
+from topiarist.randomness import isolated
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import CalibrationBatches
-from topiarist.surgery.refit.fits import Fitted, Readers, Rows, fit_for
+from topiarist.surgery.refit.fits import Fitted, Readers, Rows, fit_for, own_reader_fit
+from topiarist.surgery.refit.operations import OwnReader, probe
 from topiarist.surgery.refit.walking import Stop, Walk
 from topiarist.tracing import Anatomy
 from topiarist.tracing.steps import behind
@@ -38,36 +43,69 @@ def refit(
     whole network, what they still have. `arrive` is called with each layer before it is fitted, when both networks wait
     at it: it may cut the network further, and change `rows`.
     """
-    calls, modules, fitted = anatomy.calls, dict(cut.named_modules()), Fitted()
-    after = behind(calls[path].step for path in readers)
-    left = [path for path in calls if path in modules]
-    left = [path for path in left if path in readers or (calls[path].step in after and _recalls(modules[path]))]
+    modules, fitted = dict(cut.named_modules()), Fitted()
     draws = anatomy.trace is not None and anatomy.trace.tracer.draws
+    counts = _counts(whole, modules, anatomy, readers, batches)
+    left = list(counts)
     while left:
-        with Walk(whole, cut, batches, stops_at(left, anatomy), draws=draws) as walk:
+        stops = stops_at({path: counts[path] for path in left}, anatomy, readers)
+        with Walk(whole, cut, batches, stops, draws=draws) as walk:
             for path in tuple(left):
                 waiting = walk.visit(path)
                 if arrive is not None:
                     arrive(walk, path)
-                fit = fit_for(path, whole, modules[path], readers, rows, walk.samples)
+                reader = readers.get(path)
+                if isinstance(reader, OwnReader):
+                    fit, owner = own_reader_fit(reader, whole, cut, rows, walk.samples), path.rpartition(".")[0]
+                else:
+                    fit, owner = fit_for(path, whole, modules[path], readers, rows, walk.samples), path
                 for before, now in waiting:
                     fit.add(before, now)
                 for name, tensor in fit.values().items():
-                    layers.put(modules[path], name, tensor)
-                    fitted[f"{path}.{name}"] = tensor
+                    layers.put(modules[owner], name, tensor)
+                    fitted[f"{owner}.{name}".removeprefix(".")] = tensor
                 left.remove(path)
-                if calls[path].count > 1:  # it ran before it was fitted, and what came of it is no longer so
+                if counts[path] > 1:  # it ran before it was fitted, and what came of it is no longer so
                     break
                 if left:
                     walk.pass_by(path)
     return fitted
 
 
-def stops_at(paths: Sequence[str], anatomy: Anatomy) -> list[Stop]:
+def _counts(
+    whole: nn.Module, modules: Mapping[str, nn.Module], anatomy: Anatomy, readers: Readers, batches: CalibrationBatches
+) -> dict[str, int]:
+    """Return how often the layers and parameters run that are fitted, in the order of their last time."""
+    calls = anatomy.calls
+    after = behind(calls[path].step for path in readers if path in calls)
+    own = {path: reader for path, reader in readers.items() if isinstance(reader, OwnReader)}
+    if own:  # the steps do not tell where parameters are read
+        after = {call.step for call in calls.values()}
+    paths = [path for path in calls if path in modules]
+    paths = [path for path in paths if path in readers or (calls[path].step in after and _recalls(modules[path]))]
+    if not own:
+        return {path: calls[path].count for path in paths}
+    args, kwargs = next(iter(batches))
+
+    def run() -> None:
+        with evaluating(whole), isolated(0), free_attention(whole), keeping_buffers(whole):
+            whole(*args, **kwargs)
+
+    order = list(probe(whole, paths, own, run))
+    last = {path: place for place, path in enumerate(order)}
+    return {path: order.count(path) for path in sorted(last, key=last.__getitem__)}
+
+
+def stops_at(counts: Mapping[str, int], anatomy: Anatomy, readers: Readers) -> list[Stop]:
     """Return where to stop for some layers, with what a run holds there: both networks have a few tensors each."""
     sizes = [max(call.elements, call.taken) // anatomy.samples for call in anatomy.calls.values()]
     largest = dict(zip(anatomy.calls, reversed(list(accumulate(reversed(sizes), max))), strict=True))
-    return [Stop(path, anatomy.calls[path].count, TENSORS_HELD * largest[path]) for path in paths]
+    stops = []
+    for path, count in counts.items():
+        reader = readers.get(path)
+        own = reader if isinstance(reader, OwnReader) else None
+        stops.append(Stop(path, count, TENSORS_HELD * largest.get(path, max(sizes, default=1)), own))
+    return stops
 
 
 def _recalls(module: nn.Module) -> bool:

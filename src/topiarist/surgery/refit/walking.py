@@ -7,7 +7,7 @@ random numbers move one at a time, each with the same numbers of its own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from threading import Event, Semaphore, Thread, local
 from typing import Any
@@ -19,6 +19,7 @@ from topiarist.models.attention import free_attention
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 from topiarist.surgery.calibration import CalibrationBatches, first_of, unreadable, with_first
+from topiarist.surgery.refit.operations import OperationsWatched, OwnReader
 from topiarist.threads import torch_threads, usable_cores
 from topiarist.tracing.running import Args, Kwargs
 
@@ -53,6 +54,7 @@ class _Run:
         self.error: BaseException | None = None
         self._onward, self._arrived = Event(), Event()
         self._left = False
+        self.watched: AbstractContextManager[Any] = nullcontext()  # operations that are stopped at
         self._thread = Thread(target=self._work, daemon=True)
 
     @property
@@ -108,7 +110,7 @@ class _Run:
         _here.run = self
         self._take_turn()
         try:
-            with torch.no_grad():
+            with torch.no_grad(), self.watched:
                 self.model(*self.args, **self.kwargs)
         except _LeftError:
             pass
@@ -123,11 +125,15 @@ class _Run:
 
 @dataclass(frozen=True)
 class Stop:
-    """A layer to stop at, how often it runs, and how many numbers a run holds per sample, from there on at most."""
+    """A layer to stop at, how often it runs, and how many numbers a run holds per sample, from there on at most.
+
+    `reader` is the parameter to stop at where it is no layer.
+    """
 
     path: str
     count: int
     held: int = 1
+    reader: OwnReader | None = None
 
 
 class Walk:
@@ -168,7 +174,7 @@ class Walk:
                 stack.enter_context(self._hooked(model, after=after))
             for args, kwargs in self.batches:
                 models = self.whole, self.cut
-                one, other = (_Run(model, args, kwargs, turns, state) for model in models)
+                one, other = (self._run(model, args, kwargs, turns, state) for model in models)
                 self._later.append((one, other))
             stack.callback(self._leave)
             self._stack = stack.pop_all()
@@ -176,6 +182,21 @@ class Walk:
 
     def __exit__(self, *error: object) -> None:
         self._stack.close()
+
+    def _run(self, model: nn.Module, args: Args, kwargs: Kwargs, turns: Semaphore, state: Tensor | None) -> _Run:
+        """Return a run that stops at layers, which have hooks, and at operations, which it watches itself."""
+        run = _Run(model, args, kwargs, turns, state)
+        readers = {stop.path: stop.reader for stop in self.stops.values() if stop.reader is not None}
+
+        def arrive(path: str, read: Tensor) -> None:
+            visit, count = run.visits.setdefault(path, Visit()), self.stops[path].count
+            visit.taken.append(_kept(read, count))
+            if len(visit.taken) == count:
+                run.stop(path)
+
+        if readers:
+            run.watched = OperationsWatched(model, readers, arrive)
+        return run
 
     def visit(self, path: str) -> list[tuple[Visit, Visit]]:
         """Return what both networks show of a layer, batch by batch; batches that do not come to it are left out."""
@@ -227,7 +248,7 @@ class Walk:
     @contextmanager
     def _hooked(self, model: nn.Module, *, after: bool) -> Iterator[None]:
         handles = []
-        for path, count in ((stop.path, stop.count) for stop in self.stops.values()):
+        for path, count in ((stop.path, stop.count) for stop in self.stops.values() if stop.reader is None):
             module = model.get_submodule(path)
             if after:
                 handles.append(module.register_forward_hook(_seen_after(path, count), with_kwargs=True))
