@@ -129,7 +129,16 @@ def index_put(operation: Operation) -> None:
     operation.give(axes)
 
 
-@rule_for("nonzero", "unique", "_unique2", "bincount", "histc", "searchsorted", "bucketize")
+@rule_for("bucketize")
+def bucketize(operation: Operation) -> None:
+    """Number the bucket of each value by itself; none of the borders can go."""
+    x, borders = operation.inputs if isinstance(operation.arguments["self"], Tensor) else (None, *operation.inputs)
+    for vector in operation.axes(borders):
+        operation.fix(vector, "they are borders that values are compared with")
+    operation.give([] if x is None else operation.axes(x))
+
+
+@rule_for("nonzero", "unique", "_unique2", "bincount", "histc", "searchsorted")
 def by_values(operation: Operation) -> None:
     """Return as many positions as the values say."""
     for tensor in operation.inputs:
