@@ -31,7 +31,7 @@ def _sampled(net: Any, x: Tensor) -> Any:
 def _unpooled(net: Any, x: Tensor) -> Any:
     h = net.first(x)
     pooled, places = functional.max_pool2d(h, 2, return_indices=True)
-    return net.last(functional.max_unpool2d(net.inner(pooled), places, 2, output_size=h.size()))
+    return net.last(functional.max_unpool2d(net.inner(pooled), places, [2, 2], output_size=h.size()))
 
 
 def _in_buckets(net: Any, x: Tensor) -> Any:
@@ -80,7 +80,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[int, ...], Makers]] = {
         (3, 4),
         {
             "first": _linear,
-            "borders": lambda: nn.Buffer(torch.tensor([-0.5, 0.0, 0.5])),
+            "borders": lambda: nn.Parameter(torch.tensor([-0.5, 0.0, 0.5])),
             "last": lambda: nn.Linear(8, 2),
         },
     ),
@@ -141,7 +141,8 @@ class Between(nn.Module):
         y = self.main(x).relu().view(len(x), self.outputs)
         if self.inputs != self.outputs:
             x = self.short(x)
-        return x + y
+        given: Tensor = x + y
+        return given
 
 
 def test_numbers_that_are_only_compared_keep_the_answer(tmp_path: Path) -> None:
@@ -167,6 +168,7 @@ class KeepsBiases(nn.Module):
         x = self.norm(x)
         parted = (each(x).view(*x.shape[:2], self.heads, -1).transpose(1, 2) for each in (self.queries, self.values))
         queries, values = parted
+        assert isinstance(self.places, Tensor)
         if "biases" not in self.kept:
             self.kept["biases"] = self.biases[:, self.places]
         weights = (queries @ queries.transpose(-1, -2) + self.kept["biases"]).softmax(-1)

@@ -132,10 +132,10 @@ def index_put(operation: Operation) -> None:
 @rule_for("bucketize")
 def bucketize(operation: Operation) -> None:
     """Number the bucket of each value by itself; none of the borders can go."""
-    x, borders = operation.inputs if isinstance(operation.arguments["self"], Tensor) else (None, *operation.inputs)
+    *numbers, borders = operation.inputs  # a single number is no tensor
     for vector in operation.axes(borders):
         operation.fix(vector, "they are borders that values are compared with")
-    operation.give([] if x is None else operation.axes(x))
+    operation.give(operation.axes(numbers[0]) if numbers else [])
 
 
 @rule_for("nonzero", "unique", "_unique2", "bincount", "histc", "searchsorted")
