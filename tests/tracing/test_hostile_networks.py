@@ -1,6 +1,7 @@
 """Networks whose code hides what it does from a copy of them, or from a run on one example."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 
 from tests.tracing.cutting import check_network
 from topiarist import anatomy, surgery
-from topiarist.errors import ModelError
+from topiarist.errors import ModelError, TopiaristWarning
 
 
 class Layers(nn.Module):
@@ -54,6 +55,7 @@ class HeldByMethod(Layers):
         return x
 
 
+@pytest.mark.filterwarnings("ignore:hooks of")
 @pytest.mark.parametrize("make", [HeldByLambda, HeldByHook])
 def test_a_lambda_that_holds_on_to_layers_holds_on_to_those_of_a_copy(
     make: Callable[[], nn.Module], tmp_path: Path
@@ -267,3 +269,35 @@ def test_what_only_training_uses_is_cut_too() -> None:
     assert [output.shape for output in cut.train()(x)] == [(3, 2), (3, 3)]
     assert cut.mean.shape == (5,)
     assert model.training and not model.mean.any()
+
+
+def test_hooks_that_change_values_are_warned_of_and_those_that_only_look_are_not() -> None:
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    seen: list[Tensor] = []
+    model[0].register_forward_hook(lambda _, __, given: seen.append(given))
+    assert anatomy(model, torch.zeros(2, 4)).hooked == ("0",)
+    assert seen
+    model[2].register_forward_pre_hook(lambda _, taken: (taken[0] * 2,))
+    with pytest.warns(TopiaristWarning, match="hooks of '2' change values"):
+        found = anatomy(model, torch.zeros(2, 4))
+    with pytest.warns(TopiaristWarning, match="hooks of '2' change values"):
+        cut = surgery.remove(model, torch.zeros(2, 4), units={"0": [1, 6]}, anatomy=replace(found, valid_for="nothing"))
+    assert cut(torch.zeros(2, 4)).shape == (2, 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*jit:DeprecationWarning", "ignore:The .grad attribute:UserWarning")
+def test_what_torch_jit_compiled_is_held_and_the_rest_can_go() -> None:
+    inner = torch.jit.script(nn.Sequential(nn.Linear(8, 6), nn.ReLU()))
+    model = nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 8), inner, nn.Linear(6, 2))
+    found = anatomy(model, torch.zeros(2, 4))
+    assert list(found.free) == ["0"]
+    reason = found["1"].reason
+    assert reason is not None and "'2' is compiled by torch.jit" in reason
+    assert surgery.remove(model, torch.zeros(2, 4), units={"0": [0]}).get_parameter("0.weight").shape == (4, 4)
+    with pytest.raises(ModelError, match=r"compiled by torch\.jit, and cannot change: pass the module"):
+        anatomy(inner, torch.zeros(2, 8))
+
+
+def test_what_is_no_network_is_refused_in_one_line() -> None:
+    with pytest.raises(ModelError, match=r"a network is a torch\.nn\.Module; found "):
+        anatomy(torch.relu_, torch.zeros(2))  # type: ignore[arg-type]

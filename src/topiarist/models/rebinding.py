@@ -10,6 +10,7 @@ from types import CellType, FunctionType, MethodType
 from typing import Any
 
 from torch import Tensor, nn
+from torch.jit import ScriptModule
 
 _NOT_FUNCTIONS = ("_modules", "_parameters", "_buffers")
 _DEEPEST = 4  # lists in lists, functions in functions
@@ -19,7 +20,7 @@ def rebind_functions(model: nn.Module, other: nn.Module) -> None:
     """Let the functions and hooks that a copy of a network keeps use the copy's modules and tensors, in place."""
     twins: dict[int, Any] = dict(zip(map(id, model.modules()), other.modules(), strict=True))
     for own, same in zip(model.modules(), other.modules(), strict=True):
-        for kind in ("_parameters", "_buffers"):
+        for kind in ("_parameters", "_buffers") if not isinstance(own, ScriptModule) else ():
             held = vars(same)[kind]
             twins |= {id(value): held[name] for name, value in vars(own)[kind].items() if held.get(name) is not None}
     for module in list(other.modules()):

@@ -30,7 +30,7 @@ from topiarist.surgery.width.idle_units import move_constants
 from topiarist.surgery.width.reexpressions import project_space, reexpression, removal
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 from topiarist.tracing.finding import trace_again
-from topiarist.tracing.running import call, sharing_copy
+from topiarist.tracing.running import Args, Kwargs, call, named_inputs, sharing_copy
 
 
 def apply(
@@ -162,17 +162,9 @@ def carry_out(
             path, _, tensor = name.rpartition(".")
             module = model.get_submodule(path)
             layers.put(module, tensor, values.to(layers.device_of(module)))
-    if example_input is not None:
-        check_runs(model, example_input)
-    attach_plan(model, plan_of(model).then(edit, numbers, remembered_shape(example_input)))
+    shape = None if example_input is None else check_runs(model, example_input)
+    attach_plan(model, plan_of(model).then(edit, numbers, shape))
     return changed.anatomy
-
-
-def remembered_shape(example_input: ExampleInput | None) -> Example | None:
-    """Return what a plan remembers of an example; nothing where that is a function of the user's."""
-    if example_input is None or (callable(example_input) and not isinstance(example_input, Tensor)):
-        return None
-    return shape_of(example_input)
 
 
 def _repeat(twin: nn.Module, edit: kinds.Edit, anatomy: Anatomy) -> None:
@@ -247,13 +239,44 @@ def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, st
     return Changed(outdated)
 
 
-def check_runs(model: nn.Module, example_input: ExampleInput) -> None:
-    """Make sure that a network still runs: its code may hold a size that no one could see, or write into buffers."""
+def check_runs(model: nn.Module, example_input: ExampleInput) -> Example | None:
+    """Make sure that a network still runs: its code may hold a size that no one could see, or write into buffers.
+
+    Return what a plan remembers of the example: where that is a function, of what it calls the network with, if it does
+    so once.
+    """
+    calls: list[tuple[Args, Kwargs]] = []
+    handle = model.register_forward_pre_hook(lambda _, *given: calls.append(given), prepend=True, with_kwargs=True)
     try:
-        with evaluating(model), isolated(0), keeping_buffers(model):
-            call(model, example_input)
+        _try_out(model, example_input)
     except TopiaristError:
         raise
     except Exception as error:  # whatever a user's forward raises
         reason = first_line(error)
         raise ModelError(f"the network's own code does not allow this edit: {reason}") from error
+    finally:
+        handle.remove()
+    given: ExampleInput = example_input
+    if callable(example_input) and not isinstance(example_input, Tensor):
+        if len(calls) != 1:
+            return None
+        args, kwargs = calls[0]
+        given = named_inputs(model, args, kwargs) if kwargs else args
+    return _remembered(model, given)
+
+
+def _remembered(model: nn.Module, given: ExampleInput) -> Example | None:
+    """Return the shape of an example, with its whole numbers where the network does not run on others."""
+    shape = shape_of(given)
+    if shape is None or shape == shape_of(given, whole=True):
+        return shape
+    try:
+        _try_out(model, make_example(shape))
+    except Exception:  # whatever a user's forward says to other numbers
+        return shape_of(given, whole=True)
+    return shape
+
+
+def _try_out(model: nn.Module, example_input: ExampleInput) -> None:
+    with evaluating(model), isolated(0), keeping_buffers(model):
+        call(model, example_input)

@@ -82,12 +82,18 @@ def _computed(
 
 def _measure_norms(whole: nn.Module, inputs: ExampleInput, *, wide: bool) -> None:
     """Set the means and variances of batch norms to those of what they read: every layer is felt in the outputs."""
-    if any(name.endswith("running_var") for name, _ in whole.named_buffers()):
-        steps = evaluating(whole), isolated(0), plain_kernels(whole), default_numbers(numbers_of(whole).dtype)
-        with ExitStack() as stack:
-            for step in (*steps, Measuring(wide=wide), Recurrences()):
-                stack.enter_context(step)
-            call(whole, inputs)
+    if not any(name.endswith("running_var") for name, _ in whole.named_buffers()):
+        return
+    other = sharing_copy(whole)  # forward may keep what it computes from weights, such as biases of attention
+    steps = evaluating(other), isolated(0), plain_kernels(other), default_numbers(numbers_of(other).dtype)
+    with ExitStack() as stack:
+        for step in (*steps, Measuring(wide=wide), Recurrences()):
+            stack.enter_context(step)
+        call(other, inputs)
+    measured = dict(other.named_buffers())
+    for name, buffer in whole.named_buffers():
+        if name.endswith(("running_mean", "running_var")):
+            buffer.copy_(measured[name])
 
 
 def proof_inputs(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> list[ExampleInput]:

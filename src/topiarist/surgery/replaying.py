@@ -18,12 +18,14 @@ def rebuild(plan: Plan, model: nn.Module, example_input: ExampleInput | None = N
     copy = copied(model)
     try:
         replay(plan, [copy], example_input=example_input)
-    except ModelError:  # the whole numbers of the remembered example may not go together
+    except ModelError as error:  # the whole numbers of the remembered example may not go together
         if example_input is not None or plan.example is None:
             raise
         rebuilt = _rebuilt_evenly(plan, model)
         if rebuilt is None:
-            raise
+            raise ModelError(
+                f"with an example of the shape that it was cut with, {error}: pass example_input"
+            ) from error
         copy = rebuilt
     attach_plan(copy, plan)
     return copy

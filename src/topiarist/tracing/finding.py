@@ -1,16 +1,17 @@
 """Finds the unit spaces of a network: runs it once, and follows the units through every operation."""
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.conv import _ConvNd, _ConvTransposeNd
 
-from topiarist.errors import ModelError
+from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.tracing.anatomy import Anatomy
 from topiarist.tracing.attributes import follows_parameters
+from topiarist.tracing.hooks import hooked_layers
 from topiarist.tracing.joint import join_spaces
 from topiarist.tracing.leaves import Leaf
 from topiarist.tracing.parameter_sizes import shapes_of
@@ -62,6 +63,7 @@ def anatomy(model: nn.Module, example_input: ExampleInput, *, ignored: Ignored =
     []
     """
     trace = run_traced(model, example_input)
+    _warn_of_hooks(trace)
     labels = trace.tracer.labels
     meetings = find_meetings(model, trace)
     solver = Solver(labels, trace.constraints, trace.integers)
@@ -86,22 +88,16 @@ def anatomy(model: nn.Module, example_input: ExampleInput, *, ignored: Ignored =
         solver=solver,
         trace=trace,
         unreached=trace.unreached,
-        hooked=_hooked_layers(model),
+        hooked=hooked_layers(model),
     )
 
 
-def _hooked_layers(model: nn.Module) -> tuple[str, ...]:
-    """Name the modules with forward hooks that are not torch's own."""
-    found = []
-    for name, module in model.named_modules():
-        hooks = [*module._forward_hooks.values(), *module._forward_pre_hooks.values()]
-        if any(not type(hook).__module__.startswith("torch") and not _is_torchs(hook) for hook in hooks):
-            found.append(name)
-    return tuple(found)
-
-
-def _is_torchs(hook: Any) -> bool:
-    return str(getattr(hook, "__module__", "")).startswith("torch.")
+def _warn_of_hooks(trace: Trace) -> None:
+    """Warn of hooks that change values."""
+    if trace.changed_by_hooks:
+        named = ", ".join(f"'{name}'" if name else "the network" for name in trace.changed_by_hooks)
+        text = f"hooks of {named} change values: they count as part of forward, and must not depend on single units"
+        warnings.warn(text, TopiaristWarning, stacklevel=3)
 
 
 def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:

@@ -196,8 +196,9 @@ class Notes:
         self.products.append(Product(times, tuple(vectors), of_input))
 
     def renumber(self, name: str, vector: Vector) -> None:
-        """Remember that a buffer of whole numbers picks positions along an axis."""
-        self.renumberings.append(Renumbering(name, vector))
+        """Remember that a buffer of whole numbers picks positions along an axis: once, however often it does."""
+        if all(each.name != name for each in self.renumberings):
+            self.renumberings.append(Renumbering(name, vector))
 
     def fix_unused(self) -> None:
         """Fix units of parameters that slices left out, and nothing else used: they are for other inputs."""

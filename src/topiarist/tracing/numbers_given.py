@@ -39,6 +39,11 @@ def _shaped(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: An
         _note_sizes(watch, name, _listed(args, kwargs, 1, "size", "shape", "sizes"), output)
 
 
+def _strided(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
+    """Note the sizes that are asked for; steps from place to place follow the tensor itself, or the proof refuses."""
+    _note_sizes(watch, name, list(kwargs["size"] if "size" in kwargs else args[1]), output)
+
+
 def _made(watch: "IntegerWatch", name: str, args: Any, kwargs: Any, output: Any) -> None:
     start = 1 if name.startswith("new_") else 0
     _note_sizes(watch, name, _listed(args, kwargs, start, "size"), output)
@@ -265,6 +270,8 @@ HANDLERS: dict[str, Handler] = {
     **dict.fromkeys(("group_norm", "conv1d", "conv2d", "conv3d"), _grouped),
     **dict.fromkeys(("repeat", "tile"), _repeated),
     **dict.fromkeys(("permute", "transpose", "flatten", "unsqueeze", "dim", "movedim", "swapaxes"), _no_number),
+    **dict.fromkeys(("max_unpool1d", "max_unpool2d", "max_unpool3d"), _no_number),  # of a size, the last ones count
+    "as_strided": _strided,
     "repeat_interleave": _interleaved,
     "scaled_dot_product_attention": _attended,
     "multi_head_attention_forward": _attended_whole,

@@ -34,9 +34,14 @@ def randomised(model: nn.Module, dtype: torch.dtype | None, seed: int = 0) -> nn
                 drawn = torch.randn(parameter.shape, generator=random, dtype=kind)
                 parameter.add_((0.3 * drawn).to(parameter))
         for name, buffer in copy.named_buffers():
-            if buffer.is_floating_point() and name.endswith("running_mean"):
+            if buffer.is_floating_point() and (name.endswith("running_mean") or _is_blank(buffer)):
                 buffer.add_(0.3 * torch.randn(buffer.shape, generator=random, dtype=torch.float64).to(buffer))
     return copy
+
+
+def _is_blank(buffer: Tensor) -> bool:
+    """Return whether a table is all zeros, as codes are before training: with it, nothing could be told apart."""
+    return buffer.ndim > 1 and min(buffer.shape) > 1 and not bool(buffer.any())
 
 
 def _draw(parameter: Tensor, scale: float, random: torch.Generator) -> None:

@@ -31,7 +31,13 @@ def described(model: nn.Module, place: str) -> str:
 
 
 def check_runnable(model: nn.Module) -> None:
-    """Refuse networks that are wrapped, or have no values yet."""
+    """Refuse networks that are wrapped or compiled, or have no values yet, and what is no network."""
+    if not isinstance(model, nn.Module):
+        raise ModelError(f"a network is a torch.nn.Module; found {type(model).__name__}")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise ModelError(
+            "the network is compiled by torch.jit, and cannot change: pass the module that it was made from"
+        )
     if (wrapper := type(model).__name__) in _WRAPPERS:
         raise ModelError(f"the network is wrapped in {wrapper}: pass the one inside, model.{_WRAPPERS[wrapper]}")
     for name, module in model.named_modules():

@@ -85,10 +85,11 @@ class Solver:
             self._propose(sorted(looked_at), counts, copies, solution)
             new = solution.values.keys() - before.keys()  # a value that was proposed stays
             looked_at |= {number for attribute in new for number in self.by_attribute[attribute]}
+        self._keep_answers(sorted(looked_at), counts, copies, solution)
         values = {**self.old, **solution.values}
         for number in sorted(looked_at):
-            constraint = self.constraints[number]
-            if constraint.expression.value(counts, copies, values) != constraint.required(counts, copies):
+            if not self._holds(number, counts, copies, values):
+                constraint = self.constraints[number]
                 (solution.softened if constraint.soft else solution.violated).append(constraint)
         solution.values = {key: value for key, value in solution.values.items() if value != self.old[key]}
         return solution
@@ -117,6 +118,32 @@ class Solver:
                     tried = {**values, open_ones[0]: guess}
                     if constraint.expression.value(counts, copies, tried) == required:
                         solution.values[open_ones[0]] = values[open_ones[0]] = guess
+
+    def _holds(self, number: int, counts: _Counts, copies: Copies, values: dict[Attribute, int]) -> bool:
+        constraint = self.constraints[number]
+        return constraint.expression.value(counts, copies, values) == constraint.required(counts, copies)
+
+    def _keep_answers(self, numbers: Iterable[int], counts: _Counts, copies: Copies, solution: Solution) -> None:
+        """Let attributes that code does nothing with but compare them follow what they are compared with.
+
+        `if self.inputs != self.outputs` asks whether there is a layer between the two: where 32 outputs become 16, as
+        many as there were inputs, 16 inputs become 8.
+        """
+        for number in numbers:
+            values = {**self.old, **solution.values}
+            if not self.constraints[number].is_comparison or self._holds(number, counts, copies, values):
+                continue
+            compared = sorted(self.attributes[number], key=lambda each: (each.module, str(each)))
+            changed = [each for each in compared if each in solution.values and self.old[each] > 0]
+            for attribute in (each for each in compared if each not in solution.values):
+                asked = self.by_attribute[attribute]
+                if not changed or not all(self.constraints[each].is_comparison for each in asked):
+                    continue
+                followed = self.old[attribute] * solution.values[changed[0]] // self.old[changed[0]]
+                tried = {**values, attribute: max(followed, 1)}
+                if all(self._holds(each, counts, copies, tried) for each in asked):
+                    solution.values[attribute] = tried[attribute]
+                    break
 
     def _must_stay(self, attribute: Attribute, counts: _Counts, copies: Copies) -> bool:
         """Return whether code asks for what an attribute is now, as it does for the number of heads when dims go."""

@@ -20,6 +20,7 @@ from topiarist.randomness import generator
 from topiarist.tracing.attributes import follows_parameters, is_layer, track_integers
 from topiarist.tracing.caches import without_caches
 from topiarist.tracing.constraints import Constraint, IntegerWatch
+from topiarist.tracing.hooks import watch_hooks
 from topiarist.tracing.integers import Attribute
 from topiarist.tracing.random_weights import randomised, resized
 from topiarist.tracing.recurrences import Recurrences
@@ -57,6 +58,7 @@ class Trace:
     calls: dict[str, LayerCall] = field(default_factory=dict)
     output: Step = field(default_factory=lambda: Step("output", "output"))
     samples: int = 1
+    changed_by_hooks: dict[str, None] = field(default_factory=dict)  # modules whose hooks change values, in order
 
     @property
     def unreached(self) -> tuple[str, ...]:
@@ -78,6 +80,7 @@ def run_traced(model: nn.Module, example_input: ExampleInput) -> Trace:
     tracer.know_original(model)
     fix_unregistered(copy, tracer)
     trace = Trace(tracer, [], track_integers(copy))
+    trace.changed_by_hooks = watch_hooks(copy)
     _follow(copy, example_input, trace, tracer)
     if not tracer.reached and tracer.originals_used:
         raise ModelError(tracer.held_on(tracer.originals_used[0]))

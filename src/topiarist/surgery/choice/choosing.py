@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from topiarist.errors import ModelError, SettingsError
-from topiarist.surgery.applying import apply, check_runs, remembered_shape
+from topiarist.surgery.applying import apply, check_runs
 from topiarist.surgery.calibration import Calibration, batches_for
 from topiarist.surgery.choice.cutting import Cutting, Units
 from topiarist.surgery.choice.selection import Strategy
@@ -113,8 +113,8 @@ def cut_to_widths(
             cut = apply(Plan((edit,)), model, example_input, calibration=calibration, anatomy=found, settling=settling)
         elif units:
             ensure_proven(model, example_input, found, units)
-            check_runs(cut, example_input)
-            attach_plan(cut, plan_of(model).then(edit, cutting.fitted, remembered_shape(example_input)))
+            shape = check_runs(cut, example_input)
+            attach_plan(cut, plan_of(model).then(edit, cutting.fitted, shape))
             settle_edits(cutting.whole, cut, batches, steps=settling)
     return WidthCut(units, cut, cutting.now)
 

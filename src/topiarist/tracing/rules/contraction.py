@@ -1,5 +1,7 @@
 """Products that sum over an axis: the summed units are tied, the others pass."""
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from topiarist.tracing.operation import Operation, rule_for
@@ -128,13 +130,15 @@ def dot(operation: Operation) -> None:
 
 @rule_for("convolution", "_convolution", "mkldnn_convolution", "convolution_overrideable")
 def convolution(operation: Operation) -> None:
-    """Read channels, groupwise or not, transposed or not; along the positions nothing may change."""
+    """Read channels, groupwise or not, transposed or not; only positions that it reads one by one pass."""
     asked = operation.arguments
     x, weight, bias = asked["input"], asked["weight"], asked["bias"]
     transposed, groups = asked["transposed"], asked["groups"]
     taken, kernel = operation.axes(x), operation.axes(weight)
-    for vector in taken[2:]:
-        operation.fix(vector, "a convolution runs along them", CHANNELS)
+    passed = [vector if alone else None for vector, alone in zip(taken[2:], _read_one_by_one(operation), strict=True)]
+    for vector, kept in zip(taken[2:], passed, strict=True):
+        if kept is None:
+            operation.fix(vector, "a convolution runs along them", CHANNELS)
     for vector in kernel[2:]:
         operation.fix(vector, "they are the positions of a kernel", CHANNELS)
     reads, writes = (0, 1) if transposed else (1, 0)
@@ -145,14 +149,29 @@ def convolution(operation: Operation) -> None:
         given = kernel[writes]
     else:
         given = _grouped(operation, x, weight, groups, transposed)
-    operation.give([taken[0], given, *[None] * (weight.ndim - 2)])
+    operation.give([taken[0], given, *passed])
     shape, channels = (x.shape, taken[1]) if transposed else (operation.outputs[0].shape, given)
-    sizes = (*shape[2:], *weight.shape[2:])
-    axes = [(shape[0], taken[0]), (shape[1], channels), (weight.shape[1], kernel[1]), *((size, None) for size in sizes)]
+    axes = [(shape[0], taken[0]), (shape[1], channels), (weight.shape[1], kernel[1])]
+    axes += [*zip(shape[2:], passed, strict=True), *((size, None) for size in weight.shape[2:])]
     operation.tracer.note_product(axes, (x, weight))
     if bias is not None:
         operation.tie(given, operation.axes(bias)[0])
         _note_bias(operation, bias)
+
+
+def _read_one_by_one(operation: Operation) -> list[bool]:
+    """Return for each axis behind the channels whether the kernel has one position there and meets each place once."""
+    asked = operation.arguments
+    x, given, weight = asked["input"], operation.outputs[0], asked["weight"]
+    return [
+        weight.shape[place] == 1 and x.shape[place] == given.shape[place] and not _of(asked["padding"], place - 2)
+        for place in range(2, weight.ndim)
+    ]
+
+
+def _of(setting: int | Sequence[int], place: int) -> int:
+    """Return a setting for one axis; a single number stands for all of them."""
+    return setting if isinstance(setting, int) else setting[place % len(setting)]
 
 
 def _grouped(operation: Operation, x: Tensor, weight: Tensor, groups: int, transposed: bool) -> Vector | None:

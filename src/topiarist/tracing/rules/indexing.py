@@ -129,7 +129,16 @@ def index_put(operation: Operation) -> None:
     operation.give(axes)
 
 
-@rule_for("nonzero", "unique", "_unique2", "bincount", "histc", "searchsorted", "bucketize")
+@rule_for("bucketize")
+def bucketize(operation: Operation) -> None:
+    """Number the bucket of each value by itself; none of the borders can go."""
+    *numbers, borders = operation.inputs  # a single number is no tensor
+    for vector in operation.axes(borders):
+        operation.fix(vector, "they are borders that values are compared with")
+    operation.give(operation.axes(numbers[0]) if numbers else [])
+
+
+@rule_for("nonzero", "unique", "_unique2", "bincount", "histc", "searchsorted")
 def by_values(operation: Operation) -> None:
     """Return as many positions as the values say."""
     for tensor in operation.inputs:

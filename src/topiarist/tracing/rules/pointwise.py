@@ -101,6 +101,8 @@ def follow_origin(operation: Operation) -> None:
         "resolve_conj",
         "resolve_neg",
         "_fused_dropout",
+        "rrelu_with_noise",
+        "complex",
         "view_as_real_copy",
     ],
     *[

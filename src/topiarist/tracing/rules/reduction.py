@@ -20,7 +20,7 @@ SPATIAL = {
     "fractional_max_pool2d max_unpool2d",
     3: "avg_pool3d max_pool3d max_pool3d_with_indices _adaptive_avg_pool3d adaptive_avg_pool3d adaptive_max_pool3d "
     "upsample_nearest3d upsample_trilinear3d _upsample_nearest_exact3d reflection_pad3d replication_pad3d "
-    "mkldnn_max_pool3d",
+    "mkldnn_max_pool3d fractional_max_pool3d max_unpool3d",
 }
 MEANS = ("mean", "var", "std", "var_mean", "std_mean")
 SUMS = ("sum", "nansum", "linalg_vector_norm", "norm", "linalg_matrix_norm")
@@ -124,6 +124,9 @@ def spatial(count: int) -> Any:
         why, remedy = (mixed, BATCH_NORM) if mixed else (f"'{operation.name}' runs along them", CHANNELS)
         for vector in axes[-count:]:
             operation.fix(vector, why, remedy)
+        if operation.name.startswith("max_unpool"):  # numbers say where the values come from, channel by channel
+            for vector, number in zip(axes, operation.axes(operation.inputs[1]), strict=True):
+                operation.tie(vector, number)
         for given in operation.outputs:
             operation.give([*axes[:-count], *[None] * count], given)
 

@@ -29,3 +29,14 @@ def put_together(operation: Operation) -> None:
     channels, within = operation.split(columns, [operation.inputs[0].shape[-2] // positions, positions])
     operation.fix(within, "they are the positions of a window", CHANNELS)
     operation.give([*outer, channels, None, None])
+
+
+@rule_for("grid_sampler_2d", "grid_sampler_3d", "_grid_sampler_2d_cpu_fallback", "cudnn_grid_sampler")
+def sample_at(operation: Operation) -> None:
+    """Read images between their places, where a grid says: each channel by itself, at the same places."""
+    (samples, channels, *places), grid = map(operation.axes, operation.inputs[:2])
+    for vector in places:
+        operation.fix(vector, "a grid says where they are read", CHANNELS)
+    operation.fix(grid[-1], "they say where an image is read")
+    operation.tie(samples, grid[0])
+    operation.give([samples, channels, *grid[1:-1]])
