@@ -5,7 +5,7 @@ are what it returned in the whole one. The statistics of batch norms behind a ch
 on patches; where a layer reads too much for that, units are expressed by units instead, one matrix for all positions.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
 
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.refit.fits import Fitted, Readers, fit_for
 from topiarist.surgery.refit.walking import Stop, Walk
 from topiarist.tracing import Anatomy
-from topiarist.tracing.steps import behind
+from topiarist.tracing.steps import Step, behind
 
 Rows = Mapping[str, Tensor]
 TENSORS_HELD = 6  # in each of two networks what a layer reads, what it returned, and what a shortcut holds
@@ -31,16 +31,18 @@ def refit(
     batches: CalibrationBatches,
     *,
     arrive: Callable[[Walk, str], None] | None = None,
+    changed: Collection[Step] = (),
 ) -> Fitted:
     """Refit layers of the cut network in place, and return their new tensors by name.
 
     `anatomy` is that of the whole network; `readers` names the layers, with the positions that each unit takes in what
     they read, None where they read other units now; `rows` has, for layers that write or pass on less than in the
     whole network, what they still have. `arrive` is called with each layer before it is fitted, when both networks wait
-    at it: it may cut the network further, and change `rows`.
+    at it: it may cut the network further, and change `rows`. `changed` are steps that read something else than
+    before, besides the readers: the statistics of batch norms among them and behind them follow too.
     """
     calls, modules, fitted = anatomy.calls, dict(cut.named_modules()), Fitted()
-    after = behind(calls[path].step for path in readers)
+    after = behind([*changed, *(calls[path].step for path in readers)]).union(changed)
     left = [path for path in calls if path in modules]
     left = [path for path in left if path in readers or (calls[path].step in after and _recalls(modules[path]))]
     draws = anatomy.trace is not None and anatomy.trace.tracer.draws
