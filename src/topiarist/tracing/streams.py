@@ -40,14 +40,14 @@ Move = Callable[[Tensor], Tensor]
 class Link:
     """A tensor that is still in another: moved, as a term of a sum, or behind a norm or an activation, by name."""
 
-    source: "Node"
+    source: "StreamNode"
     kind: Literal["moved", "added", "norm", "activation"]
     name: str = ""
     move: Move | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class StreamNode:
     """A tensor at one time; `module` ran when it was made."""
 
     links: tuple[Link, ...] = ()
@@ -62,11 +62,11 @@ class ModuleCall:
     """
 
     arguments: dict[str, Any]
-    taken: Node | None
+    taken: StreamNode | None
     taken_shape: tuple[int, ...] = ()
     is_positive: bool = False
     result: Any = None
-    given: Node | None = None
+    given: StreamNode | None = None
     given_shape: tuple[int, ...] = ()
     macs: int = 0
 
@@ -108,21 +108,21 @@ class _Follower(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch le
         super().__init__()  # type: ignore[no-untyped-call]
         self.streams = Streams()
         self.running: list[tuple[str, ModuleCall]] = []
-        self._nodes: dict[int, tuple[Tensor, Node]] = {}  # tensors stay alive, so that no two have one identity
+        self._nodes: dict[int, tuple[Tensor, StreamNode]] = {}  # tensors stay alive, so that no two have one identity
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         return False  # or the compiler is loaded, only to be told to stay away
 
-    def node(self, tensor: Tensor) -> Node:
+    def node(self, tensor: Tensor) -> StreamNode:
         """Return what is known of a tensor."""
         if id(tensor) not in self._nodes:
-            self._nodes[id(tensor)] = tensor, Node()
+            self._nodes[id(tensor)] = tensor, StreamNode()
         return self._nodes[id(tensor)][1]
 
     def note(self, tensor: Tensor, links: Sequence[Link]) -> None:
         """Remember what a tensor was made of."""
-        self._nodes[id(tensor)] = tensor, Node(tuple(links), self.running[-1][0] if self.running else "")
+        self._nodes[id(tensor)] = tensor, StreamNode(tuple(links), self.running[-1][0] if self.running else "")
 
     def __torch_dispatch__(self, func: Any, types: Sequence[Any], args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -144,7 +144,7 @@ class _Follower(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch le
 
 
 def _links(
-    name: str, before: Sequence[Node | None], func: Any, args: Any, kwargs: Any, output: Tensor
+    name: str, before: Sequence[StreamNode | None], func: Any, args: Any, kwargs: Any, output: Tensor
 ) -> Iterator[Link]:
     """Yield what is still in the result of an operation; `before` are its first two arguments before it ran."""
     first = before[0] if before else None
@@ -220,10 +220,10 @@ def _by_name(module: nn.Module, args: Any, kwargs: Any) -> dict[str, Any]:
     return {name: given[name] for name in sorted(given, key=lambda name: order.get(name, len(order)))}
 
 
-def ways(given: Node, taken: Node, most: int = 2) -> list[tuple[Link, ...]]:
+def ways(given: StreamNode, taken: StreamNode, most: int = 2) -> list[tuple[Link, ...]]:
     """Return the ways by which a tensor is still in another, from the first to the last link, so many at most."""
     found: list[tuple[Link, ...]] = []
-    waiting: list[tuple[Node, tuple[Link, ...]]] = [(given, ())]
+    waiting: list[tuple[StreamNode, tuple[Link, ...]]] = [(given, ())]
     while waiting and len(found) < most:
         node, links = waiting.pop()
         if node is taken and links:

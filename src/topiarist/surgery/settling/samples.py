@@ -87,7 +87,7 @@ def answered(whole: nn.Module, batches: CalibrationBatches, seed: int) -> Settli
         return SettlingSamples(
             count, judging, pooled.rows, [pooled.answers], size, max(size, JUDGED_TOGETHER), batch_samples=size
         )
-    samples = [_samples_in(each) for each in inputs]
+    samples = [samples_in(each) for each in inputs]
 
     def batch(numbers: Tensor) -> AnsweredBatch:
         number = int(numbers)
@@ -197,7 +197,8 @@ def _picked(value: Any, numbers: Tensor) -> Any:
     return value.index_select(0, numbers.to(value.device)) if isinstance(value, Tensor) else value
 
 
-def _samples_in(inputs: Inputs) -> int:
+def samples_in(inputs: Inputs) -> int:
+    """Return how many samples the arguments of a call hold."""
     args, kwargs = inputs
     tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value.ndim]
     return len(tensors[0]) if tensors else 1
