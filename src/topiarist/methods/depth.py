@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from topiarist.errors import ModelError
 from topiarist.methods.job import Limits, Request
 from topiarist.methods.method import Proposal
 from topiarist.surgery import Block, Plan, apply, blocks, plan_of
@@ -16,6 +17,7 @@ from topiarist.surgery.choice.allotment import LimitError
 from topiarist.surgery.choice.block_order import order_blocks
 from topiarist.surgery.choice.costs import Measure
 from topiarist.surgery.choice.distance import AnswerDistance
+from topiarist.surgery.depth.block_proof import prove_blocks
 from topiarist.surgery.edits.kinds import RemoveBlock
 
 ORDERED_BY = 256  # calibration samples that tell what a block costs: a rough order is enough
@@ -63,6 +65,10 @@ def _nearest(request: Request, make: Make, order: list[Block]) -> DepthCandidate
             if nearest_limit is None or error.fewest < nearest_limit.fewest:
                 nearest_limit = error
             continue
+        except ModelError:  # the network's own code does not allow that these blocks go together, nor any more
+            if not count:
+                raise
+            break
         if count and math.isinf(found.distance):  # it answers nothing any more
             break
         worse = 0 if best is None or found.distance < best.distance else worse + 1
@@ -123,7 +129,7 @@ def _order(request: Request) -> list[Block]:
     found = [
         block
         for name, block in blocks(request.model, request.job.example_input).removable.items()
-        if not any(f"{each}.".startswith(f"{name}.") for each in uncut)
+        if not any(f"{each}.".startswith(f"{name}.") for each in uncut) and _is_proven(request, block)
     ]
     costs = request.costs
     totals: dict[Measure, float] = {"parameters": costs.parameters({}), "macs": costs.macs({})}
@@ -135,6 +141,15 @@ def _order(request: Request) -> list[Block]:
         return sum(shares[measure] for measure in asked)
 
     return order_blocks(request.model, found, _distance(request, ORDERED_BY), freed) if found else []
+
+
+def _is_proven(request: Request, block: Block) -> bool:
+    try:
+        edit = RemoveBlock(blocks={block.name: block.passage})
+        prove_blocks(request.model, request.job.example_input, request.anatomy, edit)
+    except ModelError:
+        return False
+    return True
 
 
 def _distance(request: Request, most: int) -> AnswerDistance:

@@ -1,4 +1,4 @@
-"""Surgery: cut, merge, refit, widen, project, deepen, fold and factorise any network, without touching the original."""
+"""Surgery: cut, merge, refit, widen, project, deepen, fold and factorise any network; the original is left alone."""
 
 from topiarist.surgery.advice.recommendation import Recommendation, recommend
 from topiarist.surgery.advice.spectra import Scores, paper_scores

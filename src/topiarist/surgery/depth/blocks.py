@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.errors import ModelError
+from topiarist.files import JsonObject
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery.depth.containers import parent_of
 from topiarist.surgery.edits.kinds import Passage, RemoveBlock
@@ -41,6 +42,12 @@ class Block:
     macs: int
     passage: Passage = field(default_factory=Passage, repr=False)
     reason: str = ""
+
+    def to_json(self) -> JsonObject:
+        """Return plain text and numbers."""
+        kept = list(self.passage.kept)
+        numbers: JsonObject = {"name": self.name, "parameters": self.parameters, "macs": self.macs}
+        return {**numbers, "kept": kept, "reason": self.reason or None}
 
 
 @dataclass(frozen=True)
