@@ -67,7 +67,7 @@ def anatomy_command(
     result["blocks"] = [each.to_json() for each in residual.values()]
     table = render(found.spaces, found.shapes, found.notes, columns=max(console().width, COLUMNS))
     text = f"{kind} of {model}, {share_of(record)}; example input {shown_inputs(inputs)}\n\n{table}"
-    text += f"\n\nResidual blocks, which can go as a whole:\n{residual}" if residual else ""
+    text += f"\n\nResidual blocks:\n{residual}" if residual else ""
     emit(result, as_json=as_json, show=lambda _: typer.echo(text))
 
 
