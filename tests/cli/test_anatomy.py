@@ -51,6 +51,9 @@ def two():
 
 def number():
     return 3
+
+def encoder():
+    return nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2, enable_nested_tensor=False)
 """
 
 
@@ -101,6 +104,18 @@ def test_code_is_shown_with_an_example(command: Run, here: Path) -> None:
     assert out.startswith("Sequential of anatomy_networks:image, 516 parameters, of which ")
     assert "example input 2x3x9x9 float32\n\nspace " in out
     assert as_json(command(*words, "--json"))["spaces"]["0"]["units"] == 8
+
+
+def test_residual_blocks_are_listed_below(command: Run, here: Path) -> None:
+    words = ("anatomy", "anatomy_networks:encoder", "--example", "5x8", "--no-proof")
+    lines = command(*words)[1].splitlines()
+    start = lines.index("Residual blocks:")
+    assert [line.split()[0] for line in lines[start + 1 :]] == ["block", "layers.0", "layers.1"]
+    found = as_json(command(*words, "--json"))["blocks"]
+    assert [(each["name"], each["kept"], each["reason"]) for each in found] == [
+        ("layers.0", ["norm2"], None),
+        ("layers.1", ["norm2"], None),
+    ]
 
 
 def test_an_example_of_its_own_is_used_and_gives_way_to_the_option(command: Run, here: Path) -> None:

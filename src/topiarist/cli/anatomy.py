@@ -51,7 +51,7 @@ def anatomy_command(
     Hugging Face folder say themselves what they read; so does a network with an attribute `example_input`.
     """
     from topiarist.cli.loading import find_network
-    from topiarist.surgery import proven
+    from topiarist.surgery import blocks, proven
     from topiarist.tracing import anatomy
     from topiarist.tracing.record import record_anatomy
     from topiarist.tracing.table import COLUMNS, render
@@ -61,11 +61,13 @@ def anatomy_command(
         network = find_network(model, into)
         inputs = make_inputs(tensors, seed) if tensors else find_inputs(network, seed)
         found = proven(network, inputs) if proof else anatomy(network, inputs)
-        record = record_anatomy(found)
+        record, residual = record_anatomy(found), blocks(network, inputs)
     kind = type(network).__name__
     result = {"model": model, "network": kind, "example": record_inputs(inputs), **record.to_json()}
+    result["blocks"] = [each.to_json() for each in residual.values()]
     table = render(found.spaces, found.shapes, found.notes, columns=max(console().width, COLUMNS))
     text = f"{kind} of {model}, {share_of(record)}; example input {shown_inputs(inputs)}\n\n{table}"
+    text += f"\n\nResidual blocks:\n{residual}" if residual else ""
     emit(result, as_json=as_json, show=lambda _: typer.echo(text))
 
 

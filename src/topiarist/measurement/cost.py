@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from topiarist.errors import ModelError, TopiaristError, first_line
 from topiarist.models.evaluation import evaluating
 from topiarist.tracing import Inputs
+from topiarist.tracing.multiplications import MADE_OF_OTHERS, MULTIPLICATIONS
 from topiarist.tracing.running import arguments, call, plain_kernels
 
 aten = torch.ops.aten
@@ -70,34 +71,12 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch leav
             with self:
                 return operation.decompose(*args, **(kwargs or {}))
         output = operation(*args, **(kwargs or {}))
-        rule = RULES.get(packet)
+        rule = MULTIPLICATIONS.get(packet)
         if rule is not None:
             self.macs += rule(output, *args)
         return output
 
 
-def _product(output: Tensor, left: Tensor, *_: Any) -> int:
-    """Each output of `left @ right` sums over the last axis of `left`."""
-    return output.numel() * left.shape[-1]
-
-
-def _sum_product(output: Tensor, _: Tensor, left: Tensor, *__: Any) -> int:
-    """The same for `added + left @ right`."""
-    return _product(output, left)
-
-
-def _convolution(output: Tensor, x: Tensor, weight: Tensor, *settings: Any) -> int:
-    """Each output sums over one kernel; each input of a transposed convolution is spread over one."""
-    transposed = settings[4]
-    return (x if transposed else output).numel() * weight[0].numel()
-
-
-RULES: dict[Any, Callable[..., int]] = {
-    **dict.fromkeys((aten.mm, aten.bmm, aten.mv, aten.dot, aten._grouped_mm), _product),
-    **dict.fromkeys((aten.addmm, aten.baddbmm, aten.addmv), _sum_product),
-    aten.convolution: _convolution,
-}
-MADE_OF_OTHERS = (aten._scaled_dot_product_attention_math, aten.scaled_dot_product_attention)
 NOT_COUNTED = (
     aten.mkldnn_rnn_layer,
     aten._cudnn_rnn,

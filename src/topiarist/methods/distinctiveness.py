@@ -16,6 +16,7 @@ import torch
 from pydantic import Field, model_validator
 from torch.nn.modules.conv import _ConvNd
 
+from topiarist.methods.depth import propose_with_blocks
 from topiarist.methods.job import Job, Limits, Request
 from topiarist.methods.method import Method, Proposal, Resizing, Traits
 from topiarist.methods.speed import not_faster
@@ -54,6 +55,9 @@ class Distinctiveness(Method):
     rounds: int = Field(default=1, ge=1, description="Cut in this many steps, with retraining between them.")
     spaces: tuple[str, ...] | None = Field(default=None, description="Cut only these spaces of units, such as hidden0.")
     multiple_of: int = Field(default=1, ge=1, description="Keep widths to multiples of this.")
+    depth: bool = Field(
+        default=False, description="With a budget: also remove whole residual blocks, where answers stay nearer so."
+    )
 
     @model_validator(mode="after")
     def _one_target(self) -> Self:
@@ -73,6 +77,8 @@ class Distinctiveness(Method):
 
     def propose(self, request: Request) -> Proposal:
         """Decide which units are merged and which are removed."""
+        if request.limits and self.depth and self.spaces is None:
+            return propose_with_blocks(request, self.model_copy(update={"depth": False}).propose)
         found = request.cuttable(self.spaces)
         if request.limits:
             losses = replace(self._losses(request, found), multiple_of=self.multiple_of)

@@ -1,4 +1,4 @@
-"""Surgery: cut, merge, refit, widen, project, deepen, fold and factorise any network, without touching the original."""
+"""Surgery: cut, merge, refit, widen, project, deepen, fold and factorise any network; the original is left alone."""
 
 from topiarist.surgery.advice.recommendation import Recommendation, recommend
 from topiarist.surgery.advice.spectra import Scores, paper_scores
@@ -6,7 +6,8 @@ from topiarist.surgery.applying import apply
 from topiarist.surgery.choice.allotment import allot_widths
 from topiarist.surgery.choice.choosing import choose_units
 from topiarist.surgery.choice.selection import Strategy
-from topiarist.surgery.depth.verbs import deepen, factorise, fold
+from topiarist.surgery.depth.blocks import Block, Blocks, blocks
+from topiarist.surgery.depth.verbs import deepen, factorise, fold, remove_block
 from topiarist.surgery.edits.kinds import (
     DeepenNetwork,
     Edit,
@@ -15,7 +16,9 @@ from topiarist.surgery.edits.kinds import (
     GrowSpace,
     Merge,
     MergeUnits,
+    Passage,
     ProjectSpace,
+    RemoveBlock,
     RemoveUnits,
     SettleNetwork,
     WidenSpace,
@@ -28,6 +31,8 @@ from topiarist.surgery.transplant import transplant
 from topiarist.surgery.width.verbs import compact, grow, merge_units, project, remove, widen
 
 __all__ = [
+    "Block",
+    "Blocks",
     "DeepenNetwork",
     "Edit",
     "FactoriseLayer",
@@ -36,9 +41,11 @@ __all__ = [
     "Masks",
     "Merge",
     "MergeUnits",
+    "Passage",
     "Plan",
     "ProjectSpace",
     "Recommendation",
+    "RemoveBlock",
     "RemoveUnits",
     "Scores",
     "SettleNetwork",
@@ -47,6 +54,7 @@ __all__ = [
     "WidenSpace",
     "allot_widths",
     "apply",
+    "blocks",
     "choose_units",
     "compact",
     "complement",
@@ -61,6 +69,7 @@ __all__ = [
     "proven",
     "recommend",
     "remove",
+    "remove_block",
     "transplant",
     "widen",
 ]

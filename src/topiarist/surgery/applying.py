@@ -13,10 +13,13 @@ from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import Calibration, batches_for
+from topiarist.surgery.depth.block_proof import prove_blocks
+from topiarist.surgery.depth.blocks import check_removable
 from topiarist.surgery.depth.containers import find_layer
 from topiarist.surgery.depth.deepening import deepen_network
 from topiarist.surgery.depth.factorising import factorise_layer
 from topiarist.surgery.depth.folding import fold_layer
+from topiarist.surgery.depth.passing_over import Behind, pass_over, readers_behind
 from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import Example, make_example, shape_of
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, plan_of, renamed_edit
@@ -24,13 +27,14 @@ from topiarist.surgery.proving import ensure_kept, ensure_proven, prove_counted
 from topiarist.surgery.refit.fits import Readers, Rows, readers_of
 from topiarist.surgery.refit.fitting import refit
 from topiarist.surgery.scales import rescale
-from topiarist.surgery.settling.settler import Settler
+from topiarist.surgery.settling.settler import Settler, is_refitted
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.idle_units import move_constants
 from topiarist.surgery.width.reexpressions import project_space, reexpression, removal
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 from topiarist.tracing.finding import trace_again
 from topiarist.tracing.running import Args, Kwargs, call, named_inputs, sharing_copy
+from topiarist.tracing.steps import Step
 
 
 def apply(
@@ -125,17 +129,18 @@ def carry_out(
 
     `numbers` are those of the edit in a plan, for the network that the plan was made on: calibration data come first.
     """
-    refitted = (
-        isinstance(edit, (kinds.RemoveUnits, kinds.FoldLayer))
-        and edit.refit
-        and (calibration is not None or not numbers)
-    )
+    refitted = is_refitted(edit) and (calibration is not None or not numbers)
     if refitted and calibration is None:
         raise ModelError("the plan has no numbers for its refit: pass calibration data")
     found = anatomy_for(edit, model, example_input, known)
     edit = by_spaces(edit, found)
     for name in _spaces_of(edit):
         found.free_space(name)
+    if isinstance(edit, kinds.RemoveBlock) and example_input is not None:
+        found = anatomy_to_pass_over(model, example_input, known)
+        check_removable(model, example_input, edit)
+        if proof:
+            prove_blocks(model, example_input, found, edit)
     if proof and example_input is not None:
         ensure_proven(model, example_input, found, _spaces_of(edit))
         if isinstance(edit, kinds.RemoveUnits):
@@ -156,7 +161,7 @@ def carry_out(
         rescale(before, example_input, found, model, lambda twin: _repeat(twin, edit, found))
     if refitted and calibration is not None:
         batches = batches_for(calibration, model, example_input)
-        numbers = refit(whole, model, found, changed.readers, changed.rows, batches)
+        numbers = refit(whole, model, found, changed.readers, changed.rows, batches, changed=changed.steps)
     else:
         for name, values in (numbers or {}).items():
             path, _, tensor = name.rpartition(".")
@@ -175,7 +180,7 @@ def anatomy_for(
     edit: kinds.Edit, model: nn.Module, example_input: ExampleInput | None, known: Anatomy | None
 ) -> Anatomy:
     """Return a network's anatomy as an edit needs it: the known one, or a new trace where that says too little."""
-    if isinstance(edit, kinds.FactoriseLayer):
+    if isinstance(edit, kinds.FactoriseLayer | kinds.RemoveBlock):
         return known or Anatomy({}, {})
     enough = ("all",) if isinstance(edit, kinds.DeepenNetwork) else ("all", "widths")
     if known is not None and known.valid_for in enough:
@@ -183,6 +188,11 @@ def anatomy_for(
     if example_input is None:
         raise ModelError("the plan does not say what the network's input looks like: pass example_input")
     return trace_again(model, example_input, known)
+
+
+def anatomy_to_pass_over(model: nn.Module, example_input: ExampleInput, known: Anatomy | None) -> Anatomy:
+    """Return an anatomy that knows the order of all steps: the known one, or a new trace."""
+    return known if known is not None and known.valid_for == "all" else trace_again(model, example_input, known)
 
 
 def _spaces_of(edit: kinds.Edit) -> tuple[str, ...]:
@@ -198,18 +208,25 @@ def by_spaces(edit: kinds.Edit, anatomy: Anatomy) -> kinds.Edit:
     """Return an edit that names spaces by their own names, not by those of other layers that write them."""
     if isinstance(edit, kinds.RemoveUnits):
         return edit.model_copy(update={"units": anatomy.by_space(edit.units)})
-    if isinstance(edit, kinds.DeepenNetwork | kinds.FoldLayer | kinds.FactoriseLayer | kinds.SettleNetwork):
+    if isinstance(
+        edit,
+        kinds.DeepenNetwork | kinds.FoldLayer | kinds.FactoriseLayer | kinds.RemoveBlock | kinds.SettleNetwork,
+    ):
         return edit
     return renamed_edit(edit, lambda name: anatomy[name].name) or edit
 
 
 @dataclass(frozen=True)
 class Changed:
-    """The anatomy after a change of structure, the layers that a refit is for, and the rows that others have left."""
+    """The anatomy after a change of structure, the layers that a refit is for, and the rows that others have left.
+
+    `steps` are those that read something else than before, besides the layers.
+    """
 
     anatomy: Anatomy
     readers: Readers = field(default_factory=dict)
     rows: Rows = field(default_factory=dict)
+    steps: frozenset[Step] = frozenset()
 
 
 def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, structure_only: bool) -> Changed:
@@ -236,6 +253,10 @@ def change_structure(model: nn.Module, edit: kinds.Edit, anatomy: Anatomy, *, st
             return Changed(outdated, {fold_layer(model, edit, anatomy, structure_only): None})
         case kinds.FactoriseLayer():
             factorise_layer(model, edit, structure_only)
+        case kinds.RemoveBlock():
+            later = readers_behind(model, edit, anatomy) if edit.refit and anatomy.calls else Behind()
+            pass_over(model, edit)
+            return Changed(outdated, later.readers, steps=later.changed)
     return Changed(outdated)
 
 

@@ -46,7 +46,7 @@ def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units
         with evaluating(whole), evaluating(cut):
             find_rescalings(whole, cut, batches[0].inputs, candidates, wide=batches[0].wide)
     worst = max(_difference(each.expected, outputs_of_cut(cut, each, units), units) for each in batches)
-    limit = TOLERANCE if _is_double(whole) else COARSE
+    limit = TOLERANCE if is_double(whole) else COARSE
     if limit < worst < COARSE:  # a deep network may make that much of rounding
         limit = max(limit, min(_sensitivity(whole, batches[0], anatomy, gone), COARSE))
     if not worst <= limit:
@@ -95,7 +95,7 @@ def ensure_kept(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy,
     grown = copied(whole)
     change(grown)
     worst = max(_difference(each.expected, outputs_of_cut(grown, each, [name]), [name]) for each in batches)
-    if not worst <= (TOLERANCE if _is_double(whole) else COARSE):
+    if not worst <= (TOLERANCE if is_double(whole) else COARSE):
         raise ModelError(f"'{name}' cannot get more units without a change of what the network computes")
     anatomy.proofs[key] = worst
 
@@ -146,24 +146,27 @@ def _sensitivity(model: nn.Module, batch: ProofBatch, anatomy: Anatomy, gone: An
     return _difference(batch.expected, outputs_without(changed, batch.inputs, anatomy, gone, wide=batch.wide), {})
 
 
-def _is_double(model: nn.Module) -> bool:
+def is_double(model: nn.Module) -> bool:
+    """Return whether all parameters of a network are in float64."""
     return all(parameter.dtype == torch.float64 for parameter in model.parameters())
 
 
 def _difference(expected: list[Tensor], found: list[Tensor], units: Iterable[str]) -> float:
+    return largest_difference(expected, found, f"units of {', '.join(repr(name) for name in units)}")
+
+
+def largest_difference(expected: list[Tensor], found: list[Tensor], gone: str) -> float:
     """Return the largest difference between outputs, in parts of the largest value; whole numbers must be equal.
 
     Outputs that are not finite are the same or infinitely different. Where there is no finite one, nothing is shown.
+    `gone` names what is not there any more.
     """
     if not any(bool(tensor.isfinite().any()) for tensor in expected):
         raise ModelError("nothing can be proven: with random weights, the network returns no finite number")
     worst = 0.0
     for one, other in zip(expected, found, strict=True):
         if one.shape != other.shape:
-            named = ", ".join(f"'{name}'" for name in units)
-            raise ModelError(
-                f"without units of {named}, the network returns {tuple(other.shape)}, not {tuple(one.shape)}"
-            )
+            raise ModelError(f"without {gone}, the network returns {tuple(other.shape)}, not {tuple(one.shape)}")
         worst = max(worst, _distance(one, other))
     return worst
 

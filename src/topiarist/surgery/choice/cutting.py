@@ -16,7 +16,7 @@ from topiarist.surgery.refit.fits import Fitted, readers_of
 from topiarist.surgery.refit.fitting import refit
 from topiarist.surgery.refit.walking import Walk
 from topiarist.surgery.settling.divergence import divergence_for
-from topiarist.surgery.settling.samples import answers_of
+from topiarist.surgery.settling.pool import answers_of
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
 from topiarist.tracing import Anatomy

@@ -1,10 +1,13 @@
 """The verbs that change depth; see `topiarist.surgery.width.verbs`."""
 
+from collections.abc import Sequence
+
 from torch import nn
 
 from topiarist.surgery.applying import apply
 from topiarist.surgery.calibration import Calibration
-from topiarist.surgery.edits.kinds import DeepenNetwork, FactoriseLayer, FoldLayer
+from topiarist.surgery.depth.blocks import Blocks, blocks, removable_block
+from topiarist.surgery.edits.kinds import DeepenNetwork, FactoriseLayer, FoldLayer, RemoveBlock
 from topiarist.surgery.edits.plan import Plan
 from topiarist.tracing import Anatomy, ExampleInput
 
@@ -110,3 +113,61 @@ def factorise(model: nn.Module, *, layer: str, rank: int) -> nn.Module:
     Linear(in_features=8, out_features=3, bias=False)
     """
     return apply(Plan((FactoriseLayer(layer=layer, rank=rank),)), model)
+
+
+def remove_block(
+    model: nn.Module,
+    example_input: ExampleInput,
+    *,
+    block: str | Sequence[str],
+    calibration: Calibration | None = None,
+    anatomy: Anatomy | None = None,
+    proof: bool = True,
+    settling: int | None = None,
+) -> nn.Module:
+    """Remove residual blocks: in the place of each stands a module that passes its input on.
+
+    Parameters
+    ----------
+    model, example_input, anatomy
+        As for `remove`.
+    block : str or sequence of str
+        The blocks, by their names in `blocks(model, example_input)`.
+    calibration : Tensor, tuple, mapping or iterable of batches, optional
+        Samples on which the layers that read what changed are refitted, and the network is settled.
+    proof : bool
+        Prove first that without the blocks the network's own code computes what it does with their inputs passed on.
+    settling : int, optional
+        As for `remove`.
+
+    Returns
+    -------
+    nn.Module
+
+    Raises
+    ------
+    ModelError
+        There is no such block, or it cannot be removed.
+
+    Examples
+    --------
+    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, norm_first=True), 2).eval()
+    >>> remove_block(encoder, torch.zeros(3, 1, 8), block="layers.1").layers[1]
+    PassedBlock(passes 'src' on)
+    """
+    edit = removal_of_blocks(blocks(model, example_input), block, refit=calibration is not None)
+    return apply(
+        Plan((edit,)),
+        model,
+        example_input,
+        calibration=calibration,
+        anatomy=anatomy,
+        proof=proof,
+        settling=settling,
+    )
+
+
+def removal_of_blocks(known: Blocks, names: str | Sequence[str], *, refit: bool) -> RemoveBlock:
+    """Return the edit that removes blocks, or raise an error that says why it cannot."""
+    several = (names,) if isinstance(names, str) else tuple(names)
+    return RemoveBlock(blocks={name: removable_block(known, name).passage for name in several}, refit=refit)

@@ -187,6 +187,46 @@ class FactoriseLayer(_Edit):
         return f"factorise '{self.layer}' to rank {self.rank}"
 
 
+class Passage(Settings):
+    """How what a block is given becomes what stands in its place returns.
+
+    Parameters
+    ----------
+    takes : tuple[str, ...]
+        The names of forward's first arguments, as many as are passed on.
+    form : {"argument", "tuple", "list", "dict"}
+        The first argument as it is, or a container.
+    gives : dict[str, str | None]
+        What a container holds, in order, by key or by number: an argument by its name, or None.
+    kept : tuple[str, ...]
+        Norms that stay, by their names in the block: those that the input passes behind the last addition.
+    """
+
+    takes: tuple[str, ...] = ("input",)
+    form: Literal["argument", "tuple", "list", "dict"] = "argument"
+    gives: dict[str, str | None] = Field(default_factory=dict)
+    kept: tuple[str, ...] = ()
+
+
+class RemoveBlock(_Edit):
+    """Residual blocks that go: what stands in their place passes its input on.
+
+    Parameters
+    ----------
+    blocks, refit : dict[str, Passage], bool
+        The blocks by name, and whether the layers that read what changed are refitted.
+    """
+
+    kind: Literal["remove_block"] = "remove_block"
+    blocks: dict[str, Passage]
+    refit: bool = False
+
+    def __str__(self) -> str:
+        named = ", ".join(f"'{name}'" for name in self.blocks)
+        several = "blocks" if len(self.blocks) > 1 else "block"
+        return f"remove the {several} {named or 'none'}{' and refit' if self.refit else ''}"
+
+
 class SettleNetwork(_Edit):
     """All parameters moved towards the answers that the network gave before its last edits, without labels.
 
@@ -217,6 +257,7 @@ Edit = Annotated[
     | DeepenNetwork
     | FoldLayer
     | FactoriseLayer
+    | RemoveBlock
     | SettleNetwork,
     Field(discriminator="kind"),
 ]

@@ -16,6 +16,7 @@ from topiarist.surgery.edits.kinds import (
     GrowSpace,
     MergeUnits,
     ProjectSpace,
+    RemoveBlock,
     RemoveUnits,
     SettleNetwork,
     WidenSpace,
@@ -203,6 +204,9 @@ def renamed_edit(edit: Edit, rename: Rename) -> Edit | None:
         units = _renamed(edit.units, rename)
         biased = tuple(_renamed(dict.fromkeys(edit.biased), rename))
         return edit.model_copy(update={"units": units, "biased": biased}) if units else None
+    if isinstance(edit, RemoveBlock):
+        blocks = _renamed(edit.blocks, rename)
+        return edit.model_copy(update={"blocks": blocks}) if blocks else None
     if isinstance(edit, SettleNetwork):
         return edit
     (setting,) = {"space", "after", "layer"} & set(type(edit).model_fields)

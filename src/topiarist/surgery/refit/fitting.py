@@ -5,7 +5,7 @@ are what it returned in the whole one. The statistics of batch norms behind a ch
 on patches; where a layer reads too much for that, units are expressed by units instead, one matrix for all positions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import accumulate
 
 from torch import nn
@@ -21,7 +21,7 @@ from topiarist.surgery.refit.fits import Fitted, Readers, Rows, fit_for, own_rea
 from topiarist.surgery.refit.operations import OwnReader, probe
 from topiarist.surgery.refit.walking import Stop, Walk
 from topiarist.tracing import Anatomy
-from topiarist.tracing.steps import behind
+from topiarist.tracing.steps import Step, behind
 
 TENSORS_HELD = 6  # in each of two networks what a layer reads, what it returned, and what a shortcut holds
 
@@ -35,17 +35,19 @@ def refit(
     batches: CalibrationBatches,
     *,
     arrive: Callable[[Walk, str], None] | None = None,
+    changed: Collection[Step] = (),
 ) -> Fitted:
     """Refit layers of the cut network in place, and return their new tensors by name.
 
     `anatomy` is that of the whole network; `readers` names the layers, with the positions that each unit takes in what
     they read, None where they read other units now; `rows` has, for layers that write or pass on less than in the
     whole network, what they still have. `arrive` is called with each layer before it is fitted, when both networks wait
-    at it: it may cut the network further, and change `rows`.
+    at it: it may cut the network further, and change `rows`. `changed` are steps that read something else than
+    before, besides the readers: the statistics of batch norms among them and behind them follow too.
     """
     modules, fitted = dict(cut.named_modules()), Fitted()
     draws = anatomy.trace is not None and anatomy.trace.tracer.draws
-    counts = _counts(whole, modules, anatomy, readers, batches)
+    counts = _counts(whole, modules, anatomy, readers, batches, changed)
     left = list(counts)
     while left:
         stops = stops_at({path: counts[path] for path in left}, anatomy, readers)
@@ -73,11 +75,16 @@ def refit(
 
 
 def _counts(
-    whole: nn.Module, modules: Mapping[str, nn.Module], anatomy: Anatomy, readers: Readers, batches: CalibrationBatches
+    whole: nn.Module,
+    modules: Mapping[str, nn.Module],
+    anatomy: Anatomy,
+    readers: Readers,
+    batches: CalibrationBatches,
+    changed: Collection[Step],
 ) -> dict[str, int]:
     """Return how often the layers and parameters run that are fitted, in the order of their last time."""
     calls = anatomy.calls
-    after = behind(calls[path].step for path in readers if path in calls)
+    after = behind([*changed, *(calls[path].step for path in readers if path in calls)]).union(changed)
     own = {path: reader for path, reader in readers.items() if isinstance(reader, OwnReader)}
     if own:  # the steps do not tell where parameters are read
         after = {call.step for call in calls.values()}

@@ -9,7 +9,10 @@ from torch import Tensor
 from topiarist.errors import DataError
 
 RIDGE = 1e-4  # of the mean second moment of the features: see docs/methods/index.md, "Refit"
-SMALLEST = 1e-100  # a ridge for features that are all constant
+SMALLEST = 1e-100  # a ridge for features that are all zero
+# Of the mean second moment about zero: what rounding leaves of the variances of features that are all constant. A ridge
+# below that would be one of noise, and the weights without bound.
+ROUNDING = 1e-14
 
 
 @dataclass
@@ -97,7 +100,9 @@ class Moments:
         """
         gram, cross, x, y = self.central(centred=centred)
         start = prior.to(gram)
-        scale = gram.diagonal().mean().clamp_min(SMALLEST)
-        damped = gram + ridge * scale * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
+        raw = gram.diagonal() + x.square() if centred else gram.diagonal()
+        least = (ROUNDING * raw.mean()).clamp_min(SMALLEST)
+        damping = torch.maximum(ridge * gram.diagonal().mean(), least)
+        damped = gram + damping * torch.eye(len(gram), dtype=gram.dtype, device=gram.device)
         weights = start + torch.linalg.solve(damped, cross - gram @ start.T).T
         return weights, y - weights @ x if centred else torch.zeros_like(y)

@@ -146,3 +146,10 @@ def cloned(inputs: Inputs) -> Inputs:
         tuple(value.clone() if isinstance(value, Tensor) else value for value in args),
         {name: value.clone() if isinstance(value, Tensor) else value for name, value in kwargs.items()},
     )
+
+
+def samples_in(inputs: Inputs) -> int:
+    """Return how many samples the arguments of a call hold."""
+    args, kwargs = inputs
+    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value.ndim]
+    return len(tensors[0]) if tensors else 1

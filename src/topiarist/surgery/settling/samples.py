@@ -20,7 +20,7 @@ from topiarist.randomness import generator
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.settling.divergence import Answers
 from topiarist.surgery.settling.mixtures import suited_mixtures, with_mixtures
-from topiarist.surgery.settling.pool import AnsweredBatch, Inputs, SamplePool, answers_of, cloned
+from topiarist.surgery.settling.pool import AnsweredBatch, SamplePool, answers_of, cloned, samples_in
 
 JUDGING = 5  # one of so many samples
 FEWEST_JUDGING, MOST_JUDGING = 64, 2048  # but so many; more judge no better
@@ -77,7 +77,7 @@ def answered(whole: nn.Module, batches: CalibrationBatches, seed: int) -> Settli
         return SettlingSamples(
             count, judging, pooled.rows, [pooled.answers], size, max(size, JUDGED_TOGETHER), batch_samples=size
         )
-    samples = [_samples_in(each) for each in inputs]
+    samples = [samples_in(each) for each in inputs]
 
     def batch(numbers: Tensor) -> AnsweredBatch:
         number = int(numbers)
@@ -98,9 +98,3 @@ def _judging(count: int, fewest: int, seed: int) -> Tensor:
     """Return which of so many samples, or batches, to judge by."""
     judging = min(max(count // JUDGING, min(count, fewest)), MOST_JUDGING)
     return torch.randperm(count, generator=generator(seed, "settling", "judging"))[:judging]
-
-
-def _samples_in(inputs: Inputs) -> int:
-    args, kwargs = inputs
-    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value.ndim]
-    return len(tensors[0]) if tensors else 1

@@ -4,7 +4,7 @@ from torch import nn
 
 from topiarist.errors import ModelError, SettingsError
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
-from topiarist.surgery.edits.kinds import Edit, FoldLayer, RemoveUnits, SettleNetwork
+from topiarist.surgery.edits.kinds import Edit, FoldLayer, RemoveBlock, RemoveUnits, SettleNetwork
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, plan_of
 from topiarist.surgery.settling.settling import put_settled, settle
 from topiarist.tracing import ExampleInput
@@ -13,7 +13,7 @@ from topiarist.tracing.running import sharing_copy
 
 def is_refitted(edit: Edit) -> bool:
     """Return whether an edit is one that calibration data make up for."""
-    return isinstance(edit, (RemoveUnits, FoldLayer)) and edit.refit
+    return isinstance(edit, (RemoveUnits, FoldLayer, RemoveBlock)) and edit.refit
 
 
 class Settler:
