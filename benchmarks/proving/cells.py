@@ -6,16 +6,16 @@ from functools import lru_cache
 
 import numpy
 
-from benchmarks.proving.worlds import POPULATION, SHAPES, World, make_world
+from benchmarks.proving.worlds import SHAPES, World, make_world
 from topiarist.randomness import array_generator
 from topiarist.settings import Record
 from topiarist.statistics import compare, default_margin, find_metric, metrics_of
 from topiarist.statistics.metrics import Kind
 
-KINDS: tuple[Kind, ...] = ("classes", "numbers", "labels")
 SAMPLES = (60, 200, 1000)
 LUCK = (-1.0, -0.5, 0.0, 0.5, 1.0)  # margins by which the candidates of five folds are better than their mean
 LEVEL_REPEATS, POWER_REPEATS = 2000, 500
+MOST, AGAIN = 0.06, 10  # false proofs that are acceptable where 5 % are meant; times the repeats where there are more
 EASE = 2.0  # classes twice as far apart: answers that are hardly ever wrong
 CURVES: tuple[tuple[Kind, str], ...] = (
     ("classes", "accuracy"),
@@ -46,9 +46,14 @@ class Cell(Record):
 
 
 class CellResult(Record):
-    """How many comparisons of a cell proved the candidate, in how many p was held back, and processor time of each."""
+    """How many comparisons of a cell proved the candidate, in how many p was held back, and processor time of each.
+
+    `first_rate` is that of the first simulation, where it was above 6 % and made anew.
+    """
 
     cell: Cell
+    repeats: int = 0
+    first_rate: float | None = None
     proven: int
     held_back: int
     milliseconds: float
@@ -56,29 +61,38 @@ class CellResult(Record):
     @property
     def rate(self) -> float:
         """The share that is proven."""
-        return self.proven / self.cell.repeats
+        return self.proven / (self.repeats or self.cell.repeats)
 
 
 def all_cells() -> Iterator[Cell]:
-    """Yield every cell: levels for all metrics, then power curves, then what lies beyond."""
-    tested = [(kind, metric.name) for kind in KINDS for metric in metrics_of(kind) if metric.testable]
-    for kind, metric in tested:
-        for shape in SHAPES:
-            for samples in SAMPLES:
-                yield _cell(kind, metric, shape, samples, "one network", -1.0, LEVEL_REPEATS)
-            yield _cell(kind, metric, shape, 200, "five folds", -1.0, LEVEL_REPEATS)
+    """Yield every cell: levels of numbers and classes, power curves, levels of labels, then what lies beyond."""
+    yield from _levels("numbers")
+    yield from _levels("classes")
     for kind, metric in CURVES:
         for shape in ("normal", "t3") if metric == "rmse" else ("normal",):
             for difference in DIFFERENCES:
                 for samples in SAMPLES:
                     yield _cell(kind, metric, shape, samples, "one network", difference, POWER_REPEATS)
-    for kind, metric in tested:
-        if kind == "classes":
-            for shape in SHAPES:
-                for samples in (60, 1000):
-                    yield _cell(kind, metric, shape, samples, "nearly perfect", -1.0, LEVEL_REPEATS)
+    yield from _levels("labels")
     for samples in SAMPLES:
         yield _cell("numbers", "rmse", "rare", samples, "one network", -1.0, LEVEL_REPEATS)
+    for metric in _tested("classes"):
+        for shape in SHAPES:
+            for samples in (60, 1000):
+                yield _cell("classes", metric, shape, samples, "nearly perfect", -1.0, LEVEL_REPEATS)
+
+
+def _levels(kind: Kind) -> Iterator[Cell]:
+    """Yield candidates at the margin, for every metric of a kind."""
+    for metric in _tested(kind):
+        for shape in SHAPES:
+            for samples in SAMPLES:
+                yield _cell(kind, metric, shape, samples, "one network", -1.0, LEVEL_REPEATS)
+            yield _cell(kind, metric, shape, 200, "five folds", -1.0, LEVEL_REPEATS)
+
+
+def _tested(kind: Kind) -> list[str]:
+    return [metric.name for metric in metrics_of(kind) if metric.testable]
 
 
 def _cell(kind: Kind, metric: str, shape: str, samples: int, design: str, difference: float, repeats: int) -> Cell:
@@ -93,6 +107,15 @@ def _cell(kind: Kind, metric: str, shape: str, samples: int, design: str, differ
     )
 
 
+def simulate_surely(cell: Cell) -> CellResult:
+    """Simulate a cell; anew, with ten times the repeats, where too many candidates at the margin are proven."""
+    found = simulate(cell)
+    if cell.difference != -1.0 or cell.shape not in SHAPES or cell.design == "nearly perfect" or found.rate <= MOST:
+        return found
+    more = simulate(cell.model_copy(update={"repeats": AGAIN * cell.repeats}))
+    return more.model_copy(update={"cell": cell, "repeats": AGAIN * cell.repeats, "first_rate": found.rate})
+
+
 def simulate(cell: Cell) -> CellResult:
     """Draw samples from a cell's worlds again and again, and count the proofs."""
     metric = find_metric(cell.kind, cell.metric)
@@ -104,11 +127,7 @@ def simulate(cell: Cell) -> CellResult:
     proven = held_back = 0
     begun = time.process_time()
     for _ in range(cell.repeats):
-        rows = [random.integers(0, POPULATION, size) for size in sizes]
-        drawn = [
-            (world.candidate[row], world.baseline[row], world.targets[row])
-            for world, row in zip(worlds, rows, strict=True)
-        ]
+        drawn = [world(size, random) for world, size in zip(worlds, sizes, strict=True)]
         candidate, baseline, targets = (numpy.concatenate(parts) for parts in zip(*drawn, strict=True))
         found = compare(metric, candidate, baseline, targets, margin=margin, folds=folds)
         proven += found.proven

@@ -1,13 +1,13 @@
-"""Worlds with a known difference: a large population of samples with the answers of two networks, to draw from.
+"""Worlds with a known difference of two networks, to draw samples from.
 
 Errors have three shapes: normal; Student's t with 3 degrees of freedom, whose fourth moment is infinite; lognormal,
-which is skewed. Those of both networks go together (correlation 0.9, of logarithms where they are lognormal). A
-population has so many samples that a draw hardly ever repeats one, and its difference is exact: the candidate's errors
-are enlarged until the metric of the whole population differs by just as much as is asked.
+which is skewed. Those of both networks go together (correlation 0.9, of logarithms where they are lognormal). Of
+numbers, both have errors of the same distribution, and the candidate's are multiplied by what makes the difference. Of
+classes and labels, a population of 50,000 samples is drawn from, and the candidate's errors are enlarged until the
+metric of the whole population differs by just as much as is asked.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy
@@ -25,14 +25,8 @@ SHAPES = ("normal", "t3", "lognormal")
 CLASSES, LABELS = 3, 4
 
 
-@dataclass(frozen=True)
-class World:
-    """Answers of candidate and baseline, and what is true, of a population; difference as `compare` has it."""
-
-    candidate: Floats
-    baseline: Floats
-    targets: NDArray[Any]
-    difference: float
+Drawn = tuple[Floats, Floats, NDArray[Any]]
+World = Callable[[int, numpy.random.Generator], Drawn]  # answers of candidate and baseline, and targets, of new samples
 
 
 def shaped(shape: str, size: tuple[int, ...], random: numpy.random.Generator) -> tuple[Floats, Floats]:
@@ -54,9 +48,9 @@ def make_world(metric: Metric, shape: str, difference: float, *, ease: float = 1
     """
     random = array_generator(seed, "world", metric.kind, shape)
     if shape == "rare":
-        return _rare(metric, difference, random)
+        return _rare(difference)
     if metric.kind == "numbers":
-        return _numbers(metric, shape, difference, random)
+        return _numbers(metric, shape, difference)
     targets, answer = (_classes if metric.kind == "classes" else _labels)(shape, ease, random)
 
     baseline = answer(0, 1.0)
@@ -66,34 +60,37 @@ def make_world(metric: Metric, shape: str, difference: float, *, ease: float = 1
         return metric.direction * (metric.value(answer(1, noise), targets) - base) - difference
 
     noise = float(scipy.optimize.brentq(gained, 0.3, 6.0, xtol=1e-4))
-    return World(answer(1, noise), baseline, targets, gained(noise) + difference)
+    candidate = answer(1, noise)
+
+    def draw(samples: int, generator: numpy.random.Generator) -> Drawn:
+        rows = generator.integers(0, POPULATION, samples)
+        return candidate[rows], baseline[rows], targets[rows]
+
+    return draw
 
 
-def _numbers(metric: Metric, shape: str, difference: float, random: numpy.random.Generator) -> World:
-    baseline, candidate = shaped(shape, (POPULATION, 1), random)
-    targets = 10 + random.standard_normal((POPULATION, 1))
-    base = metric.value(targets + baseline, targets)
+def _numbers(metric: Metric, shape: str, difference: float) -> World:
+    """Return a world of numbers; the variance of the baseline's errors is that of the targets, so that its R² is 0."""
+    larger = numpy.sqrt(1 - difference) if metric.name == "r2" else 1 - difference
 
-    def gained(noise: float) -> float:
-        change = metric.direction * (metric.value(targets + noise * candidate, targets) - base)
-        return change / (base if metric.relative else 1.0) - difference
+    def draw(samples: int, generator: numpy.random.Generator) -> Drawn:
+        baseline, candidate = shaped(shape, (samples, 1), generator)
+        targets = 10 + generator.standard_normal((samples, 1))
+        return targets + larger * candidate, targets + baseline, targets
 
-    noise = float(scipy.optimize.brentq(gained, 0.2, 5.0, xtol=1e-10))
-    return World(targets + noise * candidate, targets + baseline, targets, gained(noise) + difference)
+    return draw
 
 
-def _rare(metric: Metric, difference: float, random: numpy.random.Generator) -> World:
-    """Return a world of numbers in which the candidate is the baseline, but for 1 % of samples where it fails."""
-    baseline, fails = random.standard_normal((2, POPULATION, 1))
-    fails *= random.random((POPULATION, 1)) < RARE
-    targets = 10 + random.standard_normal((POPULATION, 1))
-    base = metric.value(targets + baseline, targets)
+def _rare(difference: float) -> World:
+    """Return a world in which the candidate is the baseline, but for 1 % of samples where it fails; for RMSE."""
+    size = numpy.sqrt(((1 - difference) ** 2 - 1) / RARE)
 
-    def gained(size: float) -> float:
-        return 1 - metric.value(targets + baseline + size * fails, targets) / base - difference
+    def draw(samples: int, generator: numpy.random.Generator) -> Drawn:
+        baseline, fails, targets = generator.standard_normal((3, samples, 1))
+        fails *= size * (generator.random((samples, 1)) < RARE)
+        return targets + baseline + fails, targets + baseline, targets
 
-    size = float(scipy.optimize.brentq(gained, 0.0, 100.0))
-    return World(targets + baseline + size * fails, targets + baseline, targets, gained(size) + difference)
+    return draw
 
 
 Answer = Callable[[int, float], Floats]
