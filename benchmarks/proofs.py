@@ -15,7 +15,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.proving.cells import CellResult, all_cells, simulate_surely
+from benchmarks.proving.cells import SimulatedProof, all_cells, simulate_surely
 from benchmarks.proving.figure import draw_power
 from benchmarks.proving.tables import write_markdown
 from topiarist.files import write_atomically
@@ -25,7 +25,7 @@ from topiarist.settings import Record
 class ProofResults(Record):
     """All cells that were simulated."""
 
-    cells: tuple[CellResult, ...] = ()
+    cells: tuple[SimulatedProof, ...] = ()
 
 
 def main() -> None:

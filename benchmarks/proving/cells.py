@@ -28,7 +28,7 @@ CURVES: tuple[tuple[Kind, str], ...] = (
 DIFFERENCES = (-0.5, 0.0, 0.5, 1.0)
 
 
-class Cell(Record):
+class ProofCell(Record):
     """One world and one number of samples; the difference is in margins, −1 being just too bad."""
 
     kind: Kind
@@ -45,13 +45,13 @@ class Cell(Record):
         return f"{self.kind} {self.metric} {self.shape} {self.samples} {self.design} {self.difference:g} {self.repeats}"
 
 
-class CellResult(Record):
+class SimulatedProof(Record):
     """How many comparisons of a cell proved the candidate, in how many p was held back, and processor time of each.
 
     `first_rate` is that of the first simulation, where it was above 6 % and made anew.
     """
 
-    cell: Cell
+    cell: ProofCell
     repeats: int = 0
     first_rate: float | None = None
     proven: int
@@ -64,7 +64,7 @@ class CellResult(Record):
         return self.proven / (self.repeats or self.cell.repeats)
 
 
-def all_cells() -> Iterator[Cell]:
+def all_cells() -> Iterator[ProofCell]:
     """Yield every cell: levels of numbers and classes, power curves, levels of labels, then what lies beyond."""
     yield from _levels("numbers")
     yield from _levels("classes")
@@ -82,7 +82,7 @@ def all_cells() -> Iterator[Cell]:
                 yield _cell("classes", metric, shape, samples, "nearly perfect", -1.0, LEVEL_REPEATS)
 
 
-def _levels(kind: Kind) -> Iterator[Cell]:
+def _levels(kind: Kind) -> Iterator[ProofCell]:
     """Yield candidates at the margin, for every metric of a kind."""
     for metric in _tested(kind):
         for shape in SHAPES:
@@ -95,8 +95,8 @@ def _tested(kind: Kind) -> list[str]:
     return [metric.name for metric in metrics_of(kind) if metric.testable]
 
 
-def _cell(kind: Kind, metric: str, shape: str, samples: int, design: str, difference: float, repeats: int) -> Cell:
-    return Cell(
+def _cell(kind: Kind, metric: str, shape: str, samples: int, design: str, difference: float, repeats: int) -> ProofCell:
+    return ProofCell(
         kind=kind,
         metric=metric,
         shape=shape,
@@ -107,7 +107,7 @@ def _cell(kind: Kind, metric: str, shape: str, samples: int, design: str, differ
     )
 
 
-def simulate_surely(cell: Cell) -> CellResult:
+def simulate_surely(cell: ProofCell) -> SimulatedProof:
     """Simulate a cell; anew, with ten times the repeats, where too many candidates at the margin are proven."""
     found = simulate(cell)
     if cell.difference != -1.0 or cell.shape not in SHAPES or cell.design == "nearly perfect" or found.rate <= MOST:
@@ -116,7 +116,7 @@ def simulate_surely(cell: Cell) -> CellResult:
     return more.model_copy(update={"cell": cell, "repeats": AGAIN * cell.repeats, "first_rate": found.rate})
 
 
-def simulate(cell: Cell) -> CellResult:
+def simulate(cell: ProofCell) -> SimulatedProof:
     """Draw samples from a cell's worlds again and again, and count the proofs."""
     metric = find_metric(cell.kind, cell.metric)
     margin = default_margin(metric)
@@ -133,7 +133,7 @@ def simulate(cell: Cell) -> CellResult:
         proven += found.proven
         held_back += bool(found.notes)
     spent = (time.process_time() - begun) / cell.repeats
-    return CellResult(cell=cell, proven=proven, held_back=held_back, milliseconds=1000 * spent)
+    return SimulatedProof(cell=cell, proven=proven, held_back=held_back, milliseconds=1000 * spent)
 
 
 @lru_cache(maxsize=1)

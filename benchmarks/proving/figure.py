@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.proving.cells import CURVES, SAMPLES, CellResult
+from benchmarks.proving.cells import CURVES, SAMPLES, SimulatedProof
 from topiarist.statistics import find_metric
 
 LINES = {"normal": "-", "t3": "--"}
 COLOURS = ("#7aa6c2", "#3d7a4e", "#222222")
 
 
-def draw_power(results: Sequence[CellResult], path: Path) -> None:
+def draw_power(results: Sequence[SimulatedProof], path: Path) -> None:
     """Draw the share proven against the true difference: one panel per metric, one line per number of samples."""
     import matplotlib
 

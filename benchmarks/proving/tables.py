@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from benchmarks.proving.cells import DIFFERENCES, MOST, CellResult
+from benchmarks.proving.cells import DIFFERENCES, MOST, SimulatedProof
 from benchmarks.proving.worlds import SHAPES
 
 
-def write_markdown(results: Sequence[CellResult]) -> str:
+def write_markdown(results: Sequence[SimulatedProof]) -> str:
     """Return the table of levels, that of what lies beyond, and that of power."""
     levels = [each for each in results if each.cell.difference == -1.0]
     plain = [each for each in levels if each.cell.design in ("one network", "five folds") and each.cell.shape in SHAPES]
@@ -25,7 +25,7 @@ def write_markdown(results: Sequence[CellResult]) -> str:
     )
 
 
-def _levels(results: Sequence[CellResult]) -> str:
+def _levels(results: Sequence[SimulatedProof]) -> str:
     """Return one row per metric and one column per shape, which holds a figure for each number of samples."""
     shapes = [shape for shape in (*SHAPES, "rare") if any(each.cell.shape == shape for each in results)]
     sizes = list(dict.fromkeys(_size(each) for each in sorted(results, key=_order)))
@@ -40,20 +40,20 @@ def _levels(results: Sequence[CellResult]) -> str:
     return _table(["metric", *heads], [[row, *(figures(row, shape) for shape in shapes)] for row in rows])
 
 
-def _row(result: CellResult) -> str:
+def _row(result: SimulatedProof) -> str:
     design = "" if result.cell.design in ("one network", "five folds") else f", {result.cell.design}"
     return f"{result.cell.metric} of {result.cell.kind}{design}"
 
 
-def _size(result: CellResult) -> str:
+def _size(result: SimulatedProof) -> str:
     return f"{result.cell.samples:,}{' in folds' if result.cell.design == 'five folds' else ''}"
 
 
-def _order(result: CellResult) -> tuple[bool, int]:
+def _order(result: SimulatedProof) -> tuple[bool, int]:
     return result.cell.design == "five folds", result.cell.samples
 
 
-def _worst(results: Sequence[CellResult]) -> str:
+def _worst(results: Sequence[SimulatedProof]) -> str:
     if not results:
         return ""
     worst = max(results, key=lambda each: each.rate)
@@ -66,7 +66,7 @@ def _worst(results: Sequence[CellResult]) -> str:
     )
 
 
-def _power(results: Sequence[CellResult]) -> str:
+def _power(results: Sequence[SimulatedProof]) -> str:
     curves = [each for each in results if each.cell.difference != -1.0]
     rows = list(
         dict.fromkeys((each.cell.kind, each.cell.metric, each.cell.shape, each.cell.samples) for each in curves)

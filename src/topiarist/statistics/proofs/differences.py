@@ -5,9 +5,10 @@ like, the derivative by the weights; of a user's own function, what it changes w
 influences of several networks are averaged; those of a metric that ranks samples are found within folds and averaged by
 their size.
 
-Decisions, probabilities and ranks go wrong seldom and then by much, so that few samples carry the variance. The largest loss that
-one sample caused is counted once more, as if a next one were as bad; and where (Σψ²)² / Σψ⁴, the number of samples that
-carry the variance, is below 10, p has a floor as in the test of accuracy: that of failures of which none was seen.
+Decisions, probabilities and ranks go wrong seldom and then by much, so that few samples carry the variance. The largest
+loss that one sample caused is counted once more, as if a next one were as bad; and where (Σψ²)² / Σψ⁴, the number of
+samples that carry the variance, is below 10, p has a floor as in the test of accuracy: that of failures of which none
+was seen.
 """
 
 import math
