@@ -34,9 +34,7 @@ def draw_power(results: Sequence[SimulatedProof], path: Path) -> None:
                 if len(points) > 1:
                     label = f"{samples:,} samples, {shape}"
                     axis.plot(*zip(*points, strict=True), line, color=colour, marker=".", label=label)
-        axis.set_title(
-            f"{metric.title} (margin {metric.margin:g}{' of the baseline' if metric.relative else ''})", size=10
-        )
+        axis.set_title(f"{metric.title} (margin {metric.margin:g}{' relative' if metric.relative else ''})", size=10)
     for axis in axes[-1]:
         axis.set_xlabel("true difference, in margins")
     for axis in axes[:, 0]:
