@@ -117,7 +117,7 @@ def test_answers_that_are_all_the_same() -> None:
     # z = 0.02 / √(0.02 · 0.98 / 200) = 2.02 has p = 0.0217; 0.98²⁰⁰ = 0.0176
     assert found.p == pytest.approx(0.0217, abs=1e-4) and found.proven
     assert (found.difference, found.won, found.lost, found.samples) == (0.0, 0.0, 0.0, 200)
-    assert found.accuracy == found.baseline_accuracy == 0.8
+    assert found.score == found.baseline_score == 0.8
     assert found.low == -found.high < 0
     assert not compare_answers(right[:140], right[:140], margin=0.02).proven  # 0.98¹⁴⁰ = 0.0591
 
@@ -128,6 +128,7 @@ def test_shares_of_several_networks() -> None:
     found = compare_answers(candidates.mean(axis=0), baselines.mean(axis=0), margin=0.05)
     differences = candidates.mean(axis=0) - baselines.mean(axis=0)
     assert found.difference == pytest.approx(candidates.mean() - baselines.mean())
+    assert found.won is not None and found.lost is not None
     assert found.won - found.lost == pytest.approx(differences.sum())
     assert found.won == pytest.approx(differences[differences > 0].sum())
     single = compare_answers(candidates[0], baselines[0], margin=0.05)

@@ -9,9 +9,11 @@ import pytest
 from topiarist import statistics
 
 
-@pytest.mark.parametrize("module", [found.name for found in pkgutil.iter_modules(statistics.__path__)])
+@pytest.mark.parametrize(
+    "module", [found.name for found in pkgutil.walk_packages(statistics.__path__, "topiarist.statistics.")]
+)
 def test_examples_in_docstrings(module: str) -> None:
-    assert doctest.testmod(importlib.import_module(f"topiarist.statistics.{module}")).failed == 0
+    assert doctest.testmod(importlib.import_module(module)).failed == 0
 
 
 @pytest.mark.slow

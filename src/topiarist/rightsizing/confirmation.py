@@ -1,7 +1,6 @@
 """The confirmation: the baseline and the chosen network on the test part, which no decision saw."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Literal
 
 import torch
@@ -21,8 +20,21 @@ def confirm(tested: Tested, *, margin: float, alpha: float) -> ConfirmationRecor
         return None
     right = {side: (logits.argmax(dim=1) == labels).double() for side, (logits, labels) in tested.items()}
     found = compare_answers(right["after"].numpy(), right["before"].numpy(), margin=margin, alpha=alpha)
-    figures = {name: value for name, value in asdict(found).items() if "accuracy" not in name}
-    return ConfirmationRecord(before=_quality(*tested["before"]), after=_quality(*tested["after"]), **figures)
+    assert found.won is not None and found.lost is not None
+    return ConfirmationRecord(
+        before=_quality(*tested["before"]),
+        after=_quality(*tested["after"]),
+        difference=found.difference,
+        low=found.low,
+        high=found.high,
+        p=found.p,
+        proven=found.proven,
+        won=found.won,
+        lost=found.lost,
+        samples=found.samples,
+        power=found.power,
+        samples_needed=found.samples_needed,
+    )
 
 
 def _quality(logits: Tensor, labels: Tensor) -> QualityRecord:

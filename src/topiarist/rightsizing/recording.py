@@ -147,16 +147,25 @@ def with_sentence(record: RightsizingRecord) -> RightsizingRecord:
 
 def _rung_record(size: SizeResult) -> RungRecord:
     found = size.evidence
+    assert found.won is not None and found.lost is not None
     return RungRecord(
-        **{
-            **asdict(found),
-            "discordant": (found.won + found.lost) / found.samples,
-            "ratio": size.ratio,
-            "network": size.name,
-            "proven": size.proven,
-            "tested": size.tested,
-            "chosen_by_fold": tuple(size.winners[:-1]),
-        }
+        ratio=size.ratio,
+        network=size.name,
+        proven=size.proven,
+        tested=size.tested,
+        accuracy=found.score,
+        baseline_accuracy=found.baseline_score,
+        difference=found.difference,
+        low=found.low,
+        high=found.high,
+        p=found.p,
+        won=found.won,
+        lost=found.lost,
+        discordant=(found.won + found.lost) / found.samples,
+        samples=found.samples,
+        power=found.power,
+        samples_needed=found.samples_needed,
+        chosen_by_fold=tuple(size.winners[:-1]),
     )
 
 
