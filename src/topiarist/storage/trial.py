@@ -21,6 +21,7 @@ from topiarist.models.copying import copied
 from topiarist.models.ensemble import facts
 from topiarist.randomness import array_generator
 from topiarist.storage.deployable import Deployable, InputForm, Inputs, as_inputs, form_of
+from topiarist.tasks import Classification, Task
 from topiarist.training.inference import part_batches, predict_logits
 
 if TYPE_CHECKING:
@@ -33,20 +34,31 @@ RawSamples = ArrayLike | Features | Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """`inputs` are samples as the file reads them; `logits` (n_samples, n_classes) are what torch answers.
+    """`inputs` are samples as the file reads them; `logits` (n_samples, n_outputs) are what torch answers.
 
-    Torch computes in float32, after `Preprocessing` itself. `labels` and `calibration`, samples to learn ranges from,
+    Torch computes in float32, after `Preprocessing` itself. `task` is None where nobody says what is predicted: logits
+    of classes, then. `labels`, the targets, and `calibration`, samples to learn ranges from,
     are None where there are no data; `origin` says where the samples are from.
     """
 
     module: Deployable
     form: InputForm
-    classes: tuple[str, ...] | None
+    task: Task | None
     inputs: Inputs
     logits: Tensor
     labels: Tensor | None
     calibration: Inputs | None
     origin: str
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """The classes, where they are known."""
+        return self.task.classes if isinstance(self.task, Classification) else None
+
+    @property
+    def known_task(self) -> Task:
+        """What is predicted: without a word of it, classes of which only the number is known."""
+        return self.task or Classification(tuple(str(number) for number in range(self.logits.shape[1])))
 
 
 def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) -> Trial:
@@ -74,9 +86,9 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
     if not logits.isfinite().all():
         raise ModelError("the network gives numbers that are not finite: an export cannot be compared with it")
     return Trial(
-        module=Deployable(network, preprocessing).eval(),
+        module=Deployable(network, preprocessing, card.task).eval(),
         form=form_of(inputs, preprocessing),
-        classes=card.classes,
+        task=card.task,
         inputs=inputs,
         logits=logits,
         labels=labels,
