@@ -99,6 +99,21 @@ class SearchProblem:
         """What it is judged on, in words."""
         return f"{len(self.judged):,} {'training' if self.judged is self.training else 'held-out'} samples"
 
+    @property
+    def of_samples(self) -> str:
+        """What a figure is about, in words: a share of samples, or a mean over them."""
+        return f"{'of' if self.task.kind == 'classes' else 'over'} {self.samples}"
+
+    @property
+    def best(self) -> str:
+        """What the best network within limits is called."""
+        return "most accurate within the limits" if self.task.kind == "classes" else "best within the limits"
+
+    def shown(self, value: float) -> str:
+        """Return the percentage that an evaluator gives, in words."""
+        words = {"numbers": f"1 − squared error {value / 100:.3f}", "labels": f"probability of the truth {value:.1f} %"}
+        return words.get(self.task.kind, f"{value:.1f} %")
+
     def by_space(self, bits: Bits) -> Iterator[tuple[str, Bits]]:
         """Yield the bits (…, n_bits) of each space."""
         ends = numpy.cumsum([space.size for space in self.spaces.values()])
