@@ -111,7 +111,9 @@ def numbers(epochs: int, rounds: int) -> None:
     config = TrainConfig(epochs=epochs, learning_rate=RATE, batch_size=BATCH)
 
     def train_ours(*, stacked: bool) -> list[nn.Module]:
-        made = [models.mlp([10, 100, 1], "sigmoid", generator=generator(fold, "weights")) for fold in range(FOLDS)]
+        made: list[nn.Module] = [
+            models.mlp([10, 100, 1], "sigmoid", generator=generator(fold, "weights")) for fold in range(FOLDS)
+        ]
         train_many(made, folds, config, stacked=stacked)
         return made
 
@@ -146,7 +148,7 @@ def numbers(epochs: int, rounds: int) -> None:
         print(f"{name:40} {min(times):8.2f} {explained(trained[name], folds):9.3f} {ratio:9.1f} ×")
     alone, together = (trained[name] for name in list(contestants)[1:])
     apart = [
-        float((one - two).abs().max())
+        float((one - two).detach().abs().max())
         for pair in zip(alone, together, strict=True)
         for one, two in zip(*(each.parameters() for each in pair if isinstance(each, nn.Module)), strict=True)
     ]
@@ -162,7 +164,7 @@ def explained(trained: list[nn.Module] | list[MLPRegressor], folds: list[Data]) 
             answers = predict_logits(model, test.x)[:, 0].numpy()
         else:
             answers = model.predict(test.x.numpy())
-        found.append(r2_score(test.y[:, 0].numpy(), answers))
+        found.append(float(r2_score(test.y[:, 0].numpy(), answers)))
     return statistics.mean(found)
 
 
