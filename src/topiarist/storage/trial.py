@@ -37,7 +37,7 @@ class Trial:
     """`inputs` are samples as the file reads them; `logits` (n_samples, n_outputs) are what torch answers.
 
     Torch computes in float32, after `Preprocessing` itself. `task` is None where nobody says what is predicted: logits
-    of classes, then. `labels`, the targets, and `calibration`, samples to learn ranges from,
+    of classes, then. `labels`, the targets, their `weights`, and `calibration`, samples to learn ranges from,
     are None where there are no data; `origin` says where the samples are from.
     """
 
@@ -49,6 +49,7 @@ class Trial:
     labels: Tensor | None
     calibration: Inputs | None
     origin: str
+    weights: Tensor | None = None
 
     @property
     def classes(self) -> tuple[str, ...] | None:
@@ -68,7 +69,7 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
     where it has no preprocessing.
     """
     card = card_of(model) if data is None else card_for(model, data)
-    preprocessing, labels, calibrating = card.preprocessing, None, None
+    preprocessing, labels, weights, calibrating = card.preprocessing, None, None, None
     usable = data is not None and (data.preprocessing is None or (data.source is not None and data.split is not None))
     if data is not None and usable:
         calibrating = _drawn(data, "train", MOST_CALIBRATING)[0]
@@ -77,7 +78,7 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
         calibrating = compared if calibrating is None else calibrating
     elif data is not None and usable:
         name = next(name for name in PARTS if len(getattr(data, name)))
-        (compared, labels), origin = _drawn(data, name, MOST_COMPARED), f"{name} part"
+        (compared, labels, weights), origin = _drawn(data, name, MOST_COMPARED), f"{name} part"
     else:
         compared, origin = _random_features(model, card), "random numbers"
     inputs = as_inputs(compared, preprocessing)
@@ -94,18 +95,21 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
         labels=labels,
         calibration=None if calibrating is None else as_inputs(calibrating, preprocessing),
         origin=origin,
+        weights=weights,
     )
 
 
-def _drawn(data: Data, name: Literal["test", "validation", "train"], most: int) -> tuple[Features, Tensor]:
-    """Return some samples of a part, evenly spread over it, and their labels; the first ones of a stream."""
+def _drawn(
+    data: Data, name: Literal["test", "validation", "train"], most: int
+) -> tuple[Features, Tensor, Tensor | None]:
+    """Return some samples of a part, evenly spread over it, their targets and weights; the first ones of a stream."""
     part = getattr(data, name)
     if data.source is None or data.split is None or not isinstance(part, Part):
         x, y = next(part_batches(part, most))
-        return x.numpy(), y
+        return x.numpy(), y, None
     chosen = numpy.linspace(0, len(part) - 1, min(len(part), most)).astype(numpy.intp)
     rows, features = getattr(data.split, name)[chosen], data.source.features
-    return take_rows(features, rows), part.y[chosen]
+    return take_rows(features, rows), part.y[chosen], None if part.weights is None else part.weights[chosen]
 
 
 def _as_features(samples: RawSamples) -> Features:

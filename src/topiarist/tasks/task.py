@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from topiarist.errors import SettingsError
 from topiarist.files import JsonObject
-from topiarist.tasks.losses import KINDS, Loss, TaskKind, usual_loss
+from topiarist.tasks.losses import Loss, TaskKind, usual_loss
 from topiarist.tasks.metrics import METRICS, Metric, find_metric
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-__all__ = ["KINDS", "Metric", "OwnLoss", "Task", "TaskKind"]
 
 OwnLoss = Callable[["Tensor", "Tensor"], "Tensor"]  # outputs and targets → a loss per sample, or one number for all
 
