@@ -73,7 +73,18 @@ def test_people_get_a_table(command: Run) -> None:
     code, out, err = command("train", "iris", "--epochs", 1)
     assert (code, err) == (0, "")
     first_words = [line.split()[0] for line in out.splitlines() if line.strip()]
-    assert first_words == ["data", "training", "accuracy", "macro", "log", "parameters", "size", "MACs", "latency"]
+    assert first_words == [
+        "data",
+        "task",
+        "training",
+        "accuracy",
+        "macro",
+        "log",
+        "parameters",
+        "size",
+        "MACs",
+        "latency",
+    ]
 
 
 def test_folds_give_mean_and_standard_deviation(command: Run) -> None:

@@ -18,15 +18,6 @@ def test_few_fractions_are_classes() -> None:
     assert as_labels("t", numpy.array([0.5, 1.5] * 9), training=True).tolist() == [0.5, 1.5] * 9
 
 
-@pytest.mark.parametrize(
-    "values", [numpy.linspace(0, 1, 9), numpy.linspace(0, 1, 21).repeat(50), numpy.arange(100) * 1000]
-)
-def test_a_continuous_target_is_refused_for_training_only(values: NDArray[Any]) -> None:
-    with pytest.raises(DataError, match="only classification"):
-        as_labels("t", values, training=True)
-    assert len(as_labels("t", values, training=False)) == len(values)
-
-
 def test_one_class_is_refused_for_training_only() -> None:
     with pytest.raises(DataError, match="found only the class cat"):
         as_labels("t", numpy.array(["cat", "cat"]), training=True)

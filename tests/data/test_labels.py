@@ -51,7 +51,7 @@ def test_known_classes_keep_their_order() -> None:
         ([], "made has no samples"),
         (["a", "a"], r"made has one class only \('a'\)"),
         ([3.0, 3.0], r"made has one class only \('3'\)"),
-        ([0.0, 0.5], "not whole numbers: only classification is supported, not regression"),
+        ([0.0, 0.5], "not whole numbers: they are numbers to predict, not classes"),
         ([0.0, numpy.inf], "1 of 2 labels are missing or infinite"),
         ([0.0, numpy.nan, numpy.nan], "2 of 3 labels are missing"),
         (numpy.array(["a", None], dtype=object), "1 of 2 labels are missing"),

@@ -48,9 +48,11 @@ def test_all_numbers_by_hand(data: Data, tmp_path: Path) -> None:
     loss = numpy.log(2 + numpy.e) - (labels == 2).double().mean().item()
     assert found.log_loss == pytest.approx(loss, rel=1e-6)
     assert found == Measurement(
-        accuracy=(labels == 2).double().mean().item(),
-        macro_accuracy=1 / 3,
-        log_loss=found.log_loss,
+        quality={
+            "accuracy": (labels == 2).double().mean().item(),
+            "macro_accuracy": 1 / 3,
+            "log_loss": found.log_loss,
+        },
         parameters=3,
         nonzero=1,
         memory_kb=12 / 1024,

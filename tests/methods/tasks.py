@@ -16,6 +16,7 @@ from topiarist.models import mlp
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import generator
 from topiarist.surgery import Edit, Plan, apply
+from topiarist.tasks import Classification
 
 State = dict[str, Tensor]
 
@@ -51,7 +52,9 @@ def data_of(train: Part, validation: Part, test: Part, classes: int) -> Data:
     """Return a task of three parts."""
     names = tuple(f"class {number}" for number in range(classes))
     shape = tuple(train.x.shape[1:])
-    return Data(name="made up", classes=names, input_shape=shape, train=train, validation=validation, test=test)
+    return Data(
+        name="made up", task=Classification(names), input_shape=shape, train=train, validation=validation, test=test
+    )
 
 
 def data_for(

@@ -301,7 +301,7 @@ def test_a_method_that_decides_where_to_stop_takes_no_budget(model: nn.Module, d
 def test_without_a_validation_part_a_loss_is_judged_on_the_training_part(model: nn.Module) -> None:
     whole = data_for(model, 8, counts=(60, 1, 20))
     empty = Part(torch.zeros(0, 8), torch.zeros(0, dtype=torch.int64))
-    data = Data(name="m", classes=whole.classes, input_shape=(8,), train=whole.train, validation=empty, test=whole.test)
+    data = Data(name="m", task=whole.task, input_shape=(8,), train=whole.train, validation=empty, test=whole.test)
     with pytest.warns(TopiaristWarning, match="judged on the training part"):
         outcome = resized(model, data, max_drop=0.1)
     assert outcome.score[1] >= outcome.score[0] - 0.1

@@ -19,6 +19,7 @@ from topiarist.measurement import Budget
 from topiarist.methods import Distinctiveness, FineTuning, Genetic, Method, Outcome, published, resize
 from topiarist.models import card_of
 from topiarist.surgery import Plan, apply, plan_of, remove
+from topiarist.tasks import Classification
 
 METHODS: dict[str, Method] = {
     "angle": Distinctiveness(angle_degrees=40),
@@ -243,7 +244,7 @@ def test_data_without_training_samples_is_refused(model: nn.Module, data: Data) 
 @pytest.mark.parametrize("kind", ["no test samples", "other classes"])
 def test_data_that_cannot_be_measured_are_refused_before_any_work(model: nn.Module, data: Data, kind: str) -> None:
     empty = Part(torch.zeros(0, 6), torch.zeros(0, dtype=torch.int64))
-    given = replace(data, test=empty) if kind == "no test samples" else replace(data, classes=("a", "b"))
+    given = replace(data, test=empty) if kind == "no test samples" else replace(data, task=Classification(("a", "b")))
     worked: list[nn.Module] = []
     with pytest.raises(TopiaristError):
         resize(model, given, HALF, finetune=worked.append, latency=False)

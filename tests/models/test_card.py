@@ -4,6 +4,7 @@ from torch import nn
 
 from topiarist.data import Data
 from topiarist.models import Card, attach, card_for, card_of, mlp
+from topiarist.tasks import Classification
 
 
 def data() -> Data:
@@ -17,7 +18,7 @@ def test_a_network_without_a_card_has_an_empty_one() -> None:
 def test_a_card_is_no_part_of_the_state() -> None:
     model = nn.Linear(2, 2)
     before = list(model.state_dict()), repr(model), list(model.named_modules())
-    attach(model, Card(classes=("a", "b")))
+    attach(model, Card(task=Classification(("a", "b"))))
     assert card_of(model).classes == ("a", "b")
     assert (list(model.state_dict()), repr(model), list(model.named_modules())) == before
 
@@ -41,7 +42,7 @@ def test_the_card_for_data_keeps_the_spec() -> None:
     card = card_for(model, task)
     assert card == Card(
         spec=card_of(model).spec,
-        classes=("no", "yes"),
+        task=Classification(("no", "yes")),
         input_shape=(2,),
         preprocessing=task.preprocessing,
         rule=task.rule,

@@ -21,6 +21,7 @@ from topiarist.errors import ModelError
 from topiarist.measurement.footprint import footprint
 from topiarist.models import Card, Ensemble, attach, build, card_of, inception, mlp, spec_of, vgg
 from topiarist.randomness import generator
+from topiarist.tasks import Classification
 
 IMAGES = (1, 12, 14)
 WEIGHTS = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=5)
@@ -172,7 +173,9 @@ def test_a_spec_that_makes_no_ensemble_is_refused(settings: dict[str, Any]) -> N
 
 def carded(sizes: Sequence[int] = (4, 3), **known: Any) -> nn.Module:
     model = mlp(sizes)
-    attach(model, Card(spec=card_of(model).spec, **known))
+    classes = known.pop("classes", None)
+    task = None if classes is None else Classification(classes)
+    attach(model, Card(spec=card_of(model).spec, task=task, **known))
     return model
 
 

@@ -15,12 +15,15 @@ from topiarist.errors import ModelError
 from topiarist.models import Card, attach, card_of, mlp
 from topiarist.storage import load, read_card, serialise
 from topiarist.storage.header import KEY, digest, parse_header
+from topiarist.tasks import Classification
 
 
 def network() -> nn.Module:
     model = mlp([3, 4, 2], "tanh", True)
     preprocessing = Preprocessing(scaling="minmax", input_shape=(3,), shift=(0.1, 2.0, -3.5), scale=(1.0, 2.0, 1e-3))
-    known = Card(spec=card_of(model).spec, classes=("no", "yes"), input_shape=(3,), preprocessing=preprocessing)
+    known = Card(
+        spec=card_of(model).spec, task=Classification(("no", "yes")), input_shape=(3,), preprocessing=preprocessing
+    )
     attach(model, known)
     return model
 

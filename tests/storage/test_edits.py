@@ -35,6 +35,7 @@ from topiarist.storage import load, save, serialise
 from topiarist.storage.header import KEY, digest, parse_header
 from topiarist.surgery import plan_of
 from topiarist.surgery.edits.examples import ExampleShape
+from topiarist.tasks import Classification
 
 
 def assert_loaded(loaded: nn.Module, saved: nn.Module, example: Any) -> None:
@@ -163,7 +164,7 @@ def test_a_network_that_takes_no_number_for_a_length_is_loaded(tmp_path: Path) -
 
 def test_the_card_is_kept(tmp_path: Path) -> None:
     model, example = cut()
-    attach(model, Card(classes=("a", "b", "c"), input_shape=(3, 6, 6)))
+    attach(model, Card(task=Classification(("a", "b", "c")), input_shape=(3, 6, 6)))
     into, _ = NETWORKS["residual"](1)
     load(save(model, tmp_path / "m.safetensors"), into=into)
     assert card_of(into) == card_of(model)

@@ -81,7 +81,7 @@ def test_what_is_known_of_the_data_is_written(tmp_path: Path) -> None:
     card = read_card(save(model, tmp_path / "m.safetensors", data=data))
     assert card == Card(
         spec=card_of(model).spec,
-        classes=data.classes,
+        task=data.task,
         input_shape=data.input_shape,
         preprocessing=data.preprocessing,
         rule=data.rule,

@@ -10,6 +10,7 @@ from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.models import Card, attach, card_of, mlp
 from topiarist.randomness import isolated
 from topiarist.storage import load, read_card, save
+from topiarist.tasks import Classification
 
 
 class Tied(nn.Module):
@@ -45,7 +46,7 @@ def same(one: nn.Module, other: nn.Module) -> bool:
 
 def test_tied_weights_are_stored_once_and_stay_tied(tmp_path: Path) -> None:
     model = Tied()
-    attach(model, Card(classes=("a", "b", "c"), input_shape=(3,)))
+    attach(model, Card(task=Classification(("a", "b", "c")), input_shape=(3,)))
     path = save(model, tmp_path / "m.safetensors")
     into = Tied(seed=1).double()
     loaded = load(path, into=into)

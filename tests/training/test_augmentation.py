@@ -14,13 +14,17 @@ from topiarist.data import Data
 from topiarist.errors import SettingsError
 from topiarist.models import mlp
 from topiarist.randomness import child_seed, generator, isolated
+from topiarist.tasks import Classification
 from topiarist.training import Augmentation, Distillation, Pruning, TrainConfig, train, train_many
 from topiarist.training.engines.autograd import AutogradEngine
 from topiarist.training.engines.batching import Batch
-from topiarist.training.engines.steps import augmented, distilled, hidden_steps
+from topiarist.training.engines.steps import augmented, hidden_steps
 from topiarist.training.preparation import stack_key
 
 ALL = Augmentation(mixup=0.4, time_masks=2, time_width=0.3, band_masks=1, band_width=0.4)
+
+
+CLASSES = Classification(("a", "b", "c"))
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +61,7 @@ def test_the_loss_and_the_step_of_mixup_are_those_of_the_formula(
     settings, distillation = Augmentation(mixup=0.7), None if teacher is None else Distillation()
     config = TrainConfig(optimizer="sgd", augmentation=settings, distillation=distillation, seed=5)
     given_weights = None if class_weights is None else torch.tensor(class_weights, dtype=torch.float64)
-    engine = AutogradEngine(network, config, class_weights=given_weights, teacher=teacher)
+    engine = AutogradEngine(network, config, CLASSES, class_weights=given_weights, teacher=teacher)
 
     with isolated(child_seed(5, "noise", 4)):
         mixed, partners, share = augmented(x, settings)
@@ -70,7 +74,7 @@ def test_the_loss_and_the_step_of_mixup_are_those_of_the_formula(
         if distillation is None or teacher is None:
             losses = functional.cross_entropy(logits, labels, reduction="none")
         else:
-            losses = distilled(logits.T, teacher(mixed).T, labels[None], distillation)[0]
+            losses = CLASSES.distilled(logits.T, teacher(mixed).T, labels[None], **distillation.model_dump())[0]
         total = total + part * (weight[labels] * losses).sum()
     expected = total / weight[y].sum()
     slopes = torch.autograd.grad(expected, list(network.parameters()))

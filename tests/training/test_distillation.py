@@ -14,8 +14,8 @@ from topiarist.models.copying import copied
 from topiarist.models.ensemble import Ensemble
 from topiarist.models.stacked import stackable
 from topiarist.randomness import generator
+from topiarist.tasks import Classification
 from topiarist.training import Augmentation, Distillation
-from topiarist.training.engines.steps import distilled
 
 
 def make_network(hidden: int, seed: int) -> nn.Module:
@@ -41,7 +41,7 @@ def test_the_loss_is_that_of_the_paper_and_its_slope_that_of_autograd(settings: 
     logits = torch.randn(3, 7, generator=random, dtype=torch.float64, requires_grad=True)
     teacher = torch.randn(3, 7, generator=random, dtype=torch.float64) * 5
     y = torch.randint(3, (7,), generator=random)
-    losses, slope = distilled(logits, teacher, y[None], settings)
+    losses, slope = Classification(("a", "b")).distilled(logits, teacher, y[None], **settings.model_dump())
     answers, t = torch.softmax(teacher.T / settings.temperature, 1), settings.temperature
     soft = functional.cross_entropy(logits.T / t, answers, reduction="none") * t**2
     hard = functional.cross_entropy(logits.T, y, reduction="none")

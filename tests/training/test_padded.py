@@ -36,7 +36,7 @@ def shortened(data: Data, count: int) -> Data:
     part = Part(data.train.x[:count], data.train.y[:count])
     return Data(
         name="short",
-        classes=data.classes,
+        task=data.task,
         input_shape=data.input_shape,
         train=part,
         validation=data.validation,
@@ -79,7 +79,7 @@ def padded_groups(
 def test_padding_stays_zero(task: Data, practice: str, activation: str) -> None:
     models = [network(*widths, activation=activation) for widths in WIDTHS]
     config = TrainConfig.model_validate({"epochs": 3, "learning_rate": 0.02, **OPTIMIZERS[practice]})
-    engine = StackedEngine(models, [config] * 3)
+    engine = StackedEngine(models, [config] * 3, task.task)
     batches = make_batches(models, [task] * 3, [config] * 3)
     for epoch in (1, 2, 3):
         with engine.epoch(epoch):
@@ -96,7 +96,7 @@ def test_padding_stays_zero(task: Data, practice: str, activation: str) -> None:
 
 def test_the_stack_keeps_its_width_when_the_widest_leave(task: Data) -> None:
     models = [network(*widths) for widths in WIDTHS]
-    engine = StackedEngine(models, [TrainConfig()] * 3)
+    engine = StackedEngine(models, [TrainConfig()] * 3, task.task)
     (batch,) = make_batches(models, [task] * 3, [TrainConfig()] * 3).epoch(1, 0, 1)
     with engine.epoch(1):
         engine.step(batch, [0.01] * 3)

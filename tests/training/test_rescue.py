@@ -11,7 +11,7 @@ from topiarist.data import Part
 from topiarist.models.copying import copied
 from topiarist.training.centring import centring_for, layers_reading
 from topiarist.training.inference import part_logits
-from topiarist.training.metrics import better_than_chance, depends_on_classes
+from topiarist.training.metrics import better_than_chance, depends_on_targets
 from topiarist.training.rescue import health_of, train_with_rescue, validation_loss, with_fresh_units
 
 DATA = load_data("digits", samples=600)
@@ -151,7 +151,7 @@ class Fixed(nn.Module):
 
 
 def answering(answers: list[int], labels: list[int]) -> bool:
-    return depends_on_classes(
+    return depends_on_targets(
         Fixed(), Part(torch.tensor(answers).float()[:, None], torch.tensor(labels)), significance=0.01
     )
 

@@ -139,9 +139,7 @@ def test_each_has_its_own_early_stopping_rate_and_order(task: Data) -> None:
 def shortened(data: Data, count: int) -> Data:
     assert isinstance(data.train, Part)
     part = Part(data.train.x[:count], data.train.y[:count])
-    return Data(
-        name="short", classes=data.classes, input_shape=data.input_shape, train=part, validation=part, test=part
-    )
+    return Data(name="short", task=data.task, input_shape=data.input_shape, train=part, validation=part, test=part)
 
 
 @pytest.mark.parametrize("batch_norm", [False, True])
@@ -279,7 +277,7 @@ def test_networks_of_several_shapes_make_several_stacks(task: Data) -> None:
 def test_a_network_that_flattens_late_reads_its_samples_as_they_are(task: Data, shape: tuple[int, ...]) -> None:
     assert isinstance(task.train, Part)
     part = Part(task.train.x.view(-1, *shape), task.train.y)
-    data = Data(name="", classes=task.classes, input_shape=shape, train=part, validation=part, test=part)
+    data = Data(name="", task=task.task, input_shape=shape, train=part, validation=part, test=part)
     model = nn.Sequential(nn.Linear(shape[1], 4), nn.Flatten(), nn.ReLU(), nn.Linear(4 * shape[0], 3))
     assert stackable(model) and not reads_flat(model, shape)
     assert len(train_many([model], data, TrainConfig(epochs=1))[0]) == 1

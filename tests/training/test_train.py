@@ -11,6 +11,7 @@ from torch.utils.data import Dataset, TensorDataset
 from topiarist.data import Data, Part
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.models import card_of, mlp
+from topiarist.tasks import Classification
 from topiarist.training import History, TrainConfig, train, train_many
 from topiarist.training.inference import part_logits
 from topiarist.training.loop import OnEpoch
@@ -281,7 +282,7 @@ class Embedding(nn.Module):
 def test_whole_numbers_stay_so_and_pixels_become_real(dtype: torch.dtype) -> None:
     x, y = torch.randint(5, (40, 3), generator=torch.Generator().manual_seed(0)).to(dtype), torch.arange(40) % 2
     part, dataset = Part(x, y), TensorDataset(x, y)
-    kept = Data(name="", classes=("a", "b"), input_shape=(3,), train=part, validation=part, test=part)
+    kept = Data(name="", task=Classification(("a", "b")), input_shape=(3,), train=part, validation=part, test=part)
     read = Data.from_datasets(train=dataset, validation=dataset, test=dataset, classes=("a", "b"))
     model: nn.Module = Embedding() if dtype == torch.int64 else nn.Sequential(nn.Linear(3, 2))
     for data in (kept, read):
@@ -295,7 +296,7 @@ def test_whole_numbers_stay_so_and_pixels_become_real(dtype: torch.dtype) -> Non
 def test_labels_are_class_numbers(y: Tensor, said: str) -> None:
     x = torch.zeros(40, 3)
     part, dataset = Part(x, y), TensorDataset(x, y)
-    kept = Data(name="", classes=("a", "b"), input_shape=(3,), train=part, validation=part, test=part)
+    kept = Data(name="", task=Classification(("a", "b")), input_shape=(3,), train=part, validation=part, test=part)
     read = Data.from_datasets(train=dataset, validation=dataset, test=dataset, classes=("a", "b"))
     for data in (kept, read):
         with pytest.raises(DataError, match=said):
@@ -440,7 +441,9 @@ def test_early_stopping_needs_something_to_watch() -> None:
 
 def test_nothing_to_train_on(task: Data) -> None:
     empty = Part(torch.empty(0, 6), torch.empty(0, dtype=torch.int64))
-    data = Data(name="empty", classes=("a", "b"), input_shape=(6,), train=empty, validation=empty, test=empty)
+    data = Data(
+        name="empty", task=Classification(("a", "b")), input_shape=(6,), train=empty, validation=empty, test=empty
+    )
     with pytest.raises(DataError, match="no training samples"):
         train(mlp([6, 2]), data)
     with pytest.raises(SettingsError, match="one data set and one configuration"):

@@ -20,7 +20,7 @@ COMMANDS = {
     "resize": "Resize a trained network by a method, to a budget, and save it.",
     "anatomy": "Show the units of a network: what writes and reads them, which can go, and what holds the others.",
     "recommend": "Recommend widths and a depth for a network, from its weights and training samples.",
-    "measure": "Measure accuracy, log loss, parameters, size in memory and on disk, MACs and latency.",
+    "measure": "Measure accuracy and log loss, or the metrics of another task; parameters, size, MACs and latency.",
     "predict": "Predict the class of every sample; no labels are needed.",
     "export": "Write a network with its preprocessing as ONNX or for torch.export.",
     "report": "Write the report of a rightsizing again, from its record.",

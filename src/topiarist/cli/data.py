@@ -1,18 +1,34 @@
 """`topiarist data`: list, download and inspect data sets, and turn sounds into spectrograms."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from topiarist.cli.data_output import print_listing, print_summary, progress_bar, show_sounds
 from topiarist.cli.derived import naming
-from topiarist.cli.options import AsJson, Category, DataLocation, Date, Drop, Group, Number, Target, column_choices
+from topiarist.cli.options import (
+    AsJson,
+    Category,
+    DataLocation,
+    Date,
+    Drop,
+    Group,
+    Number,
+    Target,
+    TaskOption,
+    Weight,
+    column_choices,
+)
 from topiarist.cli.output import count_bar, emit
 from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from topiarist.data.preparation import PreparedSource
+    from topiarist.data.source import Rows
+    from topiarist.data.targets import Targets
 
 app = typer.Typer(help="List, download and inspect data sets; turn sounds into spectrograms.", no_args_is_help=True)
 
@@ -64,6 +80,8 @@ def show_data(
     data: DataLocation,
     target: Target = None,
     group: Group = None,
+    weight: Weight = None,
+    task: TaskOption = None,
     drop: Drop = None,
     category: Category = None,
     number: Number = None,
@@ -71,7 +89,7 @@ def show_data(
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the split.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Load data as every other command does, and print their parts, classes and what was decided for each column.
+    """Load data as every other command does, and print their parts, targets and what was decided for each column.
 
     Example: topiarist data show flowers.csv --target species --drop row
     """
@@ -84,7 +102,8 @@ def show_data(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # they are among the notes
         columns = column_choices(drop, category, number, date)
-        summary = summarise(prepare(find_described(data, target=target, group=group, columns=columns), seed=seed))
+        named: dict[str, Any] = {"target": target, "group": group, "weight": weight, "task": task}
+        summary = summarise(prepare(find_described(data, **named, columns=columns), seed=seed))
     emit(summary, as_json=as_json, show=print_summary)
 
 
@@ -156,23 +175,14 @@ def downloadable_rows() -> list[JsonObject]:
 
 def summarise(data: "PreparedSource") -> JsonObject:
     """Return what is worth knowing about data as plain values."""
-    import numpy
-
-    from topiarist.data.labels import number_labels
-
-    labels, classes = number_labels(data.source)
     rows = {"train": data.split.train, "validation": data.split.validation, "test": data.split.test}
-    counts = {part: numpy.bincount(labels[chosen], minlength=len(classes)).tolist() for part, chosen in rows.items()}
     columns = data.preprocessing.columns
     widths = {column.name: column.width for column in columns}
     return {
         "name": data.source.name,
         "samples": {part: len(chosen) for part, chosen in rows.items()},
         "input_shape": list(data.preprocessing.input_shape),
-        "classes": [
-            {"name": name, **{part: count[number] for part, count in counts.items()}}
-            for number, name in enumerate(classes)
-        ],
+        **target_summary(data.targets, rows),
         "preprocessing": {
             "scaling": data.preprocessing.scaling,
             "number_columns": sum(column.kind == "number" for column in columns),
@@ -192,3 +202,26 @@ def summarise(data: "PreparedSource") -> JsonObject:
         ],
         "notes": list(data.notes),
     }
+
+
+def target_summary(targets: "Targets", rows: "Mapping[str, Rows]") -> JsonObject:
+    """Return how many samples of each class are in each part, or the mean and deviation of numbers and labels there."""
+    import numpy
+
+    values, names = targets.values, list(enumerate(targets.names))
+    if targets.kind == "classes":
+        counts = {part: numpy.bincount(values[chosen], minlength=len(names)) for part, chosen in rows.items()}
+        each = [
+            {"name": name, **{part: int(count[number]) for part, count in counts.items()}} for number, name in names
+        ]
+        return {"classes": each}
+
+    def figures(chosen: "Rows", number: int) -> dict[str, float]:
+        found = values[chosen, number]
+        return {"mean": float(found.mean()), "deviation": float(found.std())}
+
+    known = {part: chosen for part, chosen in rows.items() if len(chosen)}
+    each = [
+        {"name": name, **{part: figures(chosen, number) for part, chosen in known.items()}} for number, name in names
+    ]
+    return {"classes": [], "task": targets.kind, "targets": each}

@@ -50,11 +50,28 @@ def print_summary(summary: JsonObject) -> None:
     for note in summary["notes"]:
         typer.echo(f"note           {note}")
     typer.echo("")
-    rows = [(row["name"], *(str(row[part]) for part in parts)) for row in summary["classes"]]
-    print_columns([("class", *parts), *rows], right=parts)
+    if summary.get("targets"):
+        heading = "number" if summary["task"] == "numbers" else "label"
+        print_columns([(heading, *parts), *target_rows(summary, parts)], right=parts)
+    else:
+        rows = [(row["name"], *(str(row[part]) for part in parts)) for row in summary["classes"]]
+        print_columns([("class", *parts), *rows], right=parts)
     if summary["columns"]:
         typer.echo("")
         print_columns(decision_rows(summary["columns"]), right=("different", "inputs"))
+
+
+def target_rows(summary: JsonObject, parts: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the mean and deviation of numbers in each part, or how many samples have each label."""
+
+    def shown(found: JsonObject | None) -> str:
+        if found is None:
+            return ""
+        if summary["task"] == "labels":
+            return f"{found['mean']:.1%}"
+        return f"{found['mean']:.4g} ± {found['deviation']:.4g}"
+
+    return [(row["name"], *(shown(row.get(part)) for part in parts)) for row in summary["targets"]]
 
 
 def decision_rows(columns: Sequence[JsonObject]) -> list[tuple[str, ...]]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from topiarist.cli.options import DATA_FORMS, AsJson, Group, Into, ModelFile, Target
-from topiarist.cli.output import emit, print_rows, waiting
+from topiarist.cli.output import emit, metric_word, print_rows, shown_metric, waiting
 from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def export_command(
 
     Example: topiarist export digits.safetensors digits --onnx digits.onnx
 
-    The file reads raw samples, any number at once, and returns logits and probabilities. Before it is written, its
+    The file reads raw samples, any number at once, and returns logits and probabilities, or numbers in the units of
+    the training data. Before it is written, its
     answers are compared with those of torch on the test part of DATA, or on random numbers.
     """
     check_options(data, onnx, torch, int8=int8)
@@ -110,12 +111,24 @@ def export_rows(export: JsonObject, label: str) -> dict[str, str]:
         label: f"{export['path']}, {export['file_kb']:.1f} KB, {export['bits']} bits",
         f"{label} reads": f"{READS[form['kind']]}, each {shape} of {form['type']}",
         f"{label} compared on": f"{export['samples']} samples: {export['compared_on']}",
-        f"{label} against torch": f"the same class for {export['agreement']:.2%}, logits differ by at most"
-        f" {export['largest_difference']:.2g}",
+        f"{label} against torch": agreement_line(export),
     }
-    if export["accuracy"] is not None:
+    if export.get("quality") is not None:
+        name = export["metric"]
+        values = [shown_metric(name, export[side]) for side in ("quality", "quality_in_torch")]
+        rows[f"{label} {metric_word(name)}"] = f"{values[0]}, in torch {values[1]}"
+    if export.get("accuracy") is not None:
         rows[f"{label} accuracy"] = f"{export['accuracy']:.2%}, in torch {export['accuracy_in_torch']:.2%}"
     if "float32" in export:
         plain = export["float32"]
         rows["beside float32"] = f"{plain['file_kb']:.1f} KB and {plain['latency_ms']:.3f} ms in ONNX Runtime"
     return rows
+
+
+def agreement_line(export: JsonObject) -> str:
+    """Return how far a file is from torch, in words."""
+    largest = f"{export['largest_difference']:.2g}"
+    if export["agreement"] is None:
+        return f"numbers differ by at most {largest} deviations of the training targets"
+    what = "labels" if export.get("metric", "accuracy") != "accuracy" else "class"
+    return f"the same {what} for {export['agreement']:.2%}, logits differ by at most {largest}"

@@ -49,39 +49,51 @@ def load_for(
     group: str | None,
     part: Literal["train", "validation", "test", "all"],
     seed: int | None,
+    weight: str | None = None,
 ) -> "Part":
-    """Read a part of the data, split as in training, with the network's own preprocessing and classes."""
+    """Read a part of the data, split as in training, with the network's own preprocessing and task."""
     import numpy
 
-    from topiarist.data import make_part, number_labels
+    from topiarist.data import make_part
+    from topiarist.data.targets import targets_of
     from topiarist.models import card_of
 
     if part != "all":
-        whole = task_for(network, location, target=target, group=group, seed=seed)
+        whole = task_for(network, location, target=target, group=group, seed=seed, weight=weight)
         parts = {"train": whole.train, "validation": whole.validation, "test": whole.test}
         return cast("Part", parts[part])
-    source = read_labelled(network, location, target=target, group=group, whole=True)
+    source = read_labelled(network, location, target=target, group=group, whole=True, weight=weight)
     source = without_lone_classes(source, card_of(network).classes)
-    labels, _ = number_labels(source)
-    return make_part(source, labels, numpy.arange(len(labels)), preprocessing_of(network))
+    targets, rows = targets_of(source), numpy.arange(len(source))
+    task = card_of(network).task or targets.task(rows, name=source.name, scaled=False)
+    return make_part(source, targets.as_learned(task), rows, preprocessing_of(network))
 
 
 def task_for(
-    network: "nn.Module", location: str, *, target: str | None, group: str | None, seed: int | None = None
+    network: "nn.Module",
+    location: str,
+    *,
+    target: str | None,
+    group: str | None,
+    seed: int | None = None,
+    weight: str | None = None,
 ) -> "Data":
-    """Read all parts of the data, split as in training, with the network's own preprocessing and classes."""
-    from topiarist.data import Data, SplitRule, number_labels, split_source
+    """Read all parts of the data, split as in training, with the network's own preprocessing and task."""
+    from topiarist.data import Data, SplitRule, split_source
+    from topiarist.data.targets import targets_of
     from topiarist.models import card_of
 
     card, preprocessing = card_of(network), preprocessing_of(network)
-    source = replace(read_labelled(network, location, target=target, group=group, whole=False), classes=card.classes)
-    labels, _ = number_labels(source)
+    source = read_labelled(network, location, target=target, group=group, whole=False, weight=weight)
+    source = replace(source, classes=card.classes)
+    targets = targets_of(source)
     if card.rule is None and seed is None and source.parts is None:
         note = "the network does not say how its samples were split: some of the test part may have trained it"
         warnings.warn(note, TopiaristWarning, stacklevel=2)
     rule = card.rule or SplitRule()
     rule = rule if seed is None else replace(rule, seed=seed)
-    return Data.of_parts(source, split_source(source, labels, rule), preprocessing, notes=source.notes, rule=rule)
+    split = split_source(source, targets.strata, rule)
+    return Data.of_parts(source, split, preprocessing, notes=source.notes, rule=rule, task=card.task, targets=targets)
 
 
 def without_lone_classes(source: "Source", classes: tuple[str, ...] | None) -> "Source":
@@ -103,21 +115,28 @@ def without_lone_classes(source: "Source", classes: tuple[str, ...] | None) -> "
     rows = numpy.flatnonzero(~alone[numbers])
     kept = {
         name: values[rows]
-        for name in ("labels", "groups", "parts", "finer")
+        for name in ("labels", "groups", "parts", "finer", "weights")
         if (values := getattr(source, name)) is not None
     }
     return replace(source, features=take_rows(source.features, rows), classes=classes, **kept)
 
 
 def read_labelled(
-    network: "nn.Module", location: str, *, target: str | None, group: str | None, whole: bool
+    network: "nn.Module",
+    location: str,
+    *,
+    target: str | None,
+    group: str | None,
+    whole: bool,
+    weight: str | None = None,
 ) -> "Source":
     """Read samples with labels, as training did where they are to be split.
 
     The whole of a file need not be fit for training: it may be of one class, or hold one value in a column.
     """
-    source = read_for(network, location, target=target, group=group, labelled=not whole)
-    source = read_for(network, location, target=target, group=group) if source.labels is None else source
+    how: dict[str, Any] = {"target": target, "group": group, "weight": weight}
+    source = read_for(network, location, **how, labelled=not whole)
+    source = read_for(network, location, **how) if source.labels is None else source
     return as_network_reads(network, source)
 
 
@@ -136,8 +155,30 @@ def as_network_reads(network: "nn.Module", source: "Source") -> "Source":
     return made
 
 
+def targets_for(network: "nn.Module", location: str, target: str | None) -> "str | tuple[str, ...] | None":
+    """Return the columns of a table that a network predicts, in its order; raise where others are asked for.
+
+    A classifier does not know what its column is called.
+    """
+    from topiarist.models import card_of
+
+    task = card_of(network).task
+    is_table = any(ending in Path(location).suffixes for ending in (".csv", ".tsv", ".parquet", ".xlsx"))
+    if task is None or task.kind == "classes" or not is_table:
+        return target
+    if target is not None and target not in task.names and {*map(str.strip, target.split(","))} != {*task.names}:
+        raise DataError(f"the network predicts {', '.join(task.names)}; found --target {target}")
+    return task.names
+
+
 def read_for(
-    network: "nn.Module", location: str, *, target: str | None, group: str | None = None, labelled: bool = True
+    network: "nn.Module",
+    location: str,
+    *,
+    target: str | None,
+    group: str | None = None,
+    weight: str | None = None,
+    labelled: bool = True,
 ) -> "Source":
     """Read raw samples; sounds as spectrograms of as many bands as the network reads, or as the wave forms it reads."""
     from topiarist.data import find_source
@@ -145,26 +186,30 @@ def read_for(
     from topiarist.data.source import is_table
     from topiarist.features.described import find_described
     from topiarist.features.log_mel import LogMel
+    from topiarist.models import card_of
 
     known = preprocessing_of(network)
     shape, cells = known.input_shape, known.cells
+    task = card_of(network).task
+    named: dict[str, Any] = {"target": targets_for(network, location, target), "group": group, "weight": weight}
+    named |= {"task": None if task is None or task.kind == "classes" else task.kind, "labelled": labelled}
     if len(shape) != 3:
-        source = find_source(location, target=target, group=group, labelled=labelled, cells=cells)
+        source = find_source(location, **named, cells=cells)
         if not is_table(source.features) or not known.columns:
             return source
         read = read_as_trained(source, known.columns, known.ignored)
-        note_unknown_columns(known, source, target)
+        note_unknown_columns(known, source, target, weight)
         return read
     settings = LogMel(bands=min(shape[1], MOST_BANDS))
-    return find_described(location, target=target, group=group, labelled=labelled, settings=settings)
+    return find_described(location, **named, settings=settings)
 
 
-def note_unknown_columns(known: "Preprocessing", source: "Source", target: str | None) -> None:
+def note_unknown_columns(known: "Preprocessing", source: "Source", *named: str | None) -> None:
     """Warn of columns that the network was not trained with: they are not used."""
     from topiarist.data.columns.names import listed
 
     names = [str(name) for name in getattr(source.features, "columns", ())]
-    unknown = [name for name in known.unknown_columns(names) if name != target]
+    unknown = [name for name in known.unknown_columns(names) if name not in named]
     if unknown:
         note = f"{source.name} has columns that the network was not trained with, which are not used: {listed(unknown)}"
         warnings.warn(note, TopiaristWarning, stacklevel=2)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Target
+from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Target, Weight
 from topiarist.cli.output import emit, measurement_rows, print_rows
 from topiarist.files import JsonObject
 
@@ -14,6 +14,7 @@ def measure_command(
     data: DataLocation,
     target: Target = None,
     group: Group = None,
+    weight: Weight = None,
     part: Annotated[
         Literal["train", "validation", "test", "all"],
         typer.Option("--part", help="The part of the data to measure on."),
@@ -26,7 +27,7 @@ def measure_command(
     into: Into = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure accuracy, log loss, parameters, size in memory and on disk, MACs and latency.
+    """Measure accuracy and log loss, or the metrics of another task; parameters, size, MACs and latency.
 
     Example: topiarist measure digits.safetensors digits
 
@@ -36,7 +37,7 @@ def measure_command(
     from topiarist.measurement import measure
 
     network = load_network(model, into)
-    samples = load_for(network, data, target=target, group=group, part=part, seed=seed)
+    samples = load_for(network, data, target=target, group=group, part=part, seed=seed, weight=weight)
     measured = measure(network, samples, threads=threads, path=model).to_json()
     result = {"model": str(model), "data": data, "part": part, **measured}
     emit(result, as_json=as_json, show=show_measurement)

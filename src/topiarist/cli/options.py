@@ -19,7 +19,17 @@ DATA_FORMS = (
 
 DataLocation = Annotated[str, typer.Argument(metavar="DATA", help=DATA_FORMS)]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A .safetensors file, such as `train` writes.")]
-Target = Annotated[str | None, typer.Option("--target", help="The column of a table with the classes.")]
+Target = Annotated[
+    str | None,
+    typer.Option("--target", metavar="COLUMN[,COLUMN…]", help="The column of a table to predict; several with commas."),
+]
+TaskOption = Annotated[
+    Literal["classes", "numbers", "labels"] | None,
+    typer.Option("--task", help="What the target is.  [default: what its values suggest]"),
+]
+Weight = Annotated[
+    str | None, typer.Option("--weight", metavar="COLUMN", help="A column that says how much each sample counts.")
+]
 Group = Annotated[
     str | None, typer.Option("--group", help="A column, such as a patient's name, whose values stay in one part each.")
 ]

@@ -52,16 +52,42 @@ def console() -> "Console":
 
 def measurement_rows(measured: JsonObject) -> dict[str, str]:
     """Return a measurement in words."""
-    return {
-        "accuracy": f"{measured['accuracy']:.2%} of {measured['samples']} samples",
-        "macro accuracy": f"{measured['macro_accuracy']:.2%}",
-        "log loss": f"{measured['log_loss']:.4f}",
+    return quality_rows(measured) | {
         "parameters": f"{measured['parameters']:,}  ({measured['nonzero']:,} not zero)",
         "size": f"{measured['memory_kb']:.1f} KB in memory, {measured['file_kb']:.1f} KB on disk",
         "MACs": f"{measured['macs']:,} per sample",
         "latency": f"{measured['latency_ms']:.3f} ms per sample, ±{measured['latency_spread_ms']:.3f}"
         f" ({measured['threads']} thread{'' if measured['threads'] == 1 else 's'})",
     }
+
+
+SHARES = ("accuracy", "macro_accuracy", "label_accuracy", "exact_match")  # metrics that are shown in per cent
+WORDS = {"rmse": "RMSE", "mae": "MAE", "r2": "R²", "roc_auc": "ROC-AUC", "f1": "F1"}
+
+
+def quality_rows(measured: JsonObject) -> dict[str, str]:
+    """Return the metrics of a measurement in words, the primary one first, with the number of samples."""
+    from topiarist.tasks.metrics import METRICS
+
+    primary = measured.get("primary", "accuracy")
+    names = next(list(metrics) for metrics in METRICS.values() if next(iter(metrics)) == primary)
+    rows = {metric_word(name): shown_metric(name, measured[name]) for name in names}
+    first = metric_word(primary)
+    return {**rows, first: f"{rows[first]} of {measured['samples']} samples"}
+
+
+def metric_word(name: str) -> str:
+    """Return what a metric is called in a sentence."""
+    return WORDS.get(name, name.replace("_", " "))
+
+
+def shown_metric(name: str, value: float | None) -> str:
+    """Return a metric as text: shares in per cent, all else in four digits."""
+    if value is None:
+        return "not finite"
+    if name in SHARES:
+        return f"{value:.2%}"
+    return f"{value:.4f}" if name in ("log_loss", "r2", "roc_auc", "f1") else f"{value:.4g}"
 
 
 @contextmanager
@@ -122,6 +148,8 @@ def epoch_bar(epochs: int, what: str) -> Iterator[Callable[[int, Any], None] | N
         def show(number: int, records: Any) -> None:
             known = [record.validation_accuracy for record in records if record.validation_accuracy is not None]
             figure = f"validation {sum(known) / len(known):.1%}" if known else ""
+            other = [record.validation_metric for record in records if record.validation_metric is not None]
+            figure = f"validation {sum(other) / len(other):.4g}" if other else figure
             bar.update(task, completed=number, figure=figure)
 
         yield show

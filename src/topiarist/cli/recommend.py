@@ -30,7 +30,9 @@ def recommend_command(
     samples = task_for(network, data, target=target, group=group)
     with waiting(f"looking at {model.name}"):
         known, example = looked_at(network, samples, seed), make_job(network, samples, seed=seed).example_input
-        advice = recommend(network, example, calibration=known.calibration, labels=known.labels, seed=seed)
+        advice = recommend(
+            network, example, calibration=known.calibration, labels=known.labels, task=known.task, seed=seed
+        )
         record, text = advice.to_record(), str(advice)
     result = {"model": str(model), "data": samples.name, "samples": len(advice.samples), **record}
     emit(result, as_json=as_json, show=lambda _: typer.echo(text))

@@ -22,9 +22,20 @@ from topiarist.cli.options import (
     ModelOut,
     Seed,
     Target,
+    Weight,
     check_model_out,
 )
-from topiarist.cli.output import checkpoint_beside, console, emit, epoch_bar, print_rows, resumable_from, waiting
+from topiarist.cli.output import (
+    checkpoint_beside,
+    console,
+    emit,
+    epoch_bar,
+    metric_word,
+    print_rows,
+    resumable_from,
+    shown_metric,
+    waiting,
+)
 from topiarist.cli.retraining_options import AFTER_CUT, AfterCut
 from topiarist.errors import SettingsError
 from topiarist.files import JsonObject
@@ -121,7 +132,7 @@ class MethodCommand:
             raise SettingsError("--rounds above 1 needs training between the cuts: add --finetune EPOCHS")
         network = load_network(model, values["into"])
         early = None if after.early is None else load_network(after.early, values["into"])
-        samples = task_for(network, data, target=values["target"], group=values["group"])
+        samples = task_for(network, data, target=values["target"], group=values["group"], weight=values["weight"])
         common: dict[str, Any] = {"budget": budget, "seed": values["seed"], "ignored": IGNORED.make(values).ignore}
         if self.method.traits.resumes:
             outcome = resize_with_checkpoint(network, samples, chosen, out, common)
@@ -190,12 +201,13 @@ def add_command(method: type[Method]) -> None:
         out: ModelOut = None,
         target: Target = None,
         group: Group = None,
+        weight: Weight = None,
         into: Into = None,
         seed: Seed = 0,
         as_json: AsJson = False,
         **options: Any,
     ) -> None:
-        common = {"out": out, "target": target, "group": group, "into": into}
+        common = {"out": out, "target": target, "group": group, "weight": weight, "into": into}
         command.run(model, data, {**common, "seed": seed, "as_json": as_json, **options})
 
     app.command(method.name, help=command.help)(with_options(*command.derived)(run))
@@ -226,8 +238,7 @@ def show_outcome(result: JsonObject) -> None:
 
 def compared(before: JsonObject, after: JsonObject) -> list[tuple[str, str, str, str]]:
     """Return the rows of the table: a figure, before, after, and what that means."""
-    points = 100 * (after["accuracy"] - before["accuracy"])
-    rows = [("accuracy", f"{before['accuracy']:.2%}", f"{after['accuracy']:.2%}", f"{points:+.2f} points")]
+    rows = [quality_change(before, after)]
     for label, name, form, words in (
         ("parameters", "parameters", ",", ("smaller", "larger")),
         ("not zero", "nonzero", ",", ("fewer", "more")),
@@ -238,6 +249,14 @@ def compared(before: JsonObject, after: JsonObject) -> list[tuple[str, str, str,
         change = _change(before[name] / after[name], *words)
         rows.append((label, format(before[name], form), format(after[name], form), change))
     return rows
+
+
+def quality_change(before: JsonObject, after: JsonObject) -> tuple[str, str, str, str]:
+    """Return the row of the primary metric: points where it is a share, per cent where it is an error."""
+    name = after.get("primary", "accuracy")
+    old, new = before[name], after[name]
+    change = f"{100 * (new - old):+.2f} points" if name != "rmse" else f"{100 * (new / old - 1):+.2f} %" if old else ""
+    return metric_word(name), shown_metric(name, old), shown_metric(name, new), change
 
 
 def _change(ratio: float, less: str, more: str) -> str:

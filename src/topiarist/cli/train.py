@@ -22,11 +22,13 @@ from topiarist.cli.options import (
     Scaling,
     Seed,
     Target,
+    TaskOption,
+    Weight,
     check_model_out,
     column_choices,
     parse_shape,
 )
-from topiarist.cli.output import emit, measurement_rows, print_rows
+from topiarist.cli.output import emit, measurement_rows, metric_word, print_rows, shown_metric
 from topiarist.cli.train_run import cross_validate, fresh_network, train_and_measure, with_new_head
 from topiarist.errors import DataError, SettingsError
 from topiarist.files import JsonObject
@@ -87,6 +89,8 @@ def train_command(
     data: DataLocation,
     target: Target = None,
     group: Group = None,
+    weight: Weight = None,
+    task: TaskOption = None,
     drop: Drop = None,
     category: Category = None,
     number: Number = None,
@@ -151,10 +155,11 @@ def train_command(
         "seed": seed,
     }
     columns = column_choices(drop, category, number, date)
-    task = load_described(data, target=target, group=group, columns=columns, **how)
-    task = task if trained is None else as_base_reads(trained, task, **how)
-    if not len(task.test):
-        raise DataError(f"{task.name} has {len(task.train)} samples: too few to set a test part aside")
+    named: dict[str, Any] = {"target": target, "group": group, "weight": weight, "task": task}
+    found = load_described(data, **named, columns=columns, **how)
+    found = found if trained is None else as_base_reads(trained, found, **how)
+    if not len(found.test):
+        raise DataError(f"{found.name} has {len(found.train)} samples: too few to set a test part aside")
 
     def build(part: "Data") -> "nn.Module":
         if network is not None:
@@ -164,13 +169,18 @@ def train_command(
             trained, part, drop=drop_top or 0, add=NETWORK.values(options).get("hidden", ()), seed=seed
         )
 
-    result: JsonObject = {"data": task.name, "seed": seed, "config": config.model_dump(mode="json")}
+    result: JsonObject = {
+        "data": found.name,
+        "task": str(found.task),
+        "seed": seed,
+        "config": config.model_dump(mode="json"),
+    }
     if declared:
         result["phases"] = [phase.model_dump(mode="json") for phase in declared]
     if folds is not None:
-        result |= cross_validate(task, build, config, folds, declared)
+        result |= cross_validate(found, build, config, folds, declared)
     if folds is None or out is not None:
-        result |= train_and_measure(task, build(task), config, declared, out)
+        result |= train_and_measure(found, build(found), config, declared, out)
     emit(result, as_json=as_json, show=show_result)
 
 
@@ -253,13 +263,18 @@ def parse_projection(text: str | None) -> tuple[tuple[int, int], ...] | None:
 
 def show_result(result: JsonObject) -> None:
     """Print a training as a table."""
-    rows: dict[str, str] = {"data": result["data"]}
-    if "folds" in result:
+    rows: dict[str, str] = {"data": result["data"], "task": result["task"]}
+    if "fold_accuracies" in result:
         rows["accuracy"] = (
             f"{result['mean_accuracy']:.2%} ± {result['sd_accuracy']:.2%} (mean and SD of {result['folds']} folds)"
         )
         rows["folds"] = " ".join(f"{accuracy:.1%}" for accuracy in result["fold_accuracies"])
-    if "accuracy" in result:
+    elif "folds" in result:
+        name = result["metric"]
+        mean, deviation = (shown_metric(name, result[key]) for key in ("mean_quality", "sd_quality"))
+        rows[metric_word(name)] = f"{mean} ± {deviation} (mean and SD of {result['folds']} folds)"
+        rows["folds"] = " ".join(shown_metric(name, quality) for quality in result["fold_qualities"])
+    if "stopped" in result:
         rows |= {"training": f"{result['stopped']}; the weights of epoch {result['kept_epoch']} are kept"}
         rows |= measurement_rows(result)
         rows |= {} if result["out"] is None else {"saved": result["out"]}

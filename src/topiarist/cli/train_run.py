@@ -23,7 +23,7 @@ def fresh_network(settings: ModelSettings, data: "Data", seed: int) -> "nn.Modul
     """Build a network for the data."""
     from topiarist.models.building import build_network
 
-    return build_network(settings, input_shape=data.input_shape, classes=len(data.classes), seed=seed)
+    return build_network(settings, input_shape=data.input_shape, classes=data.task.outputs, seed=seed)
 
 
 def with_new_head(base: "nn.Module", data: "Data", *, drop: int, add: Sequence[Any], seed: int) -> "nn.Module":
@@ -32,7 +32,7 @@ def with_new_head(base: "nn.Module", data: "Data", *, drop: int, add: Sequence[A
     from topiarist.training import reuse
 
     random = generator(seed, "initial weights")
-    return reuse(base, classes=len(data.classes), drop=drop, add=[int(units) for units in add], generator=random)
+    return reuse(base, classes=data.task.outputs, drop=drop, add=[int(units) for units in add], generator=random)
 
 
 def cross_validate(
@@ -42,7 +42,7 @@ def cross_validate(
     folds: int,
     phases: Sequence[Phase],
 ) -> JsonObject:
-    """Train one network per fold, all as one computation where they can be, and return the accuracies."""
+    """Train one network per fold, all as one computation where they can be, and return the primary metric."""
     from topiarist.data import SplitRule
     from topiarist.measurement import measure
     from topiarist.training import train_many, train_phases
@@ -56,7 +56,16 @@ def cross_validate(
     else:
         with epoch_bar(last_epoch(models[0], parts[0], config), f"{folds} folds") as on_epoch:
             train_many(models, parts, config, on_epoch=on_epoch)
-    accuracies = [measure(model, part, latency=False).accuracy for model, part in zip(models, parts, strict=True)]
+    measured = [measure(model, part, latency=False) for model, part in zip(models, parts, strict=True)]
+    accuracies = [each.quality[each.primary] for each in measured]
+    if data.task.kind != "classes":
+        return {
+            "folds": folds,
+            "metric": data.task.primary,
+            "fold_qualities": accuracies,
+            "mean_quality": statistics.mean(accuracies),
+            "sd_quality": statistics.stdev(accuracies),
+        }
     return {
         "folds": folds,
         "fold_accuracies": accuracies,

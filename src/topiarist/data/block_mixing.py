@@ -92,6 +92,8 @@ def parts_to_mix(data: Data) -> tuple[Part, Source, Split]:
         raise DataError("block mixing needs samples in memory; these are datasets read batch by batch")
     if data.preprocessing is not None and (data.preprocessing.columns or data.preprocessing.projection):
         raise DataError(f"block mixing needs samples with a time axis; {data.name} is a table or projected")
+    if part.weights is not None or part.y.ndim > 1:
+        raise DataError("block mixing is for classes, and for samples that count the same")
     if len(part) != len(split.train):
         raise DataError(f"{data.name} is mixed already: {len(part)} samples of {len(split.train)} rows")
     return part, source, split

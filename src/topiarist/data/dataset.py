@@ -1,5 +1,6 @@
-"""`Data`: train, validation and test parts with input shape, classes and, where known, groups."""
+"""`Data`: train, validation and test parts with input shape, task and, where known, groups and sample weights."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
@@ -10,12 +11,13 @@ from torch import Tensor
 from torch.utils.data import Dataset, Subset
 
 from topiarist.data.columns.deciding import read_source_columns
-from topiarist.data.labels import number_labels
 from topiarist.data.preparation import PreparationOptions, PreparedSource, fit_split, prepare
 from topiarist.data.preprocessing import Preprocessing
 from topiarist.data.source import Features, Rows, Scaling, Source, is_table, take_rows
 from topiarist.data.split import Split, SplitRule, fold_splits, original_rows, with_fewer_rows
+from topiarist.data.targets import Targets, check_weights, targets_of
 from topiarist.errors import DataError
+from topiarist.tasks import Classification, Task, TaskKind
 
 if TYPE_CHECKING:
     import pandas
@@ -38,18 +40,24 @@ def draw_rows(count: int, most: int | None, generator: torch.Generator) -> Tenso
 
 @dataclass(frozen=True)
 class Part:
-    """Samples in memory: x (n_samples, *input_shape) and y (n_samples,) of class numbers."""
+    """Samples in memory: x (n_samples, *input_shape), and targets y as the task learns them.
+
+    These are class numbers (n_samples,), or numbers or labels (n_samples, n_outputs). `weights` (n_samples,) say how
+    much each sample counts, where they do not count the same.
+    """
 
     x: Tensor
     y: Tensor
     groups: NDArray[Any] | None = None
+    weights: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.y)
 
     def take(self, rows: Tensor) -> "Part":
         """Return the samples of some rows."""
-        return Part(self.x[rows], self.y[rows], None if self.groups is None else self.groups[rows.numpy()])
+        groups = None if self.groups is None else self.groups[rows.numpy()]
+        return Part(self.x[rows], self.y[rows], groups, None if self.weights is None else self.weights[rows])
 
     def draw(self, most: int | None, generator: torch.Generator) -> "Part":
         """Return at most `most` samples, drawn by `draw_rows`; this part itself where it has no more."""
@@ -58,7 +66,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Stream:
-    """Samples of a `torch.utils.data.Dataset` of (x, class number) pairs, read batch by batch."""
+    """Samples of a `torch.utils.data.Dataset` of (x, target) pairs, read batch by batch."""
 
     dataset: Dataset[Any]
     workers: int = 0
@@ -78,13 +86,13 @@ AnyPart = Part | Stream
 
 @dataclass(frozen=True, kw_only=True)
 class Data:
-    """A classification task: three parts that never mix, and what is known of them.
+    """Samples to learn a task from: three parts that never mix, and what is known of them.
 
     Made by `load_data`, `Data.from_arrays` or `Data.from_datasets`. `notes` record what was decided on the way.
     """
 
     name: str
-    classes: tuple[str, ...]
+    task: Task
     input_shape: tuple[int, ...]
     train: AnyPart
     validation: AnyPart
@@ -95,6 +103,13 @@ class Data:
     split: Split | None = None
     rule: SplitRule | None = None
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes; raise DataError where what is predicted has none."""
+        if not isinstance(self.task, Classification):
+            raise DataError(f"{self.name} has no classes: what is predicted is {self.task}")
+        return self.task.classes
+
     @classmethod
     def from_arrays(
         cls,
@@ -103,6 +118,9 @@ class Data:
         *,
         groups: ArrayLike | None = None,
         originals: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        task: TaskKind | None = None,
+        targets: Sequence[str] | None = None,
         name: str = "arrays",
         scaling: Scaling | Literal["auto"] = "none",
         **options: Unpack[PreparationOptions],
@@ -115,16 +133,22 @@ class Data:
             Numbers (n_samples, …) or a table. Columns of numbers and dates are kept as they are, and a table of numbers
             alone has an input per column; what columns of text hold is decided as in a file.
         y
-            Labels (n_samples,).
+            Targets (n_samples,), or several (n_samples, n_targets).
         groups
             A group per sample; no group is shared between parts.
         originals
             For each sample, the row of which it is an augmented copy: its own row where it is none.
+        sample_weight
+            How much each sample counts in losses and metrics.
+        task
+            "classes", "numbers" or "labels", in place of what the targets suggest.
+        targets
+            What the columns of y are called.
         name
             What messages call the data.
         scaling
-            "none" leaves the numbers exactly as they are, as a trained network needs them; "auto" scales as
-            `load_data` does: "pixels" for bytes, "zscore" for all else.
+            "none" leaves the numbers, also those to predict, exactly as they are, as a trained network needs them;
+            "auto" scales as `load_data` does: "pixels" for bytes, "zscore" for all else, and targets standardised.
         options
             As in `Data.from_source`.
 
@@ -133,15 +157,29 @@ class Data:
         >>> data = Data.from_arrays([[0.0], [1.0], [2.0], [3.0]] * 10, ["low", "low", "high", "high"] * 10)
         >>> data.classes, len(data.train), len(data.validation), len(data.test)
         (('high', 'low'), 26, 6, 8)
+        >>> str(Data.from_arrays([[0.0], [1.0], [2.0], [3.0]] * 10, [0.1, 0.9, 2.2, 2.8] * 10).task)
+        'a number: y'
         """
         features = x if is_table(x) else numpy.asarray(x)
         labels, known = numpy.asarray(y), None if groups is None else numpy.asarray(groups)
         _check_arrays(features, labels, known)
+        weights = None if sample_weight is None else check_weights(name, numpy.asarray(sample_weight), len(labels))
         if scaling == "auto":
             pixels = not is_table(features) and features.dtype == numpy.uint8
             scaling = "pixels" if pixels else "zscore"
         copied = None if originals is None else numpy.asarray(originals)
-        source = Source(name=name, features=features, labels=labels, groups=known, originals=copied, scaling=scaling)
+        source = Source(
+            name=name,
+            features=features,
+            labels=labels,
+            groups=known,
+            originals=copied,
+            scaling=scaling,
+            targets=target_names(y, targets),
+            task=task,
+            weights=weights,
+            raw_targets=scaling == "none",
+        )
         if is_table(features):
             source = read_source_columns(source)
             numbers = all(kind.kind in "biuf" for kind in features.dtypes)
@@ -156,19 +194,22 @@ class Data:
         train: Dataset[Any],
         validation: Dataset[Any],
         test: Dataset[Any],
-        classes: tuple[str, ...],
+        classes: tuple[str, ...] | None = None,
+        task: Task | None = None,
         name: str = "datasets",
         workers: int = 0,
     ) -> Self:
-        """Take map-style datasets of (x, class number) pairs as they are.
+        """Take map-style datasets of (x, target) pairs as they are: class numbers, or what another `task` learns.
 
         Samples are read batch by batch, by so many `workers`, and need not fit in memory.
         """
         if not all(hasattr(part, "__len__") for part in (train, validation, test)):
             raise DataError("datasets must have a length: iterable datasets are not supported")
+        if (classes is None) == (task is None):
+            raise DataError("datasets need either the names of the classes or a task")
         return cls(
             name=name,
-            classes=tuple(classes),
+            task=Classification(tuple(classes or ())) if task is None else task,
             input_shape=tuple(torch.as_tensor(train[0][0]).shape),
             train=Stream(train, workers),
             validation=Stream(validation, workers),
@@ -205,7 +246,15 @@ class Data:
 
     @classmethod
     def _of(cls, found: PreparedSource) -> Self:
-        return cls.of_parts(found.source, found.split, found.preprocessing, notes=found.notes, rule=found.rule)
+        return cls.of_parts(
+            found.source,
+            found.split,
+            found.preprocessing,
+            notes=found.notes,
+            rule=found.rule,
+            task=found.task,
+            targets=found.targets,
+        )
 
     @classmethod
     def of_parts(
@@ -216,16 +265,20 @@ class Data:
         *,
         notes: tuple[str, ...] = (),
         rule: SplitRule | None = None,
+        task: Task | None = None,
+        targets: Targets | None = None,
     ) -> Self:
-        """Return the parts of a split as preprocessing that is already fitted makes them."""
-        labels, classes = number_labels(source)
+        """Return the parts of a split as preprocessing, and a task, that are already fitted make them."""
+        found = targets_of(source) if targets is None else targets
+        fitted = found.task(split.train, name=source.name, scaled=not source.raw_targets) if task is None else task
+        learned = found.as_learned(fitted)
         return cls(
             name=source.name,
-            classes=classes,
+            task=fitted,
             input_shape=preprocessing.input_shape,
-            train=make_part(source, labels, split.train, preprocessing),
-            validation=make_part(source, labels, split.validation, preprocessing),
-            test=make_part(source, labels, split.test, preprocessing),
+            train=make_part(source, learned, split.train, preprocessing),
+            validation=make_part(source, learned, split.validation, preprocessing),
+            test=make_part(source, learned, split.test, preprocessing),
             preprocessing=preprocessing,
             notes=notes,
             source=source,
@@ -249,15 +302,27 @@ class Data:
         """
         if self.source is None or self.split is None or self.preprocessing is None:
             raise DataError("folds need samples in memory; these are datasets read batch by batch")
-        source, (labels, _) = self.source, number_labels(self.source)
+        source, targets = self.source, targets_of(self.source)
+        classes = targets.kind == "classes"
         rows = original_rows(source)
         if of == "development" or source.parts is not None:
             rows = numpy.setdiff1d(rows, self.split.test)
         projection = tuple((block.columns, block.components) for block in self.preprocessing.projection) or None
         made = []
-        for split in fold_splits(source, labels, rows, count=count, seed=seed, validation_fraction=validation_fraction):
-            chosen = split if samples is None else with_fewer_rows(split, labels, samples=samples, seed=seed)
-            made.append(type(self)._of(fit_split(source, chosen, self.input_shape, projection)))
+        splits = fold_splits(
+            source,
+            targets.strata,
+            rows,
+            count=count,
+            seed=seed,
+            validation_fraction=validation_fraction,
+            classes=classes,
+        )
+        for split in splits:
+            chosen = split
+            if samples is not None:
+                chosen = with_fewer_rows(split, targets.strata, samples=samples, seed=seed, classes=classes)
+            made.append(type(self)._of(fit_split(source, targets, chosen, self.input_shape, projection)))
         return made
 
 
@@ -267,12 +332,25 @@ def _check_arrays(features: Features, labels: NDArray[Any], groups: NDArray[Any]
             raise DataError(f"x must be (n_samples, n_features) or more; found shape {features.shape}")
         if features.dtype.kind not in "biuf":
             raise DataError(f"x must hold real numbers, or be a table; found type {features.dtype}")
-    for name, values in {"y": labels, "groups": groups}.items():
+    several = labels.ndim == 2 and labels.shape[1] > 0
+    for name, values in {"y": labels[:, 0] if several else labels, "groups": groups}.items():
         if values is not None and values.shape != (len(features),):
-            raise DataError(f"{name} must hold one value for each of {len(features)} samples; found {values.shape}")
+            found = labels.shape if name == "y" else values.shape
+            raise DataError(f"{name} must hold one value for each of {len(features)} samples; found {found}")
 
 
-def make_part(source: Source, labels: NDArray[numpy.int64], rows: Rows, preprocessing: Preprocessing) -> Part:
-    """Return some rows of a source as a network reads them, with their class numbers `labels` (n_samples,)."""
+def target_names(y: object, given: Sequence[str] | None) -> tuple[str, ...]:
+    """Return what targets are called: as given, or as a column or table of pandas is; nothing where nobody says."""
+    if given is not None:
+        return tuple(given)
+    if is_table(y):
+        return tuple(str(column) for column in y.columns)
+    name = getattr(y, "name", None)
+    return () if name is None else (str(name),)
+
+
+def make_part(source: Source, learned: NDArray[Any], rows: Rows, preprocessing: Preprocessing) -> Part:
+    """Return some rows of a source as a network reads them, with what it learns of all samples (n_samples, …)."""
     groups = None if source.groups is None else source.groups[rows]
-    return Part(preprocessing(take_rows(source.features, rows)), torch.from_numpy(labels[rows]), groups)
+    weights = None if source.weights is None else torch.from_numpy(source.weights[rows].astype(numpy.float32))
+    return Part(preprocessing(take_rows(source.features, rows)), torch.from_numpy(learned[rows]), groups, weights)

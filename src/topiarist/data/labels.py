@@ -11,7 +11,6 @@ from topiarist.data.source import Source, take_rows
 from topiarist.data.split import Split, original_rows
 from topiarist.errors import DataError
 
-_FEW_VALUES = 20  # a target of more distinct fractions than this is continuous: grades have fewer, measurements more
 _INTEGERS_END = 2.0**63  # whole floats below it fit an int64
 
 
@@ -23,17 +22,16 @@ def number_labels(source: Source) -> tuple[NDArray[numpy.int64], tuple[str, ...]
     Raises
     ------
     DataError
-        Where there are no labels, fewer than two classes, missing labels, fractions, or labels of no known class.
+        Where there are no labels, fewer than two classes, missing labels, labels of no known class, or fractions, which
+        are numbers to predict unless the source says that they are classes.
     """
     if source.labels is None:
         raise DataError(f"{source.name} has no labels to learn from: name the label column with --target")
     if not len(source.labels):
         raise DataError(f"{source.name} has no samples")
-    found = _plain_values(source.name, source.labels)
-    if found.dtype.kind == "f":
-        raise DataError(
-            f"{source.name}: the labels are not whole numbers: only classification is supported, not regression"
-        )
+    found = plain_values(source.name, source.labels)
+    if found.dtype.kind == "f" and source.task != "classes":
+        raise DataError(f"{source.name}: the labels are not whole numbers: they are numbers to predict, not classes")
     values, numbers = numpy.unique(found, return_inverse=True)
     names = tuple(str(value) for value in values.tolist())
     if source.classes is not None:
@@ -52,21 +50,11 @@ def look_up(names: Sequence[str], classes: tuple[str, ...], *, name: str) -> NDA
 
 
 def as_labels(name: str, values: NDArray[Any], *, training: bool) -> NDArray[Any]:
-    """Return whole numbers, truth values or text; for training, refuse a single class and a continuous target."""
-    labels = _plain_values(name, values)
-    if not training:
-        return labels
-    distinct = len(numpy.unique(labels))
-    if distinct < 2:
-        found = f"only the class {labels[0]}" if len(labels) else "no labels"
+    """Return numbers, truth values or text (n_samples, …); for training, refuse a single value."""
+    labels = plain_values(name, values.reshape(-1)).reshape(values.shape)
+    if training and len(numpy.unique(labels)) < 2:
+        found = f"only the class {labels.flat[0]}" if labels.size else "no labels"
         raise DataError(f"{name}: at least two classes are needed, found {found}")
-    mostly_distinct, many = 2 * distinct > len(labels), distinct > _FEW_VALUES
-    continuous = {"f": many or mostly_distinct, "i": many and mostly_distinct, "u": many and mostly_distinct}
-    if continuous.get(labels.dtype.kind):
-        raise DataError(
-            f"{name}: the target looks continuous ({distinct} distinct numbers in {len(labels)} samples);"
-            " only classification is supported: choose another target or put its values into classes"
-        )
     return labels
 
 
@@ -80,7 +68,7 @@ def _count_missing(values: NDArray[Any]) -> int:
     return int(pandas.isna(values).sum())
 
 
-def _plain_values(name: str, values: NDArray[Any]) -> NDArray[Any]:
+def plain_values(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """Return text, truth values, integers or, where fractions occur, floats; refuse missing values."""
     missing = _count_missing(values)
     if missing:
@@ -136,4 +124,5 @@ def of_classes(source: Source, names: Sequence[str]) -> Source:
         groups=some(source.groups),
         parts=some(source.parts),
         finer=some(source.finer),
+        weights=some(source.weights),
     )

@@ -19,8 +19,10 @@ from topiarist.data.readers.folders import MEDIA_ENDINGS, holds_annotations, rea
 from topiarist.data.readers.idx import holds_idx, read_idx_file, read_idx_folder
 from topiarist.data.readers.matlab import holds_matlab, read_matlab, read_matlab_folder
 from topiarist.data.readers.tables import CellReading, TableForm, read_table
+from topiarist.data.readers.target_columns import TargetColumns
 from topiarist.data.source import Scaling, Source
 from topiarist.errors import DataError
+from topiarist.tasks import TaskKind
 
 if TYPE_CHECKING:
     from topiarist.data.dataset import Data
@@ -49,8 +51,10 @@ _UNDERSTOOD = (
 def load_data(
     location: str | Path,
     *,
-    target: str | None = None,
+    target: TargetColumns | None = None,
     group: str | None = None,
+    weight: str | None = None,
+    task: TaskKind | None = None,
     scaling: Scaling | None = None,
     columns: ColumnChoices | None = None,
     **options: Unpack[PreparationOptions],
@@ -62,9 +66,13 @@ def load_data(
     location
         The name or path.
     target
-        The column of a table that holds the label.
+        The column of a table that holds the label, or the number to predict; several, also in one text with commas.
     group
         The column whose values must not be shared between parts.
+    weight
+        The column that says how much each sample counts.
+    task
+        "classes", "numbers" or "labels", in place of what the targets suggest.
     scaling
         "none", "zscore", "minmax", "unit" or "pixels", in place of the one that suits the data.
     columns
@@ -90,15 +98,17 @@ def load_data(
     """
     from topiarist.data.dataset import Data  # noqa: PLC0415  # its parts are tensors; to read raw samples needs no torch
 
-    source = find_source(location, target=target, group=group, columns=columns)
+    source = find_source(location, target=target, group=group, weight=weight, task=task, columns=columns)
     return Data.from_source(source, scaling=scaling, **options)
 
 
 def find_source(
     location: str | Path,
     *,
-    target: str | None = None,
+    target: TargetColumns | None = None,
     group: str | None = None,
+    weight: str | None = None,
+    task: TaskKind | None = None,
     labelled: bool = True,
     columns: ColumnChoices | None = None,
     cells: CellReading | None = None,
@@ -107,7 +117,7 @@ def find_source(
 
     Parameters
     ----------
-    location, target, group, columns
+    location, target, group, weight, task, columns
         As in `load_data`.
     labelled
         False, for prediction, allows labels to be absent and leaves nothing out.
@@ -120,6 +130,7 @@ def find_source(
         The raw samples.
     """
     how: dict[str, Any] = {"target": target, "group": group, "labelled": labelled, "choices": columns, "cells": cells}
+    how |= {"weight": weight, "task": task}
     entry = None if Path(location).exists() else CATALOGUE.get(str(location))
     if entry is None:
         return read_source(location, **how)
@@ -135,15 +146,19 @@ def find_source(
 class TableOptions:
     """What is asked of a table; other data have no columns to ask about."""
 
-    target: str | None = None
+    target: TargetColumns | None = None
     group: str | None = None
+    weight: str | None = None
+    task: TaskKind | None = None
     labelled: bool = True
     choices: ColumnChoices | None = None
     cells: CellReading | None = None
 
     def refuse(self, name: str) -> None:
         """Raise where something is asked of columns that are not there."""
-        asked = [f"--{option} {column}" for option in ("target", "group") if (column := getattr(self, option))]
+        asked = [
+            f"--{option} {column}" for option in ("target", "group", "weight") if (column := getattr(self, option))
+        ]
         chosen = {} if self.choices is None else vars(self.choices)
         asked += [f"--{option} {column}" for option, columns in chosen.items() for column in columns]
         if asked and self.labelled:
@@ -153,13 +168,20 @@ class TableOptions:
 def read_source(location: str | Path, **asked: Any) -> Source:
     """Read raw samples of a bundled name, a file or a folder; what is asked of a table is as in `TableOptions`."""
     how = TableOptions(**asked)
+    source = _read(location, how)
+    return source if how.task is None else replace(source, task=how.task)
+
+
+def _read(location: str | Path, how: TableOptions) -> Source:
     if location in BUNDLED:
         how.refuse(str(location))
         return read_bundled(str(location))
     path, labelled = Path(location), how.labelled
     try:
         if path.is_dir() and holds_annotations(path):
-            return read_media(path, target=how.target, group=how.group, labelled=labelled)
+            if how.weight is not None:
+                raise DataError(f"{path}: weights are read from tables, not from annotations: leave out --weight")
+            return read_media(path, target=_one(path, how.target), group=how.group, labelled=labelled)
         if path.is_dir():
             how.refuse(str(path))
             read: _Reader = next((read for holds, read in _FOLDER_READERS if holds(path)), read_media)
@@ -170,6 +192,15 @@ def read_source(location: str | Path, **asked: Any) -> Source:
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     raise DataError(f"cannot read {path}: {found}; {_UNDERSTOOD}")
+
+
+def _one(path: Path, target: TargetColumns | None) -> str | None:
+    """Return the only target; annotations of media have one."""
+    if target is None or isinstance(target, str):
+        return target
+    if len(target) > 1:
+        raise DataError(f"{path}: several targets are read from tables, not from annotations; found {len(target)}")
+    return next(iter(target), None)
 
 
 def _read_file(path: Path, how: TableOptions) -> Source:

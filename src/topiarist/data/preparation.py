@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, TypedDict
 
 from topiarist.data.columns.decisions import forms_of
 from topiarist.data.columns.fitting import category_notes
-from topiarist.data.labels import number_labels, small_class_notes
 from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
 from topiarist.data.source import Scaling, Source
 from topiarist.data.split import Split, SplitRule, split_originals, with_copies, with_fewer_rows
+from topiarist.data.targets import Targets, targets_of
 from topiarist.errors import TopiaristWarning
+from topiarist.tasks import Task
 
 if TYPE_CHECKING:
     from topiarist.data.projection import BlockSizes
@@ -31,9 +32,11 @@ class PreparationOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class PreparedSource:
-    """Raw samples, the rows of each part, and preprocessing fitted on the training rows."""
+    """Raw samples, their targets, the rows of each part, and preprocessing and task fitted on the training rows."""
 
     source: Source
+    targets: Targets
+    task: Task
     split: Split
     preprocessing: Preprocessing
     notes: tuple[str, ...] = ()
@@ -52,14 +55,15 @@ def prepare(
     projection: "BlockSizes | None" = None,
 ) -> PreparedSource:
     """Split what a reader found, fit its preprocessing, and warn of what was decided; see `Data.from_source`."""
-    labels, classes = number_labels(source)
+    targets = targets_of(source)
     rule = SplitRule(seed=seed, test_fraction=test_fraction, validation_fraction=validation_fraction)
-    chosen = split_originals(source, labels, rule)
-    notes = (*source.notes, *small_class_notes(labels, classes, chosen))
+    chosen = split_originals(source, targets.strata, rule)
+    notes = (*source.notes, *targets.notes(chosen))
     if samples is not None:
-        chosen = with_fewer_rows(chosen, labels, samples=samples, seed=seed)
+        classes = targets.kind == "classes"
+        chosen = with_fewer_rows(chosen, targets.strata, samples=samples, seed=seed, classes=classes)
     settled = source if scaling is None else replace(source, scaling=scaling)
-    found = fit_split(settled, chosen, input_shape, projection, notes=notes, rule=rule)
+    found = fit_split(settled, targets, chosen, input_shape, projection, notes=notes, rule=rule)
     found = replace(found, notes=(*notes, *category_notes(found.preprocessing.columns)))
     for note in found.notes:
         warnings.warn(note, TopiaristWarning, stacklevel=3)
@@ -68,6 +72,7 @@ def prepare(
 
 def fit_split(
     source: Source,
+    targets: Targets,
     of_originals: Split,
     input_shape: tuple[int, ...] | None,
     projection: "BlockSizes | None",
@@ -75,7 +80,7 @@ def fit_split(
     notes: tuple[str, ...] = (),
     rule: SplitRule | None = None,
 ) -> PreparedSource:
-    """Add the copies to the training part of a split of originals, and fit the preprocessing on it."""
+    """Add the copies to the training part of a split of originals, and fit preprocessing and task on it."""
     split = with_copies(of_originals, source.originals)
     preprocessing = fit_preprocessing(
         source.features,
@@ -87,4 +92,13 @@ def fit_split(
     )
     ignored = tuple(decision.name for decision in source.columns if decision.form is None)
     preprocessing = replace(preprocessing, ignored=ignored) if preprocessing.columns else preprocessing
-    return PreparedSource(source=source, split=split, preprocessing=preprocessing, notes=notes, rule=rule)
+    task = targets.task(split.train, name=source.name, scaled=not source.raw_targets)
+    return PreparedSource(
+        source=source,
+        targets=targets,
+        task=task,
+        split=split,
+        preprocessing=preprocessing,
+        notes=notes,
+        rule=rule,
+    )

@@ -10,6 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.errors import DataError
+from topiarist.tasks import TaskKind
 
 if TYPE_CHECKING:
     import pandas
@@ -35,7 +36,14 @@ class Source:
     name, features
         What messages call the samples, and the samples themselves.
     labels, classes
-        One label per sample as found in the file, numbers or text, or None; all classes in order, where it is known.
+        One label per sample as found in the file, numbers or text, or None; several are (n_samples, n_targets). All
+        classes in order, where it is known.
+    targets, task
+        What the columns of the labels are called; "classes", "numbers" or "labels" where it was decided what they are.
+    weights
+        How much each sample counts (n_samples,), where samples do not count the same.
+    raw_targets
+        Whether numbers to predict are left in the user's units, as a network of the user's answers in them.
     groups, parts
         One group per sample, which no two parts may share; "train", "validation" or "test" per sample, where the source
         comes with a split of its own.
@@ -59,6 +67,10 @@ class Source:
     originals: NDArray[Any] | None = None
     finer: NDArray[Any] | None = None
     mixtures: Mapping[str, Path] = field(default_factory=dict)
+    targets: tuple[str, ...] = ()
+    task: TaskKind | None = None
+    weights: NDArray[Any] | None = None
+    raw_targets: bool = False
     scaling: Scaling = "zscore"
     notes: tuple[str, ...] = ()
     columns: "tuple[ColumnDecision, ...]" = ()

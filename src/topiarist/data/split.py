@@ -48,7 +48,7 @@ class SplitRule:
 
 
 def split_source(source: Source, labels: NDArray[numpy.int64], rule: SplitRule) -> Split:
-    """Return the rows of each part, by class numbers `labels` (n_samples,); copies are in training alone."""
+    """Return the rows of each part, by class numbers or other strata (n_samples,); copies are in training alone."""
     return with_copies(split_originals(source, labels, rule), source.originals)
 
 
@@ -78,8 +78,11 @@ def original_rows(source: Source) -> Rows:
         return numpy.arange(count)
     _check_originals(name, originals, count)
     for what, values in {"label": source.labels, "group": source.groups, "finer class": source.finer}.items():
-        if values is not None and (values != values[originals]).any():
-            row = int(numpy.flatnonzero(values != values[originals])[0])
+        if values is None:
+            continue
+        others = (values != values[originals]).reshape(count, -1).any(axis=1)
+        if others.any():
+            row = int(numpy.flatnonzero(others)[0])
             original = originals[row]
             raise DataError(
                 f"{name}: a copy must have the {what} of its original; found {values[row]} in row {row}"
@@ -129,17 +132,22 @@ def split_rows(labels: Labels, *, groups: Groups, parts: NDArray[Any] | None, ru
     return Split(train=numpy.flatnonzero(free), **chosen)
 
 
-def with_fewer_rows(split: Split, labels: Labels, *, samples: int, seed: int) -> Split:
-    """Train on `samples` rows at most, stratified, and validate on fewer in proportion; the test part stays."""
+def with_fewer_rows(split: Split, labels: Labels, *, samples: int, seed: int, classes: bool = True) -> Split:
+    """Train on `samples` rows at most, stratified, and validate on fewer in proportion; the test part stays.
+
+    Of each class one row stays; other strata may go.
+    """
     if samples >= len(split.train):
         return split
-    classes = len(numpy.unique(labels[split.train]))
-    if samples < classes:
-        raise DataError(f"{samples} training samples cannot show {classes} classes")
+    strata = len(numpy.unique(labels[split.train]))
+    if classes and samples < strata:
+        raise DataError(f"{samples} training samples cannot show {strata} classes")
     fewer, random = round(len(split.validation) * samples / len(split.train)), array_generator
     return replace(
         split,
-        train=_draw_stratified(split.train, labels, samples, least=1, random=random(seed, "fewer to train on")),
+        train=_draw_stratified(
+            split.train, labels, samples, least=int(classes), random=random(seed, "fewer to train on")
+        ),
         validation=_draw_stratified(
             split.validation, labels, fewer, least=0, random=random(seed, "fewer to validate on")
         ),
@@ -199,22 +207,30 @@ def shares(members: Rows, fraction: float, *, leave_one: bool = True) -> Rows:
 
 
 def fold_splits(
-    source: Source, labels: Labels, rows: Rows, *, count: int, seed: int, validation_fraction: float
+    source: Source,
+    labels: Labels,
+    rows: Rows,
+    *,
+    count: int,
+    seed: int,
+    validation_fraction: float,
+    classes: bool = True,
 ) -> Iterator[Split]:
-    """Yield the parts of each fold of some original rows: its test part is the fold."""
+    """Yield the parts of each fold of some original rows: its test part is the fold; see `fold_tests`."""
     groups = None if source.groups is None else source.groups[rows]
-    for number, test in enumerate(fold_tests(labels[rows], groups, folds=count, seed=seed)):
+    for number, test in enumerate(fold_tests(labels[rows], groups, folds=count, seed=seed, classes=classes)):
         rest = numpy.delete(numpy.arange(len(rows)), test)
         known, name = None if groups is None else groups[rest], f"validation of fold {number}"
         held = hold_out(labels[rows[rest]], known, fraction=validation_fraction, seed=seed, name=name)
         yield Split(train=rows[rest[~held]], validation=rows[rest[held]], test=rows[test])
 
 
-def fold_tests(labels: Labels, groups: Groups, *, folds: int, seed: int) -> list[Rows]:
+def fold_tests(labels: Labels, groups: Groups, *, folds: int, seed: int, classes: bool = True) -> list[Rows]:
     """Return the test rows of each fold: every row once, stratified, whole groups where groups are known.
 
     Without groups, the shuffled members of each class are dealt out in turn, each class continuing where the one before
-    ended, so that folds, and what they have of each class, differ by one sample at most.
+    ended, so that folds, and what they have of each class, differ by one sample at most. Every fold must have a sample
+    of all `classes`; of other strata it need not.
     """
     if folds < 2:
         raise DataError(f"cross-validation needs at least 2 folds; asked for {folds}")
@@ -224,7 +240,7 @@ def fold_tests(labels: Labels, groups: Groups, *, folds: int, seed: int) -> list
     if groups is not None:
         return _group_folds(labels, groups, folds=folds, random_state=child_seed(seed, "folds") % 2**32)
     smallest = int(numpy.unique(labels, return_counts=True)[1].min())
-    if smallest < folds:
+    if classes and smallest < folds:
         raise DataError(f"cannot make {folds} stratified folds: the smallest class has {smallest} samples")
     random = array_generator(seed, "folds")
     by_class = [random.permutation(numpy.flatnonzero(labels == label)) for label in numpy.unique(labels)]

@@ -15,8 +15,10 @@ from topiarist.data.readers.catalogue import cache_folder
 from topiarist.data.readers.folders import find_media
 from topiarist.data.readers.sound import SOUND_ENDINGS
 from topiarist.data.readers.tables import CellReading
+from topiarist.data.readers.target_columns import TargetColumns
 from topiarist.data.source import Scaling, Source
 from topiarist.errors import DataError
+from topiarist.tasks import TaskKind
 
 if TYPE_CHECKING:
     from topiarist.data.dataset import Data
@@ -28,8 +30,10 @@ _CACHE = "sounds"
 def load_described(
     location: str | Path,
     *,
-    target: str | None = None,
+    target: TargetColumns | None = None,
     group: str | None = None,
+    weight: str | None = None,
+    task: TaskKind | None = None,
     scaling: Scaling | None = None,
     columns: ColumnChoices | None = None,
     **options: Unpack[PreparationOptions],
@@ -37,15 +41,17 @@ def load_described(
     """Read and split data as `load_data` does, sounds as spectrograms."""
     from topiarist.data.dataset import Data  # noqa: PLC0415  # its parts are tensors; to read raw samples needs no torch
 
-    source = find_described(location, target=target, group=group, columns=columns)
+    source = find_described(location, target=target, group=group, weight=weight, task=task, columns=columns)
     return Data.from_source(source, scaling=scaling, **options)
 
 
 def find_described(
     location: str | Path,
     *,
-    target: str | None = None,
+    target: TargetColumns | None = None,
     group: str | None = None,
+    weight: str | None = None,
+    task: TaskKind | None = None,
     labelled: bool = True,
     settings: "LogMel | None" = None,
     columns: ColumnChoices | None = None,
@@ -57,7 +63,10 @@ def find_described(
     """
     place = Path(location)
     if not _holds_sounds(place):
-        return find_source(location, target=target, group=group, labelled=labelled, columns=columns, cells=cells)
+        named = {"target": target, "group": group, "weight": weight, "task": task}
+        return find_source(location, **named, labelled=labelled, columns=columns, cells=cells)  # type: ignore[arg-type]
+    if weight is not None or not (target is None or isinstance(target, str)):
+        raise DataError(f"{location} holds sounds: weights and several targets are read from tables")
     if columns:
         raise DataError(f"{location} has no columns to choose from: leave out --drop, --category, --number and --date")
     from topiarist.features.log_mel import LogMel  # noqa: PLC0415  # it computes with torch

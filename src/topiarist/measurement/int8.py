@@ -34,8 +34,16 @@ class Int8Export:
             f"{self.float32.file_kb:,.1f} → {self.int8.file_kb:,.1f} KB",
             f"{self.float32_latency_ms:.3g} → {self.latency_ms:.3g} ms per sample"
             f" (ONNX Runtime, {self.threads} thread{'' if self.threads == 1 else 's'})",
-            f"the same class as torch for {self.int8.agreement:.2%} of {self.int8.samples:,} samples",
         ]
+        if self.int8.agreement is None:
+            parts.append(
+                f"at most {self.int8.largest_difference:.2g} deviations from torch in {self.int8.samples:,} samples"
+            )
+        else:
+            what = "class" if self.int8.metric == "accuracy" else "labels"
+            parts.append(f"the same {what} as torch for {self.int8.agreement:.2%} of {self.int8.samples:,} samples")
+        if self.int8.quality is not None and self.float32.quality is not None:
+            parts.insert(0, f"{self.int8.metric} {self.float32.quality:.4g} → {self.int8.quality:.4g}")
         if self.int8.accuracy is not None and self.float32.accuracy is not None:
             parts.insert(0, f"accuracy {self.float32.accuracy:.2%} → {self.int8.accuracy:.2%}")
         return f"float32 → int8: {', '.join(parts)}"

@@ -1,30 +1,65 @@
 """`measure`: one record of what a network is worth and what it costs."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.data import AnyPart, Data
 from topiarist.errors import DataError, ModelError
+from topiarist.files import JsonObject
 from topiarist.measurement.budget import Runtime
 from topiarist.measurement.footprint import Footprint, footprint
 from topiarist.measurement.latency import REPEATS
-from topiarist.training.inference import first_sample, part_logits
-from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
+from topiarist.models import card_of
+from topiarist.tasks import Classification, Regression, Task
+from topiarist.training.inference import first_sample, part_logits, weights_of
 
 PartName = Literal["train", "validation", "test"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement(Footprint):
-    """What a network takes, and its quality over `samples` samples."""
+    """What a network takes, and its quality over `samples` samples: the metrics of its task by name.
 
-    accuracy: float
-    macro_accuracy: float
-    log_loss: float
+    A classifier has `accuracy`, `macro_accuracy` and `log_loss`; numbers have rmse, mae and r2, in the user's units;
+    labels roc_auc, f1, label_accuracy, exact_match and log_loss. `primary` is the one that decisions are made by.
+    """
+
+    quality: Mapping[str, float] = field(hash=False)
     samples: int
+    primary: str = "accuracy"
+
+    @property
+    def accuracy(self) -> float:
+        """The fraction of samples that are right."""
+        return self._known("accuracy")
+
+    @property
+    def macro_accuracy(self) -> float:
+        """The mean over classes of the fraction of their samples that are right."""
+        return self._known("macro_accuracy")
+
+    @property
+    def log_loss(self) -> float:
+        """The mean of −ln p of what is true."""
+        return self._known("log_loss")
+
+    def _known(self, name: str) -> float:
+        if name not in self.quality:
+            raise ModelError(f"there is no {name} of this task: measured are {', '.join(self.quality)}")
+        return self.quality[name]
+
+    def to_json(self) -> JsonObject:
+        """Return plain numbers, the metrics among them; one that is not finite becomes None."""
+        record = super().to_json()
+        del record["quality"], record["samples"], record["primary"]
+        quality = {name: value if math.isfinite(value) else None for name, value in self.quality.items()}
+        own = {} if self.primary == "accuracy" else {"primary": self.primary}
+        return {**record, **quality, "samples": self.samples, **own}
 
 
 def measure(
@@ -44,9 +79,9 @@ def measure(
     Parameters
     ----------
     model : nn.Module
-        A network that returns logits (n_samples, n_classes).
+        A network that returns logits (n_samples, n_classes), or what the task of the data needs.
     data : Data or a part of one
-        Labelled samples.
+        Labelled samples; what a part alone is about is on the network's card.
     part : {"train", "validation", "test"}
         Which part of a `Data` to measure on.
     batch_size : int, optional
@@ -75,15 +110,15 @@ def measure(
     >>> measure(models.mlp([64, 10]), load_data("digits"), latency=False).parameters
     650
     """
-    task = data if isinstance(data, Data) else None
+    whole = data if isinstance(data, Data) else None
     samples = data if not isinstance(data, Data) else _chosen_part(data, part)
     file_bytes = None if path is None else _file_size(Path(path))
-    logits, labels = part_logits(model, samples, batch_size=batch_size)
-    _check_classes(logits.shape[1], labels.max().item(), task)
+    outputs, targets = part_logits(model, samples, batch_size=batch_size)
+    task = _task_of(model, data, outputs, targets)
     taken = footprint(
         model,
         first_sample(samples),
-        data=task,
+        data=whole,
         latency=latency,
         repeats=repeats,
         threads=threads,
@@ -92,10 +127,9 @@ def measure(
     )
     return Measurement(
         **vars(taken),
-        accuracy=accuracy(logits, labels),
-        macro_accuracy=macro_accuracy(logits, labels),
-        log_loss=log_loss(logits, labels),
-        samples=len(labels),
+        quality=task.metrics(outputs, targets, weights_of(samples)),
+        samples=len(targets),
+        primary=task.primary,
     )
 
 
@@ -112,9 +146,21 @@ def _chosen_part(data: Data, name: PartName) -> AnyPart:
     return parts[name]
 
 
-def _check_classes(outputs: int, highest_label: float, task: Data | None) -> None:
-    """Raise ModelError for a network that was built for another number of classes."""
-    if task is not None and outputs != len(task.classes):
-        raise ModelError(f"the network has {outputs} outputs; the data have {len(task.classes)} classes")
-    if highest_label >= outputs:
-        raise ModelError(f"the network has {outputs} outputs; a sample is of class {highest_label}")
+def _task_of(model: nn.Module, data: Data | AnyPart, outputs: Tensor, targets: Tensor) -> Task:
+    """Return what is predicted, as the data, the card or the targets say; raise ModelError for another network."""
+    width = outputs.shape[1]
+    if isinstance(data, Data):
+        if width != data.task.outputs:
+            what = {"classes": "classes", "numbers": "targets", "labels": "labels"}[data.task.kind]
+            raise ModelError(f"the network has {width} outputs; the data have {data.task.outputs} {what}")
+        task = data.task
+    else:
+        task = card_of(model).task or _suggested(width, targets)
+    if isinstance(task, Classification) and targets.max().item() >= width:
+        raise ModelError(f"the network has {width} outputs; a sample is of class {targets.max().item()}")
+    return task
+
+
+def _suggested(width: int, targets: Tensor) -> Task:
+    names = tuple(str(number) for number in range(width))
+    return Regression(names) if targets.is_floating_point() else Classification(names)

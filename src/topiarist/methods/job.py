@@ -20,9 +20,9 @@ from topiarist.randomness import generator
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
 from topiarist.surgery.choice.costs import Costs, Measure, Timing
 from topiarist.surgery.proving import proven
+from topiarist.tasks import Task
 from topiarist.tracing import Anatomy, Ignored, Inputs, anatomy
-from topiarist.training.inference import BATCH_SIZE, first_sample, part_batches, part_logits
-from topiarist.training.metrics import accuracy
+from topiarist.training.inference import BATCH_SIZE, first_sample, part_batches, part_logits, weights_of
 
 CALIBRATION_SAMPLES = 8192  # docs/methods/index.md: a refit of 4,096 inputs still has two samples for each
 T = TypeVar("T")
@@ -103,7 +103,8 @@ class Job:
         if self.data is not None:
             return measure(model, self.data, latency=self.times_latency, runtime=self.runtime, threads=self.threads)
         taken = footprint(model, self.sample, latency=self.times_latency, runtime=self.runtime, threads=self.threads)
-        return Measurement(**vars(taken), accuracy=math.nan, macro_accuracy=math.nan, log_loss=math.nan, samples=0)
+        unknown = dict.fromkeys(("accuracy", "macro_accuracy", "log_loss"), math.nan)
+        return Measurement(**vars(taken), quality=unknown, samples=0)
 
     def request(self, model: nn.Module | None = None, *, limits: Limits | None = None, share: float = 1.0) -> "Request":
         """Return what a method is asked; `model` is the network as it is by now, the whole one unless given."""
@@ -223,7 +224,7 @@ def make_job(
         example_input=example,
         sample=sample,
         calibration=calibration,
-        score=score if score is not None or scored_part is None else _accuracy_on(scored_part),
+        score=score if score is not None or data is None or scored_part is None else _score_on(scored_part, data.task),
         data=data,
         early=early,
         ignored=ignored,
@@ -260,8 +261,9 @@ def _head(inputs: Inputs, count: int) -> Inputs:
     return tuple(value[:count] if isinstance(value, Tensor) else value for value in inputs)
 
 
-def _accuracy_on(part: AnyPart) -> Score:
-    return lambda model: accuracy(*part_logits(model, part))
+def _score_on(part: AnyPart, task: Task) -> Score:
+    """Return the score of the task's primary metric on a part: accuracy, for classes."""
+    return lambda model: task.score(*part_logits(model, part), weights_of(part))
 
 
 def _inputs_of(part: AnyPart, seed: int, most: int | None) -> Tensor:

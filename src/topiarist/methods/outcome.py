@@ -108,7 +108,7 @@ class Outcome:
         if before.latency_ms is not None and after.latency_ms is not None:
             parts.append(f"latency {before.latency_ms:.3g} → {after.latency_ms:.3g} ms")
         if after.samples:
-            parts.append(f"accuracy {before.accuracy:.1%} → {after.accuracy:.1%} of {after.samples:,} test samples")
+            parts.append(f"{shown_change(before, after)} of {after.samples:,} test samples")
         return ", ".join(parts)
 
     def to_json(self) -> JsonObject:
@@ -126,6 +126,14 @@ class Outcome:
 
 
 _SIDES = ("before", "after")
+
+
+def shown_change(before: Measurement, after: Measurement) -> str:
+    """Return the primary metric before and after, in words."""
+    name = after.primary
+    if name == "accuracy":
+        return f"accuracy {before.accuracy:.1%} → {after.accuracy:.1%}"
+    return f"{name} {before.quality[name]:.4g} → {after.quality[name]:.4g}"
 
 
 def new_edits(before: nn.Module, after: nn.Module) -> Plan:

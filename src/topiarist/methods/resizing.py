@@ -118,7 +118,8 @@ def _settle(network: nn.Module, request: Request, resizing: Resizing) -> None:
     if resizing.settling == 0 or isinstance(resizing.retraining, Rewinding) or not any(map(is_refitted, edits)):
         return
     batches = batches_for(job.calibration, network, job.example_input)
-    settle_edits(request.model, network, batches, steps=resizing.settling, edits=len(edits), seed=job.seed)
+    task = None if job.data is None else job.data.task
+    settle_edits(request.model, network, batches, steps=resizing.settling, edits=len(edits), seed=job.seed, task=task)
 
 
 def _finish(outcome: Outcome, resizing: Resizing) -> None:

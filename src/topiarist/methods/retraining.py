@@ -19,6 +19,7 @@ from topiarist.surgery.edits.plan import attach_plan
 from topiarist.surgery.replaying import rebuild
 from topiarist.training import Distillation, History, TrainConfig, train_many
 from topiarist.training.config import OptimizerName
+from topiarist.training.fitting import OWN_LOSS
 from topiarist.training.pruning import Pruning
 
 
@@ -73,14 +74,23 @@ def retrain(
 
 
 def _training(job: Job, retraining: FineTuning | Rewinding) -> TrainConfig:
+    known = card_of(job.whole).training
+    if (
+        known is not None
+        and known.get("loss") == OWN_LOSS
+        and (isinstance(retraining, FineTuning) or not retraining.training)
+    ):
+        raise SettingsError(
+            "the network was trained by a loss of your own, which is not saved with it: train the cut network yourself"
+        )
     if isinstance(retraining, FineTuning):
         return TrainConfig(
             **retraining.model_dump(exclude={"kind", "distillation"}),
+            loss=None if known is None else known.get("loss"),
             distillation=retraining.distillation,
             schedule="cosine",
             seed=child_seed(job.seed, "fine-tuning") % 2**32,
         )
-    known = card_of(job.whole).training
     if retraining.training is None and known is None:
         raise SettingsError("rewinding repeats the original training, and the network does not remember it: give it")
     original = TrainConfig(**(known or {})) if retraining.training is None else retraining.training
@@ -99,7 +109,7 @@ def _start(job: Job, cut: nn.Module, retraining: FineTuning | Rewinding) -> nn.M
     if job.early is None:
         raise SettingsError("rewinding the weights needs the network of the early epoch: give it as early")
     known = card_of(job.early).training
-    if known is not None and (found := _end_of(TrainConfig(**known))) != f"epoch {retraining.epoch}":
+    if known is not None and (found := _end_of(TrainConfig(**{**known, "loss": None}))) != f"epoch {retraining.epoch}":
         raise SettingsError(f"the early network is that of {found}; epoch {retraining.epoch} is asked for")
     return rewind(job.whole, cut, job.early)
 

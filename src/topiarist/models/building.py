@@ -16,11 +16,13 @@ from topiarist.models.ensemble import Ensemble
 from topiarist.models.perceptrons import mlp
 from topiarist.models.settings import MLP_ARGUMENTS, ModelSettings
 from topiarist.randomness import child_seed, generator, isolated
+from topiarist.tasks import TaskKind
 
 
 def build_network(settings: ModelSettings, *, input_shape: tuple[int, ...], classes: int, seed: int = 0) -> nn.Module:
     """Build the network that settings describe, for data at hand; its initial weights follow from the seed.
 
+    It has an output per class or, for another task, as many as `Task.outputs` says.
     Your own code draws from torch's global generator, which is seeded and restored afterwards.
 
     Raises
@@ -93,8 +95,8 @@ def spec_of(model: nn.Module) -> Spec | None:
     return None if spec is None or tied or repr(build(spec)) != repr(model) else spec
 
 
-def _ensemble(members: Sequence[Spec], weights: Sequence[float]) -> Ensemble:
-    return Ensemble([build(member) for member in members], weights)
+def _ensemble(members: Sequence[Spec], weights: Sequence[float], kind: TaskKind | None = None) -> Ensemble:
+    return Ensemble([build(member) for member in members], weights, kind)
 
 
 _FAMILIES: Mapping[str, Callable[..., nn.Module]] = {

@@ -1,4 +1,4 @@
-"""What a network carries with it: its spec, its classes, its input shape, its preprocessing.
+"""What a network carries with it: its spec, its task, its input shape, its preprocessing.
 
 We have no base class: the card is an attribute of any `nn.Module`. It survives `deepcopy`, `save` and `load`.
 """
@@ -10,6 +10,7 @@ from torch import nn
 
 from topiarist.data import Data, Preprocessing, SplitRule
 from topiarist.files import JsonObject
+from topiarist.tasks import Classification, Task
 
 Bits = Literal[32, 16, 8]
 Spec = JsonObject  # the name of a family, and the arguments of its function as JSON
@@ -24,19 +25,24 @@ class Card:
     Parameters
     ----------
     spec : how to build one of our own networks without code; None for a user's module
-    classes, input_shape, preprocessing : those of the data it was trained on
+    task, input_shape, preprocessing : those of the data it was trained on
     rule : how the data was split, so that the test part can be found again
     training : the settings of its training that are not at their default, so that it can be rewound
     bits : of a weight in the packed file of a pruned network; None where its file is a plain one
     """
 
     spec: Spec | None = None
-    classes: tuple[str, ...] | None = None
+    task: Task | None = None
     input_shape: tuple[int, ...] | None = None
     preprocessing: Preprocessing | None = None
     rule: SplitRule | None = None
     training: JsonObject | None = None
     bits: Bits | None = None
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """The classes of a classifier; None of any other network, and where nothing is known."""
+        return self.task.classes if isinstance(self.task, Classification) else None
 
 
 def card_of(model: nn.Module) -> Card:
@@ -50,11 +56,16 @@ def attach(model: nn.Module, card: Card) -> None:
     object.__setattr__(model, _ATTRIBUTE, card)
 
 
+def known_task(task: Task) -> Task:
+    """Return a task as it is kept with a network: without a loss, which belongs to the training."""
+    return replace(task, loss=None, own_loss=None)
+
+
 def card_for(model: nn.Module, data: Data) -> Card:
     """Return the card of a network, completed by what is known of the data it is for."""
     return replace(
         card_of(model),
-        classes=data.classes,
+        task=known_task(data.task),
         input_shape=data.input_shape,
         preprocessing=data.preprocessing,
         rule=data.rule,

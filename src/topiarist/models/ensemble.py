@@ -14,16 +14,21 @@ from topiarist.errors import ModelError
 from topiarist.models.card import Card, attach, card_of
 from topiarist.models.evaluation import numbers_of
 from topiarist.models.stacked import leaves, signature, stackable
+from topiarist.tasks import Classification, Task, TaskKind
 
 
 class Ensemble(nn.Module):
     """A network that returns log Σ wₖ · softmax(zₖ) for the logits zₖ of its members: softmax of it is their mean.
 
+    Where the cards of its members say that they predict numbers, it returns their mean; where they predict labels, the
+    logit of the mean of the labels' probabilities.
+
     Parameters
     ----------
-    members : networks that return logits (n_samples, n_classes); they are held, not copied. As far as their cards
-        tell, they have the same classes, input and preprocessing
+    members : networks that return logits (n_samples, n_classes), numbers or labels; they are held, not copied. As far
+        as their cards tell, they have the same task, input and preprocessing
     weights : how much each member counts; they are divided by their sum. All count the same without them
+    kind : what the members predict where their cards do not say so: "classes" unless given
 
     Raises
     ------
@@ -38,7 +43,9 @@ class Ensemble(nn.Module):
 
     log_weights: Tensor
 
-    def __init__(self, members: Sequence[nn.Module], weights: Sequence[float] | None = None) -> None:
+    def __init__(
+        self, members: Sequence[nn.Module], weights: Sequence[float] | None = None, kind: TaskKind | None = None
+    ) -> None:
         super().__init__()
         held = list(members)
         if not held:
@@ -49,7 +56,8 @@ class Ensemble(nn.Module):
         if len(set(map(id, held))) < len(held):
             raise ModelError("a network is a member of an ensemble once: give it a larger weight")
         shares = _normalised([1.0] * len(held) if weights is None else list(weights), len(held))
-        card = _joint_card(held, shares)
+        card = _joint_card(held, shares, kind)
+        self.kind = kind or ("classes" if card.task is None else card.task.kind)
         self.members = nn.ModuleList(held)
         self.training = self.members.training = any(member.training for member in held)
         logarithms = torch.tensor([math.log(share) for share in shares], dtype=torch.float64)
@@ -62,9 +70,22 @@ class Ensemble(nn.Module):
         return self.log_weights.exp()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logarithm of the mean of the members' class probabilities (n_samples, n_classes)."""
-        scores = torch.stack([functional.log_softmax(member(x), dim=1) for member in self.members])
-        return torch.logsumexp(scores + self.log_weights.view(-1, 1, 1), dim=0)
+        """Return the mean answer of the members in the form of their outputs (n_samples, n_outputs)."""
+        if self.kind == "classes":
+            scores = torch.stack([functional.log_softmax(member(x), dim=1) for member in self.members])
+            return torch.logsumexp(scores + self.log_weights.view(-1, 1, 1), dim=0)
+        outputs = torch.stack([member(x) for member in self.members])
+        return mean_outputs(outputs, self.log_weights.view(-1, 1, 1), self.kind)
+
+
+def mean_outputs(outputs: Tensor, log_weights: Tensor, kind: TaskKind) -> Tensor:
+    """Return the outputs (n_samples, n_outputs) that stand for the mean answer of all members (n_members, …)."""
+    if kind == "classes":
+        return torch.logsumexp(torch.log_softmax(outputs, dim=2) + log_weights, dim=0)
+    if kind == "numbers":
+        return (outputs * log_weights.exp()).sum(dim=0)
+    there, absent = (torch.logsumexp(functional.logsigmoid(side) + log_weights, dim=0) for side in (outputs, -outputs))
+    return there - absent
 
 
 def members_of(network: nn.Module) -> list[nn.Module]:
@@ -77,6 +98,7 @@ class Facts(NamedTuple):
 
     number_of_classes: int | None
     classes: tuple[str, ...] | None
+    task: Task | None
     number_of_inputs: int | None
     input_shape: tuple[int, ...] | None
     preprocessing: Preprocessing | None
@@ -91,8 +113,9 @@ def facts(member: nn.Module) -> Facts:
     sizes = spec.get("sizes", [None])
     shape = spec.get("input_shape") if card.input_shape is None else card.input_shape
     return Facts(
-        number_of_classes=spec.get("classes", sizes[-1]) if card.classes is None else len(card.classes),
+        number_of_classes=spec.get("classes", sizes[-1]) if card.task is None else card.task.outputs,
         classes=card.classes,
+        task=None if card.classes is not None else card.task,
         number_of_inputs=sizes[0] if shape is None else math.prod(shape),
         input_shape=None if shape is None else tuple(shape),
         preprocessing=card.preprocessing,
@@ -112,13 +135,19 @@ def _normalised(weights: Sequence[float], count: int) -> list[float]:
     return [part / math.fsum(parts) for part in parts]
 
 
-def _joint_card(members: Sequence[nn.Module], weights: list[float]) -> Card:
+def _joint_card(members: Sequence[nn.Module], weights: list[float], kind: TaskKind | None) -> Card:
     cards, known = [card_of(member) for member in members], zip(*map(facts, members), strict=True)
     joint = Facts(*(_agreed(name, found) for name, found in zip(Facts._fields, known, strict=True)))
     specs, bits = [card.spec for card in cards], [card.bits for card in cards if card.bits is not None]
+    task = Classification(joint.classes) if joint.classes is not None else joint.task
+    spec = {"family": "ensemble", "members": specs, "weights": weights}
+    if task is not None and task.kind != "classes":
+        spec["kind"] = task.kind
+    elif kind not in (None, "classes"):
+        spec["kind"] = kind
     return Card(
-        spec={"family": "ensemble", "members": specs, "weights": weights} if all(specs) else None,
-        classes=joint.classes,
+        spec=spec if all(specs) else None,
+        task=task,
         input_shape=joint.input_shape,
         preprocessing=joint.preprocessing,
         rule=cards[0].rule if all(card.rule == cards[0].rule for card in cards) else None,
@@ -145,16 +174,15 @@ class JoinedEnsemble(nn.Module):
 
     def __init__(self, ensemble: Ensemble) -> None:
         super().__init__()
-        self.count = len(ensemble.members)
+        self.count, self.kind = len(ensemble.members), ensemble.kind
         members = [[leaf for _, leaf in leaves(member)] for member in ensemble.members]
         layers = [_joined_layer(list(layers)) for layers in zip(*members, strict=True)]
         self.layers = nn.Sequential(*(layer for layer in layers if layer is not None))
         self.register_buffer("log_weights", ensemble.log_weights.detach().reshape(-1, 1, 1).clone())
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logarithm of the mean of the members' class probabilities (n_samples, n_classes)."""
-        logits = self.layers(x.flatten(1).expand(self.count, -1, -1))
-        return torch.logsumexp(torch.log_softmax(logits, dim=2) + self.log_weights, dim=0)
+        """Return the mean answer of the members in the form of their outputs (n_samples, n_outputs)."""
+        return mean_outputs(self.layers(x.flatten(1).expand(self.count, -1, -1)), self.log_weights, self.kind)
 
 
 def joined(ensemble: Ensemble) -> JoinedEnsemble:

@@ -59,7 +59,8 @@ class ModelSettings(Settings):
     dropout_layers: int = Field(default=3, ge=0, description="Number of last hidden layers that get dropout.")
     input_dropout: float = Field(default=0.0, ge=0, lt=1, description="Dropout on the inputs.")
     code: str | None = Field(
-        default=None, description="Your own function, module:function, called with input_shape, classes and options."
+        default=None,
+        description="Your own function, module:function, called with input_shape, classes (outputs) and options.",
     )
     options: Mapping[str, Any] = Field(
         default={}, description="Further arguments of the family's function, or of your own."

@@ -53,7 +53,11 @@ class StackedLinear:
         torch.bmm(slope, self.input.transpose(1, 2), out=self.weight_gradient)
         if self.bias_gradient is not None:
             torch.sum(slope, dim=2, out=self.bias_gradient)
-        return slope if self.lowest else torch.bmm(self.weight_transposed, slope)
+        if self.lowest:
+            return slope
+        if slope.shape[1] == 1:  # of one output, as of a number: a product of columns and rows, four times as fast
+            return self.weight_transposed * slope
+        return torch.bmm(self.weight_transposed, slope)
 
 
 class StackedActivation:

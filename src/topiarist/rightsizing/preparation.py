@@ -53,7 +53,7 @@ def prepare(
     build = builder(model, data)
     first = build(seed)
     known = model is not None and (
-        better_than_chance(*part_logits(first, data.validation)) if trained is None else trained
+        better_than_chance(*part_logits(first, data.validation), data.task) if trained is None else trained
     )
     design: Design = "held out" if known or data.source is None else "refitted"
     busy = threads if count_macs(first, first_sample(data.train)) >= MANY_MACS else 1

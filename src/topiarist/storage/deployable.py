@@ -1,4 +1,4 @@
-"""A network as it is exported: the arithmetic of its preprocessing before it, probabilities after it, as one module.
+"""A network as it is exported: the arithmetic of its preprocessing before it, answers after it, as one module.
 
 Text is not arithmetic: a table with columns of text is read with these as zeros and ones, one input per category, and
 dates as the numbers of their parts.
@@ -18,6 +18,7 @@ from topiarist.data.preprocessing import as_array
 from topiarist.data.projection import ColumnBlock
 from topiarist.data.source import Features, is_table
 from topiarist.models.evaluation import placed
+from topiarist.tasks import Regression, Task
 
 Inputs = NDArray[Any]
 FLOAT32_ROUNDING = 2.0**-24  # of a number
@@ -25,17 +26,44 @@ MOST_ROUNDING = 1e-5  # of what the network reads, whose spread is about 1
 
 
 class Deployable(nn.Module):
-    """A network that reads samples as they come and returns logits and probabilities, both (n_samples, n_classes)."""
+    """A network that reads samples as they come and returns what is called by `outputs`, (n_samples, n_outputs) each.
 
-    def __init__(self, network: nn.Module, preprocessing: Preprocessing | None) -> None:
+    These are logits and probabilities, of classes or labels, or the numbers that a regression predicts, in the user's
+    units; their type is float64 where float32 would round more than matters beside the spread of the targets.
+    """
+
+    centre: Tensor
+    scale: Tensor
+
+    def __init__(self, network: nn.Module, preprocessing: Preprocessing | None, task: Task | None = None) -> None:
         super().__init__()
         self.preparation = nn.Identity() if preprocessing is None else Preparation(preprocessing)
-        self.network = network
+        self.network, self.kind = network, "classes" if task is None else task.kind
+        self.wide = isinstance(task, Regression) and FLOAT32_ROUNDING * _offset(task) > MOST_ROUNDING
+        if isinstance(task, Regression):
+            self.register_buffer("centre", torch.tensor(task.centre, dtype=torch.float64))
+            self.register_buffer("scale", torch.tensor(task.scale, dtype=torch.float64))
 
-    def forward(self, samples: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the logits and the probabilities."""
-        logits = self.network(self.preparation(samples))
-        return logits, logits.softmax(dim=1)
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What the outputs of the exported file are called."""
+        return ("numbers",) if self.kind == "numbers" else ("logits", "probabilities")
+
+    def forward(self, samples: Tensor) -> tuple[Tensor, ...]:
+        """Return logits and probabilities, or numbers."""
+        found = self.network(self.preparation(samples))
+        if self.kind == "classes":
+            return found, found.softmax(dim=1)
+        found = found.unsqueeze(1) if found.ndim == 1 else found
+        if self.kind == "labels":
+            return found, found.sigmoid()
+        numbers = found.double() * self.scale + self.centre
+        return (numbers if self.wide else numbers.float(),)
+
+
+def _offset(task: Regression) -> float:
+    """Return how many deviations the numbers are away from zero."""
+    return max(abs(centre) / scale for centre, scale in zip(task.centre, task.scale, strict=True))
 
 
 class Preparation(nn.Module):

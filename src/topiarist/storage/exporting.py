@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass
 from io import BytesIO, StringIO
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram
 
 from topiarist.data import Data
@@ -23,7 +24,7 @@ from topiarist.errors import ModelError, TopiaristError
 from topiarist.files import BYTES_PER_KB, check_place, write_atomically
 from topiarist.storage.deployable import InputForm, Inputs
 from topiarist.storage.trial import RawSamples, Trial, make_trial
-from topiarist.training.metrics import accuracy
+from topiarist.tasks import Regression
 
 Run = Callable[[Inputs], Sequence[Inputs]]
 # Of the largest logit of a sample, or of 1: far above what another order of float32 sums changes, far below what
@@ -40,6 +41,10 @@ class Export:
     `largest_difference` is that of a logit, `largest_probability_difference` that of a probability, `agreement` the
     share of samples for which both give the same class. `accuracy` is that of the file, `accuracy_in_torch` that of the
     network; both are None where there are no labels.
+
+    Of numbers, `largest_difference` is in deviations of the training targets, and there are neither probabilities nor
+    an agreement; of labels, the agreement is that about each label. Both have `quality` and `quality_in_torch`, by the
+    task's primary `metric`, in the place of accuracy.
     """
 
     path: Path
@@ -49,14 +54,18 @@ class Export:
     compared_on: str
     samples: int
     largest_difference: float
-    largest_probability_difference: float
-    agreement: float
-    accuracy: float | None
-    accuracy_in_torch: float | None
+    largest_probability_difference: float | None
+    agreement: float | None
+    accuracy: float | None = None
+    accuracy_in_torch: float | None = None
+    metric: str = "accuracy"
+    quality: float | None = None
+    quality_in_torch: float | None = None
 
     def to_json(self) -> dict[str, object]:
-        """Return plain values."""
-        return asdict(self) | {"path": str(self.path)}
+        """Return plain values; those that a classifier does not have are left out."""
+        own = ("metric", "quality", "quality_in_torch") if self.metric == "accuracy" else ()
+        return {name: value for name, value in asdict(self).items() if name not in own} | {"path": str(self.path)}
 
 
 def export_program(
@@ -64,7 +73,7 @@ def export_program(
 ) -> Export:
     """Write a network with its preprocessing as one `.pt2` file, compared with torch as `export_onnx` does.
 
-    `torch.export.load(path).module()` reads samples as the ONNX file does and returns logits and probabilities.
+    `torch.export.load(path).module()` reads samples and returns answers as the ONNX file does.
     Parameters and errors are those of `export_onnx`.
 
     Examples
@@ -78,6 +87,7 @@ def export_program(
     place = place_for(path, ".pt2")
     trial = make_trial(model, data, samples)
     known = asdict(trial.form) | {"classes": trial.classes}
+    known |= {} if trial.task is None or trial.classes is not None else {"task": trial.task.to_record()}
     program, stream = trace(trial), BytesIO()
     with quietly("the network cannot be exported"):
         torch.export.save(program, stream, extra_files={NOTES: json.dumps(known)})
@@ -106,17 +116,13 @@ def write_compared(run: Run, trial: Trial, *, place: Path, content: bytes, bits:
     With fewer than 32 bits, answers need only be finite. Batches of several sizes are tried, and one of 1.
     """
     starts = [0, *range(1, len(trial.inputs), BATCH), len(trial.inputs)]
-    answers = [run(trial.inputs[start:end]) for start, end in pairwise(starts)]
-    logits, probabilities = (torch.cat([torch.as_tensor(given[output]) for given in answers]) for output in (0, 1))
-    if not (logits.isfinite().all() and probabilities.isfinite().all()):
+    runs = [run(trial.inputs[start:end]) for start, end in pairwise(starts)]
+    given = [torch.cat([torch.as_tensor(each[output]) for each in runs]) for output in range(len(runs[0]))]
+    if not all(bool(each.isfinite().all()) for each in given):
         raise ModelError("the export gives numbers that are not finite; nothing was written")
-    difference = (logits - trial.logits).abs()
-    apart = (probabilities - trial.logits.softmax(dim=1)).abs().max().item()
-    allowed = TOLERANCE * trial.logits.abs().amax(dim=1, keepdim=True).clamp(min=1)
-    if bits == 32 and ((difference > allowed).any() or apart > TOLERANCE):
-        found = f"logits by {difference.max().item():.2g}, probabilities by {apart:.2g}"
-        raise ModelError(f"the export does not compute what torch does: {found}; nothing was written")
-    labels = trial.labels
+    found = _comparison(given, trial)
+    if bits == 32 and found.too_far:
+        raise ModelError(f"the export does not compute what torch does: {found.apart}; nothing was written")
     write_atomically(place, content)
     return Export(
         path=place,
@@ -124,13 +130,57 @@ def write_compared(run: Run, trial: Trial, *, place: Path, content: bytes, bits:
         bits=bits,
         input=trial.form,
         compared_on=trial.origin,
-        samples=len(logits),
-        largest_difference=difference.max().item(),
-        largest_probability_difference=apart,
-        agreement=accuracy(logits, trial.logits.argmax(dim=1)),
-        accuracy=None if labels is None else accuracy(logits, labels),
-        accuracy_in_torch=None if labels is None else accuracy(trial.logits, labels),
+        samples=len(given[0]),
+        largest_difference=found.largest,
+        largest_probability_difference=found.of_probabilities,
+        agreement=found.agreement,
+        **_judged(found.outputs, trial),
     )
+
+
+@dataclass(frozen=True)
+class _Comparison:
+    """Outputs of a file beside those of torch: how far they are apart, and whether that is too far."""
+
+    outputs: Tensor
+    largest: float
+    too_far: bool
+    of_probabilities: float | None = None
+    agreement: float | None = None
+
+    @property
+    def apart(self) -> str:
+        if self.of_probabilities is None:
+            return f"numbers by {self.largest:.2g} deviations of the targets"
+        return f"logits by {self.largest:.2g}, probabilities by {self.of_probabilities:.2g}"
+
+
+def _comparison(given: Sequence[Tensor], trial: Trial) -> _Comparison:
+    """Compare what a file gives, logits and probabilities or numbers, with what torch does."""
+    task, wanted = trial.known_task, trial.logits
+    allowed = TOLERANCE * wanted.abs().amax(dim=1, keepdim=True).clamp(min=1)
+    if isinstance(task, Regression):
+        wide = given[0].double()
+        outputs = (wide - wide.new_tensor(task.centre)) / wide.new_tensor(task.scale)
+        difference = task.in_deviations(outputs - wanted).abs()
+        allowed = task.in_deviations(wanted).abs().clamp(min=1) * TOLERANCE
+        return _Comparison(outputs, difference.max().item(), bool((difference > allowed).any()))
+    outputs, probabilities = given
+    difference = (outputs - wanted).abs()
+    apart = (probabilities - task.answers(wanted)).abs().max().item()
+    same = outputs.argmax(dim=1) == wanted.argmax(dim=1) if task.kind == "classes" else (outputs > 0) == (wanted > 0)
+    too_far = bool((difference > allowed).any()) or apart > TOLERANCE
+    return _Comparison(outputs, difference.max().item(), too_far, apart, same.double().mean().item())
+
+
+def _judged(outputs: Tensor, trial: Trial) -> dict[str, Any]:
+    """Return the primary metric of the file and of torch, where the targets are known."""
+    task, labels = trial.known_task, trial.labels
+    metric = task.find_metric(task.primary)
+    values = [None if labels is None else metric(task, each, labels, trial.weights) for each in (outputs, trial.logits)]
+    if task.kind == "classes":
+        return {"accuracy": values[0], "accuracy_in_torch": values[1]}
+    return {"metric": metric.name, "quality": values[0], "quality_in_torch": values[1]}
 
 
 def trace(trial: Trial) -> ExportedProgram:

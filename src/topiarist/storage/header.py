@@ -17,6 +17,7 @@ from topiarist.errors import ModelError
 from topiarist.files import JsonObject, canonical_json
 from topiarist.models import Card
 from topiarist.surgery import Plan
+from topiarist.tasks import Classification, Task, task_from_record
 
 KEY = "topiarist"
 FORMAT = 1
@@ -34,13 +35,15 @@ class Version(BaseModel):
 class Header(Version, extra="forbid"):
     """A card and what it takes to load the weights.
 
-    `edits` are those that surgery made, and `example` is the shape of the input that they were made with.
+    `task` is what is predicted where that is not one of `classes`. `edits` are those that surgery made, and `example`
+    is the shape of the input that they were made with.
     `aliases` holds, for each name that is not stored, the name of the tensor it is tied to. `digest` is the SHA-256 of
     the rest of the header, of the tensors' names, types and shapes, and of their bytes.
     """
 
     spec: JsonObject | None
     classes: tuple[str, ...] | None
+    task: JsonObject | None = None
     input_shape: tuple[int, ...] | None
     preprocessing: JsonObject | None
     rule: SplitRule | None
@@ -52,7 +55,12 @@ class Header(Version, extra="forbid"):
 
     def to_text(self) -> str:
         """Return the text that stands in the file."""
-        return canonical_json(self.model_dump(mode="json"), only_ascii=True)
+        return canonical_json(self.model_dump(mode="json", exclude=self.unsaid), only_ascii=True)
+
+    @property
+    def unsaid(self) -> set[str]:
+        """What is not written where there is none, as in files of before it."""
+        return {"task"} if self.task is None else set()
 
     def card(self) -> Card:
         """Return the card that the network had when it was saved."""
@@ -62,12 +70,21 @@ class Header(Version, extra="forbid"):
             raise ModelError(f"the file is damaged: its preprocessing cannot be read ({error!r})") from error
         return Card(
             spec=self.spec,
-            classes=self.classes,
+            task=self.known_task(),
             input_shape=self.input_shape,
             preprocessing=preprocessing,
             rule=self.rule,
             training=self.training,
         )
+
+    def known_task(self) -> Task | None:
+        """Return what the network predicts, as far as the file says so."""
+        if self.task is None:
+            return None if self.classes is None else Classification(self.classes)
+        try:
+            return task_from_record(self.task)
+        except (LookupError, TypeError, ValueError) as error:
+            raise ModelError(f"the file is damaged: its task cannot be read ({error!r})") from error
 
     def plan(self) -> Plan:
         """Return the edits that made the network what it was when it was saved."""
@@ -83,6 +100,7 @@ def make_header(card: Card, plan: Plan, aliases: dict[str, str]) -> Header:
     return Header(
         spec=card.spec,
         classes=card.classes,
+        task=None if card.task is None or card.classes is not None else card.task.to_record(),
         input_shape=card.input_shape,
         preprocessing=None if card.preprocessing is None else card.preprocessing.to_json(),
         rule=card.rule,
@@ -102,7 +120,9 @@ def digest(header: Header, tensors: Mapping[str, Tensor]) -> str:
     """Return the SHA-256 of all that has a meaning in the file; the tensors are dense and in main memory."""
     names = sorted(tensors)
     described = [[name, str(tensors[name].dtype), list(tensors[name].shape)] for name in names]
-    absent = {name for name in ("example", "training") if getattr(header, name) is None}  # as in files without them
+    absent = {
+        name for name in ("example", "training", "task") if getattr(header, name) is None
+    }  # as in files without them
     rest = header.model_dump(mode="json", exclude={"digest"} | absent)
     hasher = hashlib.sha256(canonical_json([rest, described], only_ascii=True).encode())
     for name in names:

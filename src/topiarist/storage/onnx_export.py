@@ -1,4 +1,4 @@
-"""A network as an ONNX file that needs no Python: raw samples in, logits and probabilities out.
+"""A network as an ONNX file that needs no Python: raw samples in; logits and probabilities, or numbers, out.
 
 The packages of the extra `onnx` are imported where they are used.
 """
@@ -23,7 +23,7 @@ from topiarist.storage.deployable import Inputs
 from topiarist.storage.exporting import Export, place_for, quietly, trace, write_compared
 from topiarist.storage.trial import RawSamples, Trial, make_trial
 
-INPUT, OUTPUTS = "input", ("logits", "probabilities")
+INPUT = "input"
 LAYERS, DENSE = ["Conv", "Gemm", "MatMul"], ["Gemm", "MatMul"]
 CALIBRATION_BATCH = 64
 ERRORS_ARE_RAISED = 4  # and not shown as well
@@ -81,7 +81,7 @@ def export_onnx(
     trial, bits = make_trial(model, data, samples), 8 if int8 else 32
     if int8 and trial.calibration is None:
         raise DataError("8 bits need real samples to learn ranges from: give data or samples")
-    graph = graph_of(trace(trial), OUTPUTS)
+    graph = graph_of(trace(trial), trial.module.outputs)
     if trial.calibration is not None and int8:
         graph = to_int8(graph, trial.calibration)
     content = _serialised(graph, trial, bits)
@@ -97,7 +97,7 @@ def onnx_content(model: nn.Module, sample: Tensor, *, int8: bool = False) -> byt
     example = sample.new_zeros((2, *sample.shape[1:]))
     with quietly("torch.export cannot follow the network"):
         program = torch.export.export(network, (example,), dynamic_shapes=({0: Dim.DYNAMIC},))
-    graph = graph_of(program, OUTPUTS[:1])
+    graph = graph_of(program, ("logits",))
     content: bytes = (to_int8(graph, sample.numpy()) if int8 else graph).SerializeToString()
     return content
 
@@ -132,7 +132,9 @@ def _trimmed(model: Any) -> Any:
 def _serialised(model: Any, trial: Trial, bits: int) -> bytes:
     """Return the file's content: the graph, and as metadata what goes in and what comes out, as far as it is known."""
     form = trial.form
-    lists = {"preprocessing": form.preprocessing, "columns": form.columns, "classes": trial.classes}
+    lists: dict[str, Any] = {"preprocessing": form.preprocessing, "columns": form.columns, "classes": trial.classes}
+    if trial.task is not None and trial.classes is None:
+        lists["task"] = trial.task.to_record()
     notes = {"input": form.kind} | {name: json.dumps(found) for name, found in lists.items() if found}
     model.producer_name, model.producer_version = "topiarist", version("topiarist")
     onnx_tool("onnx.helper").set_model_props(model, notes | {"bits": str(bits)})

@@ -120,7 +120,7 @@ class PackedHeader(Header):
 
     def to_bytes(self) -> bytes:
         """Return all else, deflated, with its length before it."""
-        rest = self.model_dump(mode="json", exclude=set(_Cover.model_fields))
+        rest = self.model_dump(mode="json", exclude=set(_Cover.model_fields) | self.unsaid)
         text = canonical_json(rest, only_ascii=True).encode()
         if len(text) > LARGEST_HEADER:
             raise ModelError(f"a packed file holds a header of at most {LARGEST_HEADER:,} bytes; found {len(text):,}")

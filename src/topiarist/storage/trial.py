@@ -21,6 +21,7 @@ from topiarist.models.copying import copied
 from topiarist.models.ensemble import facts
 from topiarist.randomness import array_generator
 from topiarist.storage.deployable import Deployable, InputForm, Inputs, as_inputs, form_of
+from topiarist.tasks import Classification, Task
 from topiarist.training.inference import part_batches, predict_logits
 
 if TYPE_CHECKING:
@@ -33,20 +34,32 @@ RawSamples = ArrayLike | Features | Tensor
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """`inputs` are samples as the file reads them; `logits` (n_samples, n_classes) are what torch answers.
+    """`inputs` are samples as the file reads them; `logits` (n_samples, n_outputs) are what torch answers.
 
-    Torch computes in float32, after `Preprocessing` itself. `labels` and `calibration`, samples to learn ranges from,
+    Torch computes in float32, after `Preprocessing` itself. `task` is None where nobody says what is predicted: logits
+    of classes, then. `labels`, the targets, their `weights`, and `calibration`, samples to learn ranges from,
     are None where there are no data; `origin` says where the samples are from.
     """
 
     module: Deployable
     form: InputForm
-    classes: tuple[str, ...] | None
+    task: Task | None
     inputs: Inputs
     logits: Tensor
     labels: Tensor | None
     calibration: Inputs | None
     origin: str
+    weights: Tensor | None = None
+
+    @property
+    def classes(self) -> tuple[str, ...] | None:
+        """The classes, where they are known."""
+        return self.task.classes if isinstance(self.task, Classification) else None
+
+    @property
+    def known_task(self) -> Task:
+        """What is predicted: without a word of it, classes of which only the number is known."""
+        return self.task or Classification(tuple(str(number) for number in range(self.logits.shape[1])))
 
 
 def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) -> Trial:
@@ -56,7 +69,7 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
     where it has no preprocessing.
     """
     card = card_of(model) if data is None else card_for(model, data)
-    preprocessing, labels, calibrating = card.preprocessing, None, None
+    preprocessing, labels, weights, calibrating = card.preprocessing, None, None, None
     usable = data is not None and (data.preprocessing is None or (data.source is not None and data.split is not None))
     if data is not None and usable:
         calibrating = _drawn(data, "train", MOST_CALIBRATING)[0]
@@ -65,7 +78,7 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
         calibrating = compared if calibrating is None else calibrating
     elif data is not None and usable:
         name = next(name for name in PARTS if len(getattr(data, name)))
-        (compared, labels), origin = _drawn(data, name, MOST_COMPARED), f"{name} part"
+        (compared, labels, weights), origin = _drawn(data, name, MOST_COMPARED), f"{name} part"
     else:
         compared, origin = _random_features(model, card), "random numbers"
     inputs = as_inputs(compared, preprocessing)
@@ -74,26 +87,29 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
     if not logits.isfinite().all():
         raise ModelError("the network gives numbers that are not finite: an export cannot be compared with it")
     return Trial(
-        module=Deployable(network, preprocessing).eval(),
+        module=Deployable(network, preprocessing, card.task).eval(),
         form=form_of(inputs, preprocessing),
-        classes=card.classes,
+        task=card.task,
         inputs=inputs,
         logits=logits,
         labels=labels,
         calibration=None if calibrating is None else as_inputs(calibrating, preprocessing),
         origin=origin,
+        weights=weights,
     )
 
 
-def _drawn(data: Data, name: Literal["test", "validation", "train"], most: int) -> tuple[Features, Tensor]:
-    """Return some samples of a part, evenly spread over it, and their labels; the first ones of a stream."""
+def _drawn(
+    data: Data, name: Literal["test", "validation", "train"], most: int
+) -> tuple[Features, Tensor, Tensor | None]:
+    """Return some samples of a part, evenly spread over it, their targets and weights; the first ones of a stream."""
     part = getattr(data, name)
     if data.source is None or data.split is None or not isinstance(part, Part):
         x, y = next(part_batches(part, most))
-        return x.numpy(), y
+        return x.numpy(), y, None
     chosen = numpy.linspace(0, len(part) - 1, min(len(part), most)).astype(numpy.intp)
     rows, features = getattr(data.split, name)[chosen], data.source.features
-    return take_rows(features, rows), part.y[chosen]
+    return take_rows(features, rows), part.y[chosen], None if part.weights is None else part.weights[chosen]
 
 
 def _as_features(samples: RawSamples) -> Features:

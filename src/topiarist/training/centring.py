@@ -98,4 +98,4 @@ def some_samples(part: AnyPart) -> Part | None:
     if not isinstance(part, Part) or len(part) < 2:
         return None
     rows = torch.linspace(0, len(part) - 1, min(SAMPLES, len(part))).round().long()
-    return Part(part.x[rows], part.y[rows])
+    return part.take(rows)

@@ -114,7 +114,10 @@ def fingerprint(
         described.update(json.dumps([config.model_dump(mode="json"), str(model), trained]).encode())
         parts = (data.train, data.validation)
         described.update("".join(str(len(part)) for part in parts).encode())
-        samples = [tensor for part in parts if isinstance(part, Part) for tensor in (part.x, part.y)]
+        samples = [tensor for part in parts if isinstance(part, Part) for tensor in (part.x, part.y, part.weights)]
+        if data.task.kind != "classes" or data.task.own_loss is not None:  # of classifiers, the settings say it all
+            own = getattr(data.task.own_loss, "__qualname__", None)
+            described.update(json.dumps([data.task.to_record(), own]).encode())
         for value in (*model.state_dict().values(), *samples):
             add(value)
     return described.hexdigest()

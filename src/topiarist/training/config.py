@@ -5,12 +5,14 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
+from topiarist.errors import SettingsError
 from topiarist.files import JsonObject
 from topiarist.settings import Settings
+from topiarist.tasks.losses import Loss
+from topiarist.tasks.metrics import METRICS
 from topiarist.training.pruning import Pruning
 from topiarist.training.schedules import Schedule
 
-Metric = Literal["loss", "accuracy", "macro_accuracy"]
 OptimizerName = Literal["sgd", "adam", "adamw", "rmsprop"]
 
 
@@ -79,7 +81,14 @@ class TrainConfig(Settings):
         ge=1,
         description="Stop after this many epochs without improvement on the validation part; keep the best weights.",
     )
-    monitor: Metric = Field(default="loss", description="Metric for early stopping and performance scheduling.")
+    loss: str | None = Field(
+        default=None,
+        description="Loss: cross-entropy or focal; for numbers squared, absolute, huber or quantile, as quantile:0.9.",
+    )
+    monitor: str = Field(
+        default="loss",
+        description="Metric for early stopping and performance scheduling: loss, or one of the task, such as accuracy.",
+    )
     class_weights: Literal["balanced"] | tuple[float, ...] | None = Field(
         default=None, description="Weights of the classes in the loss: balanced (inverse frequency), or one per class."
     )
@@ -89,7 +98,9 @@ class TrainConfig(Settings):
     precise_norms: bool = Field(
         default=False, description="Replace the moving averages of batch norm by the whole training part's at the end."
     )
-    watch_training: bool = Field(default=False, description="Record the accuracy on the training part every epoch.")
+    watch_training: bool = Field(
+        default=False, description="Record the accuracy, or the task's own metric, on the training part every epoch."
+    )
     after_epoch: int = Field(default=0, ge=0, description="Start after this epoch, as if those before had been run.")
     until_epoch: int | None = Field(default=None, ge=0, description="Stop after this epoch; schedules stay the same.")
     seed: int = Field(default=0, ge=0, description="Seed of the order of samples and of all noise.")
@@ -129,6 +140,24 @@ class TrainConfig(Settings):
         if self.steps is not None:
             record.pop("epochs", None)
         return record
+
+    @field_validator("loss")
+    @classmethod
+    def _known_loss(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        try:
+            return str(Loss.parse(value))
+        except SettingsError as error:
+            raise ValueError(str(error)) from error
+
+    @field_validator("monitor")
+    @classmethod
+    def _known_metric(cls, value: str) -> str:
+        known = dict.fromkeys(["loss", *(name for metrics in METRICS.values() for name in metrics)])
+        if value not in known:
+            raise ValueError(f"must be one of {', '.join(known)}")
+        return value
 
     @field_validator("schedule", mode="before")
     @classmethod

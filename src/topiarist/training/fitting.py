@@ -12,6 +12,7 @@ from torch import nn
 from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.models.card import attach, card_for
+from topiarist.tasks import OwnLoss
 from topiarist.training.checkpoint import Checkpoint, fingerprint
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines import computing
@@ -19,6 +20,8 @@ from topiarist.training.history import History
 from topiarist.training.inference import settle_norms
 from topiarist.training.loop import Loop, OnEpoch, Score
 from topiarist.training.preparation import check_teacher, check_trainable, stacks
+
+OWN_LOSS = "own"  # in the record of a training whose loss is code of the user, which is not saved
 
 
 def train(
@@ -28,6 +31,7 @@ def train(
     *,
     teacher: nn.Module | None = None,
     score: Score | None = None,
+    loss: OwnLoss | None = None,
     checkpoint: Path | str | None = None,
     on_epoch: OnEpoch | None = None,
 ) -> History:
@@ -35,11 +39,13 @@ def train(
 
     Parameters
     ----------
-    model : any network that returns logits (n_samples, n_classes)
+    model : any network that returns logits (n_samples, n_classes), or as many numbers as the data's task needs
     data : what to train on; early stopping watches its validation part
     config : how to train; 100 epochs of Adam unless given
     teacher : a network to learn from, as `config.distillation` says
     score : `score(model)`, larger is better, takes the place of the monitored metric
+    loss : `loss(outputs, targets)`, one number or one per sample, takes the place of the task's loss. It is not saved
+        with the network, and such networks are trained one by one
     checkpoint : a file that is written every few seconds; the same call resumes from it, and removes it at the end
     on_epoch : called after every epoch with its number and a list of one `Epoch`
 
@@ -61,7 +67,7 @@ def train(
     settings = TrainConfig() if config is None else config
     teachers = None if teacher is None else [teacher]
     (history,) = train_many(
-        [model], data, settings, teachers=teachers, score=score, checkpoint=checkpoint, on_epoch=on_epoch
+        [model], data, settings, teachers=teachers, score=score, loss=loss, checkpoint=checkpoint, on_epoch=on_epoch
     )
     return history
 
@@ -73,6 +79,7 @@ def train_many(
     *,
     teachers: Sequence[nn.Module] | None = None,
     score: Score | None = None,
+    loss: OwnLoss | None = None,
     checkpoint: Path | str | None = None,
     on_epoch: OnEpoch | None = None,
     stacked: bool = True,
@@ -87,7 +94,7 @@ def train_many(
     ----------
     models : networks, none of which share a parameter
     data, config : one for all, or one per network
-    teachers : one per network, as in `train`; so are `score`, `checkpoint` and `on_epoch`
+    teachers : one per network, as in `train`; so are `score`, `loss`, `checkpoint` and `on_epoch`
     stacked : False trains every network by itself
     padded : True also stacks networks without dropout or norms that differ in their widths alone
 
@@ -108,6 +115,8 @@ def train_many(
     """
     datas = [data] * len(models) if isinstance(data, Data) else list(data)
     configs = [config] * len(models) if isinstance(config, TrainConfig) else list(config)
+    if loss is not None:
+        datas = [replace(each, task=replace(each.task, own_loss=loss)) for each in datas]
     taught = [None] * len(models) if teachers is None else list(teachers)
     _check(models, datas, configs, taught, scored=score is not None)
     alone = [([number], False) for number in range(len(models))]
@@ -157,7 +166,10 @@ def _finish(model: nn.Module, data: Data, config: TrainConfig, history: History)
     """Settle batch norm where asked, write the card, and warn of a training that diverged."""
     if config.precise_norms:
         settle_norms(model, data.train)
-    card = replace(card_for(model, data), training=config.model_dump(mode="json", exclude_defaults=True))
+    settings = config.model_dump(mode="json", exclude_defaults=True)
+    if data.task.own_loss is not None:
+        settings["loss"] = OWN_LOSS
+    card = replace(card_for(model, data), training=settings)
     attach(model, card if config.pruning is None else replace(card, bits=card.bits or 32))
     if history.diverged_epoch is not None:
         text = f"{history.stopped}: the weights of epoch {history.kept_epoch} are kept"

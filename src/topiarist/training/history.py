@@ -12,8 +12,9 @@ from topiarist.training.config import TrainConfig
 class Epoch:
     """One epoch, numbered from 1; the validation figures are None where there is no validation part.
 
-    `train_accuracy` is that on the training part after the epoch, with `watch_training`. `monitored` is what early
-    stopping watches; larger is better. `sparsity` is the fraction of weights, or of units, that is pruned.
+    `train_accuracy` is that on the training part after the epoch, with `watch_training`. Of a network that is no
+    classifier, `validation_metric` and `train_metric` are the task's primary metric in their place. `monitored` is what
+    early stopping watches; larger is better. `sparsity` is the fraction of weights, or of units, that is pruned.
     """
 
     number: int
@@ -24,6 +25,13 @@ class Epoch:
     validation_accuracy: float | None = None
     monitored: float | None = None
     sparsity: float | None = None
+    train_metric: float | None = None
+    validation_metric: float | None = None
+
+    def to_json(self) -> JsonObject:
+        """Return plain numbers; metrics that a classifier does not have are left out."""
+        own = ("train_metric", "validation_metric")
+        return {name: value for name, value in asdict(self).items() if name not in own or value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +48,7 @@ class History:
 
     def to_json(self) -> JsonObject:
         """Return plain lists and numbers."""
-        return {**asdict(self), "epochs": [asdict(epoch) for epoch in self.epochs]}
+        return {**asdict(self), "epochs": [epoch.to_json() for epoch in self.epochs]}
 
     @classmethod
     def from_json(cls, record: JsonObject) -> Self:
@@ -139,7 +147,7 @@ class TrainingRun:
         """Return plain lists and numbers."""
         record = {name: value for name, value in vars(self).items() if name != "config"}
         best = None if self.best == -math.inf else self.best
-        return {**record, "best": best, "epochs": [asdict(epoch) for epoch in self.epochs]}
+        return {**record, "best": best, "epochs": [epoch.to_json() for epoch in self.epochs]}
 
     @classmethod
     def from_json(cls, record: JsonObject, config: TrainConfig) -> Self:

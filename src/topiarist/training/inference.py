@@ -11,9 +11,11 @@ from torch.utils.data import DataLoader
 
 from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError, first_line
+from topiarist.models.card import card_of
 from topiarist.models.evaluation import count_parameters, evaluating, numbers_of, placed
 from topiarist.models.memory_format import runs_channels_last, with_channels_last
 from topiarist.randomness import child_seed, generator, isolated
+from topiarist.tasks import Task
 from topiarist.threads import torch_threads
 
 BATCH_SIZE = 4096
@@ -35,7 +37,7 @@ def suited_batch(sample: Tensor) -> int:
 
 
 def call(model: nn.Module, x: Tensor) -> Tensor:
-    """Return the logits (n_samples, n_classes) of samples that are `placed`."""
+    """Return the outputs (n_samples, n_outputs) of samples that are `placed`; one number per sample is one output."""
     try:
         logits = model(x)
     except TopiaristError:
@@ -43,6 +45,8 @@ def call(model: nn.Module, x: Tensor) -> Tensor:
     except Exception as error:  # whatever a user's forward raises
         reason = first_line(error)
         raise ModelError(f"the network cannot read samples of shape {tuple(x.shape[1:])}: {reason}") from error
+    if isinstance(logits, Tensor) and logits.shape == (len(x),):
+        return logits[:, None]
     if not isinstance(logits, Tensor) or logits.ndim != 2 or len(logits) != len(x):
         found = f"shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
         raise ModelError(f"the network must return logits ({len(x)}, n_classes) for {len(x)} samples; found {found}")
@@ -50,13 +54,13 @@ def call(model: nn.Module, x: Tensor) -> Tensor:
 
 
 def predict_logits(model: nn.Module, x: Tensor, *, batch_size: int | None = None) -> Tensor:
-    """Return the logits (n_samples, n_classes) of samples (n_samples, *input_shape), on the CPU."""
+    """Return the outputs (n_samples, n_outputs) of samples (n_samples, *input_shape), on the CPU."""
     unlabelled = Part(x, torch.zeros(len(x), dtype=torch.int64))
     return part_logits(model, unlabelled, batch_size=batch_size)[0]
 
 
 def part_logits(model: nn.Module, part: AnyPart, *, batch_size: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return the logits (n_samples, n_classes) and the class numbers (n_samples,) of a part, on the CPU."""
+    """Return the outputs (n_samples, n_outputs) and the targets (n_samples, …) of a part, on the CPU."""
     like, found = numbers_of(model), []
     with evaluating(model), torch_threads(suited_threads(model)):
         last = bool(len(part)) and runs_channels_last(model, placed(first_sample(part), like))
@@ -81,6 +85,11 @@ def part_batches(part: AnyPart, batch_size: int | None = None) -> Iterator[tuple
         yield from DataLoader(part.dataset, batch_size=batch_size, num_workers=part.workers, generator=own)
 
 
+def weights_of(part: AnyPart) -> Tensor | None:
+    """Return how much each sample of a part counts; None where all count the same."""
+    return part.weights if isinstance(part, Part) else None
+
+
 def first_sample(part: AnyPart) -> Tensor:
     """Return the first sample of a part as a batch (1, *input_shape)."""
     return part.x[:1] if isinstance(part, Part) else torch.as_tensor(part.dataset[0][0]).unsqueeze(0)
@@ -93,7 +102,7 @@ def example_input(model: nn.Module, data: Data) -> Tensor:
 
 @dataclass(frozen=True)
 class MonteCarlo:
-    """Mean and standard deviation of the class probabilities, both (n_samples, n_classes)."""
+    """Mean and standard deviation of the answers, such as class probabilities, both (n_samples, n_outputs)."""
 
     mean: Tensor
     spread: Tensor
@@ -111,7 +120,8 @@ def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0
 
     Returns
     -------
-    MonteCarlo : mean and spread of the class probabilities over the passes, on the CPU
+    MonteCarlo : mean and spread of the answers over the passes, on the CPU: class probabilities, unless the network's
+        card says that it predicts numbers or labels
 
     Raises
     ------
@@ -129,16 +139,22 @@ def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0
     if passes < 2:
         raise ModelError(f"Monte-Carlo dropout needs at least 2 passes; asked for {passes}")
     like, means, spreads = numbers_of(model), [], []
+    task = card_of(model).task
     random, threads = isolated(child_seed(seed, "monte carlo"), like.device), torch_threads(suited_threads(model))
     with evaluating(model), random, threads:
         for module in dropouts:
             module.training = True
         for batch in torch.split(x, BATCH_SIZE):
             samples = placed(batch, like)
-            probabilities = torch.stack([call(model, samples).softmax(dim=1).cpu() for _ in range(passes)])
-            means.append(probabilities.mean(dim=0))
-            spreads.append(probabilities.std(dim=0))
+            outputs = [call(model, samples) for _ in range(passes)]
+            answers = torch.stack([_answered(task, each).cpu() for each in outputs])
+            means.append(answers.mean(dim=0))
+            spreads.append(answers.std(dim=0))
     return MonteCarlo(torch.cat(means), torch.cat(spreads))
+
+
+def _answered(task: Task | None, outputs: Tensor) -> Tensor:
+    return outputs.softmax(dim=1) if task is None else task.answers(outputs)
 
 
 def settle_norms(model: nn.Module, part: AnyPart) -> None:

@@ -13,13 +13,14 @@ from topiarist.data import Data
 from topiarist.errors import SettingsError
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import child_seed, isolated
+from topiarist.tasks import Task
 from topiarist.training.checkpoint import Checkpoint, Snapshot
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines import make_engine
 from topiarist.training.engines.batching import Batch, make_batches
 from topiarist.training.engines.steps import State
 from topiarist.training.history import Epoch, History, TrainingRun
-from topiarist.training.metrics import METRICS, accuracy, log_loss
+from topiarist.training.inference import weights_of
 from topiarist.training.preparation import answers_beforehand
 
 Score = Callable[[nn.Module], float]
@@ -45,6 +46,7 @@ class Loop:
         checkpoint: Checkpoint | None,
     ) -> None:
         self.models, self.score, self.checkpoint = list(models), score, checkpoint
+        self.tasks = [data.task.with_loss(config.loss) for data, config in zip(datas, configs, strict=True)]
         self.best: dict[int, State] = {}
         self.active, self.done_epochs = list(range(len(models))), configs[0].after_epoch
         self.validations = [data.validation for data in datas if len(data.validation)]
@@ -135,15 +137,20 @@ class Loop:
         found: list[dict[str, float | None]] = [{"monitored": score} for score in self._scores()]
         if self.watched:
             seen = self.engine.logits([self.watched[index] for index in self.active])
-            for figures, (logits, y) in zip(found, seen, strict=True):
-                figures["train_accuracy"] = accuracy(logits, y)
+            for index, figures, (outputs, y) in zip(self.active, found, seen, strict=True):
+                figures |= primary_figure("train", self.tasks[index], outputs, y, weights_of(self.watched[index]))
         if self.validations:
             seen = self.engine.logits([self.validations[index] for index in self.active])
-            for index, figures, (logits, y) in zip(self.active, found, seen, strict=True):
-                loss, monitor = log_loss(logits, y), self.runs[index].config.monitor
-                if figures["monitored"] is None:
-                    figures["monitored"] = -loss if monitor == "loss" else METRICS[monitor](logits, y)
-                figures |= {"validation_loss": loss, "validation_accuracy": accuracy(logits, y)}
+            for index, figures, (outputs, y) in zip(self.active, found, seen, strict=True):
+                task, monitor = self.tasks[index], self.runs[index].config.monitor
+                weights = weights_of(self.validations[index])
+                loss = task.loss_of(outputs, y, weights=weights)
+                if figures["monitored"] is None and monitor == "loss":
+                    figures["monitored"] = -loss
+                elif figures["monitored"] is None:
+                    metric = task.find_metric(monitor)
+                    figures["monitored"] = metric.signed(metric(task, outputs, y, weights))
+                figures |= {"validation_loss": loss, **primary_figure("validation", task, outputs, y, weights)}
         return found
 
     def _scores(self) -> list[float | None]:
@@ -187,6 +194,14 @@ class Loop:
             optimizer=self.engine.optimizer_state(),
             runs=[run.to_json() for run in self.runs],
         )
+
+
+def primary_figure(
+    part: str, task: Task, outputs: torch.Tensor, y: torch.Tensor, weights: torch.Tensor | None
+) -> dict[str, float | None]:
+    """Return the primary metric of a task as a field of `Epoch`."""
+    name = f"{part}_accuracy" if task.kind == "classes" else f"{part}_metric"
+    return {name: task.find_metric(task.primary)(task, outputs, y, weights)}
 
 
 def _begin(config: TrainConfig, steps_per_epoch: int) -> TrainingRun:

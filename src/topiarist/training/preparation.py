@@ -11,9 +11,9 @@ from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.models.stacked import padded_signature, reads_flat, signature, stackable
 from topiarist.training.config import TrainConfig
-from topiarist.training.engines.batching import check_labels, has_batch_norm
+from topiarist.training.engines.batching import has_batch_norm
 from topiarist.training.engines.steps import check_masks
-from topiarist.training.inference import call, first_sample, part_logits
+from topiarist.training.inference import call, first_sample, part_logits, weights_of
 
 
 def check_trainable(model: nn.Module, data: Data, config: TrainConfig, *, scored: bool = False) -> None:
@@ -49,10 +49,17 @@ def _check_data(data: Data, config: TrainConfig, *, scored: bool) -> None:
         raise DataError(f"{data.name} has no training samples")
     if config.watcher and not scored and not len(data.validation):
         raise SettingsError(f"{config.watcher} needs a validation part: give it a fraction of the data above 0")
+    task = data.task.with_loss(config.loss)
+    if config.monitor != "loss":
+        task.find_metric(config.monitor)
+    if config.class_weights is not None and task.kind != "classes":
+        raise SettingsError(f"class weights are for classes; what is predicted is {task}: leave them out")
     if isinstance(config.class_weights, tuple) and len(config.class_weights) != len(data.classes):
         raise SettingsError(f"{len(config.class_weights)} class weights for {len(data.classes)} classes")
+    if config.distillation is not None and task.own_loss is not None:
+        raise SettingsError("a loss of your own cannot be joined with distillation: leave one out")
     if isinstance(data.train, Part):
-        check_labels(data.train.y, len(data.classes))
+        task.check_targets(data.train.y)
     if config.augmentation is not None:
         check_masks(data.input_shape, config.augmentation)
 
@@ -60,10 +67,20 @@ def _check_data(data: Data, config: TrainConfig, *, scored: bool) -> None:
 def _check_outputs(model: nn.Module, data: Data) -> None:
     with evaluating(model):
         outputs = call(model, placed(first_sample(data.train), numbers_of(model))).shape[1]
-    if outputs != len(data.classes):
-        raise ModelError(
-            f"the network must return {len(data.classes)} logits, one per class of {data.name}; it returns {outputs}"
-        )
+    check_width(outputs, data)
+
+
+def check_width(outputs: int, data: Data) -> None:
+    """Raise ModelError for a network with more or fewer outputs than the task needs."""
+    task = data.task
+    if outputs == task.outputs:
+        return
+    what = {
+        "classes": f"{task.outputs} logits, one per class",
+        "numbers": f"{task.outputs} number{'' if task.outputs == 1 else 's'}, one per target",
+        "labels": f"{task.outputs} logits, one per label",
+    }[task.kind]
+    raise ModelError(f"the network must return {what} of {data.name}; it returns {outputs}")
 
 
 def stacks(
@@ -84,13 +101,14 @@ def stack_key(model: nn.Module, data: Data, config: TrainConfig, *, padded: bool
     """
     in_memory = isinstance(data.train, Part) and isinstance(data.validation, Part)
     alone = config.pruning is not None or config.augmentation is not None
-    if config.device != "cpu" or alone or not in_memory:
+    if config.device != "cpu" or alone or not in_memory or data.task.own_loss is not None:
         return None
     if not (stackable(model) and reads_flat(model, data.input_shape)):
         return None
     shape = (padded_signature(model) if padded else None) or signature(model)
     settings = config.model_dump_json(exclude={"seed", "learning_rate"})
-    return shape, settings, data.input_shape, len(data.classes), len(data.validation) > 0
+    task = data.task.kind, data.task.outputs, data.task.loss, weights_of(data.train) is not None
+    return shape, settings, data.input_shape, task, len(data.validation) > 0
 
 
 def answers_beforehand(

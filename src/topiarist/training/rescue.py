@@ -8,7 +8,7 @@ import copy
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torch import Tensor, nn
@@ -18,13 +18,14 @@ from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import child_seed
 from topiarist.surgery import GrowSpace, Plan, RemoveUnits, apply, recommend
+from topiarist.tasks import Task
 from topiarist.training.centring import Centring, centring_for, some_samples
 from topiarist.training.config import TrainConfig
 from topiarist.training.fitting import train_many
 from topiarist.training.history import History
-from topiarist.training.inference import part_logits
+from topiarist.training.inference import part_logits, weights_of
 from topiarist.training.loop import OnEpoch
-from topiarist.training.metrics import depends_on_classes, log_loss
+from topiarist.training.metrics import depends_on_targets
 
 MOSTLY = 0.5  # of all hidden units; after an epoch of CIFAR-10 with pixels in [0, 1], 321 of 500 ReLU units were dead
 SIGNIFICANCE = 0.01  # a network that learned little counts as one that learned nothing: that costs time only
@@ -39,12 +40,14 @@ Attempt = tuple[State, float, Centring | None]  # initial weights, how many time
 class NetworkHealth:
     """What is wrong with a trained network.
 
-    `learned` is False where its answers do not depend on the classes; `dead` units by space, of `units` in all.
+    `learned` is False where its answers do not depend on the targets; `dead` units by space, of `units` in all; `what`
+    it does not tell apart is classes, unless it predicts something else.
     """
 
     learned: bool
     dead: Mapping[str, tuple[int, ...]]
     units: int
+    what: str = "classes"
 
     @property
     def mostly_dead(self) -> bool:
@@ -57,7 +60,7 @@ class NetworkHealth:
         return self.learned and not self.mostly_dead
 
     def __str__(self) -> str:
-        found = [] if self.learned else ["does not tell the classes of its training samples apart"]
+        found = [] if self.learned else [f"does not tell the {self.what} of its training samples apart"]
         if self.mostly_dead:
             found.append(f"has {sum(map(len, self.dead.values()))} dead of {self.units} hidden units")
         return " and ".join(found)
@@ -76,14 +79,14 @@ def train_with_rescue(
     A training of fewer than 100 steps had no time to learn, and is left alone.
 
     Returns the histories, and one line for each network that failed: what was wrong, what was tried, what helped. The
-    weights that are kept are those of the lowest log loss on the validation part, or on the training part without one.
+    weights that are kept are those of the lowest loss on the validation part, or on the training part without one.
     """
     starts = [copy.deepcopy(model.state_dict()) for model in models]
     histories = train_many(models, datas, configs, checkpoint=checkpoint, on_epoch=on_epoch)
     notes = []
     for number, (model, data, config) in enumerate(zip(models, datas, configs, strict=True)):
         steps = len(histories[number]) * math.ceil(len(data.train) / config.batch_size)
-        if steps < FEWEST_STEPS or (health := health_of(model, data.train)).healthy:
+        if steps < FEWEST_STEPS or (health := health_of(model, data.train, data.task)).healthy:
             continue
         histories[number], note = _rescued(model, starts[number], data, config, health, histories[number])
         notes.append(note)
@@ -100,7 +103,7 @@ def _rescued(
         found = _try(*attempt, model, data, config)
         if (loss := validation_loss(model, data)) < best:
             best, state, helped, history = loss, copy.deepcopy(model.state_dict()), name, found
-        if helped == name and health_of(model, data.train).healthy:
+        if helped == name and health_of(model, data.train, data.task).healthy:
             break
     model.load_state_dict(state)
     if helped is None:
@@ -139,23 +142,27 @@ def _try(
 
 
 def validation_loss(model: nn.Module, data: Data) -> float:
-    """Return the log loss on the validation part, or on the training part without one; infinite if it diverged."""
-    found = log_loss(*part_logits(model, data.validation if len(data.validation) else data.train))
+    """Return the loss on the validation part, or on the training part without one; infinite if it diverged.
+
+    It is the task's usual loss, whatever the network was trained by: the log loss of classes.
+    """
+    part = data.validation if len(data.validation) else data.train
+    found = replace(data.task, loss=None, own_loss=None).loss_of(*part_logits(model, part), weights=weights_of(part))
     return found if math.isfinite(found) else math.inf
 
 
-def health_of(model: nn.Module, part: AnyPart) -> NetworkHealth:
+def health_of(model: nn.Module, part: AnyPart, task: Task | None = None) -> NetworkHealth:
     """Return whether a network learned anything, and which of its units are dead, by some training samples."""
-    some = some_samples(part)
+    some, what = some_samples(part), "classes" if task is None else task.kind
     if some is None:
-        return NetworkHealth(learned=True, dead={}, units=0)
-    learned, x = depends_on_classes(model, some, SIGNIFICANCE), placed(some.x, numbers_of(model))
+        return NetworkHealth(learned=True, dead={}, units=0, what=what)
+    learned, x = depends_on_targets(model, some, task, significance=SIGNIFICANCE), placed(some.x, numbers_of(model))
     try:
-        advice = recommend(model, x[:2], calibration=x, labels=some.y)
+        advice = recommend(model, x[:2], calibration=x, labels=some.y, task=task)
     except ModelError:  # the network's code cannot be followed
-        return NetworkHealth(learned, dead={}, units=0)
+        return NetworkHealth(learned, dead={}, units=0, what=what)
     dead = {name: units for name in advice.spaces if (units := advice.health(name).dead)}
-    return NetworkHealth(learned, dead, sum(advice.spaces.values()))
+    return NetworkHealth(learned, dead, sum(advice.spaces.values()), what)
 
 
 def with_fresh_units(model: nn.Module, health: NetworkHealth, part: AnyPart, seed: int) -> State | None:

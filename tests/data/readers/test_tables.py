@@ -71,7 +71,7 @@ def test_what_is_left_out_is_noted(tmp_path: Path) -> None:
         ("a,label\n1,0\n2,1\n", "lable", r"found a, label; did you mean label\?"),
         ("a,y\n1,0\n2,0\n", "y", "found only the class 0"),
         ("a,y\n1,\n2,\n", "y", "every value of the target y is missing"),
-        ("a,y\n1,0.5\n2,0.7\n3,0.9\n", "y", "only classification"),
+        ("a,y\n1,0.5\n2,inf\n3,0.9\n", "y", "1 values of the target y are infinite"),
         ("a,y\nk,0\nk,1\n", "y", "no column is left to learn from"),
         ("y\n0\n1\n", "y", "no column is left to learn from"),
     ],

@@ -39,6 +39,7 @@ from topiarist.models.evaluation import count_parameters
 from topiarist.parallel import InProcess, open_pool
 from topiarist.randomness import generator
 from topiarist.surgery import plan_of
+from topiarist.tasks import Classification
 from topiarist.training.stretches import steps_per_epoch, train_stretch
 
 Make = Callable[..., SurgeonMethod]
@@ -171,7 +172,7 @@ def test_data_of_one_class_are_learned(kind: str) -> None:
     assert outcome.score[1] == 1.0 and outcome.after.accuracy == 1.0
     only: dict[str, Any] = {name: Part(part.x, part.y * 0) for name, part in parts.items()}
     alone = models.mlp([64, 6, 1], "relu", generator=generator(0, "weights"))
-    assert resized(alone, replace(data, classes=("three",), **only), SURGEONS[kind](3)).score == (1.0, 1.0)
+    assert resized(alone, replace(data, task=Classification(("three",)), **only), SURGEONS[kind](3)).score == (1.0, 1.0)
 
 
 @both

@@ -6,7 +6,7 @@ from typing import Literal
 
 from topiarist.data.columns.forms import CellForm
 
-ReadAs = Literal["number", "yes or no", "category", "date", "left out", "target", "group"]
+ReadAs = Literal["number", "yes or no", "category", "date", "left out", "target", "group", "weight"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """NumPy archives: `x` and `y`, or pairs such as `x_train` and `y_train`, `groups`, `finer` classes, and `original`.
 
+`y` holds a target per sample, or several (n_samples, n_targets); `weights` say how much each sample counts.
 `original` holds for each sample the number of the one that it is an augmented copy of, its own for an original. Beside
 pairs, `original_train` counts the samples of `x_train`; a part without is all originals.
 """
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from topiarist.data.labels import as_labels
 from topiarist.data.limits import check_size
 from topiarist.data.source import Source
+from topiarist.data.targets import check_weights
 from topiarist.errors import DataError
 
 _PARTS = ("train", "validation", "test")
@@ -39,7 +41,8 @@ def read_arrays(path: Path, *, labelled: bool) -> Source:
         raise DataError(f"{path}: the parts differ in the shape of a sample")
     counts = {suffix: len(x) for suffix, x in zip(suffixes, samples, strict=True)}
     features, notes = _as_images(numpy.concatenate(samples))
-    labels, groups, finer = (_gather(path, arrays, name, counts) for name in ("y", "groups", "finer"))
+    labels = _gather(path, arrays, "y", counts, several=True)
+    groups, finer, weights = (_gather(path, arrays, name, counts) for name in ("groups", "finer", "weights"))
     if labels is None and labelled:
         raise DataError(f"{path}: no labels y found, only {held}")
     return Source(
@@ -48,6 +51,7 @@ def read_arrays(path: Path, *, labelled: bool) -> Source:
         labels=None if labels is None else as_labels(str(path), labels, training=labelled),
         groups=None if groups is None else as_labels(str(path), groups, training=False),
         finer=None if finer is None else as_labels(str(path), finer, training=False),
+        weights=None if weights is None else check_weights(str(path), weights, len(features)),
         originals=_gather_originals(path, arrays, counts),
         parts=numpy.repeat(parts, list(counts.values())) if len(suffixes) > 1 else None,
         scaling="pixels" if features.dtype == numpy.uint8 else "zscore",
@@ -97,18 +101,24 @@ def _check_samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
     return x
 
 
-def _gather(path: Path, arrays: _Arrays, name: str, counts: dict[str, int]) -> NDArray[Any] | None:
-    """Join one value per sample over the parts, by the suffixes of their names; None where a part has none."""
+def _gather(
+    path: Path, arrays: _Arrays, name: str, counts: dict[str, int], *, several: bool = False
+) -> NDArray[Any] | None:
+    """Join one value per sample, or several, over the parts, by the suffixes of names; None where one has none."""
     wanted = {f"{name}{suffix}": count for suffix, count in counts.items()}
     if not all(key in arrays for key in wanted):
         return None
     for key, count in wanted.items():
-        if arrays[key].shape not in ((count,), (count, 1)):
+        shape = arrays[key].shape
+        if shape not in ((count,), (count, 1)) and not (several and len(shape) == 2 and shape[0] == count and shape[1]):
             raise DataError(f"{path}: {key} must hold one value for each of {count} samples, found {arrays[key].shape}")
     kinds = {"text" if arrays[key].dtype.kind in "US" else "numbers" for key in wanted}
     if len(kinds) > 1:
         raise DataError(f"{path}: {', '.join(wanted)} hold text and numbers; use one of the two")
-    return numpy.concatenate([arrays[key].ravel() for key in wanted])
+    widths = {arrays[key].shape[1:] for key in wanted} - {(), (1,)}
+    if len(widths) > 1 or (widths and any(arrays[key].shape[1:] not in widths for key in wanted)):
+        raise DataError(f"{path}: {', '.join(wanted)} differ in their number of targets")
+    return numpy.concatenate([arrays[key] if widths else arrays[key].ravel() for key in wanted])
 
 
 def _gather_originals(path: Path, arrays: _Arrays, counts: dict[str, int]) -> NDArray[Any] | None:

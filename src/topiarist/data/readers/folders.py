@@ -11,7 +11,8 @@ from topiarist.data.columns.names import listed
 from topiarist.data.labels import as_labels
 from topiarist.data.readers.sound import SOUND_ENDINGS, read_sounds
 from topiarist.data.readers.table_files import read_delimited
-from topiarist.data.readers.tables import group_values, known_labels, split_labels
+from topiarist.data.readers.tables import group_values
+from topiarist.data.readers.target_columns import known_labels, split_labels
 from topiarist.data.source import Source
 from topiarist.errors import DataError
 

@@ -72,8 +72,9 @@ class GeneticFront(SearchSettings):
         edits, accuracy = problem.resolve(chosen.bits, None if self.refitted else chosen.accuracy)
         reason = (
             f"of {len(points)} networks on the front, from {points[0].parameters:,} parameters and"
-            f" {points[0].accuracy:.1f} % to {points[-1].parameters:,} and {points[-1].accuracy:.1f} %, the"
-            f" {'most accurate within the limits' if request.limits else 'knee'}: {accuracy:.1f} % of {problem.samples}"
+            f" {problem.shown(points[0].accuracy)} to {points[-1].parameters:,} and"
+            f" {problem.shown(points[-1].accuracy)}, the {problem.best if request.limits else 'knee'}:"
+            f" {problem.shown(accuracy)} {problem.of_samples}"
         )
         return Proposal(edits, (reason,))
 

@@ -20,6 +20,7 @@ from topiarist.models.attention import free_attention
 from topiarist.models.evaluation import evaluating
 from topiarist.surgery.calibration import first_of
 from topiarist.surgery.masks import UnitMasks
+from topiarist.tasks import Task
 from topiarist.threads import torch_threads
 from topiarist.tracing import Place, Space
 from topiarist.training.inference import call, suited_threads
@@ -31,13 +32,15 @@ MOST_VALUES = 2**20  # of inputs at a time: what layers make of them takes more
 class MaskedNetwork:
     """A network, the spaces whose units the bits stand for, in order, and the samples it is judged on.
 
-    `hiding` hides units from more than plain layers; None where those tell all.
+    `task` is what is predicted: classes, where it is None. `hiding` hides units from more than plain layers; None where
+    those tell all.
     """
 
     model: nn.Module
     spaces: Sequence[Space]
     x: Tensor
     y: Tensor
+    task: Task | None = None
     hiding: UnitMasks | None = None
 
 
@@ -58,7 +61,7 @@ class MaskedForward:
         size = max(1, judged.x[0].numel())
         samples = min(len(judged.y), max(1, MOST_VALUES // size))
         together = max(1, MOST_VALUES // (size * samples))
-        right = torch.zeros(len(masks), dtype=torch.int64)
+        right = torch.zeros(len(masks), dtype=torch.int64 if _of_classes(judged) else torch.float64)
         with torch_threads(suited_threads(judged.model)), evaluating(judged.model):
             for x, y in zip(torch.split(judged.x, samples), torch.split(judged.y, samples), strict=True):
                 some = replace(judged, x=x, y=y)
@@ -68,7 +71,7 @@ class MaskedForward:
 
 
 def right_answers(judged: MaskedNetwork, masks: Tensor) -> Tensor:
-    """Count the right answers (n_masks,)."""
+    """Count the right answers (n_masks,); of numbers and labels, sum how right they are."""
     sizes = [space.size for space in judged.spaces]
     if judged.hiding is not None:
         return torch.stack([_answers_without(judged, judged.hiding, mask, sizes) for mask in masks])
@@ -80,8 +83,16 @@ def right_answers(judged: MaskedNetwork, masks: Tensor) -> Tensor:
                 hooks.callback(handle.remove)
         hooks.enter_context(free_attention(judged.model))
         logits = call(judged.model, judged.x.repeat(len(masks), *(1,) * (judged.x.ndim - 1)))
+    if judged.task is not None and not _of_classes(judged):
+        task, targets = judged.task, judged.y.to(logits)
+        parts = logits.view(len(masks), len(judged.y), -1)
+        return torch.stack([task.rightness(part, targets).double().sum() for part in parts]).cpu()
     answers = logits.argmax(dim=1).view(len(masks), -1)
     return (answers == judged.y).sum(dim=1)
+
+
+def _of_classes(judged: MaskedNetwork) -> bool:
+    return judged.task is None or judged.task.kind == "classes"
 
 
 def _answers_without(judged: MaskedNetwork, hiding: UnitMasks, mask: Tensor, sizes: list[int]) -> Tensor:
@@ -89,7 +100,10 @@ def _answers_without(judged: MaskedNetwork, hiding: UnitMasks, mask: Tensor, siz
     parts = zip(judged.spaces, torch.split(mask, sizes), strict=True)
     units = {space.name: (~bits).nonzero().flatten().tolist() for space, bits in parts}
     with hiding.without({name: numbers for name, numbers in units.items() if numbers}):
-        return (call(judged.model, judged.x).argmax(dim=1) == judged.y).sum()
+        outputs = call(judged.model, judged.x)
+        if judged.task is not None and not _of_classes(judged):
+            return judged.task.rightness(outputs, judged.y.to(outputs)).double().sum().cpu()
+        return (outputs.argmax(dim=1) == judged.y).sum()
 
 
 def hide_each(place: Place, bits: Tensor) -> Any:

@@ -14,6 +14,7 @@ from torch import Tensor
 from topiarist.methods.genetic.readout import Bits, Floats, Integers, one_thread, pieces
 from topiarist.surgery.choice.selection import damped
 from topiarist.surgery.refit.moments import Moments
+from topiarist.tasks import Task
 
 MOST_VALUES = 2**24
 
@@ -21,19 +22,34 @@ MOST_VALUES = 2**24
 class RefittedNetwork:
     """Activations (n_samples, n_units) of training samples and of those to judge, the last layer, and the labels."""
 
-    def __init__(self, fitted: Tensor, weights: Tensor, bias: Tensor | None, judged: Tensor, labels: Tensor) -> None:
+    def __init__(
+        self,
+        fitted: Tensor,
+        weights: Tensor,
+        bias: Tensor | None,
+        judged: Tensor,
+        labels: Tensor,
+        task: Task | None = None,
+    ) -> None:
         moments, answers = Moments(), fitted @ weights.T
         moments.add(fitted, answers if bias is None else answers + bias)
         spread, self.cross, means, logits = moments.central(centred=bias is not None)
-        self.spread, self.labels = damped(spread), labels
+        self.spread, self.labels, self.task = damped(spread), labels, task
         self.logits = torch.zeros_like(logits) if bias is None else logits
         self.judged = judged.to(spread) if bias is None else judged.to(spread) - means
 
     def right(self, masks: Tensor) -> Tensor:
-        """Count the right answers (n_masks,) after a refit to the units of each mask (n_masks, n_units)."""
+        """Count the right answers (n_masks,) after a refit to the units of each mask (n_masks, n_units).
+
+        Of numbers and labels, sum how right the answers are.
+        """
         weights = self.weights(masks)
         answers = self.judged @ weights.movedim(0, 1).flatten(1) + self.logits.repeat(len(masks))
-        found = answers.view(len(self.judged), len(masks), -1).argmax(dim=2)
+        by_mask = answers.view(len(self.judged), len(masks), -1)
+        if self.task is not None and self.task.kind != "classes":
+            targets, task = self.labels.to(by_mask), self.task
+            return torch.stack([task.rightness(each, targets).sum() for each in by_mask.unbind(dim=1)])
+        found = by_mask.argmax(dim=2)
         return (found == self.labels[:, None]).sum(dim=0)
 
     def weights(self, masks: Tensor) -> Tensor:

@@ -24,9 +24,9 @@ from topiarist.surgery.choice.allotment import LimitError
 from topiarist.surgery.choice.costs import Costs
 from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.surgery.masks import UnitMasks
+from topiarist.tasks import Task
 from topiarist.tracing import Anatomy, Space
 from topiarist.training.inference import part_logits
-from topiarist.training.metrics import accuracy
 
 MOST_SAMPLES = 4096  # enough to tell subsets 1.5 points apart (two standard errors at 50 %)
 WATCHED_TOGETHER = 512  # samples per batch: bounds the memory of activations
@@ -48,7 +48,10 @@ class Evaluator(Protocol):
     """Evaluates networks for masks over their units."""
 
     def accuracy(self, networks: Integers, masks: Bits) -> Floats:
-        """Return the percentages (n,) of right answers of networks with ascending numbers (n,) and masks (n, bits)."""
+        """Return the percentages (n,) of right answers of networks with ascending numbers (n,) and masks (n, bits).
+
+        Of numbers and labels, the mean of `Task.rightness` in per cent.
+        """
         ...
 
 
@@ -72,6 +75,11 @@ class SearchProblem:
         return self.anatomy.spaces
 
     @property
+    def task(self) -> Task:
+        """What is predicted."""
+        return self.request.job.labelled("a genetic search").task
+
+    @property
     def limits(self) -> Limits:
         """What the network may cost."""
         return self.request.limits
@@ -90,6 +98,21 @@ class SearchProblem:
     def samples(self) -> str:
         """What it is judged on, in words."""
         return f"{len(self.judged):,} {'training' if self.judged is self.training else 'held-out'} samples"
+
+    @property
+    def of_samples(self) -> str:
+        """What a figure is about, in words: a share of samples, or a mean over them."""
+        return f"{'of' if self.task.kind == 'classes' else 'over'} {self.samples}"
+
+    @property
+    def best(self) -> str:
+        """What the best network within limits is called."""
+        return "most accurate within the limits" if self.task.kind == "classes" else "best within the limits"
+
+    def shown(self, value: float) -> str:
+        """Return the percentage that an evaluator gives, in words."""
+        words = {"numbers": f"1 − squared error {value / 100:.3f}", "labels": f"probability of the truth {value:.1f} %"}
+        return words.get(self.task.kind, f"{value:.1f} %")
 
     def by_space(self, bits: Bits) -> Iterator[tuple[str, Bits]]:
         """Yield the bits (…, n_bits) of each space."""
@@ -145,7 +168,7 @@ class SearchProblem:
         network = apply(
             Plan(refitted), self.model, job.example_input, calibration=job.calibration, anatomy=known, settling=0
         )
-        found = 100 * accuracy(*part_logits(network, self.judged))
+        found = 100 * self.task.rightness(*part_logits(network, self.judged)).double().mean().item()
         if plain is not None and found < plain:
             return self.removal(kept, refit=False), plain
         return refitted, found
@@ -184,6 +207,8 @@ def evaluator_for(problems: Sequence[SearchProblem], *, refitted: bool) -> Evalu
             names = ", ".join(problems[0].spaces)
             raise ModelError(f"a refitted fitness is for one space, which the last layer reads: choose one of {names}")
         return MaskedForward([_masked(problem) for problem in problems])
+    if not refitted and problems[0].task.kind != "classes":  # a readout compares classes
+        return MaskedForward([_masked(problem) for problem in problems])
     known = [(problem, name) for problem, name in zip(problems, readers, strict=True) if name is not None]
     modules = [problem.model.get_submodule(name) for problem, name in known]
     weights = [layers.weight_of(module) for module in modules]
@@ -192,7 +217,8 @@ def evaluator_for(problems: Sequence[SearchProblem], *, refitted: bool) -> Evalu
     biases = [layers.bias_of(module) for module in modules]
     if refitted:
         fitted = [_activations(problem.model, name, problem.training) for problem, name in known]
-        parts = zip(fitted, weights, biases, hidden, labels, strict=True)
+        tasks = [problem.task for problem in problems]
+        parts = zip(fitted, weights, biases, hidden, labels, tasks, strict=True)
         return Refitted([RefittedNetwork(*each) for each in parts])
     zeros = [weight.new_zeros(len(weight)) for weight in weights]
     constants = [zero if bias is None else bias for bias, zero in zip(biases, zeros, strict=True)]
@@ -202,7 +228,7 @@ def evaluator_for(problems: Sequence[SearchProblem], *, refitted: bool) -> Evalu
 def _masked(problem: SearchProblem) -> MaskedNetwork:
     """Return a network whose units can be hidden."""
     x = placed(problem.judged.x, numbers_of(problem.model))
-    network = MaskedNetwork(problem.model, list(problem.spaces.values()), x, problem.judged.y)
+    network = MaskedNetwork(problem.model, list(problem.spaces.values()), x, problem.judged.y, problem.task)
     if all(blind_spot(space) is None for space in problem.spaces.values()):
         return network
     request = problem.request

@@ -24,7 +24,8 @@ from topiarist.training.stretches import train_stretch
 class Branch:
     """A network after some steps, and the state of its optimizer; `node` is its number in the lineage.
 
-    `probabilities` are those that it gives to the true class of each held-out sample, a row for each evaluation.
+    `probabilities` are those that it gives to the true class of each held-out sample, a row for each evaluation; of
+    numbers and labels they are what `Task.credit` says, and `accuracy` is its mean: about R² of numbers.
     """
 
     model: nn.Module
@@ -76,8 +77,9 @@ def evaluated(branch: Branch, data: Data) -> Branch:
     logits, labels = part_logits(branch.model, data.validation)
     if math.isnan(branch.loss) or not bool(logits.isfinite().all()):
         return replace(branch, accuracy=math.nan, probabilities=torch.full((1, len(labels)), math.nan))
-    probabilities = logits.softmax(dim=1).gather(1, labels[:, None]).T
-    accuracy = float((logits.argmax(dim=1) == labels).double().mean())
+    targets = data.task.as_targets(labels)
+    probabilities = data.task.credit(logits, targets)[None]
+    accuracy = float(data.task.rightness(logits, targets).double().mean())
     return replace(branch, accuracy=accuracy, probabilities=probabilities)
 
 

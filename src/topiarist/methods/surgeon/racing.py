@@ -232,8 +232,10 @@ class RacingStrategy:
         evolution = self.evolution
         example = evolution.job.example_input
         found = trace_again(branch.model, example, evolution.job.anatomy)
-        calibration, labels = self.samples.calibration, self.samples.labels
-        advice = recommend(branch.model, example, calibration=calibration, labels=labels, anatomy=found)
+        some, model = self.samples, branch.model
+        advice = recommend(
+            model, example, calibration=some.calibration, labels=some.labels, task=some.task, anatomy=found
+        )
         tolerance, stuck = TOLERATED * self.price, self.quiet.get(phase, 0) > 0
         proposals = Proposals(evolution, branch, advice, number, tolerance, stuck, self.grown)
         return [candidate for kind in self.due(phase) for candidate in proposals.of(kind)]

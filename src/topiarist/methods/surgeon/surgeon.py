@@ -207,7 +207,7 @@ def looked_at(model: nn.Module, data: Data, seed: int) -> LabelledSamples:
     """Return labelled training samples, by which edits are judged before they are tried."""
     assert isinstance(data.train, Part)
     some = data.train.draw(LOOKED_AT, generator(seed, "looked at"))
-    return LabelledSamples(placed(some.x, numbers_of(model)), some.y)
+    return LabelledSamples(placed(some.x, numbers_of(model)), some.y, data.task)
 
 
 def _fits(job: Job, budget: Budget) -> Callable[[nn.Module], bool]:

@@ -20,6 +20,7 @@ from topiarist.methods.surgeon.wider_networks import NEARLY_FREE, Factors, forgo
 from topiarist.models.copying import copied
 from topiarist.surgery import Edit, GrowSpace, WidenSpace
 from topiarist.surgery.choice.costs import Costs
+from topiarist.tasks import Task
 from topiarist.tracing import Anatomy
 from topiarist.training.inference import part_logits
 from topiarist.training.metrics import better_than_chance
@@ -79,7 +80,9 @@ class WidthRace:
 
     def run(self, start: Branch, found: Anatomy) -> Branch:
         """Return the network to go on with: the start as it is, or a wider one."""
-        trained = better_than_chance(*part_logits(start.model, self.evolution.setup.data.validation))
+        trained = better_than_chance(
+            *part_logits(start.model, self.evolution.setup.data.validation), self.evolution.setup.data.task
+        )
         first = self._operated(start, (), "to compare with")
         assert first is not None
         like = forgotten(start.model, self.evolution.seed("forget")) if trained else start.model
@@ -116,6 +119,12 @@ class WidthRace:
         return best
 
     @property
+    def measure(self) -> str:
+        """What the race is decided by, in words."""
+        numbers = self.evolution.setup.data.task.kind == "numbers"
+        return "negative log-likelihood" if numbers else "cross-entropy"
+
+    @property
     def length(self) -> int:
         """The steps of the race."""
         evolution = self.evolution
@@ -127,7 +136,8 @@ class WidthRace:
         for number, look in enumerate(LOOKS):
             target = max(1, round(look * self.length))
             (branch,) = evolution.train([entrant.branch], target - entrant.branch.steps)
-            losses = held_out_losses(*part_logits(branch.model, evolution.setup.data.validation))
+            data = evolution.setup.data
+            losses = held_out_losses(*part_logits(branch.model, data.validation), data.task)
             entrant = replace(entrant, branch=branch, losses=(*entrant.losses, losses))
             evolution.record(branch, -self.score(entrant))
             if not math.isfinite(entrant.loss):
@@ -190,7 +200,7 @@ class WidthRace:
         return evaluated
 
     def _decided(self, start: Branch, winner: Branch, same: Entrant, best: Entrant) -> Branch:
-        compared = f"after {self.length} steps from scratch, cross-entropy {same.loss:.3f} as it is"
+        compared = f"after {self.length} steps from scratch, {self.measure} {same.loss:.3f} as it is"
         said = compared if best is same else f"{compared} and {best.loss:.3f} with {said_of(best.factors)}"
         for branch in self.tried:
             if branch.node != winner.node and branch.node != start.node:
@@ -211,8 +221,19 @@ def said_of(factors: Factors) -> str:
     )
 
 
-def held_out_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return each sample's cross-entropy at the best of many temperatures: confidence says little so early."""
+def held_out_losses(logits: Tensor, labels: Tensor, task: Task | None = None) -> Tensor:
+    """Return each sample's cross-entropy at the best of many temperatures: confidence says little so early.
+
+    Of numbers, the negative log-likelihood of each sample at the deviation of the errors: ½ · (e² / σ² + ln σ²).
+    """
+    if task is not None and task.kind == "numbers":
+        errors = task.divergence(logits, task.as_targets(labels)).double()
+        spread = errors.mean().clamp(min=1e-12)
+        return (0.5 * (errors / spread + spread.log())).to(logits)
+    if task is not None and task.kind == "labels":
+        tried = (TEMPERATURES.to(logits)[:, None, None] * logits).mT
+        each = task.losses(tried, task.as_targets(labels).T.to(logits)) * task.outputs
+        return each[each.mean(dim=1).argmin()]
     scaled = TEMPERATURES.to(logits)[:, None, None] * logits
     truth = labels.expand(len(scaled), -1)
     losses = nn.functional.cross_entropy(scaled.permute(0, 2, 1), truth, reduction="none")

@@ -22,6 +22,7 @@ from topiarist.surgery.advice.readings import Health, Readings, activity_read, h
 from topiarist.surgery.advice.tables import Table, record_of, rendered, tables_of
 from topiarist.surgery.advice.trials import LabelledSamples, is_finite, mean_loss, trial
 from topiarist.surgery.choice.evidence import blind_spot
+from topiarist.tasks import Task
 from topiarist.tracing import Anatomy, ExampleInput, ensure_anatomy
 
 Asked = ParamSpec("Asked")
@@ -38,6 +39,7 @@ def recommend(
     seed: int = 0,
     shares: Sequence[float] = options.SHARES,
     anatomy: Anatomy | None = None,
+    task: Task | None = None,
 ) -> "Recommendation":
     """Look at a network as it is now, and change nothing.
 
@@ -46,13 +48,15 @@ def recommend(
     model, example_input
         The network, and a batch that it reads.
     calibration, labels : Tensor
-        Samples (n_samples, …) and their classes (n_samples,).
+        Samples (n_samples, …) and their classes (n_samples,), or what another task learns.
     seed : int
         Decides the fresh units that are tried.
     shares : sequence of float
         The shares of the units of each space that are removed on trial.
     anatomy : Anatomy, optional
         That of the network, where it is known.
+    task : Task, optional
+        What is predicted; classes unless given.
 
     Returns
     -------
@@ -72,7 +76,7 @@ def recommend(
     ()
     """
     options.check_shares(shares)
-    samples = LabelledSamples(calibration, labels)
+    samples = LabelledSamples(calibration, labels, task)
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         if tensor.is_floating_point() and not is_finite(tensor):
             raise ModelError(f"'{name}' holds values that are not finite numbers: nothing can be recommended")

@@ -15,21 +15,25 @@ from topiarist.surgery.applying import change_structure
 from topiarist.surgery.calibration import BATCH_SIZE, CalibrationBatches, unreadable
 from topiarist.surgery.edits.kinds import Edit, FoldLayer, RemoveUnits
 from topiarist.surgery.refit.fitting import refit
+from topiarist.tasks import Task
 from topiarist.tracing import Anatomy
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledSamples:
-    """Calibration samples (n_samples, …) with their labels (n_samples,)."""
+    """Calibration samples (n_samples, …) with their labels (n_samples,), or what another task learns of them."""
 
     calibration: Tensor
     labels: Tensor
+    task: Task | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("calibration", self.calibration), ("labels", self.labels)):
             if not isinstance(value, Tensor):
                 raise DataError(f"{name} must be a tensor; found {type(value).__name__}")
-        if self.labels.ndim != 1 or self.labels.is_floating_point() or self.labels.dtype == torch.bool:
+        if self.task is not None and self.task.kind != "classes":
+            self.task.check_targets(self.labels)
+        elif self.labels.ndim != 1 or self.labels.is_floating_point() or self.labels.dtype == torch.bool:
             shape = tuple(self.labels.shape)
             raise DataError(f"labels are one whole number per sample; found shape {shape} of {self.labels.dtype}")
         count = len(self.calibration) if self.calibration.ndim else 0
@@ -48,12 +52,15 @@ class LabelledSamples:
         return CalibrationBatches(self.calibration, model, 1)
 
     def losses(self, model: nn.Module) -> Iterator[Tensor]:
-        """Yield, batch by batch, the sum of the cross-entropies divided by the number of all samples."""
+        """Yield, batch by batch, the sum of the losses of the task divided by the number of all samples."""
         for (args, kwargs), labels in zip(self.batches(model), torch.split(self.labels, BATCH_SIZE), strict=True):
             try:
                 scores = model(*args, **kwargs)
             except (RuntimeError, ValueError, TypeError) as error:
                 raise unreadable(error) from error
+            if self.task is not None and self.task.kind != "classes":
+                yield self._loss_sum(scores, labels, self.task) / len(self)
+                continue
             if not isinstance(scores, Tensor) or scores.ndim != 2:
                 found = f"shape {tuple(scores.shape)}" if isinstance(scores, Tensor) else type(scores).__name__
                 raise ModelError(f"a loss needs class scores (n_samples, n_classes) as output; found {found}")
@@ -61,6 +68,15 @@ class LabelledSamples:
                 if not 0 <= label < scores.shape[1]:
                     raise DataError(f"the network knows classes 0 to {scores.shape[1] - 1}; found label {label}")
             yield functional.cross_entropy(scores, labels.to(scores.device, torch.int64), reduction="sum") / len(self)
+
+    @staticmethod
+    def _loss_sum(outputs: object, targets: Tensor, task: Task) -> Tensor:
+        if isinstance(outputs, Tensor) and outputs.shape == targets.shape[:1]:
+            outputs = outputs[:, None]
+        if not isinstance(outputs, Tensor) or outputs.shape != targets.shape:
+            found = f"shape {tuple(outputs.shape)}" if isinstance(outputs, Tensor) else type(outputs).__name__
+            raise ModelError(f"a loss needs outputs (n_samples, {task.outputs}); found {found}")
+        return task.losses(outputs.T, targets.to(outputs).T).sum()
 
 
 def is_finite(tensor: Tensor) -> bool:

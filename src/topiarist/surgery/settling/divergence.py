@@ -2,8 +2,8 @@
 
 Scores of classes (n_samples, n_classes) are compared as probabilities, which is what a choice between classes comes
 from; all other outputs by their squared error, as a share of their variance. A little of the latter holds scores too,
-as a tensor of that shape may be several numbers instead. A task that knows better what its answers mean brings a
-function of its own in the place of `divergence_for`.
+as a tensor of that shape may be several numbers instead. Where the task is known, `divergence_of` compares numbers and
+labels as what they are.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from topiarist.tasks import Task
+from topiarist.tasks.formulas import bernoulli_entropy
 
 Answers = Sequence[Tensor]  # what a network returns for a batch: its tensors of real numbers
 Divergence = Callable[[Answers, Answers], Tensor]  # of the answers found from those wanted, a mean over the batch
@@ -31,6 +34,26 @@ def divergence_for(wanted: Sequence[Answers]) -> Divergence:
         return torch.stack([part(*pair) for part, *pair in zip(parts, found, answers, strict=True)]).sum()
 
     return divergence
+
+
+def divergence_of(task: Task | None) -> DivergenceFor:
+    """Return how to measure distances for a task: by the shape of the answers where it is not known, or classes."""
+    if task is None or task.kind == "classes":
+        return divergence_for
+    labels = task.kind == "labels"
+
+    def for_task(wanted: Sequence[Answers]) -> Divergence:
+        if any(len(answers) != 1 for answers in wanted):
+            return divergence_for(wanted)
+        squared = _SquaredError(_scale_of([answers[0].detach() for answers in wanted]))
+
+        def divergence(found: Answers, answers: Answers) -> Tensor:
+            error = squared(found[0], answers[0])
+            return bernoulli_entropy(found[0], answers[0]).mean() + HELD * error if labels else error
+
+        return divergence
+
+    return for_task
 
 
 def _divergence_of(wanted: Sequence[Tensor]) -> Callable[[Tensor, Tensor], Tensor]:

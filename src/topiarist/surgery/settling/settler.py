@@ -3,10 +3,13 @@
 from torch import nn
 
 from topiarist.errors import ModelError, SettingsError
+from topiarist.models.card import card_of
 from topiarist.surgery.calibration import Calibration, CalibrationBatches, batches_for
 from topiarist.surgery.edits.kinds import Edit, FoldLayer, RemoveBlock, RemoveUnits, SettleNetwork
 from topiarist.surgery.edits.plan import Numbers, Plan, attach_plan, plan_of
+from topiarist.surgery.settling.divergence import divergence_of
 from topiarist.surgery.settling.settling import put_settled, settle
+from topiarist.tasks import Task
 from topiarist.tracing import ExampleInput
 from topiarist.tracing.running import sharing_copy
 
@@ -74,9 +77,14 @@ def settle_edits(
     steps: int | None = None,
     edits: int = 1,
     seed: int = 0,
+    task: Task | None = None,
 ) -> None:
-    """Settle a network in place that so many edits made of another; where that helps, its plan says so."""
-    settled = settle(whole, cut, batches, steps=steps, seed=seed)
+    """Settle a network in place that so many edits made of another; where that helps, its plan says so.
+
+    Without a task, what its answers mean is as the card of the whole network says.
+    """
+    divergence = divergence_of(card_of(whole).task if task is None else task)
+    settled = settle(whole, cut, batches, steps=steps, seed=seed, divergence=divergence)
     if settled.numbers:
         edit = SettleNetwork(steps=settled.steps, seed=seed, edits=max(edits, 1))
         attach_plan(cut, plan_of(cut).then(edit, settled.numbers))

@@ -43,11 +43,11 @@ def make_engine(
     """Return what runs networks in training, and put them on their device."""
     for model in (*models, *teachers):
         model.to(configs[0].device)
-    weights = class_weights(datas, configs, numbers_of(models[0]))
+    weights, task = class_weights(datas, configs, numbers_of(models[0])), datas[0].task.with_loss(configs[0].loss)
     if stacked:
-        return StackedEngine(models, configs, class_weights=None if weights is None else torch.stack(weights))
+        return StackedEngine(models, configs, task, class_weights=None if weights is None else torch.stack(weights))
     model, config, pruner = models[0], configs[0], None
     if config.pruning is not None:
         pruner = Pruner(model, config.pruning, config.prunings, example_input=example_input(model, datas[0]))
     own, teacher = None if weights is None else weights[0], next(iter(teachers), None)
-    return AutogradEngine(model, config, class_weights=own, teacher=teacher, pruner=pruner)
+    return AutogradEngine(model, config, task, class_weights=own, teacher=teacher, pruner=pruner)

@@ -6,17 +6,17 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.data import AnyPart
 from topiarist.errors import ModelError, SettingsError
 from topiarist.models.evaluation import evaluating, numbers_of, placed, under
 from topiarist.randomness import child_seed, isolated
+from topiarist.tasks import Task
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines.batching import Batch
 from topiarist.training.engines.pruner import Pruner
-from topiarist.training.engines.steps import Memory, State, augmented, clip_norm, clip_value, distilled, flattened
+from topiarist.training.engines.steps import Memory, State, augmented, clip_norm, clip_value, flattened
 from topiarist.training.inference import call, part_logits
 
 ADAM = {"mean": "exp_avg", "square": "exp_avg_sq"}
@@ -29,19 +29,20 @@ TORCH_NAMES: Mapping[str, Mapping[str, str]] = {  # what a stack's optimizers re
 
 
 class AutogradEngine:
-    """The engine for one network of any kind; class weights are (n_classes,)."""
+    """The engine for one network and task of any kind; class weights are (n_classes,)."""
 
     def __init__(
         self,
         model: nn.Module,
         config: TrainConfig,
+        task: Task,
         *,
         class_weights: Tensor | None = None,
         teacher: nn.Module | None = None,
         pruner: Pruner | None = None,
     ) -> None:
         self.models, self.teacher, self.pruner = [model], teacher, pruner
-        self.config, self.class_weights = config, class_weights
+        self.config, self.task, self.class_weights = config, task, class_weights
         self.trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not self.trained:
             raise SettingsError("there is nothing to train: every parameter of the network is frozen")
@@ -77,9 +78,11 @@ class AutogradEngine:
         if not logits.requires_grad:
             raise ModelError("no parameter that is to be trained has a part in the network's output")
         answers = self._answers(x) if batch.answers is None else batch.answers[0]
-        loss, weight = self._loss(logits, y, answers)
+        weights = None if batch.weights is None else batch.weights[0]
+        loss, weight = self._loss(logits, y, answers, weights)
         if partners is not None:  # of the same weight in all: they are the same samples
-            loss = share * loss + (1 - share) * self._loss(logits, y[partners], answers)[0]
+            shared = None if weights is None else weights[partners]
+            loss = share * loss + (1 - share) * self._loss(logits, y[partners], answers, shared)[0]
         loss.backward()  # type: ignore[no-untyped-call]  # torch leaves it untyped
         if self.pruner is not None:
             self.pruner.after_backward()
@@ -99,20 +102,25 @@ class AutogradEngine:
         with evaluating(self.teacher):
             return placed(call(self.teacher, placed(x, numbers_of(self.teacher))), numbers_of(self.models[0]))
 
-    def _loss(self, logits: Tensor, y: Tensor, answers: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the mean loss against labels and the teacher's answers, and the weight of the batch."""
-        if answers is None and self.class_weights is None:
-            return functional.cross_entropy(logits, y), logits.new_tensor(float(len(y)))
-        weights = logits.new_ones(len(y)) if self.class_weights is None else self.class_weights[y]
+    def _loss(
+        self, outputs: Tensor, y: Tensor, answers: Tensor | None, sample_weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the mean loss against targets and the teacher's answers, and the weight of the batch."""
+        task, classes = self.task, self.class_weights
+        weights = sample_weights
+        if classes is not None:
+            weights = classes[y] if weights is None else classes[y] * weights
+        total = outputs.new_tensor(float(len(y))) if weights is None else weights.sum()
         if answers is None:
-            total = functional.cross_entropy(logits, y, weight=self.class_weights, reduction="sum")
-        else:
-            assert self.config.distillation is not None
-            total = (distilled(logits.T, answers.T, y[None], self.config.distillation)[0] * weights).sum()
-        return total / weights.sum().clamp(min=1e-30), weights.sum()
+            return task.mean_loss(outputs, y, weights=sample_weights, class_weights=classes), total
+        assert self.config.distillation is not None
+        how = self.config.distillation.model_dump()
+        losses = task.distilled(outputs.T, answers.T, task.stacked_targets(y), **how)[0]
+        weights = outputs.new_ones(len(y)) if weights is None else weights
+        return (losses * weights).sum() / weights.sum().clamp(min=1e-30), weights.sum()
 
     def logits(self, parts: Sequence[AnyPart]) -> list[tuple[Tensor, Tensor]]:
-        """Return the network's logits and the class numbers of a part, as at test time."""
+        """Return the network's outputs and the targets of a part, as at test time."""
         return [part_logits(self.models[0], parts[0])]
 
     def finite(self) -> list[bool]:

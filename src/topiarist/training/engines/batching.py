@@ -11,9 +11,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader
 
 from topiarist.data import Data, Part, Stream
-from topiarist.errors import DataError
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import generator
+from topiarist.tasks import Task
 from topiarist.training.config import TrainConfig
 from topiarist.training.inference import part_batches
 
@@ -22,23 +22,24 @@ GATHERED_BYTES = 2**25  # of batches that are gathered at once: few indexing ope
 
 @dataclass(frozen=True)
 class Batch:
-    """Samples of every member: x (n_members, n_samples, *input_shape), y (n_members, n_samples).
+    """Samples of every member: x (n_members, n_samples, *input_shape), y (n_members, n_samples) or (…, n_outputs).
 
-    Only the first `rows[i]` samples of member i are real. `answers` (n_members, n_samples, n_classes) are those of
-    teachers, where they are known beforehand.
+    Only the first `rows[i]` samples of member i are real. `answers` (n_members, n_samples, n_outputs) are those of
+    teachers, where they are known beforehand; `weights` (n_members, n_samples) say how much samples count.
     """
 
     x: Tensor
     y: Tensor
     rows: tuple[int, ...]
     answers: Tensor | None = None
+    weights: Tensor | None = None
 
     def first(self, count: int) -> "Batch":
         """Return the first samples of every member."""
         if count == self.x.shape[1]:
             return self
-        answers = None if self.answers is None else self.answers[:, :count]
-        return Batch(self.x[:, :count], self.y[:, :count], self.rows, answers)
+        answers, weights = (None if each is None else each[:, :count] for each in (self.answers, self.weights))
+        return Batch(self.x[:, :count], self.y[:, :count], self.rows, answers, weights)
 
 
 class MemoryBatches:
@@ -60,12 +61,16 @@ class MemoryBatches:
         like: Tensor,
         answers: Sequence[Tensor] = (),
     ) -> None:
-        different = {(id(part.x), id(part.y)): part for part in parts}
+        different = {(id(part.x), id(part.y), id(part.weights)): part for part in parts}
         starts = dict(zip(different, accumulate(map(len, different.values()), initial=0), strict=False))
         self.x = placed(_concatenated([part.x for part in different.values()]), like)
-        self.y = _concatenated([part.y for part in different.values()]).to(like.device)
+        y = _concatenated([part.y for part in different.values()])
+        self.y = placed(y, like) if y.is_floating_point() else y.to(like.device)
+        held = [part.weights for part in different.values() if part.weights is not None]
+        self.weights = placed(_concatenated(held), like) if held else None
         self.members = [
-            (starts[id(part.x), id(part.y)], len(part), seed) for part, seed in zip(parts, seeds, strict=True)
+            (starts[id(part.x), id(part.y), id(part.weights)], len(part), seed)
+            for part, seed in zip(parts, seeds, strict=True)
         ]
         self.answers = [placed(given, like) for given in answers]
         self.batch_size, self.smallest = min(batch_size, max(len(part) for part in parts)), smallest
@@ -82,12 +87,16 @@ class MemoryBatches:
             chunk = orders[:, begin * self.batch_size : stop * self.batch_size]
             rows = chunk.flatten().to(self.x.device)
             x = self.x.index_select(0, rows).view(*chunk.shape, *self.x.shape[1:])
-            y = self.y.index_select(0, rows).view(chunk.shape)
-            answers = self._answers_to(chunk)
-            pieces = [torch.split(each, self.batch_size, dim=1) for each in (x, y)]
-            known = [None] * len(pieces[0]) if answers is None else torch.split(answers, self.batch_size, dim=1)
-            for samples, labels, given, counts in zip(*pieces, known, self.rows[begin:stop], strict=True):
-                yield Batch(samples, labels, counts, given).first(max(counts))
+            y = self.y.index_select(0, rows).view(*chunk.shape, *self.y.shape[1:])
+            weights = None if self.weights is None else self.weights.index_select(0, rows).view(chunk.shape)
+            given = x, y, self._answers_to(chunk), weights
+            counted = self.rows[begin:stop]
+            pieces = [
+                [None] * len(counted) if each is None else torch.split(each, self.batch_size, dim=1) for each in given
+            ]
+            for samples, targets, answers, shares, counts in zip(*pieces, counted, strict=True):
+                assert samples is not None and targets is not None
+                yield Batch(samples, targets, counts, answers, shares).first(max(counts))
 
     def _answers_to(self, rows: Tensor) -> Tensor | None:
         """Return what the teacher of each member answers to its rows (n_members, n) of x."""
@@ -127,10 +136,8 @@ class MemoryBatches:
 class StreamBatches:
     """Batches of one dataset, shuffled and read by a `DataLoader`."""
 
-    def __init__(
-        self, stream: Stream, seed: int, *, classes: int, batch_size: int, smallest: int, like: Tensor
-    ) -> None:
-        self.stream, self.seed, self.classes, self.batch_size, self.like = stream, seed, classes, batch_size, like
+    def __init__(self, stream: Stream, seed: int, *, task: Task, batch_size: int, smallest: int, like: Tensor) -> None:
+        self.stream, self.seed, self.task, self.batch_size, self.like = stream, seed, task, batch_size, like
         self.drops_last = len(stream) % batch_size in range(1, smallest)
 
     def epoch(self, number: int, first: int = 0, last: int | None = None) -> Iterator[Batch]:
@@ -144,8 +151,10 @@ class StreamBatches:
             generator=generator(self.seed, "order", number),
         )
         for x, y in islice(loader, first, last):
-            check_labels(y, self.classes)
-            yield Batch(placed(x, self.like).unsqueeze(0), y.to(self.like.device).unsqueeze(0), (len(x),))
+            targets = self.task.as_targets(y)
+            self.task.check_targets(targets)
+            targets = placed(targets, self.like) if targets.is_floating_point() else targets.to(self.like.device)
+            yield Batch(placed(x, self.like).unsqueeze(0), targets.unsqueeze(0), (len(x),))
 
     def steps(self, member: int) -> int:
         """Return the number of batches of an epoch."""
@@ -170,13 +179,13 @@ def make_batches(
     parts = [data.train for data in datas if isinstance(data.train, Part)]
     if len(parts) == len(datas):
         return MemoryBatches(parts, seeds, batch_size=batch_size, smallest=smallest, like=like, answers=answers)
-    stream, classes = datas[0].train, len(datas[0].classes)
+    stream = datas[0].train
     assert isinstance(stream, Stream)  # only what is in memory is trained together
-    return StreamBatches(stream, seeds[0], classes=classes, batch_size=batch_size, smallest=smallest, like=like)
+    return StreamBatches(stream, seeds[0], task=datas[0].task, batch_size=batch_size, smallest=smallest, like=like)
 
 
 def class_weights(datas: Sequence[Data], configs: Sequence[TrainConfig], like: Tensor) -> list[Tensor] | None:
-    """Return one weight per class for each training, or None where all samples count the same.
+    """Return one weight per class for each training, or None where all classes count the same.
 
     Balanced: n_samples / (n_classes · samples of the class), as scikit-learn does it.
     """
@@ -196,15 +205,6 @@ def class_weights(datas: Sequence[Data], configs: Sequence[TrainConfig], like: T
 def has_batch_norm(model: nn.Module) -> bool:
     """Return whether a layer learns from the spread within a batch."""
     return any(isinstance(module, _BatchNorm) for module in model.modules())
-
-
-def check_labels(y: Tensor, classes: int) -> None:
-    """Raise an error for labels that are not the number of a class."""
-    if not isinstance(y, Tensor) or y.ndim != 1 or y.dtype != torch.int64:
-        found = f"{y.dtype} of shape {tuple(y.shape)}" if isinstance(y, Tensor) else type(y).__name__
-        raise DataError(f"labels must be class numbers, one whole number (int64) per sample; found {found}")
-    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < classes:
-        raise DataError(f"labels must be class numbers from 0 to {classes - 1}; found {int(y.min())} to {int(y.max())}")
 
 
 def _concatenated(tensors: Sequence[Tensor]) -> Tensor:

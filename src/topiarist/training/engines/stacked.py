@@ -12,10 +12,11 @@ from topiarist.models.evaluation import placed
 from topiarist.models.stacked import NetworkStack
 from topiarist.models.stacked_layers import Pass
 from topiarist.randomness import generator
+from topiarist.tasks import Task
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines.batching import Batch
 from topiarist.training.engines.flat_optimizers import FlatOptimizer, PerMember, PerNumber
-from topiarist.training.engines.steps import Memory, State, clip_norm, clip_value, distilled
+from topiarist.training.engines.steps import Memory, State, clip_norm, clip_value
 from topiarist.training.inference import BATCH_SIZE
 
 
@@ -26,9 +27,14 @@ class StackedEngine:
     """
 
     def __init__(
-        self, models: Sequence[nn.Module], configs: Sequence[TrainConfig], *, class_weights: Tensor | None = None
+        self,
+        models: Sequence[nn.Module],
+        configs: Sequence[TrainConfig],
+        task: Task,
+        *,
+        class_weights: Tensor | None = None,
     ) -> None:
-        self.configs, self.class_weights = list(configs), class_weights
+        self.configs, self.task, self.class_weights = list(configs), task, class_weights
         self.config = configs[0]
         self.steps = [0] * len(models)
         self.passes: dict[tuple[int, ...], tuple[Pass, Tensor]] = {}
@@ -51,10 +57,10 @@ class StackedEngine:
 
     def step(self, batch: Batch, rates: Sequence[float]) -> tuple[Tensor, Tensor]:
         """Make one step; return weighted losses (n_members, n_samples) and the weight (n_members, 1) of all."""
-        x, y = _features_first(batch.x), batch.y.unsqueeze(1)
+        x, y = _features_first(batch.x), self.task.stacked_targets(batch.y)
         run, total = self._pass(batch.rows, x)
         losses, slope = self._losses(x, y, run, batch.answers)
-        weights = self._weights(y, run.mask)
+        weights = self._weights(y, run.mask, batch.weights)
         if weights is None:
             slope.mul_(1 / batch.rows[0])
         else:
@@ -67,13 +73,11 @@ class StackedEngine:
         return losses, total
 
     def _losses(self, x: Tensor, y: Tensor, run: Pass, answers: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the loss of each sample (n_members, n_samples) and its slope in the logits."""
-        logits = self.stack.forward(x, run)
+        """Return the loss of each sample (n_members, n_samples) and its slope in the outputs."""
+        outputs = self.stack.forward(x, run)
         if answers is not None and self.config.distillation is not None:
-            return distilled(logits, answers.mT, y, self.config.distillation)
-        log_probabilities = logits.log_softmax(dim=1)
-        losses = log_probabilities.gather(1, y).neg_().squeeze(1)
-        return losses, log_probabilities.exp_().scatter_(1, y, -1.0, reduce="add")
+            return self.task.distilled(outputs, answers.mT, y, **self.config.distillation.model_dump())
+        return self.task.losses_and_slopes(outputs, y)
 
     def _pass(self, rows: tuple[int, ...], x: Tensor) -> tuple[Pass, Tensor]:
         """Return the pass and the number of real samples of each member; most batches of an epoch are alike."""
@@ -84,12 +88,15 @@ class StackedEngine:
             self.passes[rows] = Pass(training=True, rows=rows, mask=mask, noise=self.noise), counts
         return self.passes[rows]
 
-    def _weights(self, y: Tensor, mask: Tensor | None) -> Tensor | None:
+    def _weights(self, y: Tensor, mask: Tensor | None, of_samples: Tensor | None) -> Tensor | None:
         """Return how much each sample counts (n_members, 1, n_samples), or None where all count the same."""
-        if self.class_weights is None:
-            return mask
-        weights = self.class_weights.unsqueeze(2).expand(-1, -1, y.shape[2]).gather(1, y)
-        return weights if mask is None else weights * mask
+        weights = None if of_samples is None else of_samples.unsqueeze(1)
+        if self.class_weights is not None:
+            by_class = self.class_weights.unsqueeze(2).expand(-1, -1, y.shape[2]).gather(1, y)
+            weights = by_class if weights is None else by_class * weights
+        if weights is None or mask is None:
+            return mask if weights is None else weights
+        return weights * mask
 
     def _clip(self) -> None:
         if self.config.clip_value is not None:
@@ -126,7 +133,7 @@ class StackedEngine:
         return values.index_select(0, self.stack.member_of) if isinstance(values, Tensor) else values
 
     def logits(self, parts: Sequence[AnyPart]) -> list[tuple[Tensor, Tensor]]:
-        """Return each member's logits and class numbers on a part of its own, as at test time."""
+        """Return each member's outputs and targets on a part of its own, as at test time."""
         held = [part for part in parts if isinstance(part, Part)]
         longest = max(len(part) for part in held)
         pieces = []

@@ -1,4 +1,4 @@
-"""What a training step does beside forward and backward: vary the samples, learn from a teacher, clip the gradients.
+"""What a training step does beside forward and backward: vary the samples, clip the gradients.
 
 And what is kept of it: states of networks and optimizers, by name.
 """
@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributions import Beta
 
 from topiarist.errors import SettingsError
-from topiarist.training.config import Augmentation, Distillation
+from topiarist.training.config import Augmentation
 
 State = dict[str, Tensor]
 Memory = Mapping[str, Mapping[str, Tensor]]  # what an optimizer remembers, by parameter: {"0.weight": {"mean": …}}
@@ -66,22 +66,6 @@ def hidden_steps(samples: int, length: int, masks: int, width: float) -> Tensor:
     starts = (drawn[1] * (length - widths + 1)).floor()
     steps = torch.arange(length)
     return ((steps >= starts) & (steps < starts + widths)).any(dim=1)
-
-
-def distilled(logits: Tensor, teacher: Tensor, y: Tensor, settings: Distillation) -> tuple[Tensor, Tensor]:
-    """Return the loss of each sample (…, n_samples) and its slope in the logits; the classes lie along axis -2.
-
-    loss = (1 − w) · cross-entropy with the labels `y` (…, 1, n_samples) + w · T² · cross-entropy between the answers of
-    both networks at temperature T.
-    """
-    weight, temperature = settings.weight, settings.temperature
-    hard = logits.log_softmax(dim=-2)
-    soft, target = (logits / temperature).log_softmax(dim=-2), (teacher / temperature).softmax(dim=-2)
-    label_loss = hard.gather(-2, y).neg_().squeeze(-2)
-    teacher_loss = (target * soft).sum(dim=-2).neg_() * temperature**2
-    label_slope = hard.exp().scatter_add_(-2, y, -torch.ones_like(y, dtype=logits.dtype))
-    teacher_slope = (soft.exp() - target) * temperature
-    return torch.lerp(label_loss, teacher_loss, weight), torch.lerp(label_slope, teacher_slope, weight)
 
 
 def clip_value(gradients: Sequence[Tensor], limit: float) -> None:

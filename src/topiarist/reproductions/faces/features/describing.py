@@ -31,7 +31,7 @@ from topiarist.data.readers.folders import (
 )
 from topiarist.data.readers.images import DAMAGE, DEEP_MODES, eight_bits, opened
 from topiarist.data.readers.table_files import read_delimited
-from topiarist.data.readers.tables import split_labels
+from topiarist.data.readers.target_columns import split_labels
 from topiarist.errors import DataError
 from topiarist.randomness import array_generator
 from topiarist.reproductions.faces.features.augmentation import FaceAugmentation, augment

@@ -1,0 +1,58 @@
+"""What a target is: classes, numbers or labels, found from its values.
+
+Text and truth values are classes, fractions are numbers. Whole numbers can be either: a grade of 1 to 5 is a class, a
+price is a number. They are classes where there are few different ones that repeat, or where they are codes:
+
+==========================================  ==================================================================
+at most 2                                   classes
+at most 10, most of which repeat            classes, gaps or not: grades, ratings, codes of a survey
+at most 20, most of which repeat            classes where they have few gaps: at least half of the range occurs
+more                                        classes where they are codes: no gap from 0 or 1 on, each at least 10
+                                            times, and none 10 times as often as another
+all else                                    numbers: prices, counts, ages
+==========================================  ==================================================================
+
+Several columns are labels where every value is 0 or 1, or says yes or no, and numbers otherwise.
+"""
+
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from topiarist.tasks import TaskKind
+
+SURELY_FEW, FEW = 10, 20  # different values: grades and ratings have up to 10, and no scale of classes that we know 20
+LEAST_MEMBERS, LARGEST_RATIO = 10, 10  # of codes: the tails of counts and ages are rarer, beside their middle
+
+
+def kind_of_values(values: NDArray[Any]) -> tuple[TaskKind, str]:
+    """Return what values without gaps (n_samples,) are, and why in a few words."""
+    if values.dtype.kind not in "iuf":
+        return "classes", "truth values" if values.dtype.kind == "b" else "text"
+    different, counts = numpy.unique(values, return_counts=True)
+    found = f"{len(different)} different number{'' if len(different) == 1 else 's'} in {len(values)} rows"
+    if not is_whole(different):
+        return "numbers", f"{found}, with fractions"
+    return ("classes" if _are_classes(different, counts) else "numbers"), found
+
+
+def _are_classes(different: NDArray[Any], counts: NDArray[numpy.intp]) -> bool:
+    number, span = len(different), float(different[-1]) - float(different[0]) + 1
+    if number <= 2:
+        return True
+    if number <= FEW:
+        repeat = 2 * int((counts > 1).sum()) >= number
+        return repeat and (number <= SURELY_FEW or 2 * number >= span)
+    are_codes = different[0] in (0, 1) and span == number
+    return bool(are_codes and counts.min() >= LEAST_MEMBERS and counts.max() < LARGEST_RATIO * counts.min())
+
+
+def is_whole(values: NDArray[Any]) -> bool:
+    """Return whether all numbers are whole."""
+    return values.dtype.kind != "f" or bool((values == numpy.floor(values)).all())
+
+
+def are_binary(values: NDArray[Any]) -> bool:
+    """Return whether all values are 0 or 1."""
+    return values.dtype.kind == "b" or (values.dtype.kind in "iuf" and bool(((values == 0) | (values == 1)).all()))

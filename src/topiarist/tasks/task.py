@@ -1,0 +1,161 @@
+"""What every task has: names, a loss, a head of so many outputs, metrics, and a baseline to beat."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from topiarist.errors import SettingsError
+from topiarist.files import JsonObject
+from topiarist.tasks.losses import Loss, TaskKind, usual_loss
+from topiarist.tasks.metrics import METRICS, Metric, find_metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+OwnLoss = Callable[["Tensor", "Tensor"], "Tensor"]  # outputs and targets → a loss per sample, or one number for all
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(ABC):
+    """What is predicted.
+
+    Targets `y` are (n_samples,) of class numbers, or (n_samples, n_outputs) of numbers; outputs are (n_samples,
+    n_outputs). Methods on stacks have outputs along axis -2 and samples along the last; `stacked_targets` brings
+    targets into that form.
+
+    Parameters
+    ----------
+    loss
+        The loss by name; the usual one of the kind unless given.
+    own_loss
+        A function of outputs and targets in its place. It is never saved, and such networks train one by one.
+    """
+
+    kind: ClassVar[TaskKind]
+    primary: ClassVar[str]  # the metric that decisions are made by
+
+    loss: Loss | None = None
+    own_loss: OwnLoss | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.loss is None:
+            object.__setattr__(self, "loss", usual_loss(self.kind))
+        self.named_loss.check_kind(self.kind)
+
+    @property
+    def named_loss(self) -> Loss:
+        """The loss by name."""
+        assert self.loss is not None
+        return self.loss
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The classes, targets or labels, in the order of the outputs."""
+
+    @property
+    def outputs(self) -> int:
+        """How many outputs a network for this task has."""
+        return len(self.names)
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """Return what is predicted, in a few words."""
+
+    def with_loss(self, loss: str | None) -> Self:
+        """Return the task with a loss by name, such as `huber` or `quantile:0.9`; None changes nothing."""
+        return self if loss is None else replace(self, loss=Loss.parse(loss))
+
+    # What targets and outputs are.
+
+    @abstractmethod
+    def check_targets(self, y: object) -> None:
+        """Raise DataError for targets that are not those of this task."""
+
+    def as_targets(self, y: "Tensor") -> "Tensor":
+        """Return targets of any type in the form of this task."""
+        return y.reshape(len(y), self.outputs).float()
+
+    def stacked_targets(self, y: "Tensor") -> "Tensor":
+        """Return targets (…, n_samples, n_outputs) with the samples last."""
+        return y.mT
+
+    @abstractmethod
+    def answers(self, outputs: "Tensor") -> "Tensor":
+        """Return what a user reads: probabilities, or numbers in the user's units (n_samples, n_outputs)."""
+
+    # What training asks.
+
+    @abstractmethod
+    def losses(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
+        """Return the loss of each sample (…, n_samples), differentiable; outputs lie along axis -2."""
+
+    @abstractmethod
+    def losses_and_slopes(self, outputs: "Tensor", y: "Tensor") -> "tuple[Tensor, Tensor]":
+        """Return the loss of each sample, and its slope in the outputs; outputs lie along axis -2."""
+
+    @abstractmethod
+    def distilled(
+        self, outputs: "Tensor", teacher: "Tensor", y: "Tensor", *, weight: float, temperature: float
+    ) -> "tuple[Tensor, Tensor]":
+        """Return losses and slopes against targets and a teacher's outputs, which count `weight` of all."""
+
+    def mean_loss(
+        self, outputs: "Tensor", y: "Tensor", *, weights: "Tensor | None" = None, class_weights: "Tensor | None" = None
+    ) -> "Tensor":
+        """Return the mean loss over samples, outputs (n_samples, n_outputs), which sample weights may weigh."""
+        if self.own_loss is None:
+            losses = self.losses(outputs.T, self.stacked_targets(y))
+        else:
+            losses = self.own_loss(outputs, y)
+            if losses.ndim == 0 and weights is None:
+                return losses
+            if losses.shape != (len(outputs),):
+                wanted = f"({len(outputs)},), one per sample" if weights is not None else f"() or ({len(outputs)},)"
+                raise SettingsError(f"the loss must return a tensor {wanted}; found shape {tuple(losses.shape)}")
+        if weights is None:
+            return losses.mean()
+        return (losses * weights).sum() / weights.sum().clamp(min=1e-30)
+
+    def loss_of(self, outputs: "Tensor", y: "Tensor", *, weights: "Tensor | None" = None) -> float:
+        """Return the mean loss in double precision, as it is reported."""
+        wide = None if weights is None else weights.double()
+        return self.mean_loss(outputs.double(), self._wide(y), weights=wide).item()
+
+    def _wide(self, y: "Tensor") -> "Tensor":
+        return self.as_targets(y).double()
+
+    # What measuring and comparing ask.
+
+    @abstractmethod
+    def divergence(self, outputs: "Tensor", teacher: "Tensor") -> "Tensor":
+        """Return how far outputs are from those of another network, of each sample (n_samples,)."""
+
+    @abstractmethod
+    def credit(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
+        """Return how good the answer to each sample is (n_samples,): 1 is best, and the mean is what to gain."""
+
+    def rightness(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
+        """Return how right the answer to each sample is (n_samples,): 1 or 0 of classes, and their credit of others."""
+        return self.credit(outputs, y)
+
+    @abstractmethod
+    def guess(self, y: "Tensor", weights: "Tensor | None" = None) -> "Tensor":
+        """Return the constant outputs (n_outputs,) that answer best without looking: the baseline to beat."""
+
+    def find_metric(self, name: str) -> Metric:
+        """Return a metric of this task by name; raise for one of another kind of task."""
+        return find_metric(self.kind, name)
+
+    def metrics(self, outputs: "Tensor", y: "Tensor", weights: "Tensor | None" = None) -> Mapping[str, float]:
+        """Return all metrics of this kind of task by name, of outputs (n_samples, n_outputs)."""
+        return {name: metric(self, outputs, y, weights) for name, metric in METRICS[self.kind].items()}
+
+    def score(self, outputs: "Tensor", y: "Tensor", weights: "Tensor | None" = None) -> float:
+        """Return the primary metric so that larger is better, and a loss of 0.01 means what `max_drop` says."""
+        return self.find_metric(self.primary)(self, outputs, y, weights)
+
+    def to_record(self) -> JsonObject:
+        """Return plain values; a loss of the user's own is not among them."""
+        return {"kind": self.kind, "names": list(self.names), "loss": self.named_loss.to_record()}
