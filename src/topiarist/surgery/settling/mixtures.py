@@ -58,7 +58,7 @@ def with_mixtures(pool: SamplePool, whole: nn.Module, times: int, seed: int) -> 
 
 
 def _pieces(count: int) -> tuple[Tensor, ...]:
-    return torch.arange(count).split(ANSWERED_TOGETHER)
+    return torch.split(torch.arange(count), ANSWERED_TOGETHER)
 
 
 def _mixed(pool: SamplePool, partners: Tensor, shares: Tensor) -> SamplePool:
