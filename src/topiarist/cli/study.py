@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from topiarist.cli.options import AsJson, Cluster, Workers
-from topiarist.cli.output import InterruptionError, emit
+from topiarist.cli.output import InterruptionError, emit, say_table
 from topiarist.cli.study_output import ended_by_signals, show_results, show_status, status_of, study_bar
 
 if TYPE_CHECKING:
@@ -108,8 +108,15 @@ def results_command(
 
     Example: topiarist study results sizes --margin 0.01
     """
+    from topiarist.errors import SettingsError
+    from topiarist.files import check_place
+    from topiarist.study.ledger import FILE as LEDGER
     from topiarist.study.results import Results
 
+    if out is not None and form is None:
+        raise SettingsError("--out belongs to a table for programs: name its form with --format")
+    if out is not None:
+        check_place(out, inputs=[folder / name for name in (LEDGER, "histories", "models")])
     results = Results.read(folder)
     if form is None:
         show_results(results, metric=metric, baseline=baseline, margin=margin, size=size, test=test)
@@ -125,8 +132,6 @@ def results_command(
 
 def write_table(frame: Any, form: Any, *, caption: str, out: Path | None) -> None:
     """Write a table to a file or to standard output."""
-    import sys
-
     from topiarist.errors import SettingsError
     from topiarist.files import write_atomically
     from topiarist.report import format_table
@@ -137,7 +142,7 @@ def write_table(frame: Any, form: Any, *, caption: str, out: Path | None) -> Non
     elif form == "parquet":
         raise SettingsError("a parquet table cannot be printed: name a file with --out")
     else:
-        sys.stdout.write(content.decode())
+        say_table(content.decode())
 
 
 def drive(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topiarist.cli.output import console, print_rows
+from topiarist.errors import escaped
 from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
@@ -145,12 +146,12 @@ def show_results(
         text = name in ("configuration", "front")
         table.add_column(name, justify="left" if text else "right", no_wrap=name != "configuration")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row.values()))
+        table.add_row(*(Text(escaped(cell)) for cell in row.values()))
     screen.print(table)
     for note in notes_of(results, baseline=baseline, metric=metric, test=test):
-        screen.print(Text(note, style="dim"))
+        screen.print(Text(escaped(note), style="dim"))
     if margin is not None:
-        screen.print(decision_text(results, margin, baseline, metric, size))
+        screen.print(Text(escaped(decision_text(results, margin, baseline, metric, size))))
 
 
 def result_rows(

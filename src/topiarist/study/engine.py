@@ -8,10 +8,11 @@ from pathlib import Path
 
 from topiarist.data import Data, Source
 from topiarist.errors import DataError, SettingsError, TopiaristWarning
-from topiarist.files import JsonObject, cannot_write
+from topiarist.files import JsonObject, cannot_write, check_folder
 from topiarist.parallel import check_workers, open_pool
 from topiarist.study.declaration import Declaration
 from topiarist.study.job import PACKAGES, CellStack, run_stack
+from topiarist.study.ledger import FILE as LEDGER_FILE
 from topiarist.study.ledger import Ledger, StudyProgress
 from topiarist.study.lock import only_driver, this_driver
 from topiarist.study.results import Results
@@ -44,6 +45,7 @@ def run_study(
     """
     if workers is not None:
         check_workers(workers)
+    check_folder(out, (LEDGER_FILE,))
     base = Path.cwd() if folder is None else folder
     samples = StudySamples(read_sources(declared.cells, base) if data is None else given_sources(declared, data))
     stacks = stacks_of(declared, samples)
