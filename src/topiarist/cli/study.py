@@ -16,6 +16,14 @@ app = typer.Typer(help="Compare configurations over folds and seeds, with statis
 
 StudyFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .toml file that declares a study.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that holds a study.")]
+AllowCode = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code",
+        help="Run the code that the study names, whatever it is. Without it, functions that take input_shape and "
+        "classes are run, of a study that was begun here.",
+    ),
+]
 TableName = Literal["summary", "cells", "tests", "front"]
 
 
@@ -28,6 +36,7 @@ def run_command(
     ] = None,
     workers: Workers = None,
     cluster: Cluster = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a study; after an interruption, the same command resumes it.
@@ -36,7 +45,7 @@ def run_command(
     """
     from topiarist.study.study import Study
 
-    study = Study.from_file(file)
+    study = Study.from_file(file, allow_code=allow_code)
     place = file.with_suffix("") if out is None else out
     drive(study, place, workers=workers, cluster=cluster, retry_failed=False, as_json=as_json)
 
@@ -46,6 +55,7 @@ def resume_command(
     folder: Folder,
     workers: Workers = None,
     cluster: Cluster = None,
+    allow_code: AllowCode = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Also try again what failed.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -55,7 +65,7 @@ def resume_command(
     """
     from topiarist.study.study import Study
 
-    study = Study.in_folder(folder)
+    study = Study.in_folder(folder, allow_code=allow_code)
     drive(study, folder, workers=workers, cluster=cluster, retry_failed=retry_failed, as_json=as_json)
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 BEGINNINGS = ("=", "+", "-", "@", "\t", "\r")  # of a formula, to spreadsheets; OWASP, CSV injection
@@ -16,12 +15,13 @@ def without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     >>> without_formulas(pd.DataFrame({"class": ["=1+2", "-1", "cat"], "p": [-0.5, 0, 1]}))["class"].tolist()
     ["'=1+2", '-1', 'cat']
     """
-    plain = frame.set_axis([as_text(name) for name in frame.columns], axis="columns")
-    texts = [place for place, kind in enumerate(frame.dtypes) if kind.kind not in "biufcmM"]
-    for place in texts:
-        cells = [as_text(cell) for cell in frame.iloc[:, place]]
-        plain.isetitem(place, np.array([*cells, None], dtype=object)[:-1])  # pandas' own texts hold no half characters
-    return plain
+    columns = [
+        column
+        if column.dtype.kind in "biufcmM"
+        else pd.Series([as_text(cell) for cell in column], index=frame.index, dtype=object)
+        for _, column in frame.items()
+    ]
+    return pd.concat(columns, axis="columns").set_axis([as_text(name) for name in frame.columns], axis="columns")
 
 
 def as_text(value: Any) -> Any:

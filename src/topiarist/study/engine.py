@@ -15,6 +15,7 @@ from topiarist.study.job import PACKAGES, CellStack, run_stack
 from topiarist.study.ledger import FILE as LEDGER_FILE
 from topiarist.study.ledger import Ledger, StudyProgress
 from topiarist.study.lock import only_driver, this_driver
+from topiarist.study.own_code import codes_of, origin_of
 from topiarist.study.results import Results
 from topiarist.study.samples import StudySamples, fingerprint, read_sources, source_key
 from topiarist.study.stacks import stacks_of
@@ -99,7 +100,13 @@ def take_up(ledger: Ledger, declared: Declaration, stacks: Sequence[CellStack], 
     facts, versions = ledger.facts(), {package: version(package) for package in PACKAGES}
     if not facts:
         numbers = {cell.hash: number for number, cell in enumerate(declared.cells)}
-        known = {"declaration": declared.to_json(), "folder": str(folder), "samples": samples, "versions": versions}
+        known: JsonObject = {
+            "declaration": declared.to_json(),
+            "folder": str(folder),
+            "samples": samples,
+            "versions": versions,
+        }
+        known |= {"origin": origin_of(ledger.folder)} if codes_of(declared.configurations) else {}
         ledger.declare(stacks, numbers, **known, created=time.time())
         return
     if facts["declaration"] != declared.to_json():
@@ -127,7 +134,7 @@ def given_sources(declared: Declaration, data: Data | Mapping[str, Data | Source
     return sources
 
 
-def declared_in(folder: Path) -> tuple[JsonObject, Path]:
-    """Read the study that a folder holds, and the folder that its paths start from."""
+def declared_in(folder: Path) -> tuple[JsonObject, Path, object]:
+    """Read the study that a folder holds, the folder that its paths start from, and by whom it was begun where."""
     facts = Results.read(folder).facts
-    return facts["declaration"], Path(facts["folder"])
+    return facts["declaration"], Path(facts["folder"]), facts.get("origin")

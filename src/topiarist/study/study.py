@@ -12,6 +12,7 @@ from topiarist.data import Data, Source
 from topiarist.errors import SettingsError
 from topiarist.study.declaration import Declaration
 from topiarist.study.engine import OnProgress, declared_in, run_study
+from topiarist.study.own_code import check_origin, check_own, codes_of
 from topiarist.study.results import Results
 
 HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]")
@@ -29,23 +30,42 @@ class Study(Declaration):
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
 
     @classmethod
-    def from_file(cls, path: Path | str) -> Self:
-        """Read a study from a TOML file; relative paths of data start from the file's folder."""
+    def from_file(cls, path: Path | str, *, allow_code: bool = False) -> Self:
+        """Read a study from a TOML file; relative paths of data start from the file's folder.
+
+        Parameters
+        ----------
+        path
+            The TOML file.
+        allow_code
+            Whether any code that the file names may be run; otherwise functions with the parameters `input_shape` and
+            `classes` alone.
+        """
         place = Path(path)
         study = cls(**_read_declaration(place))
+        if not allow_code:
+            check_own(codes_of(study.configurations))
         study._folder = place.resolve().parent
         return study
 
     @classmethod
-    def in_folder(cls, out: Path | str) -> Self:
+    def in_folder(cls, out: Path | str, *, allow_code: bool = False) -> Self:
         """Read the study whose results are in a folder, to resume it.
+
+        Parameters
+        ----------
+        out
+            The folder.
+        allow_code
+            Whether code that the study names may be run where another user began it, or where it was copied here.
 
         Raises
         ------
         SettingsError
             If it was begun with a version of topiarist that knew other settings; `Results.read` reads it all the same.
+            If it runs code and was begun elsewhere.
         """
-        declared, folder = declared_in(Path(out))
+        declared, folder, origin = declared_in(Path(out))
         try:
             study = cls(**declared)
         except SettingsError as error:
@@ -55,6 +75,8 @@ class Study(Declaration):
                 " its results can be read, what is left needs a new folder",
                 setting=error.setting,
             ) from error
+        if not allow_code:
+            check_origin(codes_of(study.configurations), Path(out), origin)
         study._folder = folder
         return study
 
