@@ -119,7 +119,7 @@ def check_folder(folder: Path, files: Iterable[str] = (), *, inputs: Iterable[Pa
 
 
 def check_readable(path: Path, *, most: int | None = None) -> None:
-    """Refuse what is not a regular file, of which reading may never end, and what is longer than `most` bytes.
+    """Refuse a device, a pipe or a socket, of which reading may never end, and what is longer than `most` bytes.
 
     What is not there, or cannot be opened, is left to whoever opens it.
     """
@@ -129,7 +129,7 @@ def check_readable(path: Path, *, most: int | None = None) -> None:
         return
     except ValueError as error:  # a NUL in the name
         raise TopiaristError(f"cannot read {path}: {error}") from error
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
         raise TopiaristError(f"cannot read {path}: it is {kind_of(path)}; name a file")
     if most is not None and found.st_size > most:
         raise TopiaristError(f"cannot read {path}: it has {found.st_size:,} bytes, at most {most:,} are read")
@@ -199,6 +199,14 @@ def cannot_write(path: Path, error: OSError | ValueError) -> TopiaristError:
 def sha256(content: bytes) -> str:
     """Return the SHA-256 of `content` in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
+
+
+def parse_json(text: str) -> Any:
+    """Return what a JSON text says; ValueError where it is none, or nested too deep to be anything of ours."""
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
 
 
 def canonical_json(record: object, *, only_ascii: bool = False) -> str:

@@ -65,7 +65,7 @@ def measurement_rows(measured: JsonObject) -> dict[str, str]:
     return {
         "accuracy": f"{measured['accuracy']:.2%} of {measured['samples']} samples",
         "macro accuracy": f"{measured['macro_accuracy']:.2%}",
-        "log loss": f"{measured['log_loss']:.4f}",
+        "log loss": "not a finite number" if measured["log_loss"] is None else f"{measured['log_loss']:.4f}",
         "parameters": f"{measured['parameters']:,}  ({measured['nonzero']:,} not zero)",
         "size": f"{measured['memory_kb']:.1f} KB in memory, {measured['file_kb']:.1f} KB on disk",
         "MACs": f"{measured['macs']:,} per sample",

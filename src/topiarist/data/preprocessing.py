@@ -8,7 +8,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy
 from numpy.typing import NDArray
@@ -139,11 +139,30 @@ class Preprocessing:
         ignored = tuple(str(name) for name in record.get("ignored", ()))
         numbers = {name: tuple(record[name]) for name in ("fill", "shift", "scale", "input_shape")}
         plain = cls(scaling=record["scaling"], columns=columns, ignored=ignored, **numbers)
-        if "projection" not in record:
-            return plain
-        from topiarist.data.projection import ColumnBlock  # noqa: PLC0415  # it computes with torch
+        if "projection" in record:
+            from topiarist.data.projection import ColumnBlock  # noqa: PLC0415  # it computes with torch
 
-        return replace(plain, projection=tuple(ColumnBlock.from_json(block) for block in record["projection"]))
+            plain = replace(plain, projection=tuple(ColumnBlock.from_json(block) for block in record["projection"]))
+        plain.check()
+        return plain
+
+    def check(self) -> None:
+        """Raise ValueError where the parts do not go together, as they may in a file that someone made up."""
+        sizes, numbers = self.input_shape, (*self.fill, *self.shift, *self.scale)
+        if self.scaling not in get_args(Scaling):
+            raise ValueError(f"no scaling is called {self.scaling!r}")
+        if not sizes or not all(type(size) is int and size > 0 for size in sizes):
+            raise ValueError(f"no sample has the shape {sizes}")
+        if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+            raise ValueError("it fills or scales with what is no finite number")
+        width, read = math.prod(sizes), math.prod(sizes)
+        if self.projection:
+            width = sum(block.components for block in self.projection)
+            read = sum(block.columns for block in self.projection)
+        made = sum(column.width for column in self.columns)
+        whole = width == math.prod(sizes) and (not self.columns or made == read) and len(self.fill) in (0, read)
+        if not whole or len(self.shift) != len(self.scale) or len(self.shift) not in (0, 1, sizes[0]):
+            raise ValueError(f"its columns, fillings and scales do not make samples of shape {sizes}")
 
 
 def fit_preprocessing(

@@ -58,7 +58,7 @@ class Header(Version, extra="forbid"):
         """Return the card that the network had when it was saved."""
         try:
             preprocessing = None if self.preprocessing is None else Preprocessing.from_json(self.preprocessing)
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
             raise ModelError(f"the file is damaged: its preprocessing cannot be read ({error!r})") from error
         return Card(
             spec=self.spec,

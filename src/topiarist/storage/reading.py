@@ -10,9 +10,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from topiarist.errors import ModelError
+from topiarist.errors import ModelError, TopiaristError
+from topiarist.files import check_readable
 from topiarist.models import Card, attach, build
 from topiarist.storage.header import KEY, Header, digest, parse_header
+from topiarist.storage.limits import check_request
 from topiarist.storage.packed import PACKED, PackedHeader, parse_packed_header, unpack
 from topiarist.storage.writing import named_tensors, tied_names
 from topiarist.surgery import Plan, plan_of
@@ -50,6 +52,7 @@ def load(path: str | Path, *, into: nn.Module | None = None, example_input: Exam
     """
     place = Path(path)
     with _explained(place):
+        check_readable(place)
         with safe_open(place, framework="pt") as file:
             header = _header_in(file)
             # copied from the mapped file to memory
@@ -61,6 +64,9 @@ def load(path: str | Path, *, into: nn.Module | None = None, example_input: Exam
         if header.digest != digest(header, tensors):
             raise ModelError("the file is damaged: its content does not match its digest")
         card, plan = _card_in(header), header.plan()
+        if into is None and card.spec is not None:
+            with _spec_read():
+                check_request(card.spec, plan, tensors, packed=isinstance(header, PackedHeader))
         given = _fresh(card, place) if into is None else into
         model = _replay(plan, given, example_input)
         if isinstance(header, PackedHeader):
@@ -94,11 +100,13 @@ def read_card(path: str | Path) -> Card:
     [4, 8, 3]
     """
     place = Path(path)
-    with _explained(place), safe_open(place, framework="pt") as file:
-        header = _header_in(file)
-        if header is None:
-            raise ModelError("not written by topiarist: it has no card")
-        return _card_in(header)
+    with _explained(place):
+        check_readable(place)
+        with safe_open(place, framework="pt") as file:
+            header = _header_in(file)
+            if header is None:
+                raise ModelError("not written by topiarist: it has no card")
+            return _card_in(header)
 
 
 def _header_in(file: Any) -> Header | None:
@@ -118,9 +126,16 @@ def _fresh(card: Card, path: Path) -> nn.Module:
     """Build the network of a spec, in evaluation mode."""
     if card.spec is None:
         raise ModelError(f"its network is of a user's class: build the module and call load('{path}', into=model)")
-    try:
+    with _spec_read():
         return build(card.spec).eval()
-    except (ValueError, RuntimeError) as error:
+
+
+@contextmanager
+def _spec_read() -> Iterator[None]:
+    """Turn whatever a spec that someone made up leads to into an error of ours."""
+    try:
+        yield
+    except (ValueError, RuntimeError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise ModelError(f"the file is damaged: its spec makes no network ({error})") from error
 
 
@@ -186,6 +201,8 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except ModelError as error:
         raise ModelError(f"cannot load {path}: {error}") from error
+    except TopiaristError as error:
+        raise ModelError(str(error)) from error
     except FileNotFoundError as error:
         raise ModelError(f"cannot load {path}: there is no such file") from error
     except (OSError, SafetensorError) as error:

@@ -10,11 +10,13 @@ from pydantic import PrivateAttr
 
 from topiarist.data import Data, Source
 from topiarist.errors import SettingsError
+from topiarist.files import check_readable
 from topiarist.study.declaration import Declaration
 from topiarist.study.engine import OnProgress, declared_in, run_study
 from topiarist.study.own_code import check_origin, check_own, codes_of
 from topiarist.study.results import Results
 
+LARGEST_FILE = 2**22  # bytes: 4 MB, a thousand times the longest study of ours
 HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]")
 ENTRY = re.compile(r"""\s*((?:[\w\-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w\-]+|"[^"]*"|'[^']*'))*)\s*=""")
 PART = re.compile(r"""[\w\-]+|"[^"]*"|'[^']*'""")
@@ -68,6 +70,8 @@ class Study(Declaration):
         declared, folder, origin = declared_in(Path(out))
         try:
             study = cls(**declared)
+        except RecursionError as error:
+            raise SettingsError(f"the study in {out} is damaged: its declaration is nested too deep") from error
         except SettingsError as error:
             why = str(error).removeprefix(f"{cls.__name__}: ")
             raise SettingsError(
@@ -112,12 +116,13 @@ class Study(Declaration):
 
 def _read_declaration(path: Path) -> dict[str, Any]:
     """Read and check a declaration, down to the last configuration, and give its values."""
+    check_readable(path, most=LARGEST_FILE)
     try:
         text = path.read_text(encoding="utf-8")
         declared = tomllib.loads(text)
     except OSError as error:
         raise SettingsError(f"cannot read the study {path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # neither UTF-8 nor TOML, or a number of thousands of digits
         raise SettingsError(f"{path} is not TOML: {error}") from error
     except RecursionError as error:
         raise SettingsError(f"{path} is not a study: its tables are nested too deep") from error

@@ -30,6 +30,8 @@ def read_idx_array(path: Path) -> NDArray[numpy.uint8]:
             raise DataError(f"{path} is not an IDX file: it begins with {magic.hex(' ') or 'nothing'}")
         if magic[2] != _UNSIGNED_BYTE:
             raise DataError(f"{path} holds IDX values of type {magic[2]:#04x}; only unsigned bytes (0x08) are read")
+        if magic[3] > _IMAGE_AXES:
+            raise DataError(f"{path} holds an array of {magic[3]} axes; images have {_IMAGE_AXES} and labels 1")
         sizes = read_up_to(stream, 4 * magic[3])
         if len(sizes) < 4 * magic[3]:
             raise DataError(f"{path} is truncated: its header ends too early; download it again")
