@@ -116,7 +116,7 @@ def rightsize_command(
         raise SettingsError("--max-drop must be above 0: no number of samples can prove that nothing at all is lost")
     how: dict[str, Any] = {"target": target, "group": group, "seed": seed, "samples": samples, "scaling": scaling}
     how |= {"input_shape": parse_shape(input_shape), "columns": column_choices(drop, category, number, date)}
-    task, start = task_and_model(data, model, into, how)
+    task, start = task_and_model(data, model, into, how, trained=trained)
     if not as_json:
         say(f"about {EFFORTS[effort].duration} of work on {task.name} ({effort}; see --effort)", err=True)
     try:
@@ -144,7 +144,7 @@ def rightsize_command(
 
 
 def task_and_model(
-    data: str, model: str | None, into: str | None, how: Mapping[str, Any]
+    data: str, model: str | None, into: str | None, how: Mapping[str, Any], *, trained: bool | None = None
 ) -> "tuple[Data, nn.Module | Callable[[], nn.Module] | None]":
     """Read data and network; the data of a network from a file are preprocessed as it was trained on them."""
     from topiarist.cli.loading import load_network, task_for
@@ -153,6 +153,8 @@ def task_and_model(
     from topiarist.models.building import build_by_code
     from topiarist.randomness import isolated
 
+    if trained is not None and model is None:
+        raise SettingsError("--trained and --fresh say what to do with a network of yours: name it with --model")
     if into is not None and model is None:
         raise SettingsError("--into is what a model file is loaded into: name the file with --model")
     if model is None:

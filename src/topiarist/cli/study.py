@@ -137,7 +137,9 @@ def results_command(
         "tests": lambda: results.compare(baseline, metric, test=test),
         "front": lambda: results.front(metric, sizes=[size]).table,
     }[table]()
-    write_table(frame, form, caption=f"{results.facts['declaration'].get('name', folder.name)}: {table}", out=out)
+    write_table(
+        frame, form, caption=f"{results.facts.get('declaration', {}).get('name', folder.name)}: {table}", out=out
+    )
 
 
 def write_table(frame: Any, form: Any, *, caption: str, out: Path | None) -> None:

@@ -85,7 +85,8 @@ def status_of(folder: Path) -> JsonObject:
     computed = sum(row["seconds"] or 0.0 for row in results.rows)
     known = sum(row["cost"] for row in results.rows if row["state"] == "done")
     waiting = sum(row["cost"] for row in results.rows if row["state"] == "waiting")
-    left = computed / known * waiting / driver.get("workers", 1) if known else None
+    workers = driver.get("workers")
+    left = computed / known * waiting / (workers if isinstance(workers, int) and workers > 0 else 1) if known else None
     return {
         "study": facts.get("declaration", {}).get("name", folder.name),
         "folder": str(folder),
@@ -98,7 +99,7 @@ def status_of(folder: Path) -> JsonObject:
         "share_of_work": progress.share,
         "compute_seconds": computed,
         "seconds_left": left if waiting else 0.0,
-        "failures": sorted({row["reason"] for row in results.rows if row["state"] == "failed"}),
+        "failures": sorted({row["reason"] or "unknown" for row in results.rows if row["state"] == "failed"}),
     }
 
 
