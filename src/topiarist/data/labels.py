@@ -60,6 +60,8 @@ def as_labels(name: str, values: NDArray[Any], *, training: bool) -> NDArray[Any
     if distinct < 2:
         found = f"only the class {labels[0]}" if len(labels) else "no labels"
         raise DataError(f"{name}: at least two classes are needed, found {found}")
+    if distinct == len(labels) > _FEW_VALUES and labels.dtype.kind in "UO":
+        raise DataError(f"{name}: each of {distinct} samples is of a class of its own; choose another target")
     mostly_distinct, many = 2 * distinct > len(labels), distinct > _FEW_VALUES
     continuous = {"f": many or mostly_distinct, "i": many and mostly_distinct, "u": many and mostly_distinct}
     if continuous.get(labels.dtype.kind):

@@ -206,6 +206,8 @@ def _fit_filling(features: NDArray[Any], training_rows: Rows) -> Preprocessing:
     """Learn what replaces missing numbers; nothing is scaled."""
     fill: tuple[float, ...] = ()
     if features.dtype.kind == "f" and features.ndim == 2 and numpy.isnan(features).any():
+        if numpy.isnan(features).all():
+            raise DataError("the samples hold no number at all: every value is missing")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a feature with no value at all: filled with 0
             fill = tuple(numpy.nan_to_num(numpy.nanmedian(features[training_rows], axis=0)).tolist())

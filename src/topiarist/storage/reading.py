@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from topiarist.errors import ModelError, TopiaristError
 from topiarist.files import check_readable
 from topiarist.models import Card, attach, build
-from topiarist.storage.header import KEY, Header, digest, parse_header
+from topiarist.storage.header import KEY, SIGNATURE, Header, digest, parse_header, signature
 from topiarist.storage.limits import check_request
 from topiarist.storage.packed import PACKED, PackedHeader, parse_packed_header, unpack
 from topiarist.storage.writing import named_tensors, tied_names
@@ -22,7 +23,13 @@ from topiarist.surgery.replaying import rebuild
 from topiarist.tracing import ExampleInput
 
 
-def load(path: str | Path, *, into: nn.Module | None = None, example_input: ExampleInput | None = None) -> nn.Module:
+def load(
+    path: str | Path,
+    *,
+    into: nn.Module | None = None,
+    example_input: ExampleInput | None = None,
+    key: bytes | None = None,
+) -> nn.Module:
     """Return the network in a file, with its card; for an example see `save`.
 
     Weights are exact to the type and, unless packed with fewer bits, to the bit.
@@ -38,6 +45,8 @@ def load(path: str | Path, *, into: nn.Module | None = None, example_input: Exam
     example_input
         A batch that the network reads, or a function that runs it: where the file does not say what a batch looks like,
         because the network was cut with such a function.
+    key
+        The secret with which the file was signed; a file that was not signed with it is refused.
 
     Returns
     -------
@@ -55,8 +64,13 @@ def load(path: str | Path, *, into: nn.Module | None = None, example_input: Exam
         check_readable(place)
         with safe_open(place, framework="pt") as file:
             header = _header_in(file)
+            signed = (file.metadata() or {}).get(SIGNATURE)
             # copied from the mapped file to memory
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  # no dict
+        if key is not None and (
+            header is None or not compare_digest((signed or "").encode(), signature(key, header.digest).encode())
+        ):
+            raise ModelError("it was not signed with this key, or was changed since")
         if header is None:
             if into is None:
                 raise ModelError(f"not written by topiarist: build the module and call load('{place}', into=model)")

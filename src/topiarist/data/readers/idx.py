@@ -16,6 +16,7 @@ from topiarist.errors import DataError
 
 _UNSIGNED_BYTE = 8
 _IMAGE_AXES = 3
+_MOST_AXES = 32  # numpy knows 64
 _PARTS = {"train": "train", "test": "test", "t10k": "test"}
 _IMAGES_NAME = re.compile(
     r"(?P<family>.*?)(?P<part>train|test|t10k)[-_.]images[-_.]idx3([-_.]ubyte)?(\.gz)?", re.IGNORECASE
@@ -30,7 +31,7 @@ def read_idx_array(path: Path) -> NDArray[numpy.uint8]:
             raise DataError(f"{path} is not an IDX file: it begins with {magic.hex(' ') or 'nothing'}")
         if magic[2] != _UNSIGNED_BYTE:
             raise DataError(f"{path} holds IDX values of type {magic[2]:#04x}; only unsigned bytes (0x08) are read")
-        if magic[3] > _IMAGE_AXES:
+        if magic[3] > _MOST_AXES:
             raise DataError(f"{path} holds an array of {magic[3]} axes; images have {_IMAGE_AXES} and labels 1")
         sizes = read_up_to(stream, 4 * magic[3])
         if len(sizes) < 4 * magic[3]:
