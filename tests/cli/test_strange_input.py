@@ -52,7 +52,7 @@ def write_models(folder: Path) -> None:
     forged(good, folder / "deep.safetensors", {"spec": layers})
     nested: dict[str, Any] = {"family": "mlp", "sizes": [2, 2]}
     for _ in range(50):
-        nested = {"family": "ensemble", "members": [nested, nested], "weights": [0.5, 0.5]}
+        nested = {"family": "ensemble", "members": [nested], "weights": [1.0]}
     forged(good, folder / "nested.safetensors", {"spec": nested})
 
 
@@ -65,7 +65,8 @@ def strange(tmp_path_factory: pytest.TempPathFactory) -> Path:
     numpy.savez(folder / "own.npz", x=numpy.zeros((3000, 2)), y=numpy.array([f"c{i}" for i in range(3000)]))
     (folder / "own.csv").write_text("\n".join(["a,y", *(f"{i},c{i}" for i in range(3000))]))
     (folder / "wide.csv").write_text(",".join(f"c{i}" for i in range(1_000_000)) + "\n1\n")
-    (folder / "t10k-images-idx3-ubyte").write_bytes(bytes([0, 0, 8, 255]) + struct.pack(">255I", *[1] * 255))
+    (folder / "idx").mkdir()
+    (folder / "idx" / "t10k-images-idx3-ubyte").write_bytes(bytes([0, 0, 8, 255]) + struct.pack(">255I", *[1] * 255))
     records = {"deep": DEEP, "objects": f'{{"networks":{DEEP}}}', "nul": "\0", "digits": f'{{"networks":{"9" * 5000}}}'}
     for name, text in records.items():
         (folder / f"{name}.json").write_text(text)
@@ -101,7 +102,7 @@ CALLS = [
     ("data show {d}/own.npz", "each of 3000 samples is of a class of its own"),
     ("data show {d}/own.csv --target y", "each of 3000 samples is of a class of its own"),
     ("data show {d}/wide.csv --target y", "at most 100,000 columns, found 1,000,000"),
-    ("data show {d}/t10k-images-idx3-ubyte", "255 axes"),
+    ("data show {d}/idx", "255 axes"),
     ("rightsize iris --trained", "name it with --model"),
     ("rightsize iris --fresh", "name it with --model"),
     ("report {d}/deep.json", "it is nested too deep"),

@@ -59,7 +59,7 @@ Workers = Annotated[
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option("--cluster", metavar="ADDRESS", help="Address of a running Dask scheduler: tcp://host:8786."),
+    typer.Option("--cluster", metavar="ADDRESS", help="Address of a running Dask scheduler: tls://host:8786."),
 ]
 Scaling = Annotated[
     Literal["none", "zscore", "minmax", "unit", "pixels"] | None,

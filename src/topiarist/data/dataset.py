@@ -13,7 +13,7 @@ from topiarist.data.columns.deciding import read_source_columns
 from topiarist.data.labels import number_labels
 from topiarist.data.preparation import PreparationOptions, PreparedSource, fit_split, prepare
 from topiarist.data.preprocessing import Preprocessing
-from topiarist.data.source import Features, Rows, Scaling, Source, is_table, take_rows
+from topiarist.data.source import Features, Rows, Scaling, Source, is_table
 from topiarist.data.split import Split, SplitRule, fold_splits, original_rows, with_fewer_rows
 from topiarist.errors import DataError
 
@@ -275,4 +275,4 @@ def _check_arrays(features: Features, labels: NDArray[Any], groups: NDArray[Any]
 def make_part(source: Source, labels: NDArray[numpy.int64], rows: Rows, preprocessing: Preprocessing) -> Part:
     """Return some rows of a source as a network reads them, with their class numbers `labels` (n_samples,)."""
     groups = None if source.groups is None else source.groups[rows]
-    return Part(preprocessing(take_rows(source.features, rows)), torch.from_numpy(labels[rows]), groups)
+    return Part(preprocessing.of_rows(source.features, rows), torch.from_numpy(labels[rows]), groups)
