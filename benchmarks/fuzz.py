@@ -59,7 +59,7 @@ def campaign(folder: Path, *, seconds: float, seed: int, keep: Path) -> tuple[di
     while time.monotonic() < end:
         place = folder / f"round{number}"
         place.mkdir()
-        tasks = []
+        tasks: list[tuple[str, Path]] = []
         for _ in range(BATCH):
             reader = draw.choice(list(READERS))
             source = draw.choice(whole[reader])

@@ -6,6 +6,7 @@ import json
 import struct
 import wave
 from pathlib import Path
+from typing import cast
 
 import numpy
 import pandas
@@ -109,7 +110,7 @@ def _matlab() -> bytes:
     from scipy.io import savemat  # only here
 
     stream = io.BytesIO()
-    savemat(stream, {"X": numpy.zeros((4, 4, 3, 6), numpy.uint8), "y": numpy.arange(6)[:, None] % 2 + 1})
+    savemat(cast("str", stream), {"X": numpy.zeros((4, 4, 3, 6), numpy.uint8), "y": numpy.arange(6)[:, None] % 2 + 1})
     return stream.getvalue()
 
 

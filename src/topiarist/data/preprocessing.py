@@ -245,7 +245,8 @@ def _fit_in_chunks(
 
     def total(of: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
         found = [numpy.atleast_1d(of(plain.numbers(features[rows[some]]))) for some in _chunks(features, rows)]
-        return numpy.sum(found, axis=0)
+        summed: NDArray[Any] = numpy.sum(found, axis=0)
+        return summed
 
     shift = total(lambda values: values.sum(axis=axes, dtype=float)) / count
     wide = shift.reshape(-1, *[1] * (len(shape) - 1))
