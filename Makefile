@@ -80,8 +80,11 @@ bench-scenes: setup
 stress: setup
 	$(BIN)/python -m benchmarks.stress_study
 
-# The properties of the tests on examples that were never tried before, ten times over; a failure prints how to repeat it.
+# Damaged files for every reader, so many seconds in all: `make fuzz SECONDS=3600`. Then the properties of the tests on
+# examples that were never tried before, ten times over. A failure is kept, and prints how to repeat it.
+SECONDS ?= 600
 fuzz: setup
+	$(BIN)/python -m benchmarks.fuzz --seconds $(SECONDS)
 	for round in 1 2 3 4 5 6 7 8 9 10; do $(BIN)/pytest -n auto --dist worksteal -m hypothesis --hypothesis-profile=fuzz || exit 1; done
 
 clean:

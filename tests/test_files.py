@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from topiarist.errors import TopiaristError
-from topiarist.files import replacing, sha256, write_atomically
+from topiarist.files import check_readable, delivering, replacing, sha256, write_atomically
 
 
 def names(folder: Path) -> list[str]:
@@ -54,3 +54,35 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 def test_digest_is_that_of_hashlib() -> None:
     assert sha256(b"topiary") == hashlib.sha256(b"topiary").hexdigest()
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_folder_is_delivered_whole_or_not_at_all(tmp_path: Path, there: bool) -> None:
+    place = tmp_path / "results"
+    if there:
+        place.mkdir()
+        (place / "mine").write_text("kept")
+        (place / "a").write_text("old")
+    before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
+    with pytest.raises(ValueError, match="half"), delivering(place) as folder:
+        (folder / "a").write_text("new")
+        assert not place.exists() or (place / "a").read_text() == "old"
+        raise ValueError("half")
+    assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == before
+    with delivering(place) as folder:
+        (folder / "a").write_text("new")
+        (folder / "b").write_text("new")
+    assert names(tmp_path) == ["results"]
+    assert names(place) == (["a", "b", "mine"] if there else ["a", "b"])
+    assert (place / "a").read_text() == "new"
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "long").write_bytes(b"12345")
+    with pytest.raises(TopiaristError, match="it is a pipe; name a file"):
+        check_readable(tmp_path / "pipe")
+    with pytest.raises(TopiaristError, match="it has 5 bytes, at most 4 are read"):
+        check_readable(tmp_path / "long", most=4)
+    check_readable(tmp_path / "long", most=5)
+    check_readable(tmp_path / "absent")

@@ -168,11 +168,11 @@ def test_nobody_at_an_address_is_one_line(address: str, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize(
     "address",
-    ["", "nonsense", "tcp://", "127.0.0.1", "host:port", "abacus://127.0.0.1:1", "tls://127.0.0.1:1", "tcp://a b:1"],
+    ["", "nonsense", "tcp://", "127.0.0.1", "host:port", "abacus://127.0.0.1:1", "tcp://a b:1"],
 )
 def test_what_is_no_address_is_one_line(address: str) -> None:
     """Before Dask sees it: a client that cannot begin would hold up the end of the process."""
-    expected = pytest.raises(SettingsError, match=f"looks like tcp://host:8786; found '{address}'")
+    expected = pytest.raises(SettingsError, match=f"looks like tcp://host:8786 or tls://host:8786; found '{address}'")
     with expected as caught, open_pool(None, cluster=address):
         pass
     assert "\n" not in str(caught.value)
@@ -242,3 +242,24 @@ def test_nobody_outside_this_machine_is_listened_to(together: tuple[Pool, Path])
     family = [me, *me.children(recursive=True)]
     heard = {found.laddr.ip for process in family for found in process.net_connections() if found.status == "LISTEN"}
     assert heard == {"127.0.0.1"}
+
+
+def test_another_user_of_the_machine_cannot_reach_the_workers(tmp_path: Path) -> None:
+    from distributed import Client
+    from distributed.security import Security
+
+    with dask_cluster.local_cluster(1) as client:
+        address = client.scheduler.address
+        assert address.startswith("tls://127.0.0.1:") and client.submit(sum, [1, 2]).result() == 3
+        foreign = (None, "tcp://"), (Security.temporary(), "tls://")
+        for security, protocol in foreign:
+            place = f"{protocol}{address.partition('://')[2]}"
+            with pytest.raises((OSError, TimeoutError)), Client(place, security=security, timeout="3s"):
+                pass
+        assert client.submit(sum, [3, 4]).result() == 7
+
+
+def test_tls_without_certificates_is_one_line() -> None:
+    expected = pytest.raises(SettingsError, match="needs certificates: name them in Dask's configuration")
+    with expected, open_pool(None, cluster="tls://127.0.0.1:1"):
+        pass

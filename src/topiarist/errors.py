@@ -1,5 +1,10 @@
 """Errors and warnings: one line each, what was asked, what was found, what to do."""
 
+import re
+
+# Control characters but tab and line feed; line and paragraph separators; marks that turn the direction of text around.
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
 
 class TopiaristError(Exception):
     """Any error that the caller can correct. Its text is one line."""
@@ -38,3 +43,22 @@ class TopiaristWarning(UserWarning):
 def first_line(error: BaseException) -> str:
     """Return the first line of what an error says; its kind where it says nothing."""
     return str(error).split("\n")[0] or type(error).__name__
+
+
+def escaped(text: str) -> str:
+    """Return a text that does nothing to a terminal: control characters of names in files are written out.
+
+    Examples
+    --------
+    >>> print(escaped("a\\x1b[2Jb\\x00"))
+    a\\x1b[2Jb\\x00
+    """
+    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that memory was asked for and not given, in Python's words or in torch's."""
+    said = str(error)
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and ("can't allocate memory" in said or "out of memory" in said)
+    )

@@ -5,11 +5,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from topiarist.errors import SettingsError
 from topiarist.files import JsonObject
 
+LARGEST_WHOLE = 2**64  # what torch and numpy can count with
+LONGEST_FOUND = 100  # characters of a value that is quoted
 _INSIDE: ContextVar[bool] = ContextVar("inside another configuration", default=False)
 
 
@@ -17,6 +19,13 @@ class Settings(BaseModel):
     """A configuration that cannot be changed or misspelt; a bad value is one clear line."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _numbers_are_of_this_world(self) -> Self:
+        for name, value in self:
+            if isinstance(value, int) and abs(value) >= LARGEST_WHOLE:
+                raise ValueError(f"{name} must be below 2^64; found a number of {len(str(abs(value)))} digits")
+        return self
 
     def changed(self, **values: Any) -> Self:
         """Return the settings with other values, checked again; None changes nothing, a dict what it names."""
@@ -62,7 +71,7 @@ def refuse(name: str, error: ValidationError) -> NoReturn:
     """Raise the first complaint of pydantic as one line that names the setting and the value found."""
     first = error.errors(include_url=False)[0]
     setting = ".".join(str(part) for part in first["loc"])
-    found = "" if first["type"] == "missing" or not first["loc"] else f"; found {first['input']!r}"
+    found = "" if first["type"] == "missing" or not first["loc"] else f"; found {repr(first['input'])[:LONGEST_FOUND]}"
     message = first["msg"].removeprefix("Value error, ")
     message = "there is no such setting" if first["type"] == "extra_forbidden" else message
     text = f"{name}: {setting}: {message}" if setting else f"{name}: {message}"

@@ -107,8 +107,8 @@ OUT: list[Case] = [
     ("train iris --out {d}/folder.safetensors", "folder.safetensors: it is a folder; name a file"),
     ("train iris --out {o}/m.pt", "--out must end in .safetensors; found"),
     ("train iris --out {o}", "--out must end in .safetensors; found"),
-    ("predict {d}/good.safetensors {d}/good.csv --out {o}/absent/p.csv", "absent/p.csv: No such file or directory"),
-    ("predict {d}/good.safetensors {d}/good.csv --out {d}/folder.safetensors", "folder.safetensors: Is a directory"),
+    ("predict {d}/good.safetensors {d}/good.csv --out {o}/absent/p.csv", "absent/p.csv: there is no folder"),
+    ("predict {d}/good.safetensors {d}/good.csv --out {d}/folder.safetensors", "folder.safetensors: it is a folder"),
 ]
 
 UNREADABLE: list[Case] = [

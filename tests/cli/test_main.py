@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
@@ -84,3 +85,38 @@ def test_an_interruption_is_one_line(command: Run, monkeypatch: pytest.MonkeyPat
 def test_the_installed_command_is_the_same(command: Run, installed: Run) -> None:
     for words in (("--version",), ("train", "iris", "--epoch", "x")):
         assert installed(*words) == command(*words)
+
+
+def failing(error: Exception) -> Callable[..., NoReturn]:
+    def fail(*_: Any, **__: Any) -> NoReturn:
+        raise error
+
+    return fail
+
+
+def test_what_nobody_thought_of_is_one_line_that_names_the_traceback(
+    command: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr("topiarist.features.described.load_described", failing(KeyError("a\n\x1bb")))
+    code, out, err = command("train", "iris")
+    assert (code, out, err.count("\n")) == (70, "", 1) and "KeyError" in err and "\x1b" not in err
+    (written,) = tmp_path.iterdir()
+    assert str(written) in err
+    assert "Traceback" in written.read_text() and "in fail" in written.read_text()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError(), "the memory of this machine does not suffice"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"), "the memory of this machine"),
+        (OSError(36, "File name too long", "nnn"), "cannot use nnn: File name too long"),
+    ],
+)
+def test_what_the_machine_refuses_is_one_line(
+    command: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    monkeypatch.setattr("topiarist.features.described.load_described", failing(error))
+    code, out, err = command("train", "iris")
+    assert (code, out, err.count("\n")) == (2, "", 1) and said in err

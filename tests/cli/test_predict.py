@@ -149,3 +149,23 @@ def test_a_table_as_it_comes_is_trained_measured_and_predicted(command: Run, inv
     (tmp_path / "less.csv").write_text("\n".join(";".join(row[2:]) for row in rows))
     code, _, err = command("predict", model, tmp_path / "less.csv")
     assert (code, err) == (2, "topiarist: columns that the network was trained on are missing: price\n")
+
+
+def test_names_of_classes_are_no_formulas_and_no_control_characters(command: Run, tmp_path: Path) -> None:
+    names = ("=cmd|' /C calc'!A0", "-1", "@x\x1b[2J", "plain")
+    lines = [f'{number % 4}.{number},"{names[number % 4]}"' for number in range(80)]
+    table, model = tmp_path / "t.csv", tmp_path / "m.safetensors"
+    table.write_text("\n".join(["a,y", *lines]))
+    code, _, err = command("train", table, "--target", "y", "--epochs", 60, "--lr", 0.05, "--out", model)
+    assert code == 0, err
+    code, _, err = command("predict", model, table, "--out", tmp_path / "p.csv")
+    found = printed((code, (tmp_path / "p.csv").read_text(), err))
+    assert set(found["prediction"]) == {f"'{names[0]}", "-1", f"'{names[2]}", "plain"}
+    code, out, _ = command("predict", model, table, "--json")
+    assert set(json.loads(out)["predictions"]) == set(names)
+    code, out, err = command("data", "show", table, "--target", "y")
+    assert code == 0 and "\x1b" not in out and "@x\\x1b[2J" in out
+    other = tmp_path / "o.csv"
+    other.write_text("\n".join(["a,y", *lines, "1,\x1b]0;title\x07", "2,\x1b]0;title\x07"]))
+    code, _, err = command("measure", model, other, "--target", "y")
+    assert code == 2 and "\x1b" not in err and "title" in err

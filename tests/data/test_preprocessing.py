@@ -4,6 +4,7 @@ from typing import Any
 import numpy
 import pandas
 import pytest
+import torch
 from hypothesis import given, strategies
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
@@ -198,3 +199,20 @@ def test_the_samples_given_are_left_alone() -> None:
         fit(frame, scaling=scaling)(frame)
     numpy.testing.assert_array_equal(x, before)
     pandas.testing.assert_frame_equal(frame, table())
+
+
+@pytest.mark.parametrize("shape", [(30, 1, 4, 5), (30, 3, 2, 2), (30, 7)])
+@pytest.mark.parametrize("dtype", [numpy.uint8, numpy.float32])
+@pytest.mark.parametrize("scaling", ["pixels", "zscore", "minmax", "none"])
+def test_large_samples_are_read_some_at_a_time_and_become_the_same(
+    monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], dtype: type, scaling: Scaling
+) -> None:
+    x: NDArray[Any] = numpy.random.default_rng(0).integers(0, 255, shape).astype(dtype)
+    rows = numpy.arange(0, 30, 2)
+    whole = fit_preprocessing(x, rows, scaling=scaling)
+    expected = whole(x)
+    monkeypatch.setattr("topiarist.data.preprocessing.LARGE_BYTES", 0)
+    monkeypatch.setattr("topiarist.data.preprocessing.CHUNK_BYTES", 4 * x[0].nbytes)
+    found = fit_preprocessing(x, rows, scaling=scaling)
+    assert numpy.allclose(found.shift, whole.shift, rtol=1e-12) and numpy.allclose(found.scale, whole.scale, rtol=1e-12)
+    assert torch.equal(whole(x), expected) and torch.equal(whole.of_rows(x, rows), expected[rows])

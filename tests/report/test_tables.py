@@ -105,3 +105,10 @@ def test_half_a_character_does_not_break_the_document() -> None:
     readable: list[TableForm] = ["csv", "json", "latex", "markdown"]
     for form in readable:
         assert re.search("[?\ufffd]", format_table(frame, form).decode("utf-8"))
+
+
+def test_a_spreadsheet_finds_no_formula_in_a_table() -> None:
+    frame = pd.DataFrame({"=name": ["=1+2", "+3", "-x", "@y", "\tz", "a=b", None], "n": [-1.5, 2, 3, 4, 5, 6, 7]})
+    made = pd.read_csv(io.BytesIO(format_table(frame, "csv")), dtype={"'=name": str}, keep_default_na=False)
+    assert list(made) == ["'=name", "n"] and made["n"].tolist() == frame["n"].tolist()
+    assert made["'=name"].tolist() == ["'=1+2", "+3", "'-x", "'@y", "'\tz", "a=b", ""]

@@ -8,9 +8,11 @@ from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
-from topiarist.errors import TopiaristError, TopiaristWarning
+from topiarist.errors import TopiaristError, TopiaristWarning, escaped, is_out_of_memory
 
 WRONG_INPUT = 2
+OUR_MISTAKE = 70  # EX_SOFTWARE of sysexits.h
+LONGEST_REASON = 200  # characters of an error that may quote whole files
 INTERRUPTED = 130  # typer, too, returns this number for a KeyboardInterrupt
 
 # Each command with its line in the help; its module has an `app` (a group) or a function `<name>_command`.
@@ -70,7 +72,10 @@ def common(
 
 
 def main() -> NoReturn:
-    """Run a command; wrong input is one line on standard error and exit code 2, an interruption one line and 130."""
+    """Run a command; what the caller can correct is one line on standard error and exit code 2, Ctrl-C one and 130.
+
+    The last resort, for what nobody thought of, is one line too, and exit code 70: it names a file with the traceback.
+    """
     from topiarist.cli.output import InterruptionError
 
     warnings.showwarning = show_warning
@@ -88,13 +93,44 @@ def main() -> NoReturn:
     except BrokenPipeError:
         sys.stderr.close()
         code = 1
+    except Exception as error:
+        code = last_resort(error)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def complain(message: str) -> int:
     """Print one line on standard error, and return the exit code of wrong input."""
-    typer.echo(f"topiarist: {message}", err=True)
+    typer.echo(f"topiarist: {escaped(' '.join(message.split()))}", err=True)
     return WRONG_INPUT
+
+
+def last_resort(error: Exception) -> int:
+    """Print one line on what no command foresaw, and return the exit code."""
+    if is_out_of_memory(error):
+        return complain("the memory of this machine does not suffice: use fewer samples, or a smaller network")
+    if isinstance(error, OSError) and error.filename is not None:
+        return complain(f"cannot use {error.filename}: {error.strerror}")
+    said = " ".join(str(error).split())[:LONGEST_REASON]
+    complain(f"a mistake in topiarist: {type(error).__name__}: {said}; {where_traceback_is(error)}")
+    return OUR_MISTAKE
+
+
+def where_traceback_is(error: Exception) -> str:
+    """Write the traceback to a temporary file, and return where it is."""
+    import tempfile
+    import traceback
+
+    from topiarist import __version__
+
+    lines = [f"topiarist {__version__}, Python {sys.version}\n", f"{sys.argv}\n", *traceback.format_exception(error)]
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="topiarist-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
+        ) as file:
+            file.writelines(lines)
+    except OSError as refusal:
+        return f"its traceback could not be written ({refusal})"
+    return f"please report it with {file.name}, which has the traceback"
 
 
 def usage_message(error: typer.TyperException) -> str:
@@ -119,4 +155,4 @@ def show_warning(
 ) -> None:
     """Print what was decided on the user's behalf as one line on standard error."""
     if issubclass(category, TopiaristWarning):
-        typer.echo(f"topiarist: note: {message}", err=True)
+        typer.echo(f"topiarist: note: {escaped(str(message))}", err=True)

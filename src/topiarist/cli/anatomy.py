@@ -6,7 +6,7 @@ import typer
 
 from topiarist.cli.examples import ExampleShapes, find_inputs, make_inputs, parse_example, record_inputs, shown_inputs
 from topiarist.cli.options import AsJson, Into, Seed
-from topiarist.cli.output import console, emit, waiting
+from topiarist.cli.output import console, emit, say, waiting
 
 if TYPE_CHECKING:
     from topiarist.tracing.record import AnatomyRecord
@@ -68,7 +68,7 @@ def anatomy_command(
     table = render(found.spaces, found.shapes, found.notes, columns=max(console().width, COLUMNS))
     text = f"{kind} of {model}, {share_of(record)}; example input {shown_inputs(inputs)}\n\n{table}"
     text += f"\n\nResidual blocks:\n{residual}" if residual else ""
-    emit(result, as_json=as_json, show=lambda _: typer.echo(text))
+    emit(result, as_json=as_json, show=lambda _: say(text))
 
 
 def share_of(record: "AnatomyRecord") -> str:

@@ -20,7 +20,7 @@ from topiarist.cli.options import (
     Weight,
     column_choices,
 )
-from topiarist.cli.output import count_bar, emit
+from topiarist.cli.output import count_bar, emit, say
 from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def get_data_set(
     entry = CATALOGUE[name]
     found = {"name": name, "folder": str(folder), "licence": entry.licence, "source": entry.source}
     text = f"{name} is in {folder} (licence: {entry.licence}; {entry.source})"
-    emit(found, as_json=as_json, show=lambda _: typer.echo(text))
+    emit(found, as_json=as_json, show=lambda _: say(text))
 
 
 @app.command("show")
@@ -134,10 +134,11 @@ def describe_folder_of_sounds(
     from topiarist.errors import DataError
     from topiarist.features.log_mel import LogMel
     from topiarist.features.sounds import archive_of, describe_sounds
-    from topiarist.files import write_atomically
+    from topiarist.files import check_place, write_atomically
 
     if out.suffix != ".npz":
         raise DataError(f"spectrograms are written to a .npz file; found '{out.name}'")
+    check_place(out, inputs=(folder,))
     with naming({name: f"--{name}" for name in LogMel.model_fields}):
         settings = LogMel(bands=bands, window=window, rate=rate, seconds=seconds)
     with count_bar("clips") as on_clip:

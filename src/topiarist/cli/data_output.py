@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import typer
-
+from topiarist.cli.output import say
 from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
 def show_sounds(found: JsonObject) -> None:
     """Print how many spectrograms were written, and where."""
     for note in found["notes"]:
-        typer.echo(note)
+        say(note)
     size = f"{found['clips']} clips at {found['rate']} Hz, {found['bands']} bands × {found['frames']} frames"
-    typer.echo(f"{size}: {found['out']}")
+    say(f"{size}: {found['out']}")
 
 
 def print_listing(listing: JsonObject) -> None:
@@ -30,7 +29,7 @@ def print_listing(listing: JsonObject) -> None:
         size = f"{row['size_bytes'] / 1e6:.0f}" if row.get("size_bytes") else ""
         rows.append((row["name"], row["description"], str(row["samples"]), str(row["classes"]), size, whereabouts(row)))
     print_columns(rows, right=("samples", "classes", "MB"))
-    typer.echo(f"\nThe cache is {listing['cache']}")
+    say(f"\nThe cache is {listing['cache']}")
 
 
 def whereabouts(row: JsonObject) -> str:
@@ -43,13 +42,13 @@ def whereabouts(row: JsonObject) -> str:
 def print_summary(summary: JsonObject) -> None:
     """Print data as lines and a table."""
     parts = list(summary["samples"])
-    typer.echo(summary["name"])
-    typer.echo(f"samples        {', '.join(f'{count} {part}' for part, count in summary['samples'].items())}")
-    typer.echo(f"input shape    {' × '.join(str(size) for size in summary['input_shape'])}")
-    typer.echo(f"preprocessing  {preprocessing_line(**summary['preprocessing'])}")
+    say(summary["name"])
+    say(f"samples        {', '.join(f'{count} {part}' for part, count in summary['samples'].items())}")
+    say(f"input shape    {' × '.join(str(size) for size in summary['input_shape'])}")
+    say(f"preprocessing  {preprocessing_line(**summary['preprocessing'])}")
     for note in summary["notes"]:
-        typer.echo(f"note           {note}")
-    typer.echo("")
+        say(f"note           {note}")
+    say("")
     if summary.get("targets"):
         heading = "number" if summary["task"] == "numbers" else "label"
         print_columns([(heading, *parts), *target_rows(summary, parts)], right=parts)
@@ -57,7 +56,7 @@ def print_summary(summary: JsonObject) -> None:
         rows = [(row["name"], *(str(row[part]) for part in parts)) for row in summary["classes"]]
         print_columns([("class", *parts), *rows], right=parts)
     if summary["columns"]:
-        typer.echo("")
+        say("")
         print_columns(decision_rows(summary["columns"]), right=("different", "inputs"))
 
 
@@ -104,7 +103,7 @@ def print_columns(rows: Sequence[Sequence[str]], *, right: Sequence[str]) -> Non
     for row in rows:
         gaps = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
         aligned = zip(rows[0], row, gaps, strict=True)
-        typer.echo("  ".join(gap + cell if name in right else cell + gap for name, cell, gap in aligned).rstrip())
+        say("  ".join(gap + cell if name in right else cell + gap for name, cell, gap in aligned).rstrip())
 
 
 @contextmanager

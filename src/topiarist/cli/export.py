@@ -43,7 +43,7 @@ def export_command(
     the training data. Before it is written, its
     answers are compared with those of torch on the test part of DATA, or on random numbers.
     """
-    check_options(data, onnx, torch, int8=int8)
+    check_options(model, data, onnx, torch, int8=int8)
     from topiarist.cli.loading import load_network, task_for
     from topiarist.measurement import export_int8
     from topiarist.measurement.latency import time_onnx
@@ -66,9 +66,10 @@ def export_command(
     emit(result, as_json=as_json, show=show_exports)
 
 
-def check_options(data: str | None, onnx: Path | None, torch: Path | None, *, int8: bool) -> None:
-    """Raise SettingsError for a call that asks for no file, or for a file that cannot be made."""
+def check_options(model: Path, data: str | None, onnx: Path | None, torch: Path | None, *, int8: bool) -> None:
+    """Refuse a call that asks for no file, or for a file that cannot be made."""
     from topiarist.errors import SettingsError
+    from topiarist.files import check_place
 
     if onnx is None and torch is None:
         raise SettingsError("name a file to write: --onnx FILE.onnx, --torch FILE.pt2, or both")
@@ -79,6 +80,8 @@ def check_options(data: str | None, onnx: Path | None, torch: Path | None, *, in
     for option, place, suffix in (("--onnx", onnx, ".onnx"), ("--torch", torch, ".pt2")):
         if place is not None and place.suffix != suffix:
             raise SettingsError(f"{option} must end in {suffix}; found '{place}'")
+        if place is not None:
+            check_place(place, inputs=(model, *(() if data is None else (data,))))
 
 
 def torch_latency(network: "nn.Module") -> float:

@@ -16,11 +16,40 @@ if TYPE_CHECKING:
 
 
 def load_network(path: Path, into: str | None) -> "nn.Module":
-    """Load a model file, into the user's own module where its code is named."""
+    """Load a model file that can be used, into the user's own module where its code is named."""
+    network = open_network(path, into)
+    check_usable(path, network)
+    return network
+
+
+def open_network(path: Path, into: str | None) -> "nn.Module":
+    """Load a model file as it is."""
     from topiarist.models.building import build_by_code
     from topiarist.storage import load
 
     return load(path) if into is None else load(path, into=build_by_code(into))
+
+
+def check_usable(path: Path, network: "nn.Module") -> None:
+    """Raise ModelError for weights that are not finite, or where network, classes and preprocessing do not agree."""
+    from torch import zeros
+
+    from topiarist.models import card_of
+    from topiarist.models.evaluation import evaluating, numbers_of, placed
+    from topiarist.training.inference import call
+
+    for name, parameter in network.named_parameters():
+        if parameter.is_floating_point() and not parameter.isfinite().all():
+            raise ModelError(f"cannot use {path}: '{name}' holds numbers that are not finite: train it again")
+    card = card_of(network)
+    if card.classes is None or card.preprocessing is None:
+        return
+    with evaluating(network):
+        sample = placed(zeros(1, *card.preprocessing.input_shape), numbers_of(network))
+        found = call(network, sample).shape[1]
+    if found != len(card.classes):
+        said = f"the network returns {found} logits, its file names {len(card.classes)} classes"
+        raise ModelError(f"cannot use {path}: {said}: save it again with its own data")
 
 
 def find_network(reference: str, into: str | None) -> "nn.Module":
@@ -38,7 +67,7 @@ def find_network(reference: str, into: str | None) -> "nn.Module":
         return load_folder(place)
     if not place.exists():
         raise ModelError(f"there is no file or folder {place}; code is named as module:function, nothing is downloaded")
-    return load_network(place, into)
+    return open_network(place, into)
 
 
 def load_for(

@@ -1,5 +1,6 @@
 """Arguments and options that several commands share."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -68,7 +69,7 @@ Workers = Annotated[
 ]
 Cluster = Annotated[
     str | None,
-    typer.Option("--cluster", metavar="ADDRESS", help="Address of a running Dask scheduler: tcp://host:8786."),
+    typer.Option("--cluster", metavar="ADDRESS", help="Address of a running Dask scheduler: tls://host:8786."),
 ]
 Scaling = Annotated[
     Literal["none", "zscore", "minmax", "unit", "pixels"] | None,
@@ -121,12 +122,15 @@ def parse_shape(text: str | None) -> tuple[int, ...] | None:
     return shape
 
 
-def check_model_out(out: Path | None) -> None:
-    """Raise SettingsError for a place where a network could not be written, before hours of training."""
+def check_model_out(out: Path | None, *, inputs: Iterable[Path | str] = (), resumes: bool = False) -> None:
+    """Refuse a place where a network, or its checkpoint, could not be written, before hours of training."""
+    from topiarist.cli.output import checkpoint_beside
     from topiarist.files import check_place
 
     if out is None:
         return
     if out.suffix != ".safetensors":
         raise SettingsError(f"--out must end in .safetensors; found '{out}'")
-    check_place(out)
+    check_place(out, inputs=inputs)
+    if resumes and (checkpoint := checkpoint_beside(out)) is not None:
+        check_place(checkpoint, inputs=inputs)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from topiarist.errors import TopiaristError
+from topiarist.errors import TopiaristError, escaped
 from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
@@ -20,6 +20,16 @@ PIPE_WIDTH = 1000  # columns: in a pipe nothing is cut off
 
 class InterruptionError(TopiaristError):
     """The user pressed Ctrl-C; the text says how to resume."""
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a text; control characters, which names in files may hold, are written out."""
+    typer.echo(escaped(text), err=err)
+
+
+def say_table(text: str) -> None:
+    """Print a table for programs as it is; on a terminal, control characters are written out."""
+    sys.stdout.write(escaped(text) if sys.stdout.isatty() else text)
 
 
 def emit(result: JsonObject, *, as_json: bool, show: Callable[[JsonObject], None]) -> None:
@@ -39,7 +49,7 @@ def print_rows(rows: Mapping[str, str]) -> None:
     table.add_column()
     table.add_column(overflow="fold")
     for name, value in rows.items():
-        table.add_row(Text(name, style="dim"), Text(value))
+        table.add_row(Text(escaped(name), style="dim"), Text(escaped(value)))
     console().print(table)
 
 
@@ -84,7 +94,7 @@ def metric_word(name: str) -> str:
 def shown_metric(name: str, value: float | None) -> str:
     """Return a metric as text: shares in per cent, all else in four digits."""
     if value is None:
-        return "not finite"
+        return "not a finite number"
     if name in SHARES:
         return f"{value:.2%}"
     return f"{value:.4f}" if name in ("log_loss", "r2", "roc_auc", "f1") else f"{value:.4g}"

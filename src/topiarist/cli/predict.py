@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from topiarist.cli.options import AsJson, DataLocation, Into, ModelFile, Target
-from topiarist.cli.output import emit
+from topiarist.cli.output import emit, say, say_table
 from topiarist.errors import SettingsError
 from topiarist.files import JsonObject
 
@@ -40,14 +40,20 @@ def predict_command(
     """Predict every sample, in the order of the data: its class, its numbers or its labels; no labels are needed.
 
     Example: topiarist predict flowers.safetensors new.csv --out predictions.csv
+
+    In the CSV, a class whose name a spreadsheet would take for a formula (=1+2) has an apostrophe before it; with
+    --json, names are as they are.
     """
     from topiarist.cli.loading import features_for, load_network
-    from topiarist.files import write_atomically
+    from topiarist.files import check_place, write_atomically
+    from topiarist.report.formulas import without_formulas
 
+    if out is not None:
+        check_place(out, inputs=(model, data))
     network = load_network(model, into)
     x = features_for(network, data, target=target)
     table = prediction_table(network, x, probabilities=probabilities, passes=monte_carlo, seed=seed)
-    text = table.to_csv(index=False)
+    text = without_formulas(table).to_csv(index=False)
     if out is not None:
         write_atomically(out, text.encode())
     result = {
@@ -59,7 +65,10 @@ def predict_command(
     }
 
     def show(result: JsonObject) -> None:
-        typer.echo(text.rstrip("\n") if out is None else f"{result['samples']} predictions written to {out}")
+        if out is None:
+            say_table(text)
+        else:
+            say(f"{result['samples']} predictions written to {out}")
 
     emit(result, as_json=as_json, show=show)
 

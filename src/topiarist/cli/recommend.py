@@ -1,10 +1,8 @@
 """`topiarist recommend`: widths and a depth for a saved network, from its weights and training samples."""
 
-import typer
-
 from topiarist.cli.loading import load_network, task_for
 from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Seed, Target
-from topiarist.cli.output import emit, waiting
+from topiarist.cli.output import emit, say, waiting
 
 
 def recommend_command(
@@ -35,4 +33,4 @@ def recommend_command(
         )
         record, text = advice.to_record(), str(advice)
     result = {"model": str(model), "data": samples.name, "samples": len(advice.samples), **record}
-    emit(result, as_json=as_json, show=lambda _: typer.echo(text))
+    emit(result, as_json=as_json, show=lambda _: say(text))

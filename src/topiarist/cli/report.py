@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from topiarist.cli.options import AsJson
-from topiarist.cli.output import emit
+from topiarist.cli.output import emit, say
 
 
 def report_command(
@@ -18,8 +18,11 @@ def report_command(
 
     Example: topiarist report rightsized
     """
-    from topiarist.report.writing import RECORD_FILE, read_record, write_report
+    from topiarist.files import check_folder
+    from topiarist.report.writing import PAGE_FILE, RECORD_FILE, read_record, write_report
 
     place = record / RECORD_FILE if record.is_dir() else record
-    page = write_report(read_record(place), place.parent if out is None else out)
-    emit({"report": str(page)}, as_json=as_json, show=lambda result: typer.echo(result["report"]))
+    folder = place.parent if out is None else out
+    check_folder(folder, (PAGE_FILE, RECORD_FILE))
+    page = write_report(read_record(place), folder)
+    emit({"report": str(page)}, as_json=as_json, show=lambda result: say(result["report"]))

@@ -9,10 +9,10 @@ import typer
 
 from topiarist.cli.derived import derive, naming, with_options
 from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
-from topiarist.cli.output import InterruptionError, console, count_bar, emit
+from topiarist.cli.output import InterruptionError, console, count_bar, emit, say
 from topiarist.cli.study_output import ended_by_signals, study_bar
 from topiarist.errors import SettingsError
-from topiarist.files import JsonObject
+from topiarist.files import JsonObject, check_folder
 from topiarist.reproductions.faces.options import FaceImageOptions
 from topiarist.reproductions.scenes.options import ScenesMixing, ScenesOptions, ScenesPruning
 from topiarist.reproductions.surgeon.options import SurgeonScope
@@ -74,6 +74,7 @@ def practices_command(
     """
     from topiarist.reproductions.practices.reproduce import reproduce_practices
 
+    check_folder(out, ("index.html",), inputs=(data,))
     with resumable(), study_bar("practices") as on_progress:
         found = reproduce_practices(
             out,
@@ -111,6 +112,7 @@ def faces_command(
     """
     from topiarist.reproductions.faces.reproduce import reproduce_faces
 
+    check_folder(out, ("index.html",), inputs=() if data is None else (data,))
     images = IMAGES.make(options)
     given = [*IMAGES.given(options), *([] if target is None else ["--target"])]
     if given and (data is None or data.is_file()):
@@ -159,6 +161,7 @@ def scenes_command(
     from topiarist.reproductions.scenes.reproduce import reproduce_scenes
     from topiarist.reproductions.scenes.study import FULL, QUICK
 
+    check_folder(out, ("index.html",), inputs=() if data is None else (data,))
     scope = QUICK if quick else FULL
     prune, mixing = PRUNING.change(scope.prune, options), MIXING.change(scope.mixing, options)
     with naming(SCENES.names):
@@ -205,6 +208,7 @@ def surgeon_command(
     from topiarist.reproductions.surgeon.options import FULL, QUICK
     from topiarist.reproductions.surgeon.reproduce import reproduce_surgeon
 
+    check_folder(out, ("index.html",), inputs=[place.rpartition("=")[2] for place in data or ()])
     scope = SURGEON.change(QUICK if quick else FULL, options)
     if scope.paper_seeds and "--seeds" in SURGEON.given(options):
         raise SettingsError("--seeds has no effect with --paper-seeds, which runs 5 seeds 3 times each")
@@ -218,16 +222,16 @@ def surgeon_command(
 def show_found(found: JsonObject) -> None:
     """Print the results, and where the files are."""
     for note in found["notes"]:
-        typer.echo(note)
-    typer.echo(found["summary"])
+        say(note)
+    say(found["summary"])
     show_failures(found)
-    typer.echo(f"page: {found['page']}  tables: {found['tables']}  figures: {found['figures']}")
+    say(f"page: {found['page']}  tables: {found['tables']}  figures: {found['figures']}")
 
 
 def show_failures(found: JsonObject) -> None:
     """Print how many cells failed, and the command that shows why."""
     for folder in found["failed_in"]:
-        typer.echo(f"{found['failed']} cells failed: topiarist study status {folder}")
+        say(f"{found['failed']} cells failed: topiarist study status {folder}")
 
 
 def show_findings(found: JsonObject) -> None:

@@ -37,7 +37,7 @@ from topiarist.cli.output import (
     waiting,
 )
 from topiarist.cli.retraining_options import AFTER_CUT, AfterCut
-from topiarist.errors import SettingsError
+from topiarist.errors import SettingsError, escaped
 from topiarist.files import JsonObject
 from topiarist.methods import Method, Outcome, TrainingMethod, registered, resize
 from topiarist.settings import Settings
@@ -122,9 +122,7 @@ class MethodCommand:
     def run(self, model: Path, data: str, values: CallValues) -> None:
         """Resize a network, save it, and show what it cost."""
         out = values["out"]
-        check_model_out(out)
-        if out is not None and self.method.traits.resumes:
-            check_lineage_places(out)
+        check_out(out, (model, data), resumes=self.method.traits.resumes)
         chosen = self.make_method(values)
         budget = BUDGET.make(values) if self.takes_budget and BUDGET.given(values) else None
         after = AFTER_CUT.make(values) if self.training is None else AfterCut()
@@ -167,13 +165,15 @@ class MethodCommand:
             return type(made)(**{**made.model_dump(exclude_unset=True), "training": training})
 
 
-def check_lineage_places(out: Path) -> None:
-    """Raise SettingsError for places where a lineage could not be written, before hours of training."""
+def check_out(out: Path | None, inputs: tuple[Path | str, ...], *, resumes: bool) -> None:
+    """Refuse places where a network or its lineage could not be written, before hours of training."""
+    from topiarist.files import check_place
     from topiarist.report.writing import lineage_paths
 
-    for path in lineage_paths(out).values():
-        if path.is_dir():
-            raise SettingsError(f"cannot write {path}: it is a folder")
+    check_model_out(out, inputs=inputs, resumes=resumes)
+    if out is not None and resumes:
+        for path in lineage_paths(out).values():
+            check_place(path, inputs=inputs)
 
 
 def resize_with_checkpoint(
@@ -220,6 +220,7 @@ for _method in registered().values():
 def show_outcome(result: JsonObject) -> None:
     """Print before and after, side by side."""
     from rich.table import Table
+    from rich.text import Text
 
     print_rows({"model": result["model"], "data": result["data"], "method": result["method"]})
     table = Table(box=None, pad_edge=False)
@@ -228,7 +229,7 @@ def show_outcome(result: JsonObject) -> None:
     for row in compared(result["before"], result["after"]):
         table.add_row(*row)
     for name, units in result["units"].items():
-        table.add_row(f"units of {name}", str(units["before"]), str(units["after"]), "")
+        table.add_row(Text(escaped(f"units of {name}")), str(units["before"]), str(units["after"]), "")
     console().print(table)
     rows = {"why": "\n".join(result["reasons"])}
     rows |= {"saved": result["out"]} if result["out"] else {}

@@ -27,7 +27,7 @@ from topiarist.cli.options import (
     column_choices,
     parse_shape,
 )
-from topiarist.cli.output import console, emit, print_rows, share_bar
+from topiarist.cli.output import console, emit, print_rows, say, share_bar
 from topiarist.errors import SettingsError, TopiaristWarning
 
 if TYPE_CHECKING:
@@ -100,12 +100,14 @@ def rightsize_command(
 
     Exit code 3: no network fits the budget and loses no more than --max-drop (0.01); the nearest are listed.
     """
+    from topiarist.files import check_folder, delivering
     from topiarist.methods import find_method
-    from topiarist.report.writing import write_report
+    from topiarist.report.writing import PAGE_FILE, RECORD_FILE, write_report
     from topiarist.rightsizing import EFFORTS, UnreachableError, rightsize
-    from topiarist.rightsizing.delivery import deliver
+    from topiarist.rightsizing.delivery import BASELINE_FILE, MODEL_FILE, ONNX_FILE, deliver
 
-    check_folder(out)
+    files = (MODEL_FILE, BASELINE_FILE, ONNX_FILE, RECORD_FILE, PAGE_FILE)
+    check_folder(out, files, inputs=(data, *(() if model is None else (model,))))
     asked = None if methods is None else [name.strip() for name in methods.split(",")]
     for name in asked or ():
         find_method(name, setting="--methods")
@@ -114,9 +116,9 @@ def rightsize_command(
         raise SettingsError("--max-drop must be above 0: no number of samples can prove that nothing at all is lost")
     how: dict[str, Any] = {"target": target, "group": group, "seed": seed, "samples": samples, "scaling": scaling}
     how |= {"input_shape": parse_shape(input_shape), "columns": column_choices(drop, category, number, date)}
-    task, start = task_and_model(data, model, into, how)
+    task, start = task_and_model(data, model, into, how, trained=trained)
     if not as_json:
-        typer.echo(f"about {EFFORTS[effort].duration} of work on {task.name} ({effort}; see --effort)", err=True)
+        say(f"about {EFFORTS[effort].duration} of work on {task.name} ({effort}; see --effort)", err=True)
     try:
         with share_bar(f"rightsizing {task.name}") as tell:
             found = rightsize(
@@ -129,12 +131,12 @@ def rightsize_command(
                 seed=seed,
                 on_progress=tell,
             )
-            record = deliver(found, out, onnx=onnx)
+            with delivering(out) as folder:  # networks, record and page appear together
+                record = deliver(found, folder, onnx=onnx).with_command(shlex.join(["topiarist", *sys.argv[1:]]))
+                page = out / write_report(record, folder).name
     except UnreachableError as error:
         show_nearest(error.record, as_json=as_json)
         raise typer.Exit(NOTHING_FITS) from error
-    record = record.with_command(shlex.join(["topiarist", *sys.argv[1:]]))
-    page = write_report(record, out)
     for note in record.notes:
         warnings.warn(note, TopiaristWarning, stacklevel=1)
     summary = {**record.to_json(), "out": str(out), "report": str(page)}
@@ -142,7 +144,7 @@ def rightsize_command(
 
 
 def task_and_model(
-    data: str, model: str | None, into: str | None, how: Mapping[str, Any]
+    data: str, model: str | None, into: str | None, how: Mapping[str, Any], *, trained: bool | None = None
 ) -> "tuple[Data, nn.Module | Callable[[], nn.Module] | None]":
     """Read data and network; the data of a network from a file are preprocessed as it was trained on them."""
     from topiarist.cli.loading import load_network, task_for
@@ -151,6 +153,8 @@ def task_and_model(
     from topiarist.models.building import build_by_code
     from topiarist.randomness import isolated
 
+    if trained is not None and model is None:
+        raise SettingsError("--trained and --fresh say what to do with a network of yours: name it with --model")
     if into is not None and model is None:
         raise SettingsError("--into is what a model file is loaded into: name the file with --model")
     if model is None:
@@ -174,22 +178,11 @@ def task_and_model(
     return task_for(network, data, target=how["target"], group=how["group"]), network
 
 
-def check_folder(out: Path) -> None:
-    """Raise SettingsError for a place where the results could not be written, before the work."""
-    import os
-
-    above = next(place for place in (out, *out.absolute().parents) if place.exists())
-    if not above.is_dir():
-        raise SettingsError(f"--out names a folder; {above} is a file")
-    if not os.access(above, os.W_OK):
-        raise SettingsError(f"cannot write {out}: the folder {above} cannot be written to")
-
-
 def show_record(record: "RightsizingRecord", out: Path, page: Path) -> None:
     """Print the sentence, the sizes that were tried, and where everything is."""
     from rich.table import Table
 
-    typer.echo(record.verdict.sentence + "\n")
+    say(record.verdict.sentence + "\n")
     table = Table(box=None, pad_edge=False)
     for name in ("network", "made by", "accuracy", "parameters", "KB", "MACs", "ms", "p", ""):
         table.add_column(name, justify="left" if name in ("network", "made by", "") else "right")
@@ -211,7 +204,7 @@ def show_record(record: "RightsizingRecord", out: Path, page: Path) -> None:
             f"{status}{', chosen' if network.id == record.verdict.chosen else ''}",
         )
     console().print(table)
-    typer.echo(f"\naccuracy over {record.plan.folds} folds; " + "; ".join(record.verdict.why) + "\n")
+    say(f"\naccuracy over {record.plan.folds} folds; " + "; ".join(record.verdict.why) + "\n")
     files = {"report": str(page), "model": str(out / (record.exports.model or ""))}
     if record.exports.onnx is not None:
         files["ONNX"] = str(out / record.exports.onnx)
@@ -220,8 +213,8 @@ def show_record(record: "RightsizingRecord", out: Path, page: Path) -> None:
 
 def show_nearest(record: "RightsizingRecord", *, as_json: bool) -> None:
     """Print that nothing fits, and what comes nearest."""
-    typer.echo(f"topiarist: {record.verdict.sentence}", err=True)
+    say(f"topiarist: {record.verdict.sentence}", err=True)
     for near in record.nearest:
-        typer.echo(f"  {near.id}: {near.text}", err=True)
+        say(f"  {near.id}: {near.text}", err=True)
     if as_json:
         emit(record.to_json(), as_json=True, show=print)

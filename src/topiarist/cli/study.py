@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from topiarist.cli.options import AsJson, Cluster, Workers
-from topiarist.cli.output import InterruptionError, emit
+from topiarist.cli.output import InterruptionError, emit, say_table
 from topiarist.cli.study_output import ended_by_signals, show_results, show_status, status_of, study_bar
 
 if TYPE_CHECKING:
@@ -16,6 +16,14 @@ app = typer.Typer(help="Compare configurations over folds and seeds, with statis
 
 StudyFile = Annotated[Path, typer.Argument(metavar="FILE", help="A .toml file that declares a study.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder that holds a study.")]
+AllowCode = Annotated[
+    bool,
+    typer.Option(
+        "--allow-code",
+        help="Run the code that the study names, whatever it is. Without it, functions that take input_shape and "
+        "classes are run, of a study that was begun here.",
+    ),
+]
 TableName = Literal["summary", "cells", "tests", "front"]
 
 
@@ -28,6 +36,7 @@ def run_command(
     ] = None,
     workers: Workers = None,
     cluster: Cluster = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a study; after an interruption, the same command resumes it.
@@ -36,7 +45,7 @@ def run_command(
     """
     from topiarist.study.study import Study
 
-    study = Study.from_file(file)
+    study = Study.from_file(file, allow_code=allow_code)
     place = file.with_suffix("") if out is None else out
     drive(study, place, workers=workers, cluster=cluster, retry_failed=False, as_json=as_json)
 
@@ -46,6 +55,7 @@ def resume_command(
     folder: Folder,
     workers: Workers = None,
     cluster: Cluster = None,
+    allow_code: AllowCode = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Also try again what failed.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -55,7 +65,7 @@ def resume_command(
     """
     from topiarist.study.study import Study
 
-    study = Study.in_folder(folder)
+    study = Study.in_folder(folder, allow_code=allow_code)
     drive(study, folder, workers=workers, cluster=cluster, retry_failed=retry_failed, as_json=as_json)
 
 
@@ -108,8 +118,15 @@ def results_command(
 
     Example: topiarist study results sizes --margin 0.01
     """
+    from topiarist.errors import SettingsError
+    from topiarist.files import check_place
+    from topiarist.study.ledger import FILE as LEDGER
     from topiarist.study.results import Results
 
+    if out is not None and form is None:
+        raise SettingsError("--out belongs to a table for programs: name its form with --format")
+    if out is not None:
+        check_place(out, inputs=[folder / name for name in (LEDGER, "histories", "models")])
     results = Results.read(folder)
     if form is None:
         show_results(results, metric=metric, baseline=baseline, margin=margin, size=size, test=test)
@@ -120,13 +137,13 @@ def results_command(
         "tests": lambda: results.compare(baseline, metric, test=test),
         "front": lambda: results.front(metric, sizes=[size]).table,
     }[table]()
-    write_table(frame, form, caption=f"{results.facts['declaration'].get('name', folder.name)}: {table}", out=out)
+    write_table(
+        frame, form, caption=f"{results.facts.get('declaration', {}).get('name', folder.name)}: {table}", out=out
+    )
 
 
 def write_table(frame: Any, form: Any, *, caption: str, out: Path | None) -> None:
     """Write a table to a file or to standard output."""
-    import sys
-
     from topiarist.errors import SettingsError
     from topiarist.files import write_atomically
     from topiarist.report import format_table
@@ -137,7 +154,7 @@ def write_table(frame: Any, form: Any, *, caption: str, out: Path | None) -> Non
     elif form == "parquet":
         raise SettingsError("a parquet table cannot be printed: name a file with --out")
     else:
-        sys.stdout.write(content.decode())
+        say_table(content.decode())
 
 
 def drive(

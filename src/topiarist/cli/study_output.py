@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topiarist.cli.output import console, print_rows
+from topiarist.errors import escaped
 from topiarist.files import JsonObject
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def status_of(folder: Path) -> JsonObject:
     computed = sum(row["seconds"] or 0.0 for row in results.rows)
     known = sum(row["cost"] for row in results.rows if row["state"] == "done")
     waiting = sum(row["cost"] for row in results.rows if row["state"] == "waiting")
-    left = computed / known * waiting / driver.get("workers", 1) if known else None
+    workers = driver.get("workers")
+    left = computed / known * waiting / (workers if isinstance(workers, int) and workers > 0 else 1) if known else None
     return {
         "study": facts.get("declaration", {}).get("name", folder.name),
         "folder": str(folder),
@@ -97,7 +99,7 @@ def status_of(folder: Path) -> JsonObject:
         "share_of_work": progress.share,
         "compute_seconds": computed,
         "seconds_left": left if waiting else 0.0,
-        "failures": sorted({row["reason"] for row in results.rows if row["state"] == "failed"}),
+        "failures": sorted({row["reason"] or "unknown" for row in results.rows if row["state"] == "failed"}),
     }
 
 
@@ -145,12 +147,12 @@ def show_results(
         text = name in ("configuration", "front")
         table.add_column(name, justify="left" if text else "right", no_wrap=name != "configuration")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row.values()))
+        table.add_row(*(Text(escaped(cell)) for cell in row.values()))
     screen.print(table)
     for note in notes_of(results, baseline=baseline, metric=metric, test=test):
-        screen.print(Text(note, style="dim"))
+        screen.print(Text(escaped(note), style="dim"))
     if margin is not None:
-        screen.print(decision_text(results, margin, baseline, metric, size))
+        screen.print(Text(escaped(decision_text(results, margin, baseline, metric, size))))
 
 
 def result_rows(

@@ -142,7 +142,7 @@ def train_command(
     from topiarist.cli.loading import as_base_reads, load_network
     from topiarist.features.described import load_described
 
-    check_model_out(out)
+    check_model_out(out, inputs=(data, *(() if base is None else (base,))), resumes=True)
     check_transfer(options, base, drop_top=drop_top, into=into)
     config = training_of(options, seed=seed)
     network = None if base is not None else network_of(options)

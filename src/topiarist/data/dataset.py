@@ -13,7 +13,7 @@ from torch.utils.data import Dataset, Subset
 from topiarist.data.columns.deciding import read_source_columns
 from topiarist.data.preparation import PreparationOptions, PreparedSource, fit_split, prepare
 from topiarist.data.preprocessing import Preprocessing
-from topiarist.data.source import Features, Rows, Scaling, Source, is_table, take_rows
+from topiarist.data.source import Features, Rows, Scaling, Source, is_table
 from topiarist.data.split import Split, SplitRule, fold_splits, original_rows, with_fewer_rows
 from topiarist.data.targets import Targets, check_weights, targets_of
 from topiarist.errors import DataError
@@ -353,4 +353,4 @@ def make_part(source: Source, learned: NDArray[Any], rows: Rows, preprocessing: 
     """Return some rows of a source as a network reads them, with what it learns of all samples (n_samples, …)."""
     groups = None if source.groups is None else source.groups[rows]
     weights = None if source.weights is None else torch.from_numpy(source.weights[rows].astype(numpy.float32))
-    return Part(preprocessing(take_rows(source.features, rows)), torch.from_numpy(learned[rows]), groups, weights)
+    return Part(preprocessing.of_rows(source.features, rows), torch.from_numpy(learned[rows]), groups, weights)

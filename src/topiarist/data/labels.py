@@ -13,6 +13,8 @@ from topiarist.errors import DataError
 
 _INTEGERS_END = 2.0**63  # whole floats below it fit an int64
 
+_MANY_VALUES = 20  # texts that are all different: of fewer samples, each may be a class by chance
+
 
 def number_labels(source: Source) -> tuple[NDArray[numpy.int64], tuple[str, ...]]:
     """Return the class number of each sample (n_samples,), and the names of the classes in that order.
@@ -55,6 +57,8 @@ def as_labels(name: str, values: NDArray[Any], *, training: bool) -> NDArray[Any
     if training and len(numpy.unique(labels)) < 2:
         found = f"only the class {labels.flat[0]}" if labels.size else "no labels"
         raise DataError(f"{name}: at least two classes are needed, found {found}")
+    if training and labels.dtype.kind in "UO" and len(numpy.unique(labels)) == labels.size > _MANY_VALUES:
+        raise DataError(f"{name}: each of {labels.size} samples is of a class of its own; choose another target")
     return labels
 
 

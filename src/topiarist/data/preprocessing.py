@@ -6,9 +6,9 @@ in it follows from the training rows alone. A category that no training row show
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from topiarist.data.projection import BlockSizes, ColumnBlock
 
 _MOMENTS = (numpy.mean, numpy.std)
+LARGE_BYTES, CHUNK_BYTES = 2**27, 2**23  # 128 MB and 8 MB of samples in the file: chunks cost no time from 1 MB on
 _CONSTANT = 1e-12  # a spread below this part of the mean is rounding: dividing by it would blow noise up
 
 
@@ -84,6 +85,20 @@ class Preprocessing:
 
     def __call__(self, features: Features) -> "Tensor":
         """Return raw samples, of training or not, as a network reads them."""
+        return self.of_rows(features, numpy.arange(len(features)))
+
+    def of_rows(self, features: Features, rows: Rows) -> "Tensor":
+        """Return some raw samples as a network reads them; of large arrays, few are in memory in a wider type."""
+        import torch  # noqa: PLC0415  # splitting and describing data need no torch
+
+        if is_table(features) or self.projection or not _is_large(features):
+            return self._scaled(take_rows(features, rows))
+        made = torch.empty((len(rows), *self.input_shape), dtype=torch.float32)
+        for some in _chunks(features, rows):
+            made[some] = self._scaled(features[rows[some]])
+        return made
+
+    def _scaled(self, features: Features) -> "Tensor":
         import torch  # noqa: PLC0415  # splitting and describing data need no torch
 
         values = self.numbers(features)
@@ -139,11 +154,30 @@ class Preprocessing:
         ignored = tuple(str(name) for name in record.get("ignored", ()))
         numbers = {name: tuple(record[name]) for name in ("fill", "shift", "scale", "input_shape")}
         plain = cls(scaling=record["scaling"], columns=columns, ignored=ignored, **numbers)
-        if "projection" not in record:
-            return plain
-        from topiarist.data.projection import ColumnBlock  # noqa: PLC0415  # it computes with torch
+        if "projection" in record:
+            from topiarist.data.projection import ColumnBlock  # noqa: PLC0415  # it computes with torch
 
-        return replace(plain, projection=tuple(ColumnBlock.from_json(block) for block in record["projection"]))
+            plain = replace(plain, projection=tuple(ColumnBlock.from_json(block) for block in record["projection"]))
+        plain.check()
+        return plain
+
+    def check(self) -> None:
+        """Raise ValueError where the parts do not go together, as they may in a file that someone made up."""
+        sizes, numbers = self.input_shape, (*self.fill, *self.shift, *self.scale)
+        if self.scaling not in get_args(Scaling):
+            raise ValueError(f"no scaling is called {self.scaling!r}")
+        if not sizes or not all(type(size) is int and size > 0 for size in sizes):
+            raise ValueError(f"no sample has the shape {sizes}")
+        if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+            raise ValueError("it fills or scales with what is no finite number")
+        width, read = math.prod(sizes), math.prod(sizes)
+        if self.projection:
+            width = sum(block.components for block in self.projection)
+            read = sum(block.columns for block in self.projection)
+        made = sum(column.width for column in self.columns)
+        whole = width == math.prod(sizes) and (not self.columns or made == read) and len(self.fill) in (0, read)
+        if not whole or len(self.shift) != len(self.scale) or len(self.shift) not in (0, 1, sizes[0]):
+            raise ValueError(f"its columns, fillings and scales do not make samples of shape {sizes}")
 
 
 def fit_preprocessing(
@@ -168,6 +202,8 @@ def fit_preprocessing(
         plain = Preprocessing(scaling="none", input_shape=(sum(each.width for each in columns),), columns=columns)
     else:
         plain = _fit_filling(features, training_rows)
+    if projection is None and scaling in ("zscore", "pixels") and not is_table(features) and _is_large(features):
+        return _fit_in_chunks(plain, features, training_rows, scaling, input_shape)
     chosen = take_rows(features, training_rows)
     if projection is not None:
         plain = _with_projection(plain, chosen, projection)
@@ -183,10 +219,48 @@ def fit_preprocessing(
     return replace(plain, scaling=scaling, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
 
 
+def _is_large(features: NDArray[Any]) -> bool:
+    """Return whether samples are better looked at some at a time: float64 takes eight times what bytes take."""
+    return features.nbytes > LARGE_BYTES
+
+
+def _chunks(features: NDArray[Any], rows: Rows) -> Iterator[slice]:
+    """Yield slices of rows, each of so many samples as take CHUNK_BYTES in the file."""
+    step = max(1, CHUNK_BYTES * len(features) // max(features.nbytes, 1))
+    yield from (slice(start, start + step) for start in range(0, len(rows), step))
+
+
+def _fit_in_chunks(
+    plain: Preprocessing, features: NDArray[Any], rows: Rows, scaling: Scaling, input_shape: tuple[int, ...] | None
+) -> Preprocessing:
+    """Learn mean and deviation as `_affine` does, from some samples at a time, in two passes over them."""
+    shape = plain.input_shape if input_shape is None else tuple(input_shape)
+    if math.prod(shape) != math.prod(plain.input_shape):
+        found = plain.input_shape
+        raise DataError(f"cannot see samples of shape {found} as {shape}: the number of values differs")
+    plain = replace(plain, input_shape=shape)
+    flat = scaling == "pixels" and len(shape) == 1
+    axes = (0, 1) if flat else (0, *range(2, 1 + len(shape)))
+    count = len(rows) * math.prod(shape) / (1 if flat else shape[0])
+
+    def total(of: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
+        found = [numpy.atleast_1d(of(plain.numbers(features[rows[some]]))) for some in _chunks(features, rows)]
+        summed: NDArray[Any] = numpy.sum(found, axis=0)
+        return summed
+
+    shift = total(lambda values: values.sum(axis=axes, dtype=float)) / count
+    wide = shift.reshape(-1, *[1] * (len(shape) - 1))
+    spread = numpy.sqrt(total(lambda values: numpy.square(values - wide).sum(axis=axes)) / count)
+    scale = _scale_of(shift, spread)
+    return replace(plain, scaling=scaling, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
+
+
 def _fit_filling(features: NDArray[Any], training_rows: Rows) -> Preprocessing:
     """Learn what replaces missing numbers; nothing is scaled."""
     fill: tuple[float, ...] = ()
     if features.dtype.kind == "f" and features.ndim == 2 and numpy.isnan(features).any():
+        if numpy.isnan(features).all():
+            raise DataError("the samples hold no number at all: every value is missing")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a feature with no value at all: filled with 0
             fill = tuple(numpy.nan_to_num(numpy.nanmedian(features[training_rows], axis=0)).tolist())
@@ -218,8 +292,13 @@ def _affine(training: NDArray[Any], scaling: Scaling) -> tuple[NDArray[Any], NDA
         spread = training.max(axis=axes).astype(float) - shift
     else:
         return numpy.empty(0), numpy.empty(0)
+    return shift, _scale_of(shift, spread)
+
+
+def _scale_of(shift: NDArray[Any], spread: NDArray[Any]) -> NDArray[Any]:
+    """Return what scales a spread to 1; zero for what is constant in training."""
     constant = spread <= _CONSTANT * numpy.maximum(1.0, numpy.abs(shift))
-    return shift, numpy.where(constant, 0.0, 1.0 / numpy.where(constant, 1.0, spread))
+    return numpy.where(constant, 0.0, 1.0 / numpy.where(constant, 1.0, spread))
 
 
 def as_array(features: Features) -> NDArray[Any]:

@@ -96,11 +96,12 @@ def join_parts(place: Path, parts: Mapping[str, ImagesAndLabels], *, notes: tupl
     if len(shapes) > 1:
         raise DataError(f"{place}: train and test images differ in size: {sorted(shapes)}")
     labels = [found for _, found in parts.values() if found is not None]
+    images = [found for found, _ in parts.values()]
     return Source(
         name=place.resolve().name,
-        features=numpy.concatenate([images for images, _ in parts.values()]),
+        features=numpy.concatenate(images) if len(images) > 1 else images[0],  # one part stays the map that it may be
         labels=numpy.concatenate(labels) if len(labels) == len(parts) else None,
-        parts=numpy.repeat(list(parts), [len(images) for images, _ in parts.values()]) if len(parts) > 1 else None,
+        parts=numpy.repeat(list(parts), [len(found) for found in images]) if len(parts) > 1 else None,
         scaling="pixels",
         notes=notes,
     )

@@ -2,7 +2,8 @@
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -50,20 +51,36 @@ def build_network(settings: ModelSettings, *, input_shape: tuple[int, ...], clas
 
 def build_by_code(reference: str, /, **options: Any) -> nn.Module:
     """Call the function that `module:function` names, found from the current folder too, to build a network."""
-    module_name, _, function_name = reference.partition(":")
-    if not module_name or not function_name:
-        raise ModelError(f"code is named as module:function; found '{reference}'")
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        model = getattr(import_module(module_name), function_name)(**options)
-    except (Exception, SystemExit) as error:  # whatever goes wrong in the user's code is the user's to mend
-        raise ModelError(f"cannot build a network with '{reference}': {type(error).__name__}: {error}") from error
-    finally:
-        sys.path.remove(here)
+    with _running(reference):
+        model = find_code(reference)(**options)
     if not isinstance(model, nn.Module):
         raise ModelError(f"'{reference}' must return an nn.Module; it returns {type(model).__name__}")
     return model
+
+
+def find_code(reference: str) -> Callable[..., Any]:
+    """Return the function that `module:function` names, found from the current folder too; its module is run."""
+    module_name, _, function_name = reference.partition(":")
+    if not module_name or not function_name:
+        raise ModelError(f"code is named as module:function; found '{reference}'")
+    with _running(reference):
+        found: Callable[..., Any] = getattr(import_module(module_name), function_name)
+        return found
+
+
+@contextmanager
+def _running(reference: str) -> Iterator[None]:
+    """Let code find modules in the current folder; whatever goes wrong in it is the user's to mend."""
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        yield
+    except ModelError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ModelError(f"cannot build a network with '{reference}': {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(here)
 
 
 def build(spec: Spec) -> nn.Module:

@@ -1,6 +1,9 @@
 """Runs tasks on the workers of a Dask cluster, one started here or one that is running.
 
 What all tasks read travels once to each worker, also to one that joins later or takes the place of one that died.
+Whoever reaches a scheduler can have its workers run code. One started here therefore speaks TLS with a certificate made
+for the run, which no other user of the machine has; the address of a running one may begin with tls://, with the
+certificates that Dask's own configuration names.
 """
 
 import logging
@@ -13,10 +16,12 @@ import uuid
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from importlib.util import find_spec
 from typing import Any
 
 import dask
 from distributed import Client, KilledWorker, LocalCluster, WorkerPlugin, wait
+from distributed.security import Security
 
 from topiarist.errors import SettingsError, TopiaristError, TopiaristWarning
 from topiarist.parallel import RETRIES, Function, TaskResult, describe
@@ -26,7 +31,11 @@ DEATHS = 2  # of workers with one task in hand, after which the task is given up
 LOOK_SECONDS = 5  # without a result, after which the workers are looked for
 PATIENCE = "15s"  # for a scheduler to answer, and for its first worker to come
 
-ADDRESS = re.compile(r"(tcp://)?[^\s/]+:\d+")
+ADDRESS = re.compile(r"((tcp|tls)://)?[^\s/]+:\d+")
+UNGUARDED = (
+    "the workers speak without TLS, so that other users of this machine could have them run code: "
+    "pip install cryptography"
+)
 
 _HELD: dict[str, Any] = {}  # in a worker: what all tasks read, by name
 
@@ -136,17 +145,27 @@ def local_cluster(workers: int) -> Iterator[Client]:
     }
     with ExitStack() as opened, dask.config.set(settings):
         with _without_interrupts():
+            guard = own_certificate()
             cluster = LocalCluster(
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="127.0.0.1:0",
                 silence_logs=logging.CRITICAL,
+                **guard,
             )
             opened.callback(_end, cluster)
-            client = Client(cluster)
+            client = Client(cluster, **{name: value for name, value in guard.items() if name == "security"})
             opened.callback(client.close)
         yield client
+
+
+def own_certificate() -> dict[str, Any]:
+    """Return what makes a cluster speak TLS with a certificate of its own; without cryptography, nothing but warn."""
+    if find_spec("cryptography") is None:
+        warnings.warn(UNGUARDED, TopiaristWarning, stacklevel=3)
+        return {}
+    return {"security": Security.temporary(), "protocol": "tls://"}
 
 
 def _end(cluster: LocalCluster) -> None:
@@ -182,9 +201,14 @@ def _without_interrupts() -> Iterator[None]:
 def connected(address: str) -> Iterator[Client]:
     """Join a running cluster, whose workers must have the packages that we have."""
     if not ADDRESS.fullmatch(address):
-        raise SettingsError(f"the address of a Dask scheduler looks like tcp://host:8786; found '{address}'")
+        forms = "tcp://host:8786 or tls://host:8786"
+        raise SettingsError(f"the address of a Dask scheduler looks like {forms}; found '{address}'")
+    guard = Security() if address.startswith("tls://") else None
+    if guard is not None and guard.get_connection_args("client").get("ssl_context") is None:
+        keys = "distributed.comm.tls.ca-file and distributed.comm.tls.client.cert and .key"
+        raise SettingsError(f"{address} needs certificates: name them in Dask's configuration as {keys}")
     try:
-        client = Client(address, timeout=PATIENCE)
+        client = Client(address, timeout=PATIENCE, security=guard)
     except (OSError, ValueError, TimeoutError) as error:
         raise SettingsError(f"no Dask scheduler answers at {address}: {str(error).splitlines()[0]}") from error
     try:

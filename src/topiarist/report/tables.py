@@ -14,6 +14,7 @@ import pandas as pd
 
 from topiarist.errors import DataError, MissingExtraError, SettingsError
 from topiarist.report.cells import format_column, is_missing, is_number, is_numeric
+from topiarist.report.formulas import without_formulas
 from topiarist.report.wording import clean
 
 TableForm = Literal["csv", "json", "parquet", "latex", "markdown"]
@@ -65,6 +66,7 @@ def format_table(frame: pd.DataFrame, form: TableForm, *, caption: str | None = 
 
 
 def _csv(frame: pd.DataFrame) -> str:
+    frame = without_formulas(frame)
     text = frame.to_csv(index=False, lineterminator="\n")
     # Python leaves a carriage return within a cell unquoted, and readers take it for the end of the row.
     return text if "\r" not in text else frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)

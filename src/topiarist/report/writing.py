@@ -7,11 +7,12 @@ from pydantic import ValidationError
 
 from topiarist.errors import DataError
 from topiarist.evolution.lineage import Lineage
-from topiarist.files import write_atomically
+from topiarist.files import check_readable, parse_json, write_atomically
 from topiarist.report.lineage import lineage_curves, lineage_tree, topology_over_time
 from topiarist.report.rightsizing import rightsizing_page
 from topiarist.rightsizing.record import VERSION, RightsizingRecord
 
+LARGEST_RECORD = 2**28  # bytes: a hundred times the largest record of ours
 PAGE_FILE, RECORD_FILE = "report.html", "result.json"
 LINEAGE_ENDINGS = {
     "lineage": ".lineage.json",
@@ -46,8 +47,9 @@ def write_report(record: RightsizingRecord, folder: str | Path) -> Path:
 
 def read_record(place: Path) -> RightsizingRecord:
     """Read a record that `write_report` wrote; raise DataError in one line where it is none."""
+    check_readable(place, most=LARGEST_RECORD)
     try:
-        found = json.loads(place.read_text(encoding="utf-8"))
+        found = parse_json(place.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise DataError(f"cannot read {place}: there is no such file") from error
     except (OSError, ValueError) as error:

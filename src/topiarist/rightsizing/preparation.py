@@ -14,6 +14,7 @@ from topiarist.rightsizing.planning import Design, Speed
 from topiarist.threads import torch_threads
 from topiarist.training.inference import first_sample, part_logits
 from topiarist.training.metrics import better_than_chance
+from topiarist.training.preparation import check_outputs
 
 FEWEST_FOLDS = 2
 EPOCH_SHARE, FEWEST_SAMPLES = 1 / 20, 500  # of the time that an epoch may take, with so many samples at least
@@ -52,6 +53,7 @@ def prepare(
     clock.tell(0.0, "looking at the data")
     build = builder(model, data)
     first = build(seed)
+    check_outputs(first, data)
     known = model is not None and (
         better_than_chance(*part_logits(first, data.validation), data.task) if trained is None else trained
     )

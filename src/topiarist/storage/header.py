@@ -1,9 +1,12 @@
-"""What a model file says of its network besides the weights, and the digest that guards both.
+"""What a model file says of its network besides the weights, the digest that guards both, and a signature.
 
-The metadata of the `.safetensors` file has one entry, `topiarist`: JSON with sorted keys and no time stamp.
+The metadata of the `.safetensors` file has one entry, `topiarist`: JSON with sorted keys and no time stamp. A file that
+was saved with a key has another, `topiarist-signature`: the HMAC-SHA256 of the digest. The digest notices accidents;
+whoever changes a file can make its digest anew. Only who has the key can make the signature.
 """
 
 import hashlib
+import hmac
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -19,7 +22,8 @@ from topiarist.models import Card
 from topiarist.surgery import Plan
 from topiarist.tasks import Classification, Task, task_from_record
 
-KEY = "topiarist"
+KEY, SIGNATURE = "topiarist", "topiarist-signature"
+SHORTEST_KEY = 16  # bytes: 128 bits cannot be guessed
 FORMAT = 1
 
 
@@ -66,7 +70,7 @@ class Header(Version, extra="forbid"):
         """Return the card that the network had when it was saved."""
         try:
             preprocessing = None if self.preprocessing is None else Preprocessing.from_json(self.preprocessing)
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
             raise ModelError(f"the file is damaged: its preprocessing cannot be read ({error!r})") from error
         return Card(
             spec=self.spec,
@@ -128,6 +132,13 @@ def digest(header: Header, tensors: Mapping[str, Tensor]) -> str:
     for name in names:
         hasher.update(tensors[name].reshape(-1).view(uint8).numpy().data)
     return hasher.hexdigest()
+
+
+def signature(key: bytes, digest: str) -> str:
+    """Return what only who has the key can make for a file of this digest."""
+    if len(key) < SHORTEST_KEY:
+        raise ModelError(f"a key to sign with has at least {SHORTEST_KEY} bytes; found {len(key)}")
+    return hmac.new(key, digest.encode(), "sha256").hexdigest()
 
 
 def parse_header(text: str) -> Header:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from hmac import compare_digest
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from topiarist.errors import ModelError
+from topiarist.errors import ModelError, TopiaristError
+from topiarist.files import check_readable
 from topiarist.models import Card, attach, build
-from topiarist.storage.header import KEY, Header, digest, parse_header
+from topiarist.storage.header import KEY, SIGNATURE, Header, digest, parse_header, signature
+from topiarist.storage.limits import check_request
 from topiarist.storage.packed import PACKED, PackedHeader, parse_packed_header, unpack
 from topiarist.storage.writing import named_tensors, tied_names
 from topiarist.surgery import Plan, plan_of
@@ -20,7 +23,13 @@ from topiarist.surgery.replaying import rebuild
 from topiarist.tracing import ExampleInput
 
 
-def load(path: str | Path, *, into: nn.Module | None = None, example_input: ExampleInput | None = None) -> nn.Module:
+def load(
+    path: str | Path,
+    *,
+    into: nn.Module | None = None,
+    example_input: ExampleInput | None = None,
+    key: bytes | None = None,
+) -> nn.Module:
     """Return the network in a file, with its card; for an example see `save`.
 
     Weights are exact to the type and, unless packed with fewer bits, to the bit.
@@ -36,6 +45,8 @@ def load(path: str | Path, *, into: nn.Module | None = None, example_input: Exam
     example_input
         A batch that the network reads, or a function that runs it: where the file does not say what a batch looks like,
         because the network was cut with such a function.
+    key
+        The secret with which the file was signed; a file that was not signed with it is refused.
 
     Returns
     -------
@@ -50,10 +61,16 @@ def load(path: str | Path, *, into: nn.Module | None = None, example_input: Exam
     """
     place = Path(path)
     with _explained(place):
+        check_readable(place)
         with safe_open(place, framework="pt") as file:
             header = _header_in(file)
+            signed = (file.metadata() or {}).get(SIGNATURE)
             # copied from the mapped file to memory
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118  # no dict
+        if key is not None and (
+            header is None or not compare_digest((signed or "").encode(), signature(key, header.digest).encode())
+        ):
+            raise ModelError("it was not signed with this key, or was changed since")
         if header is None:
             if into is None:
                 raise ModelError(f"not written by topiarist: build the module and call load('{place}', into=model)")
@@ -61,6 +78,9 @@ def load(path: str | Path, *, into: nn.Module | None = None, example_input: Exam
         if header.digest != digest(header, tensors):
             raise ModelError("the file is damaged: its content does not match its digest")
         card, plan = _card_in(header), header.plan()
+        if into is None and card.spec is not None:
+            with _spec_read():
+                check_request(card.spec, plan, tensors, packed=isinstance(header, PackedHeader))
         given = _fresh(card, place) if into is None else into
         model = _replay(plan, given, example_input)
         if isinstance(header, PackedHeader):
@@ -94,11 +114,13 @@ def read_card(path: str | Path) -> Card:
     [4, 8, 3]
     """
     place = Path(path)
-    with _explained(place), safe_open(place, framework="pt") as file:
-        header = _header_in(file)
-        if header is None:
-            raise ModelError("not written by topiarist: it has no card")
-        return _card_in(header)
+    with _explained(place):
+        check_readable(place)
+        with safe_open(place, framework="pt") as file:
+            header = _header_in(file)
+            if header is None:
+                raise ModelError("not written by topiarist: it has no card")
+            return _card_in(header)
 
 
 def _header_in(file: Any) -> Header | None:
@@ -118,9 +140,16 @@ def _fresh(card: Card, path: Path) -> nn.Module:
     """Build the network of a spec, in evaluation mode."""
     if card.spec is None:
         raise ModelError(f"its network is of a user's class: build the module and call load('{path}', into=model)")
-    try:
+    with _spec_read():
         return build(card.spec).eval()
-    except (ValueError, RuntimeError) as error:
+
+
+@contextmanager
+def _spec_read() -> Iterator[None]:
+    """Turn whatever a spec that someone made up leads to into an error of ours."""
+    try:
+        yield
+    except (ValueError, RuntimeError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise ModelError(f"the file is damaged: its spec makes no network ({error})") from error
 
 
@@ -186,6 +215,8 @@ def _explained(path: Path) -> Iterator[None]:
         yield
     except ModelError as error:
         raise ModelError(f"cannot load {path}: {error}") from error
+    except TopiaristError as error:
+        raise ModelError(str(error)) from error
     except FileNotFoundError as error:
         raise ModelError(f"cannot load {path}: there is no such file") from error
     except (OSError, SafetensorError) as error:

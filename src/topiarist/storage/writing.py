@@ -15,7 +15,7 @@ from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.files import JsonObject, write_atomically
 from topiarist.models import Card, build, card_for, card_of, spec_of
 from topiarist.models.evaluation import kernels_of
-from topiarist.storage.header import KEY, make_header, sign
+from topiarist.storage.header import KEY, SIGNATURE, make_header, sign, signature
 from topiarist.storage.packed import Packing, pack
 from topiarist.storage.quantising import is_rounded
 from topiarist.surgery import plan_of
@@ -25,7 +25,14 @@ SUFFIX = ".safetensors"
 NOT_IN_THE_FORMAT = (torch.complex32, torch.complex128)
 
 
-def save(model: nn.Module, path: str | Path, *, data: Data | None = None, packing: Packing | None = None) -> Path:
+def save(
+    model: nn.Module,
+    path: str | Path,
+    *,
+    data: Data | None = None,
+    packing: Packing | None = None,
+    key: bytes | None = None,
+) -> Path:
     """Write a network to a `.safetensors` file, in the place of one that is there.
 
     Parameters
@@ -39,6 +46,8 @@ def save(model: nn.Module, path: str | Path, *, data: Data | None = None, packin
     packing
         What is zero then takes next to no room. A network that was pruned, or loaded from a packed file, is packed
         unless told otherwise: with as few bits as then, or with 32 where its weights have changed since.
+    key
+        A secret of 16 bytes or more with which the file is signed (HMAC-SHA256), for `load` with the same key.
 
     Returns
     -------
@@ -67,7 +76,7 @@ def save(model: nn.Module, path: str | Path, *, data: Data | None = None, packin
     if card.spec is None and card_of(model).spec is not None:
         note = f"the network is no longer what its spec describes: load it with load('{place}', into=model)"
         warnings.warn(note, TopiaristWarning, stacklevel=2)
-    write_atomically(place, _content_of(model, card, packing))
+    write_atomically(place, _content_of(model, card, packing, key))
     return place
 
 
@@ -83,7 +92,7 @@ def serialise(model: nn.Module, *, data: Data | None = None, packing: Packing | 
     return _content_of(model, _card_to_write(model, data), packing)
 
 
-def _content_of(model: nn.Module, card: Card, packing: Packing | None) -> bytes:
+def _content_of(model: nn.Module, card: Card, packing: Packing | None, key: bytes | None = None) -> bytes:
     """Return weights and card in the file's format."""
     state = named_tensors(model)
     aliases = tied_names(state)
@@ -93,7 +102,9 @@ def _content_of(model: nn.Module, card: Card, packing: Packing | None) -> bytes:
         packing = Packing(bits=card.bits if is_rounded(model, card.bits) else 32)
     if packing is not None:
         header, tensors = pack(header, tensors, kernels_of(model), packing)
-    content: bytes = write(tensors, metadata={KEY: sign(header, tensors).to_text()})
+    whole = sign(header, tensors)
+    signed = {} if key is None else {SIGNATURE: signature(key, whole.digest)}
+    content: bytes = write(tensors, metadata={KEY: whole.to_text(), **signed})
     return content
 
 

@@ -18,6 +18,8 @@ from topiarist.study.grid import AxisChoice, Configuration, configurations, flat
 from topiarist.study.settings import EMPTY, CellSettings, Table
 
 MOST_SEEDS = 1_000_000
+MOST_FOLDS = 10_000  # leave-one-out on ten thousand samples
+MOST_CELLS = 100_000  # fifty times the largest study of ours; a ledger of them has about 200 MB
 FoldsOf = Literal["all", "development"]
 
 
@@ -84,7 +86,7 @@ class Declaration(Settings):
     grid: Table = EMPTY
     variants: tuple[Table, ...] = ()
     methods: tuple[Table, ...] = ()
-    folds: int | None = Field(default=None, ge=2)
+    folds: int | None = Field(default=None, ge=2, le=MOST_FOLDS)
     folds_of: FoldsOf = "all"
     new_folds_per_seed: bool = False
     seeds: tuple[int, ...] = (0,)
@@ -133,6 +135,10 @@ class Declaration(Settings):
                 AxisChoice(shown({"name": "none", **method}), {"method": method}, f"methods.{number}")
                 for number, method in enumerate(self.methods)
             ]
+        counts = [len(axis) for axis in axes.values()] + [len(self.seeds), self.folds or 1]
+        if math.prod(counts) > MOST_CELLS:
+            asked = " × ".join(f"{count:,}" for count in counts if count > 1)
+            raise SettingsError(f"{asked} are {math.prod(counts):,} cells; a study has at most {MOST_CELLS:,}")
         return configurations(sections, axes)
 
     @cached_property

@@ -7,13 +7,15 @@ from importlib.metadata import version
 from pathlib import Path
 
 from topiarist.data import Data, Source
-from topiarist.errors import DataError, SettingsError, TopiaristWarning
-from topiarist.files import JsonObject, cannot_write
+from topiarist.errors import DataError, SettingsError, TopiaristError, TopiaristWarning
+from topiarist.files import JsonObject, cannot_write, check_folder
 from topiarist.parallel import check_workers, open_pool
 from topiarist.study.declaration import Declaration
 from topiarist.study.job import PACKAGES, CellStack, run_stack
-from topiarist.study.ledger import Ledger, StudyProgress
+from topiarist.study.ledger import FILE as LEDGER_FILE
+from topiarist.study.ledger import NEEDED, Ledger, StudyProgress
 from topiarist.study.lock import only_driver, this_driver
+from topiarist.study.own_code import codes_of, origin_of
 from topiarist.study.results import Results
 from topiarist.study.samples import StudySamples, fingerprint, read_sources, source_key
 from topiarist.study.stacks import stacks_of
@@ -44,6 +46,7 @@ def run_study(
     """
     if workers is not None:
         check_workers(workers)
+    check_folder(out, (LEDGER_FILE,))
     base = Path.cwd() if folder is None else folder
     samples = StudySamples(read_sources(declared.cells, base) if data is None else given_sources(declared, data))
     stacks = stacks_of(declared, samples)
@@ -54,6 +57,8 @@ def run_study(
     with only_driver(out), Ledger.to_write(out) as ledger:
         take_up(ledger, declared, stacks, fingerprint(samples.sources), base)
         states = ledger.states()
+        if set(states) != {cell.hash for cell in declared.cells}:
+            raise TopiaristError(f"the ledger in {out} is damaged: its cells are not those that the study declares")
         settled = ("done",) if retry_failed else ("done", "failed")
         left = [stack for stack in stacks if any(states[cell.hash] not in settled for cell in stack.cells)]
         count = suited_workers(left) if workers is None else workers
@@ -97,9 +102,16 @@ def take_up(ledger: Ledger, declared: Declaration, stacks: Sequence[CellStack], 
     facts, versions = ledger.facts(), {package: version(package) for package in PACKAGES}
     if not facts:
         numbers = {cell.hash: number for number, cell in enumerate(declared.cells)}
-        known = {"declaration": declared.to_json(), "folder": str(folder), "samples": samples, "versions": versions}
+        known: JsonObject = {
+            "declaration": declared.to_json(),
+            "folder": str(folder),
+            "samples": samples,
+            "versions": versions,
+        }
+        known |= {"origin": origin_of(ledger.folder)} if codes_of(declared.configurations) else {}
         ledger.declare(stacks, numbers, **known, created=time.time())
         return
+    check_whole(facts, ledger.folder)
     if facts["declaration"] != declared.to_json():
         raise SettingsError(
             f"{ledger.folder} holds another study, or this one before it was changed: choose another folder"
@@ -125,7 +137,15 @@ def given_sources(declared: Declaration, data: Data | Mapping[str, Data | Source
     return sources
 
 
-def declared_in(folder: Path) -> tuple[JsonObject, Path]:
-    """Read the study that a folder holds, and the folder that its paths start from."""
+def check_whole(facts: JsonObject, folder: Path) -> None:
+    """Raise TopiaristError where a ledger does not say what is needed to resume its study."""
+    absent = [name for name in NEEDED if name not in facts]
+    if absent:
+        raise TopiaristError(f"the ledger in {folder} is damaged: it does not say the study's {absent[0]}")
+
+
+def declared_in(folder: Path) -> tuple[JsonObject, Path, object]:
+    """Read the study that a folder holds, the folder that its paths start from, and by whom it was begun where."""
     facts = Results.read(folder).facts
-    return facts["declaration"], Path(facts["folder"])
+    check_whole(facts, folder)
+    return facts["declaration"], Path(facts["folder"]), facts.get("origin")

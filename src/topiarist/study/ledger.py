@@ -4,7 +4,6 @@ A row is written when its result is final. Files are named by their content and 
 them, so a crash at any moment leaves a ledger that is true.
 """
 
-import json
 import os
 import sqlite3
 import time
@@ -15,13 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from topiarist.errors import TopiaristError
-from topiarist.files import JsonObject, cannot_write, canonical_json, sha256, write_atomically
+from topiarist.files import JsonObject, cannot_write, canonical_json, parse_json, sha256, write_atomically
 
 if TYPE_CHECKING:
     from topiarist.study.job import CellStack, StackResult
 
 FILE = "ledger.sqlite"
 State = Literal["waiting", "done", "failed"]
+# What is known of a study as a whole, and which of it is needed to resume it.
+FACTS: Mapping[str, type] = {"declaration": dict, "folder": str, "samples": str, "versions": dict, "driver": dict}
+NEEDED = ("declaration", "folder", "samples", "versions")
 
 # The tables; each step brings a ledger of the version before to the next. Steps are never changed.
 STEPS = (
@@ -94,8 +96,9 @@ class Ledger:
             yield cls(folder, connection)
 
     def facts(self) -> JsonObject:
-        """Return what is known of the study as a whole."""
-        return {row["key"]: json.loads(row["value"]) for row in self.connection.execute("SELECT * FROM study")}
+        """Return what is known of the study as a whole; nothing before it begins."""
+        rows = self.connection.execute("SELECT * FROM study")
+        return {row["key"]: self._parsed(row["value"], FACTS.get(row["key"])) for row in rows}
 
     def note(self, **facts: Any) -> None:
         """Write down facts of the study as a whole."""
@@ -149,7 +152,27 @@ class Ledger:
 
     def rows(self) -> list[JsonObject]:
         """Return all that is known of the cells, in the order declared."""
-        return [dict(row) for row in self.connection.execute("SELECT * FROM cells ORDER BY number")]
+        rows = [dict(row) for row in self.connection.execute("SELECT * FROM cells ORDER BY number")]
+        for row in rows:
+            self._parsed(row["choices"], dict)
+            if row["state"] == "done":
+                self._parsed(row["result"], dict)
+            elif row["result"] is not None:
+                raise self._damaged(f"a cell that is {row['state']} has a result")
+        return rows
+
+    def _parsed(self, text: str | None, kind: type | None) -> Any:
+        """Return what a JSON text of the ledger says, which is of a kind where that is known."""
+        try:
+            found = parse_json(text or "")
+        except ValueError as error:
+            raise self._damaged(f"it holds text that is not JSON ({error})") from error
+        if kind is not None and not isinstance(found, kind):
+            raise self._damaged(f"it holds {found!r:.50} in the place of a {kind.__name__}")
+        return found
+
+    def _damaged(self, why: str) -> TopiaristError:
+        return TopiaristError(f"the ledger {self.folder / FILE} is damaged: {why}")
 
     def record(self, done: "StackResult") -> None:
         """Write the results of a stack: the files first, then all its rows at once."""
@@ -200,6 +223,7 @@ def _closing(folder: Path, address: str) -> Iterator[sqlite3.Connection]:
     try:
         connection = sqlite3.connect(address, uri=True, timeout=30, isolation_level="IMMEDIATE")
         connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA trusted_schema = OFF")  # a ledger may come from anyone
         yield connection
     except sqlite3.Error as error:
         said = f"cannot use the ledger {folder / FILE}: {error}"

@@ -1,6 +1,7 @@
 """The results of a study: one row per cell, one row per configuration, and the tests between configurations."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import cached_property
@@ -15,6 +16,7 @@ from topiarist.statistics import SmallestDecision, smallest_not_worse, summarise
 from topiarist.study.comparison import ParetoFront, Scores, TestName, compare, pareto_front
 from topiarist.study.ledger import Ledger, StudyProgress
 
+CONTENT_NAME = re.compile("[0-9a-f]{64}")  # a SHA-256
 SMALLER_IS_BETTER = ("log_loss",)
 SIZES = ("parameters", "nonzero", "memory_kb", "file_kb", "macs", "latency_ms")
 
@@ -33,7 +35,10 @@ class Results:
             facts = ledger.facts()
             if not facts:
                 raise TopiaristError(f"the study in {place} has not begun: run it again from its file")
-            return cls(place, facts, ledger.rows(), ledger.progress())
+            rows = ledger.rows()
+            if not rows:
+                raise TopiaristError(f"the ledger in {place} is damaged: it has no cells")
+            return cls(place, facts, rows, ledger.progress())
 
     @cached_property
     def cells(self) -> pandas.DataFrame:
@@ -166,7 +171,7 @@ class Results:
 
     def history(self, row: JsonObject) -> list[JsonObject]:
         """Return the epochs of a cell that is done."""
-        place = self.folder / "histories" / f"{row['history']}.json"
+        place = self.folder / "histories" / f"{_content_name(row['history'])}.json"
         epochs: list[JsonObject] = json.loads(place.read_text())["epochs"]
         return epochs
 
@@ -174,9 +179,16 @@ class Results:
         """Return the file of the network of a cell that is done."""
         if row["model"] is None:
             raise SettingsError("the study kept no networks: declare it with models = true")
-        return self.folder / "models" / f"{row['model']}.safetensors"
+        return self.folder / "models" / f"{_content_name(row['model'])}.safetensors"
 
     def _known(self, name: str | None, scores: Scores) -> str:
         if name is not None and name not in scores:
             raise SettingsError(f"no configuration with results is called '{name}': known are {'; '.join(scores)}")
         return next(iter(scores)) if name is None else name
+
+
+def _content_name(name: object) -> str:
+    """Return the name of a file that is named by its content; a ledger from anyone may name other files."""
+    if not isinstance(name, str) or not CONTENT_NAME.fullmatch(name):
+        raise TopiaristError(f"the ledger is damaged: it names a file {name!r}")
+    return name

@@ -10,10 +10,13 @@ from pydantic import PrivateAttr
 
 from topiarist.data import Data, Source
 from topiarist.errors import SettingsError
+from topiarist.files import check_readable
 from topiarist.study.declaration import Declaration
 from topiarist.study.engine import OnProgress, declared_in, run_study
+from topiarist.study.own_code import check_origin, check_own, codes_of
 from topiarist.study.results import Results
 
+LARGEST_FILE = 2**22  # bytes: 4 MB, a thousand times the longest study of ours
 HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]")
 ENTRY = re.compile(r"""\s*((?:[\w\-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w\-]+|"[^"]*"|'[^']*'))*)\s*=""")
 PART = re.compile(r"""[\w\-]+|"[^"]*"|'[^']*'""")
@@ -29,25 +32,46 @@ class Study(Declaration):
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
 
     @classmethod
-    def from_file(cls, path: Path | str) -> Self:
-        """Read a study from a TOML file; relative paths of data start from the file's folder."""
+    def from_file(cls, path: Path | str, *, allow_code: bool = False) -> Self:
+        """Read a study from a TOML file; relative paths of data start from the file's folder.
+
+        Parameters
+        ----------
+        path
+            The TOML file.
+        allow_code
+            Whether any code that the file names may be run; otherwise functions with the parameters `input_shape` and
+            `classes` alone.
+        """
         place = Path(path)
         study = cls(**_read_declaration(place))
+        if not allow_code:
+            check_own(codes_of(study.configurations))
         study._folder = place.resolve().parent
         return study
 
     @classmethod
-    def in_folder(cls, out: Path | str) -> Self:
+    def in_folder(cls, out: Path | str, *, allow_code: bool = False) -> Self:
         """Read the study whose results are in a folder, to resume it.
+
+        Parameters
+        ----------
+        out
+            The folder.
+        allow_code
+            Whether code that the study names may be run where another user began it, or where it was copied here.
 
         Raises
         ------
         SettingsError
             If it was begun with a version of topiarist that knew other settings; `Results.read` reads it all the same.
+            If it runs code and was begun elsewhere.
         """
-        declared, folder = declared_in(Path(out))
+        declared, folder, origin = declared_in(Path(out))
         try:
             study = cls(**declared)
+        except RecursionError as error:
+            raise SettingsError(f"the study in {out} is damaged: its declaration is nested too deep") from error
         except SettingsError as error:
             why = str(error).removeprefix(f"{cls.__name__}: ")
             raise SettingsError(
@@ -55,6 +79,8 @@ class Study(Declaration):
                 " its results can be read, what is left needs a new folder",
                 setting=error.setting,
             ) from error
+        if not allow_code:
+            check_origin(codes_of(study.configurations), Path(out), origin)
         study._folder = folder
         return study
 
@@ -90,12 +116,13 @@ class Study(Declaration):
 
 def _read_declaration(path: Path) -> dict[str, Any]:
     """Read and check a declaration, down to the last configuration, and give its values."""
+    check_readable(path, most=LARGEST_FILE)
     try:
         text = path.read_text(encoding="utf-8")
         declared = tomllib.loads(text)
     except OSError as error:
         raise SettingsError(f"cannot read the study {path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:  # neither UTF-8 nor TOML, or a number of thousands of digits
         raise SettingsError(f"{path} is not TOML: {error}") from error
     except RecursionError as error:
         raise SettingsError(f"{path} is not a study: its tables are nested too deep") from error

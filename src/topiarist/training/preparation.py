@@ -30,7 +30,7 @@ def check_trainable(model: nn.Module, data: Data, config: TrainConfig, *, scored
         torch.zeros(1, device=config.device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise SettingsError(f"the device '{config.device}' cannot be used: {str(error).splitlines()[0]}") from error
-    _check_outputs(model, data)
+    check_outputs(model, data)
 
 
 def check_teacher(model: nn.Module, teacher: nn.Module | None, data: Data, config: TrainConfig) -> None:
@@ -41,7 +41,7 @@ def check_teacher(model: nn.Module, teacher: nn.Module | None, data: Data, confi
     if teacher is model:
         raise ModelError("a network cannot be its own teacher: give it a copy")
     if teacher is not None:
-        _check_outputs(teacher, data)
+        check_outputs(teacher, data)
 
 
 def _check_data(data: Data, config: TrainConfig, *, scored: bool) -> None:
@@ -64,7 +64,8 @@ def _check_data(data: Data, config: TrainConfig, *, scored: bool) -> None:
         check_masks(data.input_shape, config.augmentation)
 
 
-def _check_outputs(model: nn.Module, data: Data) -> None:
+def check_outputs(model: nn.Module, data: Data) -> None:
+    """Raise ModelError for a network that returns more or fewer logits than there are classes."""
     with evaluating(model):
         outputs = call(model, placed(first_sample(data.train), numbers_of(model))).shape[1]
     check_width(outputs, data)

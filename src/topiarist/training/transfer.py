@@ -118,7 +118,7 @@ def train_phases(
 
     Raises
     ------
-    SettingsError : without phases, and where the configuration prunes or counts in steps
+    SettingsError : without phases, for more layers than there are; where the configuration prunes or counts in steps
 
     Examples
     --------
@@ -134,6 +134,10 @@ def train_phases(
         raise SettingsError("a training in phases does not prune: prune the trained network in another training")
     if settings.steps is not None:
         raise SettingsError("each phase has epochs of its own: leave steps out of a training in phases")
+    layers = len(layers_from_below(model))
+    for phase in phases:
+        if phase not in DEFAULT_PHASES and phase.train_top is not None and phase.train_top > layers:
+            raise SettingsError(f"a phase trains the top {phase.train_top} layers; the network has {layers}")
     trainable = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
     histories: list[History] = []
     done = 0
@@ -158,7 +162,16 @@ def train_phases(
 
 
 def freeze_below(model: nn.Module, train_top: int | None) -> None:
-    """Make only the top layers trainable; batch norm belongs to the layer before it."""
+    """Make only the top layers trainable."""
+    layers = layers_from_below(model)
+    frozen = 0 if train_top is None else max(0, len(layers) - train_top)
+    for number, parameters in enumerate(layers):
+        for parameter in parameters:
+            parameter.requires_grad_(number >= frozen)
+
+
+def layers_from_below(model: nn.Module) -> list[list[nn.Parameter]]:
+    """Return the parameters of each layer; batch norm belongs to the layer before it."""
     layers: dict[str, list[nn.Parameter]] = {}
     for name, module in model.named_modules():
         layer = name.split(".parametrizations")[0]
@@ -167,10 +180,7 @@ def freeze_below(model: nn.Module, train_top: int | None) -> None:
         own = list(module.parameters(recurse=False))
         if own:
             layers.setdefault(layer, []).extend(own)
-    frozen = 0 if train_top is None else max(0, len(layers) - train_top)
-    for number, parameters in enumerate(layers.values()):
-        for parameter in parameters:
-            parameter.requires_grad_(number >= frozen)
+    return list(layers.values())
 
 
 def shape_to_read(model: nn.Module, found: tuple[int, ...]) -> tuple[int, ...]:

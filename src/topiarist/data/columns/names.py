@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from topiarist.errors import DataError
 
+MOST_COLUMNS = 100_000  # the widest tables that are published, of genes, have some 60,000
 _MOST_NAMED = 20  # in one line of a message
 
 
@@ -16,7 +17,11 @@ def listed(names: Sequence[str]) -> str:
 
 
 def check_header(name: str, header: Sequence[str]) -> None:
-    """Raise where two columns have one name."""
+    """Raise where there are too many columns, or two of one name."""
+    if len(header) > MOST_COLUMNS:
+        raise DataError(
+            f"{name}: a table has at most {MOST_COLUMNS:,} columns, found {len(header):,}; save numbers as .npz"
+        )
     repeated = [column for column, count in Counter(header).items() if count > 1 and column]
     if repeated:
         raise DataError(f"{name}: columns must have distinct names, found more than once: {listed(repeated)}")

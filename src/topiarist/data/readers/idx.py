@@ -1,5 +1,6 @@
 """IDX files, the form of MNIST and its relatives (http://yann.lecun.com/exdb/mnist), gzip or not."""
 
+import io
 import math
 import re
 import struct
@@ -16,6 +17,7 @@ from topiarist.errors import DataError
 
 _UNSIGNED_BYTE = 8
 _IMAGE_AXES = 3
+_MOST_AXES = 32  # numpy knows 64
 _PARTS = {"train": "train", "test": "test", "t10k": "test"}
 _IMAGES_NAME = re.compile(
     r"(?P<family>.*?)(?P<part>train|test|t10k)[-_.]images[-_.]idx3([-_.]ubyte)?(\.gz)?", re.IGNORECASE
@@ -30,11 +32,15 @@ def read_idx_array(path: Path) -> NDArray[numpy.uint8]:
             raise DataError(f"{path} is not an IDX file: it begins with {magic.hex(' ') or 'nothing'}")
         if magic[2] != _UNSIGNED_BYTE:
             raise DataError(f"{path} holds IDX values of type {magic[2]:#04x}; only unsigned bytes (0x08) are read")
+        if magic[3] > _MOST_AXES:
+            raise DataError(f"{path} holds an array of {magic[3]} axes; images have {_IMAGE_AXES} and labels 1")
         sizes = read_up_to(stream, 4 * magic[3])
         if len(sizes) < 4 * magic[3]:
             raise DataError(f"{path} is truncated: its header ends too early; download it again")
         shape = struct.unpack(f">{magic[3]}I", sizes)
         expected = math.prod(shape)
+        if isinstance(stream, io.BufferedReader):  # a plain file
+            return _mapped(path, stream.tell(), shape)
         check_size(str(path), expected)
         content = read_up_to(stream, expected)
         if len(content) < expected:
@@ -43,6 +49,20 @@ def read_idx_array(path: Path) -> NDArray[numpy.uint8]:
         if stream.read(1):
             raise DataError(f"{path} holds more than the {expected:,} bytes that its header promises")
     return numpy.frombuffer(content, dtype=numpy.uint8).reshape(shape)
+
+
+def _mapped(path: Path, start: int, shape: tuple[int, ...]) -> NDArray[numpy.uint8]:
+    """Return the values of a plain file as a map, of which only what is used is in memory."""
+    expected, found = math.prod(shape), path.stat().st_size - start
+    if found < expected:
+        check_size(str(path), expected)
+        raise DataError(f"{path} is truncated: {expected:,} bytes promised, {found:,} found; download it again")
+    if found > expected:
+        raise DataError(f"{path} holds more than the {expected:,} bytes that its header promises")
+    if not expected:
+        return numpy.zeros(shape, dtype=numpy.uint8)
+    mapped: NDArray[numpy.uint8] = numpy.asarray(numpy.memmap(path, numpy.uint8, "c", start, shape))
+    return mapped
 
 
 def holds_idx(folder: Path) -> bool:

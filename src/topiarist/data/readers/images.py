@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from topiarist.data.limits import check_size
+from topiarist.data.readers.decoders import silent_decoder
 from topiarist.errors import DataError
 
 DEEP_MODES = ("I", "F")
@@ -44,7 +45,7 @@ def opened(path: Path) -> Iterator[Image.Image]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # damaged metadata, which is not used
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(path, formats=_FORMATS) as image:
+            with silent_decoder(), Image.open(path, formats=_FORMATS) as image:
                 yield image
     except (Image.DecompressionBombWarning, Image.DecompressionBombError) as error:
         raise DataError(f"{path} has too many pixels to be decoded: {error}") from error

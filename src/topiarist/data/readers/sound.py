@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from topiarist.data.extras import import_extra
 from topiarist.data.limits import check_size
+from topiarist.data.readers.decoders import silent_decoder
 from topiarist.errors import DataError
 
 SOUND_ENDINGS = (".wav", ".flac", ".ogg", ".mp3")
@@ -109,7 +110,8 @@ def _read_header(path: Path) -> Any:
     """
     soundfile = _import_reader()
     try:
-        header = soundfile.info(str(path))
+        with silent_decoder():
+            header = soundfile.info(str(path))
     except soundfile.SoundFileError as error:
         empty = path.is_file() and not path.stat().st_size
         raise DataError(f"{path} cannot be read as sound: {'it has 0 bytes' if empty else error}") from error
@@ -140,7 +142,8 @@ def _read_wave(path: Path, length: int, *, start: int = 0) -> Wave:
     """Decode `length` samples of a clip from `start` on, as the mean of its channels."""
     soundfile = _import_reader()
     try:
-        wave, _ = soundfile.read(str(path), start=start, frames=length, dtype="float32", always_2d=True)
+        with silent_decoder():
+            wave, _ = soundfile.read(str(path), start=start, frames=length, dtype="float32", always_2d=True)
     except soundfile.SoundFileError as error:
         raise DataError(f"{path} cannot be decoded as sound: {error}") from error
     if len(wave) < length:

@@ -106,6 +106,7 @@ def read_parquet(path: Path, *, inferred: Sequence[str] | None = None) -> RawTab
     """Read a Parquet file, its named index as columns; its cells have types of their own, nothing is `inferred`."""
     import pandas  # noqa: PLC0415  # see the top of the file
 
+    arrow = import_extra("pyarrow", what="reading Parquet files", extra="tables")
     parquet = import_extra("pyarrow.parquet", what="reading Parquet files", extra="tables")
     try:
         # An open file, not a path: pyarrow would add columns for folders named like a=b.
@@ -115,7 +116,11 @@ def read_parquet(path: Path, *, inferred: Sequence[str] | None = None) -> RawTab
             check_size(str(path), max(stored, _BYTES_PER_VALUE * metadata.num_rows * metadata.num_columns))
             check_header(str(path), parquet.read_schema(stream).names)
             frame = pandas.read_parquet(stream, engine="pyarrow")
-    except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
+        for place in range(frame.shape[1]):
+            cells = frame.iloc[:, place].array
+            if hasattr(cells, "__arrow_array__"):  # text is not looked at before it is used
+                cells.__arrow_array__().validate(full=True)
+    except (OSError, ValueError, KeyError, TypeError, NotImplementedError, arrow.ArrowException) as error:
         raise DataError(f"{path} cannot be read as Parquet: {error}") from error
     frame = frame.reset_index(drop=not any(name is not None for name in frame.index.names))
     frame.columns = pandas.Index([str(column).strip() for column in frame.columns])

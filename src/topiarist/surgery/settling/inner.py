@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.models.buffers import keeping_buffers
 from topiarist.models.evaluation import evaluating
@@ -44,7 +45,13 @@ class InnerAnswers:
 
     @classmethod
     def between(cls, whole: nn.Module, cut: nn.Module, inputs: Inputs) -> "InnerAnswers":
-        """Find the layers, on a few samples; none in networks that draw random numbers, each others."""
+        """Find the layers, on a few samples; none in networks that draw random numbers, or with batch norms.
+
+        ResNet-20 on CIFAR-10 with half of its multiply-accumulates: 84.7 % in five passes with layers compared, 85.2 %
+        in eight without, which take as long. The ViT and the BERT-shaped encoder of `INNER` have no batch norms.
+        """
+        if any(isinstance(module, _BatchNorm) for module in whole.modules()):
+            return cls(whole, cut, ())
         runs = [_isolated_run(model, inputs, seed) for model, seed in ((whole, 0), (cut, 0), (whole, 1))]
         before, now, again = (found for found, _ in runs)
         if any(not _equal(tensors, again[path]) for path, tensors in before.items()):

@@ -1,0 +1,102 @@
+"""Reads files that may be damaged, one after the other, and prints a line of JSON about each."""
+
+import json
+import resource
+import shutil
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from topiarist import load
+from topiarist.data.load import find_source
+from topiarist.data.preparation import prepare
+from topiarist.data.readers.idx import read_idx_array
+from topiarist.errors import TopiaristError, is_out_of_memory
+from topiarist.report.writing import read_record
+from topiarist.study.results import Results
+from topiarist.study.study import Study
+from topiarist.surgery import Plan
+
+HANG_SECONDS = 10
+
+
+def read_table(file: Path) -> None:
+    """Read a table as `data show` does."""
+    prepare(find_source(file, target="kind"))
+
+
+def read_samples(file: Path) -> None:
+    """Read any other file as `data show` does."""
+    prepare(find_source(file))
+
+
+def read_single(file: Path) -> None:
+    """Read an image or a sound as `predict` does."""
+    find_source(file, labelled=False)
+
+
+def read_plan(file: Path) -> None:
+    """Read a plan of edits."""
+    try:
+        record = json.loads(file.read_text(encoding="utf-8", errors="replace"))
+    except (ValueError, RecursionError) as error:
+        raise TopiaristError(f"no JSON: {error}") from error
+    if not isinstance(record, dict):
+        raise TopiaristError("no object")
+    Plan.from_record(record)
+
+
+def read_ledger(file: Path) -> None:
+    """Read a ledger as `study results` does, and the study in it as `study resume` does."""
+    with TemporaryDirectory() as folder:
+        shutil.copy(file, Path(folder) / "ledger.sqlite")
+        assert Results.read(folder).cells is not None
+        Study.in_folder(folder)
+
+
+READ: dict[str, Callable[[Path], object]] = {
+    "table": read_table,
+    "arrays": read_samples,
+    "matlab": read_samples,
+    "idx": read_idx_array,
+    "image": read_single,
+    "sound": read_single,
+    "model": load,
+    "plan": read_plan,
+    "record": read_record,
+    "study": Study.from_file,
+    "ledger": read_ledger,
+}
+
+
+def result_of(reader: str, file: Path) -> str:
+    """Return what came of a file: read, refused, or the kind of what went wrong."""
+    signal.alarm(HANG_SECONDS)
+    try:
+        READ[reader](file)
+    except TopiaristError as error:
+        return "refused" if "\n" not in str(error) else "lines"
+    except Exception as error:
+        if is_out_of_memory(error):
+            return "memory"
+        traceback.print_exc()
+        print(reader, file, file=sys.stderr)
+        return f"{type(error).__name__}"
+    finally:
+        signal.alarm(0)
+    return "read"
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    for word in sys.argv[1:]:
+        name, _, place = word.partition("=")
+        result = result_of(name, Path(place))
+        print(json.dumps({"result": result, "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}), flush=True)
