@@ -83,7 +83,7 @@ DATA: list[Case] = [
     ("train {d}/ragged.csv --target y", "line 3: expected 2 values as in the header, found 3"),
     ("train {d}/half.csv --target y", "is not text"),
     ("train {d}/one.csv --target y", "at least two classes are needed, found only the class c"),
-    ("train {d}/continuous.csv --target y", "the target looks continuous"),
+    ("train {d}/continuous.csv --target y --task labels", "labels"),
     ("train {d}/two.csv --target y", "two.csv has 2 samples: too few to set a test part aside"),
     ("train {d}/groups.csv --target y --group g", "whole groups aside: found 1 group"),
     ("train {d}/train-images-idx3-ubyte.gz", "is truncated: the gzip ends too early"),

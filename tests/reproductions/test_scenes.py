@@ -183,7 +183,7 @@ def test_a_run_without_one_of_its_networks_is_left_out_and_the_page_is_written(t
     reproduce_scenes(tmp_path, scope=scope)
     ledger = sqlite3.connect(tmp_path / "studies" / "inception" / "ledger.sqlite")
     with ledger:
-        ledger.execute("UPDATE cells SET state = 'failed', reason = 'as a test'")
+        ledger.execute("UPDATE cells SET state = 'failed', result = NULL, reason = 'as a test'")
     ledger.close()
     result = reproduce_scenes(tmp_path, scope=scope)
     assert result["failed"] == 1 and result["failed_in"] == [str(tmp_path / "studies" / "inception")]

@@ -14,6 +14,7 @@ from topiarist.errors import ModelError, TopiaristError, TopiaristWarning
 from topiarist.models import ACTIVATIONS, Card, attach, card_of, mlp
 from topiarist.randomness import generator
 from topiarist.storage import load, read_card, save, serialise
+from topiarist.tasks import Classification
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
@@ -44,7 +45,7 @@ def cards(draw: st.DrawFn) -> dict[str, Any]:
     per_feature = st.lists(numbers, max_size=4).map(tuple)
     preprocessing = Preprocessing(scaling="zscore", input_shape=shape, shift=draw(per_feature), scale=draw(per_feature))
     classes = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4).map(tuple)
-    return {"classes": draw(classes), "input_shape": shape, "preprocessing": preprocessing}
+    return {"task": Classification(draw(classes)), "input_shape": shape, "preprocessing": preprocessing}
 
 
 def bits(model: nn.Module) -> dict[str, tuple[torch.dtype, tuple[int, ...], bytes]]:

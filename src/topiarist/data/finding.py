@@ -8,7 +8,8 @@ at most 2                                   classes
 at most 10, most of which repeat            classes, gaps or not: grades, ratings, codes of a survey
 at most 20, most of which repeat            classes where they have few gaps: at least half of the range occurs
 more                                        classes where they are codes: no gap from 0 or 1 on, each at least 10
-                                            times, and none 10 times as often as another
+                                            times, and none 10 times as often as another; of images and the
+                                            like, which are seldom counted or priced, codes without more ado
 all else                                    numbers: prices, counts, ages
 ==========================================  ==================================================================
 
@@ -26,18 +27,18 @@ SURELY_FEW, FEW = 10, 20  # different values: grades and ratings have up to 10, 
 LEAST_MEMBERS, LARGEST_RATIO = 10, 10  # of codes: the tails of counts and ages are rarer, beside their middle
 
 
-def kind_of_values(values: NDArray[Any]) -> tuple[TaskKind, str]:
-    """Return what values without gaps (n_samples,) are, and why in a few words."""
+def kind_of_values(values: NDArray[Any], *, images: bool = False) -> tuple[TaskKind, str]:
+    """Return what values without gaps (n_samples,) are, and why in a few words; `images` for targets of images."""
     if values.dtype.kind not in "iuf":
         return "classes", "truth values" if values.dtype.kind == "b" else "text"
     different, counts = numpy.unique(values, return_counts=True)
     found = f"{len(different)} different number{'' if len(different) == 1 else 's'} in {len(values)} rows"
     if not is_whole(different):
         return "numbers", f"{found}, with fractions"
-    return ("classes" if _are_classes(different, counts) else "numbers"), found
+    return ("classes" if _are_classes(different, counts, images) else "numbers"), found
 
 
-def _are_classes(different: NDArray[Any], counts: NDArray[numpy.intp]) -> bool:
+def _are_classes(different: NDArray[Any], counts: NDArray[numpy.intp], images: bool) -> bool:
     number, span = len(different), float(different[-1]) - float(different[0]) + 1
     if number <= 2:
         return True
@@ -45,6 +46,8 @@ def _are_classes(different: NDArray[Any], counts: NDArray[numpy.intp]) -> bool:
         repeat = 2 * int((counts > 1).sum()) >= number
         return repeat and (number <= SURELY_FEW or 2 * number >= span)
     are_codes = different[0] in (0, 1) and span == number
+    if are_codes and images:
+        return 2 * number <= int(counts.sum())
     return bool(are_codes and counts.min() >= LEAST_MEMBERS and counts.max() < LARGEST_RATIO * counts.min())
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from topiarist.data.finding import are_binary, is_whole, kind_of_values
 from topiarist.data.labels import number_labels, plain_values, small_class_notes
-from topiarist.data.source import Rows, Source
+from topiarist.data.source import Rows, Source, is_table
 from topiarist.data.split import Split
 from topiarist.errors import DataError
 from topiarist.tasks import Classification, MultiLabel, Regression, Task, TaskKind
@@ -111,11 +111,17 @@ def _found(source: Source) -> tuple[TaskKind, str]:
             return "labels", f"{names}: read as labels, 0 or 1 each; the task numbers reads them as numbers"
         return "numbers", f"{names}: read as numbers to predict"
     values = plain_values(source.name, labels.reshape(-1))
-    kind, why = kind_of_values(values)
+    kind, why = kind_of_values(values, images=_are_images(source))
     if kind == "classes" or not is_whole(values):
         return kind, ""
     name = source.targets[0] if source.targets else "the target"
     return kind, f"{name} is read as a number: {why}; the task classes reads it as classes"
+
+
+def _are_images(source: Source) -> bool:
+    """Return whether samples are images or the like: arrays of bytes, or of more than one axis."""
+    features = source.features
+    return not is_table(features) and (features.ndim > 2 or features.dtype == numpy.uint8)
 
 
 def _one_column(source: Source) -> Source:

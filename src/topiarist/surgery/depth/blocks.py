@@ -123,7 +123,8 @@ def blocks(model: nn.Module, example_input: ExampleInput) -> Blocks:
 
     Examples
     --------
-    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, norm_first=True), 2)
+    >>> layer = nn.TransformerEncoderLayer(8, 2, 16, norm_first=True)
+    >>> encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
     >>> list(blocks(encoder, torch.zeros(3, 1, 8)).removable)
     ['layers.0', 'layers.1']
     """

@@ -151,7 +151,8 @@ def remove_block(
 
     Examples
     --------
-    >>> encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, norm_first=True), 2).eval()
+    >>> layer = nn.TransformerEncoderLayer(8, 2, 16, norm_first=True)
+    >>> encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
     >>> remove_block(encoder, torch.zeros(3, 1, 8), block="layers.1").layers[1]
     PassedBlock(passes 'src' on)
     """

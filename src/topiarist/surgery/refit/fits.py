@@ -17,6 +17,7 @@ from topiarist.surgery.refit.moments import Moments, Spread
 from topiarist.surgery.refit.operations import OwnReader, OwnReaderFit, own_readers
 from topiarist.surgery.refit.recurrent import RecurrentFit, is_recurrent
 from topiarist.surgery.refit.walking import Visit
+from topiarist.surgery.width.change import rows_along
 from topiarist.tracing import Space
 
 MOST_FEATURES = 4096  # the cost of solving grows with their cube
@@ -142,7 +143,7 @@ def own_reader_fit(reader: OwnReader, whole: nn.Module, cut: nn.Module, rows: Ro
     """Return the fit for a parameter that reads units."""
     old, now = reader.of(whole), reader.of(cut)
     most = positions_for(now.shape[reader.axis], samples)
-    kept = rows.get(reader.name, rows.get(reader.name.rpartition(".")[0]))
+    kept = {axis: rows.get(rows_along(reader.name, axis)) for axis in range(old.ndim) if axis != reader.axis}
     return OwnReaderFit(old, now, reader, kept, lambda x, first: values_at_some(x, most, first))
 
 

@@ -135,26 +135,23 @@ def _units_second(read: Tensor, axis: int) -> Tensor:
 
 
 class OwnReaderFit:
-    """A parameter that reads units, by least squares between the units that were and those that are left."""
+    """A parameter that reads units, by least squares between the units that were and those that are left.
+
+    `kept` is what is left along its other axes, None where all is.
+    """
 
     def __init__(
         self,
         old: Tensor,
         now: Tensor,
         reader: OwnReader,
-        kept: Tensor | None,
+        kept: Mapping[int, Tensor | None],
         rows_of: Callable[[Tensor, int], Tensor],
     ) -> None:
         self.old, self.now, self.reader, self.rows_of = old.detach(), now.detach(), reader, rows_of
-        for axis in range(self.old.ndim):
-            cut = axis != reader.axis and self.old.shape[axis] != self.now.shape[axis]
-            if (
-                cut
-                and kept is not None
-                and len(kept) == self.now.shape[axis]
-                and int(kept.max()) < self.old.shape[axis]
-            ):
-                self.old = self.old.index_select(axis, kept.to(self.old.device))
+        for axis, left in kept.items():
+            if left is not None:
+                self.old = self.old.index_select(axis, left.to(self.old.device))
         self.moments, self.seen = Moments(), 0
 
     def add(self, before: Any, now: Any) -> None:

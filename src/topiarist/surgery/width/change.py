@@ -59,8 +59,8 @@ def change_widths(
         for (name, own), new in zip(met, after, strict=True):
             moved[name, own.name, own.role, own.tensors] = new
         index = change_axis(model, holders, take, parts, structure_only)
-        if place.role != "reads" and (place.parameter is None or place.dimension == 0):
-            rows[place.name] = index
+        if place.role != "reads":
+            rows[place.name if place.parameter is None else rows_along(place.name, place.dimension)] = index
         if place.module in calls and place.parameter is None:
             calls[place.module] = _resized(calls[place.module], place.role, place.length, len(take))
     layers.set_integers(model, integers)
@@ -70,6 +70,11 @@ def change_widths(
     layers.keep_read_settings(model, anatomy, integers)
     after_all = replace(anatomy, calls=calls, shapes=shapes_of(model), integers=integers)
     return rows, _with_changed_spaces(after_all, units, moved)
+
+
+def rows_along(parameter: str, axis: int) -> str:
+    """Return under which name is said what is left along an axis of a parameter: its own for the first."""
+    return parameter if axis == 0 else f"{parameter}:{axis}"
 
 
 def _axes_of(anatomy: Anatomy) -> list[Met]:
