@@ -36,14 +36,15 @@ def networks(draw: st.DrawFn) -> nn.Sequential:
     return model.to(draw(st.sampled_from(DTYPES)))
 
 
-numbers = st.floats(allow_nan=False)
+numbers = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @st.composite
 def cards(draw: st.DrawFn) -> dict[str, Any]:
-    shape = tuple(draw(st.lists(st.integers(1, 5), max_size=3)))
-    per_feature = st.lists(numbers, max_size=4).map(tuple)
-    preprocessing = Preprocessing(scaling="zscore", input_shape=shape, shift=draw(per_feature), scale=draw(per_feature))
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
+    length = draw(st.sampled_from([0, 1, shape[0]]))
+    shift, scale = (tuple(draw(st.lists(numbers, min_size=length, max_size=length))) for _ in range(2))
+    preprocessing = Preprocessing(scaling="zscore", input_shape=shape, shift=shift, scale=scale)
     classes = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4).map(tuple)
     return {"task": Classification(draw(classes)), "input_shape": shape, "preprocessing": preprocessing}
 
