@@ -10,35 +10,22 @@ from torch.nn.modules.conv import _ConvNd
 from topiarist.surgery.applying import copied_with_plan
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.choice.evidence import blind_spot, evidence_at, evidence_of_whole, weight_shares
-from topiarist.surgery.choice.recurrent_sums import recurrent_readers
 from topiarist.surgery.choice.selection import SelectionEvidence, Strategy, select
 from topiarist.surgery.refit.fits import Fitted, readers_of
 from topiarist.surgery.refit.fitting import refit
 from topiarist.surgery.refit.walking import Walk
-from topiarist.surgery.settling.divergence import divergence_for
-from topiarist.surgery.settling.pool import answers_of
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
 from topiarist.tracing import Anatomy
 from topiarist.tracing.running import sharing_copy
 
-RECURRENT_WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0)  # of what recurrent layers need, beside all other readers
-TRIED_SAMPLES = 512  # enough to tell which weight is best
 Units = dict[str, tuple[int, ...]]
 
 
 class Cutting:
     """A copy of a network that is cut and refitted while it walks beside the whole one."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        anatomy: Anatomy,
-        batches: CalibrationBatches,
-        strategy: Strategy,
-        recurrent_weight: float | None = None,
-    ) -> None:
-        self.model, self.recurrent_weight = model, recurrent_weight
+    def __init__(self, model: nn.Module, anatomy: Anatomy, batches: CalibrationBatches, strategy: Strategy) -> None:
         self.whole, self.network = sharing_copy(model), copied_with_plan(model)
         self.before = self.now = anatomy
         self.batches, self.strategy = batches, strategy
@@ -56,8 +43,7 @@ class Cutting:
         narrowed = {name: width for name, width in narrowed.items() if width < self.before[name].size}
         waiting = {name: reader for name in narrowed if (reader := self._only_reader(name))}
         at_once = [name for name in narrowed if name not in waiting]
-        weight = self._recurrent_weight(widths, at_once)
-        seen = evidence_of_whole(self.whole, self.before, at_once, self.batches, recurrent_weight=weight)
+        seen = evidence_of_whole(self.whole, self.before, at_once, self.batches)
         for name, evidence in seen.items():
             self._remove(name, self._choose(name, evidence, narrowed[name]))
 
@@ -76,23 +62,6 @@ class Cutting:
         self.fitted = {name: values[name] for name in fitted}  # as cut since then
         self.chosen = {name: self.chosen[name] for name in narrowed}
         return self.chosen
-
-    def _recurrent_weight(self, widths: Mapping[str, int], names: Sequence[str]) -> float:
-        """Return how much recurrent readers count: an error in a state comes back at every step.
-
-        Some weights are tried on a part of the samples; the one counts whose network is nearest to the whole one.
-        """
-        if self.recurrent_weight is not None:
-            return self.recurrent_weight
-        if not any(recurrent_readers(self.whole, self.before[name]) for name in names):
-            return 1.0
-        some = self.batches.some(TRIED_SAMPLES)
-        errors = {}
-        for weight in RECURRENT_WEIGHTS:
-            trial = Cutting(self.model, self.before, some, self.strategy, weight)
-            trial.cut(widths)
-            errors[weight] = answer_error(self.whole, trial.network, some)
-        return min(errors, key=errors.__getitem__)
 
     def _only_reader(self, name: str) -> str | None:
         """Return the layer that alone sees what is left of a space, once; None where there is no such layer."""
@@ -122,12 +91,3 @@ class Cutting:
         changed, self.now = change_widths(self.network, self.now, {name: removal(self.now[name], units)})
         for module, left in changed.items():
             self.rows[module] = self.rows[module][left] if module in self.rows else left
-
-
-def answer_error(whole: nn.Module, cut: nn.Module, batches: CalibrationBatches) -> float:
-    """Return how far the answers of a cut network are from those of the whole one."""
-    inputs = list(batches)
-    wanted = [answers_of(whole, each) for each in inputs]
-    divergence = divergence_for(wanted)
-    pairs = zip(inputs, wanted, strict=True)
-    return sum(float(divergence(answers_of(cut, each), answers)) for each, answers in pairs if answers)

@@ -59,12 +59,11 @@ def evidence_of_whole(
     batches: CalibrationBatches,
     *,
     joint: bool = True,
-    recurrent_weight: float = 1.0,
 ) -> dict[str, SelectionEvidence | None]:
     """Look at spaces of a network that is cut nowhere yet, all in one pass; None where no plain layer reads one.
 
     Only linear layers, convolutions and recurrent layers are asked: what else sees the units (see `blind_spot`) has no
-    say. Without `joint`, positions of a unit always count as samples of it. What recurrent layers need counts so often.
+    say. Without `joint`, positions of a unit always count as samples of it.
     """
     sums: dict[str, list[ReadingSums | RecurrentSums]] = {}
     each = {}
@@ -86,11 +85,8 @@ def evidence_of_whole(
     if watched:
         watch_readers(model, {path: anatomy.calls[path].count for path in watched}, batches, remember)
 
-    def weight(seen: ReadingSums | RecurrentSums) -> float:
-        return recurrent_weight if isinstance(seen, RecurrentSums) else 1.0
-
     return {
-        name: combined((seen.part() for seen in together), each[name], list(map(weight, together)), rank_of(together))
+        name: combined((seen.part() for seen in together), each[name], rank_of(together))
         for name, together in sums.items()
     }
 

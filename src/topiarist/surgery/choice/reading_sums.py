@@ -149,21 +149,18 @@ def features_of_each(readers: Sequence[Place]) -> int:
     return counts.pop() if len(counts) == 1 and few else 1
 
 
-def combined(
-    parts: Iterable[Part], each: int = 1, weights: Sequence[float] | None = None, rank: int | None = None
-) -> SelectionEvidence | None:
+def combined(parts: Iterable[Part], each: int = 1, rank: int | None = None) -> SelectionEvidence | None:
     """Return the evidence of several readers, of units with so many features each.
 
     Of each reader there are the covariance of the units, that of what it needs with the units, and the variance of what
     it needs. What readers need counts as a share of its variance, so that one that reads large numbers does not decide
-    alone; some may have a greater weight. `rank` is that of all covariances together, where it is known to be low.
+    alone. `rank` is that of all covariances together, where it is known to be low.
     """
     spreads, needs, count = [], [], 0.0
-    for number, (spread, needed, variance) in enumerate(parts):
-        weight = 1.0 if weights is None else weights[number]
+    for spread, needed, variance in parts:
         spreads.append(spread)
-        needs.append(needed * math.sqrt(weight / variance) if variance > 0 else torch.zeros_like(needed))
-        count += weight if variance > 0 else 0.0
+        needs.append(needed / math.sqrt(variance) if variance > 0 else torch.zeros_like(needed))
+        count += variance > 0
     if not spreads:
         return None
     height = max(len(need) for need in needs)

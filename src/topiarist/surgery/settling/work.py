@@ -15,7 +15,7 @@ SMALL_WORK = 3e10  # multiply-accumulates, a second or two of one core: as many 
 # With mixtures, 1.2e11 multiply-accumulates took the LSTM from 83.9 to 87.4 %, 2.4e11 to 87.7 %.
 MOST_INNER_PASSES, INNER_WORK = 50, 2.4e11
 BACKWARD = 3  # a step beside a forward pass
-MOST_STEPS, FEWEST_STEPS = 3000, 60  # of perceptrons for digits, 3,000 take 1.7 s of one core
+MOST_STEPS, FEWEST_STEPS = 2000, 60  # of perceptrons for digits, 2,000 take a second of one core
 
 
 def suited_steps(cut: nn.Module, samples: SettlingSamples, *, inner: bool = False) -> int:
