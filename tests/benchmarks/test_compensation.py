@@ -139,6 +139,7 @@ def test_the_rival_cuts_heads_whole() -> None:
     assert smaller(found.example).shape == (2, 10)
 
 
+@pytest.mark.slow
 def test_ours_settles_only_where_there_is_settling(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     plain = cut_to_widths
@@ -173,6 +174,7 @@ def test_an_error_is_a_row_with_its_reason(problem: Problem, monkeypatch: pytest
     assert outcome.refitted is None
 
 
+@pytest.mark.slow
 def test_a_row_is_what_was_measured(problem: Problem) -> None:
     outcome = measure(problem, Setting("some", {"0": 4}), "ours", 100.0, 0.1)
     smaller = cut_to_widths(

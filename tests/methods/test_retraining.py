@@ -19,6 +19,8 @@ from topiarist.models import attach, card_of
 from topiarist.surgery import Merge, merge_units, plan_of, remove
 from topiarist.training import Distillation, History, TrainConfig, train
 
+pytestmark = pytest.mark.slow
+
 HALF = Distinctiveness(keep_fraction=0.5)
 ORIGINAL = TrainConfig(epochs=6, batch_size=20, learning_rate=0.01, schedule="one-cycle", seed=3)
 

@@ -443,6 +443,7 @@ def test_a_divergence_of_ones_own_is_what_is_made_smaller() -> None:
     assert float((after[:, 0] / first[:, 0].mean()).mean()) < float((after[:, 1:] / first[:, 1:].mean()).mean())
 
 
+@pytest.mark.slow
 def test_the_default_number_of_steps_falls_with_the_size_of_the_work() -> None:
     small, x = perceptron(12, seed=0), samples(400)
     drawn = answered(small, batches_for(x, small, None), 0)

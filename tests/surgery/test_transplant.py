@@ -27,6 +27,8 @@ from topiarist.surgery import (
 )
 from topiarist.surgery.transplant import FRESH, SQUARES
 
+pytestmark = pytest.mark.slow
+
 OPTIMIZERS: dict[str, Any] = {
     "Adam": lambda parameters: torch.optim.Adam(parameters, lr=0.02, weight_decay=0.01),
     "Adam, amsgrad": lambda parameters: torch.optim.Adam(parameters, lr=0.02, amsgrad=True),

@@ -15,6 +15,8 @@ from topiarist.statistics.metrics.judged import Kind, judged
 from topiarist.statistics.metrics.metric import Metric, Targets
 from topiarist.statistics.samples import Floats
 
+pytestmark = pytest.mark.slow
+
 CLOSE = 1e-9
 
 
