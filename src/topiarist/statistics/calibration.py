@@ -17,7 +17,7 @@ from topiarist.statistics.metrics.registry import find_metric
 from topiarist.statistics.samples import Floats, finite_array
 
 COLDEST, HOTTEST = 0.01, 100.0  # temperatures beyond turn any logits into certainty, or into none
-STEPS = 100
+STEPS = 100  # of Newton, or of halving: halving alone comes from these bounds to CLOSE in fewer
 CLOSE = 1e-12  # of β, relatively
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from topiarist.tasks.classification import Classification
     from topiarist.tasks.losses import KINDS, Loss, TaskKind
-    from topiarist.tasks.metrics import Metric
+    from topiarist.tasks.metrics import TaskMetric
     from topiarist.tasks.multilabel import MultiLabel
     from topiarist.tasks.records import task_from_record
     from topiarist.tasks.regression import Regression
@@ -20,19 +20,19 @@ __all__ = [
     "KINDS",
     "Classification",
     "Loss",
-    "Metric",
     "MultiLabel",
     "OwnLoss",
     "Regression",
     "Task",
     "TaskKind",
+    "TaskMetric",
     "task_from_record",
 ]
 
 _HOMES = {
     "classification": ("Classification",),
     "losses": ("KINDS", "Loss", "TaskKind"),
-    "metrics": ("Metric",),
+    "metrics": ("TaskMetric",),
     "multilabel": ("MultiLabel",),
     "records": ("task_from_record",),
     "regression": ("Regression",),

@@ -19,7 +19,7 @@ Function = Callable[["Task", "Tensor", "Tensor", "Tensor | None"], float]
 
 
 @dataclass(frozen=True)
-class Metric:
+class TaskMetric:
     """A metric by name; `better` says which of two values is."""
 
     name: str
@@ -144,27 +144,27 @@ def _of_classes(function: "Callable[[Tensor, Tensor, Tensor | None], float]") ->
     return lambda task, outputs, y, weights: function(outputs, y, weights)
 
 
-_ALL: Mapping[TaskKind, tuple[Metric, ...]] = {  # the first of each kind is the primary one
+_ALL: Mapping[TaskKind, tuple[TaskMetric, ...]] = {  # the first of each kind is the primary one
     "classes": (
-        Metric("accuracy", _of_classes(accuracy)),
-        Metric("macro_accuracy", _of_classes(macro_accuracy)),
-        Metric("log_loss", _of_classes(log_loss), "lower"),
+        TaskMetric("accuracy", _of_classes(accuracy)),
+        TaskMetric("macro_accuracy", _of_classes(macro_accuracy)),
+        TaskMetric("log_loss", _of_classes(log_loss), "lower"),
     ),
-    "numbers": (Metric("rmse", rmse, "lower"), Metric("mae", mae, "lower"), Metric("r2", r2)),
+    "numbers": (TaskMetric("rmse", rmse, "lower"), TaskMetric("mae", mae, "lower"), TaskMetric("r2", r2)),
     "labels": (
-        Metric("roc_auc", label_auc),
-        Metric("f1", label_f1),
-        Metric("label_accuracy", label_accuracy),
-        Metric("exact_match", exact_match),
-        Metric("log_loss", label_log_loss, "lower"),
+        TaskMetric("roc_auc", label_auc),
+        TaskMetric("f1", label_f1),
+        TaskMetric("label_accuracy", label_accuracy),
+        TaskMetric("exact_match", exact_match),
+        TaskMetric("log_loss", label_log_loss, "lower"),
     ),
 }
-METRICS: Mapping[TaskKind, Mapping[str, Metric]] = {
+METRICS: Mapping[TaskKind, Mapping[str, TaskMetric]] = {
     kind: {metric.name: metric for metric in metrics} for kind, metrics in _ALL.items()
 }
 
 
-def find_metric(kind: TaskKind, name: str) -> Metric:
+def find_metric(kind: TaskKind, name: str) -> TaskMetric:
     """Return a metric by name; raise where it is one of another kind of task, or of none."""
     if name in METRICS[kind]:
         return METRICS[kind][name]

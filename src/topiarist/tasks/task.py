@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 from topiarist.errors import SettingsError
 from topiarist.files import JsonObject
 from topiarist.tasks.losses import Loss, TaskKind, usual_loss
-from topiarist.tasks.metrics import METRICS, Metric, find_metric
+from topiarist.tasks.metrics import METRICS, TaskMetric, find_metric
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -144,7 +144,7 @@ class Task(ABC):
     def guess(self, y: "Tensor", weights: "Tensor | None" = None) -> "Tensor":
         """Return the constant outputs (n_outputs,) that answer best without looking: the baseline to beat."""
 
-    def find_metric(self, name: str) -> Metric:
+    def find_metric(self, name: str) -> TaskMetric:
         """Return a metric of this task by name; raise for one of another kind of task."""
         return find_metric(self.kind, name)
 

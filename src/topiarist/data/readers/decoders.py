@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-STANDARD_ERROR = 2
+STANDARD_ERROR = 2  # the number of that file in POSIX
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from topiarist.statistics.metrics.metric import (
 from topiarist.statistics.metrics.ranking import average_precision, roc_auc
 from topiarist.statistics.samples import Floats
 
-THRESHOLD = 0.5
+THRESHOLD = 0.5  # a label is answered where it is more probable than not, as scikit-learn decides
 
 
 def label_right(answers: Floats, targets: Targets) -> Floats:
