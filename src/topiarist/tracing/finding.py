@@ -15,7 +15,7 @@ from topiarist.tracing.hooks import hooked_layers
 from topiarist.tracing.joint import join_spaces
 from topiarist.tracing.leaves import Leaf
 from topiarist.tracing.parameter_sizes import shapes_of
-from topiarist.tracing.running import ExampleInput
+from topiarist.tracing.running import ExampleInput, uncollected
 from topiarist.tracing.solving import Solver
 from topiarist.tracing.spaces import Meeting, Role
 from topiarist.tracing.trace import Trace, run_traced
@@ -62,6 +62,11 @@ def anatomy(model: nn.Module, example_input: ExampleInput, *, ignored: Ignored =
     >>> list(anatomy(model, zeros(1, 4), ignored="0").free)
     []
     """
+    with uncollected():
+        return _found(model, example_input, ignored)
+
+
+def _found(model: nn.Module, example_input: ExampleInput, ignored: Ignored) -> Anatomy:
     trace = run_traced(model, example_input)
     _warn_of_hooks(trace)
     labels = trace.tracer.labels
@@ -97,7 +102,7 @@ def _warn_of_hooks(trace: Trace) -> None:
     if trace.changed_by_hooks:
         named = ", ".join(f"'{name}'" if name else "the network" for name in trace.changed_by_hooks)
         text = f"hooks of {named} change values: they count as part of forward, and must not depend on single units"
-        warnings.warn(text, TopiaristWarning, stacklevel=3)
+        warnings.warn(text, TopiaristWarning, stacklevel=4)
 
 
 def find_meetings(model: nn.Module, trace: Trace) -> list[Meeting]:

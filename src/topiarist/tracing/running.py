@@ -1,5 +1,6 @@
 """How a network is run on an example: its arguments, a copy that may be used freely, and kernels that hide nothing."""
 
+import gc
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -137,6 +138,18 @@ def _without_libraries() -> Iterator[None]:
     finally:
         for library, enabled in zip(libraries, before, strict=True):
             library.enabled = enabled
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Keep Python from looking for unused circles of objects: many are made here, and all that is loaded is searched."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager
