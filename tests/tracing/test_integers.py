@@ -159,3 +159,27 @@ def test_numbers_in_the_code_are_refused_with_their_line() -> None:
     for number, reason in zip((5, 3), reasons, strict=True):
         expected = rf"`split\w*` in the network's forward has the number {number}, test_integers\.py line \d+: write .*"
         assert re.fullmatch(expected, reason), reason
+
+
+class HeadsInTheBatch(nn.Module):
+    """Code that names its width and its heads in one expression, and nowhere else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.width, self.heads = 12, 3
+        self.first, self.keys, self.last = nn.Linear(4, 12), nn.Linear(12, 12), nn.Linear(12, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        size = self.width // self.heads
+        queries = self.first(x)
+        apart, keys = (torch.cat(each.split(size, 2), 0) for each in (queries, self.keys(queries)))
+        mixed = torch.softmax(apart @ keys.transpose(1, 2), 2) @ keys
+        result: Tensor = self.last(torch.cat(mixed.split(len(x), 0), 2))
+        return result
+
+
+def test_of_two_numbers_in_one_expression_the_one_that_fits_is_rewritten(tmp_path: Path) -> None:
+    found = check_network(HeadsInTheBatch, STEPS, tmp_path)
+    assert {name: space.size for name, space in found.free.items()} == {"first": 4}
+    cut = surgery.remove(HeadsInTheBatch().double(), STEPS, units={"first": [1, 2]})
+    assert (cut.width, cut.heads, cut.keys.out_features) == (6, 3, 6)

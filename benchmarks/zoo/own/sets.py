@@ -2,6 +2,8 @@
 # ruff: noqa: D102
 # mypy: disable-error-code="no-any-return"
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -182,3 +184,43 @@ class NeighbourConvolution(nn.Module):
 def neighbour_convolutions() -> Made:
     """Return convolutions over the nearest points."""
     return NeighbourConvolution(), torch.randn(2, 3, 10)
+
+
+class SetAttention(nn.Module):
+    """Heads side by side in the batch, as many as the width is parted into (Lee et al., 2019)."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.width, self.heads = width, heads
+        self.queries, self.keys, self.values, self.out = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x: Tensor, members: Tensor) -> Tensor:
+        size = self.width // self.heads
+        projected = self.queries(x), self.keys(members), self.values(members)
+        queries, keys, values = (torch.cat(each.split(size, 2), 0) for each in projected)
+        weights = torch.softmax(queries.bmm(keys.transpose(1, 2)) / math.sqrt(self.width), 2)
+        h = torch.cat((queries + weights.bmm(values)).split(x.size(0), 0), 2)
+        return h + functional.relu(self.out(h))
+
+
+class SetTransformer(nn.Module):
+    """A set that attends to a few learned points, which attend to it (Lee et al., 2019)."""
+
+    def __init__(self, inputs: int = 4, width: int = 32, points: int = 5, classes: int = 3) -> None:
+        super().__init__()
+        self.inner = nn.Parameter(torch.randn(1, points, width))
+        self.seed = nn.Parameter(torch.randn(1, 1, width))
+        self.embed = nn.Linear(inputs, width)
+        self.gather, self.spread, self.pool = (SetAttention(width, 4) for _ in range(3))
+        self.head = nn.Linear(width, classes)
+
+    def forward(self, members: Tensor) -> Tensor:
+        x = self.embed(members)
+        x = self.spread(x, self.gather(self.inner.repeat(x.size(0), 1, 1), x))
+        return self.head(self.pool(self.seed.repeat(x.size(0), 1, 1), x)).squeeze(1)
+
+
+@CATALOGUE.add
+def set_transformer() -> Made:
+    """Return attention between the members of a set."""
+    return SetTransformer(), torch.randn(2, 6, 4)

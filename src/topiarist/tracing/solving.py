@@ -98,14 +98,15 @@ class Solver:
         """Set attributes to the values that constraints ask for: first those that stand alone, then what is left."""
         numbers = list(numbers)
         values = {**self.old, **solution.values}
+        several: list[tuple[int, list[Attribute]]] = []
         for alone in (True, False):
             for number in numbers:
                 constraint = self.constraints[number]
-                if isinstance(constraint.expression, Attribute) is not alone:
+                if isinstance(constraint.expression, Attribute) is not alone or constraint.soft:
                     continue
                 required = constraint.required(counts, copies)
                 now = constraint.expression.value(counts, copies, values)
-                if now == required or constraint.soft or constraint.is_comparison:
+                if now == required or constraint.is_comparison:
                     continue
                 open_ones = [each for each in self.attributes[number] if each not in solution.values]
                 if len(open_ones) > 1:
@@ -113,11 +114,34 @@ class Solver:
                 if alone:
                     asked = solution.values.setdefault(constraint.expression, required)  # type: ignore[arg-type]
                     values[constraint.expression] = asked  # type: ignore[index]
-                elif len(open_ones) == 1 and now > 0:
-                    guess = values[open_ones[0]] * required // now
-                    tried = {**values, open_ones[0]: guess}
-                    if constraint.expression.value(counts, copies, tried) == required:
-                        solution.values[open_ones[0]] = values[open_ones[0]] = guess
+                elif len(open_ones) == 1:
+                    solution.values |= self._in_proportion(number, open_ones, counts, copies, values)
+                    values |= solution.values
+                elif open_ones:
+                    several.append((number, open_ones))
+        for number, open_ones in several:
+            if all(solution.values.get(each, self.old[each]) == self.old[each] for each in open_ones):
+                solution.values |= self._in_proportion(number, open_ones, counts, copies, values)
+                values |= solution.values
+
+    def _in_proportion(
+        self, number: int, among: Iterable[Attribute], counts: _Counts, copies: Copies, values: dict[Attribute, int]
+    ) -> dict[Attribute, int]:
+        """Return an attribute with a value that gives a constraint what it asks for: the one that breaks the least.
+
+        `width // heads` with 32 and 4 is to become 4: a width of 16 does it; 2 heads would make 16 of it.
+        """
+        constraint = self.constraints[number]
+        required = constraint.required(counts, copies)
+        now = constraint.expression.value(counts, copies, values)
+        found: list[tuple[int, str, Attribute, int]] = []
+        for attribute in among if now > 0 else ():
+            tried = {**values, attribute: values[attribute] * required // now}
+            if constraint.expression.value(counts, copies, tried) == required:
+                others = (each for each in self.by_attribute[attribute] if not self.constraints[each].soft)
+                broken = sum(not self._holds(each, counts, copies, tried) for each in others)
+                found.append((broken, f"{attribute.module}.{attribute}", attribute, tried[attribute]))
+        return dict([min(found)[2:]]) if found else {}
 
     def _holds(self, number: int, counts: _Counts, copies: Copies, values: dict[Attribute, int]) -> bool:
         constraint = self.constraints[number]
