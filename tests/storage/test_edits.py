@@ -30,7 +30,7 @@ from tests.surgery.strategies import (
 from topiarist import surgery
 from topiarist.errors import ModelError
 from topiarist.models import Card, attach, card_of
-from topiarist.randomness import generator
+from topiarist.randomness import generator, isolated
 from topiarist.storage import load, save, serialise
 from topiarist.storage.header import KEY, digest, parse_header
 from topiarist.surgery import plan_of
@@ -314,3 +314,36 @@ def test_a_file_from_before_there_were_edits_is_loaded() -> None:
     model = load(golden)  # written by the version before; its digest is checked too
     assert surgery.plan_of(model) == surgery.Plan()
     assert model(torch.zeros(2, 4)).shape == (2, 3)
+
+
+class RemembersPlaces(nn.Module):
+    """Attention by places alone, which the first run computes and keeps in a buffer, as ConViT does."""
+
+    table: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.places, self.last = nn.Linear(4, 6), nn.Linear(3, 1), nn.Linear(6, 2)
+        self.register_buffer("table", torch.zeros(1, 1, 1, 3), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tokens = x.shape[1]
+        if self.table.shape[1] != tokens:
+            steps = torch.arange(tokens, dtype=x.dtype)
+            self.table = torch.zeros(1, tokens, tokens, 3, dtype=x.dtype)
+            for place, power in enumerate((0.5, 1.0, 2.0)):
+                self.table[..., place] = (steps.view(-1, 1) - steps).abs() ** power
+        weights = self.places(self.table)[..., 0].softmax(-1)
+        result: Tensor = self.last(weights @ self.first(x))
+        return result
+
+
+def test_a_network_that_had_run_is_loaded_into_one_that_has_not(tmp_path: Path) -> None:
+    x = torch.randn(2, 5, 4, generator=generator(0, "tokens"))
+    with isolated(0):
+        model = RemembersPlaces().eval()
+    model(x)
+    cut = surgery.remove(model, x, units={"constant": [1], "first": [0, 4]})
+    with isolated(1):
+        loaded = load(save(cut, tmp_path / "m.safetensors"), into=RemembersPlaces().eval())
+    assert torch.equal(loaded(x), cut(x))

@@ -170,3 +170,14 @@ def test_axes_of_one_position_take_no_units(sizes: Any) -> None:
     parts = labels.split(vector, sizes, WHY)
     assert [part is not None for part in parts] == [size == 6 for size in sizes]
     assert len(labels) == 7
+
+
+def test_a_unit_that_is_tied_to_its_own_factor_ends() -> None:
+    """In one round, the unit is tied to the factor, and is to stand for the product of the factor and another."""
+    labels = Labels()
+    unit, factor, other = labels.create(1), labels.create(1), labels.create(1)
+    left = numpy.concatenate([unit, unit])
+    right = numpy.array([[factor[0, 0], 0], [factor[0, 0], other[0, 0]]])
+    labels.tie(left, right, WHY)
+    assert roots_of(labels, unit) == roots_of(labels, factor)
+    assert labels.reason(roots_of(labels, other)[0]) == WHY

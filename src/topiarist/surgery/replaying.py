@@ -1,44 +1,62 @@
 """Makes the structure that a plan says, without its values: those come from a file, or from another network."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from torch import nn
 
 from topiarist.errors import ModelError
 from topiarist.models.copying import copied
+from topiarist.models.evaluation import evaluating
 from topiarist.surgery.applying import anatomy_for, change_structure
 from topiarist.surgery.edits import kinds
 from topiarist.surgery.edits.examples import make_example
 from topiarist.surgery.edits.plan import Plan, attach_plan, parted
 from topiarist.tracing import Anatomy, ExampleInput
+from topiarist.tracing.running import call
 
 
 def rebuild(plan: Plan, model: nn.Module, example_input: ExampleInput | None = None) -> nn.Module:
     """Return a copy of a network with the structure that a plan makes; what is new in it has no values yet."""
-    copy = copied(model)
     try:
-        replay(plan, [copy], example_input=example_input)
-    except ModelError as error:  # the whole numbers of the remembered example may not go together
-        if example_input is not None or plan.example is None:
-            raise
-        rebuilt = _rebuilt_evenly(plan, model)
-        if rebuilt is None:
+        copy = _replayed(plan, model, example_input)
+    except ModelError as error:
+        copy = _rebuilt_otherwise(plan, model, example_input)
+        if copy is None and example_input is None and plan.example is not None:
             raise ModelError(
                 f"with an example of the shape that it was cut with, {error}: pass example_input"
             ) from error
-        copy = rebuilt
+        if copy is None:
+            raise
     attach_plan(copy, plan)
     return copy
 
 
-def _rebuilt_evenly(plan: Plan, model: nn.Module) -> nn.Module | None:
-    """Replay a plan with an example of equal whole numbers; return None where that fails too."""
+def _rebuilt_otherwise(plan: Plan, model: nn.Module, example_input: ExampleInput | None) -> nn.Module | None:
+    """Replay a plan in other ways; return None where all of them fail.
+
+    The whole numbers of the remembered example may not go together: equal ones may. And a network that keeps what its
+    first run computed, such as a table of positions, may have had a run before it was cut.
+    """
+    if example_input is None and plan.example is not None:
+        with suppress(ModelError):
+            return _replayed(plan, model, make_example(plan.example, even=True))
+        example_input = make_example(plan.example)
+    if example_input is not None:
+        with suppress(ModelError):
+            return _replayed(plan, model, example_input, after_a_run=True)
+    return None
+
+
+def _replayed(
+    plan: Plan, model: nn.Module, example_input: ExampleInput | None, *, after_a_run: bool = False
+) -> nn.Module:
+    """Return a copy that a plan was replayed on."""
     copy = copied(model)
-    try:
-        assert plan.example is not None
-        replay(plan, [copy], example_input=make_example(plan.example, even=True))
-    except ModelError:
-        return None
+    if after_a_run and example_input is not None:
+        with evaluating(copy):
+            call(copy, example_input)
+    replay(plan, [copy], example_input=example_input)
     return copy
 
 

@@ -92,7 +92,13 @@ class Labels(UnitForest):
             self._family_parents[high] = low
 
     def _define(self, units: Vector, rows: Vector) -> None:
-        """Let plain units stand for products; of several products for one unit, the first in this round."""
+        """Let plain units stand for products; of several products for one unit, the first in this round.
+
+        A unit that was just tied to one of its own factors is left for the next round, which fixes the others.
+        """
+        units, rows = self.roots(units), self.roots(rows)
+        apart = ~(rows == units[:, None]).any(1)
+        units, rows = units[apart], rows[apart]
         if not len(units):
             return
         units, first = numpy.unique(units, return_index=True)

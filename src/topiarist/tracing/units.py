@@ -76,7 +76,7 @@ class UnitForest:
         """Return the plain units at each position (n_positions, n_factors), in order, 0 behind the last."""
         found = self.roots(vector)
         while self._products[found].any():
-            found = self.roots(self._expanded(found))
+            found = self._in_order(self.roots(self._expanded(found)))
         return found if found.shape[1] == 1 else self._in_order(found)
 
     def _expanded(self, found: Vector) -> Vector:
