@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from tests.tracing.cutting import Makers, assert_same, check_network, computed, without, written
 from topiarist import surgery
 from topiarist.errors import ModelError
+from topiarist.surgery import scales
+from topiarist.surgery.products import run_products
 from topiarist.tracing import anatomy
 
 LAYER: Makers = {"layer": lambda: nn.Linear(4, 6), "head": lambda: nn.Linear(6, 2)}
@@ -106,3 +108,20 @@ def test_attention_behind_attention_is_made_up_for_by_its_own_queries_and_keys(t
 
     found = check_network(make, torch.randn(2, 5, 3, dtype=torch.float64), tmp_path)
     assert {f"{number}.query:{kind}" for number in (1, 2, 3) for kind in ("heads", "dims")} <= set(found.free)
+
+
+def test_many_layers_of_attention_are_made_up_for_in_as_many_runs_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[nn.Module] = []
+
+    def noted(model: nn.Module, *given: Any, **settings: Any) -> Any:
+        runs.append(model)
+        return run_products(model, *given, **settings)
+
+    monkeypatch.setattr(scales, "run_products", noted)
+    x, counts = torch.randn(2, 5, 3), []
+    for depth in (1, 6):
+        model = nn.Sequential(nn.Linear(3, 8), *(Attention(8, 2, 4) for _ in range(depth)), nn.Linear(8, 2))
+        runs.clear()
+        surgery.remove(model, x, units={f"{number}.query:dims": [1] for number in range(1, depth + 1)}, proof=False)
+        counts.append(len(runs))
+    assert counts[0] == counts[1] > 0

@@ -172,9 +172,9 @@ class HeadsInTheBatch(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         size = self.width // self.heads
         queries = self.first(x)
-        apart, keys = (torch.cat(each.split(size, 2), 0) for each in (queries, self.keys(queries)))
+        apart, keys = (torch.cat(torch.split(each, size, 2), 0) for each in (queries, self.keys(queries)))
         mixed = torch.softmax(apart @ keys.transpose(1, 2), 2) @ keys
-        result: Tensor = self.last(torch.cat(mixed.split(len(x), 0), 2))
+        result: Tensor = self.last(torch.cat(torch.split(mixed, len(x), 0), 2))
         return result
 
 
@@ -182,4 +182,5 @@ def test_of_two_numbers_in_one_expression_the_one_that_fits_is_rewritten(tmp_pat
     found = check_network(HeadsInTheBatch, STEPS, tmp_path)
     assert {name: space.size for name, space in found.free.items()} == {"first": 4}
     cut = surgery.remove(HeadsInTheBatch().double(), STEPS, units={"first": [1, 2]})
+    assert isinstance(cut, HeadsInTheBatch)
     assert (cut.width, cut.heads, cut.keys.out_features) == (6, 3, 6)

@@ -197,9 +197,9 @@ class SetAttention(nn.Module):
     def forward(self, x: Tensor, members: Tensor) -> Tensor:
         size = self.width // self.heads
         projected = self.queries(x), self.keys(members), self.values(members)
-        queries, keys, values = (torch.cat(each.split(size, 2), 0) for each in projected)
+        queries, keys, values = (torch.cat(torch.split(each, size, 2), 0) for each in projected)
         weights = torch.softmax(queries.bmm(keys.transpose(1, 2)) / math.sqrt(self.width), 2)
-        h = torch.cat((queries + weights.bmm(values)).split(x.size(0), 0), 2)
+        h = torch.cat(torch.split(queries + weights.bmm(values), x.size(0), 0), 2)
         return h + functional.relu(self.out(h))
 
 

@@ -21,13 +21,14 @@ def rebuild(plan: Plan, model: nn.Module, example_input: ExampleInput | None = N
     try:
         copy = _replayed(plan, model, example_input)
     except ModelError as error:
-        copy = _rebuilt_otherwise(plan, model, example_input)
-        if copy is None and example_input is None and plan.example is not None:
+        other = _rebuilt_otherwise(plan, model, example_input)
+        if other is None and example_input is None and plan.example is not None:
             raise ModelError(
                 f"with an example of the shape that it was cut with, {error}: pass example_input"
             ) from error
-        if copy is None:
+        if other is None:
             raise
+        copy = other
     attach_plan(copy, plan)
     return copy
 

@@ -117,7 +117,10 @@ def find_rescalings(
     # code may remember tensors of its first run
     first, second = (run_products(network, inputs, wide=wide) for network in (whole, cut))
     missing = _missing(first.factors, second.factors)
-    made: list[Rescaling] = []
+    made = _made_at_once(cut, inputs, missing, candidates, wide=wide)
+    for rescaling in made:
+        rescaling.apply(cut)
+    missing = {} if made else missing
     while missing:
         number = min(missing)
         factor = missing[number]
@@ -147,6 +150,33 @@ def _missing(expected: list[float], now: list[float]) -> dict[int, float]:
 
 def _is_near(one: float, other: float) -> bool:
     return abs(one - other) <= DIFFERENT * abs(other)
+
+
+def _made_at_once(
+    model: nn.Module, inputs: ExampleInput, missing: dict[int, float], candidates: Candidates, *, wide: bool
+) -> list[Rescaling]:
+    """Return what makes up for all that is missing, found in two runs: each product grows with weights of its own.
+
+    So it is with layers of attention, one behind the other. Return nothing where it is not that simple.
+    """
+    with torch.enable_grad():
+        base = run_products(model, inputs, kept=frozenset(missing), wide=wide)
+    found: dict[int, list[Touched]] = {}
+    for number in missing:
+        tensor = base.products[number].tensor
+        nearest = _nearest(model, tensor)
+        found[number] = _touched(model, tensor, [each for each in candidates if each[0] in nearest])
+    places = [(name, axis) for touched in found.values() for name, axis, _ in touched]
+    if len(places) > len(set(places)) or not all(found.values()) or min(missing.values()) < 0:
+        return []
+    doubled = _doubled(model, inputs, [each for touched in found.values() for each in touched], base, wide=wide)
+    if doubled.degrees.keys() != missing.keys() or not base.same_outputs(doubled):
+        return []
+    return [
+        Rescaling(*each, missing[number] ** (1 / doubled.degrees[number]))
+        for number, touched in found.items()
+        for each in touched
+    ]
 
 
 def _found_choice(
