@@ -12,7 +12,7 @@ from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 from topiarist.surgery import layers
-from topiarist.surgery.bases.turning import turn_dims
+from topiarist.surgery.bases.turning import turn_bases
 from topiarist.surgery.calibration import Calibration, batches_for
 from topiarist.surgery.depth.block_proof import prove_blocks
 from topiarist.surgery.depth.blocks import check_removable
@@ -155,7 +155,7 @@ def carry_out(
             ensure_kept(model, example_input, found, wider.space, change)
     turned: tuple[str, ...] = ()
     if isinstance(edit, kinds.RemoveUnits) and refitted and calibration is not None and example_input is not None:
-        turned = turn_dims(model, example_input, found, edit.units, batches_for(calibration, model, example_input))
+        turned = turn_bases(model, example_input, found, edit.units, batches_for(calibration, model, example_input))
     whole = sharing_copy(model) if refitted else model
     if isinstance(edit, kinds.RemoveUnits) and edit.biased and example_input is not None:
         move_constants(model, edit, found, example_input)

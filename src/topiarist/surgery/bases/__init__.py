@@ -1,1 +1,1 @@
-"""Other bases for the dims of attention's heads: what matters most first, so that the rest can go."""
+"""Other bases for dims of heads and residual streams: what matters most first, so that the rest can go."""

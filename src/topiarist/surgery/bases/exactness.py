@@ -48,6 +48,28 @@ class BasisTrials:
         self.whole, self.batches = whole, batches
         self.random = generator(0, "bases")
 
+    @classmethod
+    def of(cls, model: nn.Module, example_input: ExampleInput, anatomy: Anatomy) -> "BasisTrials | None":
+        """Return the trials for a network; None where it does not run in float64."""
+        if anatomy.trace is None:
+            return None
+        nothing = numpy.zeros(len(anatomy.trace.tracer.labels), bool)
+        try:
+            whole, batches = references(model, example_input, anatomy, nothing)
+        except ModelError:
+            return None
+        return cls(whole, batches) if is_double(whole) else None
+
+    def keeps_answers(self, change: Callable[[nn.Module, Holders], None]) -> bool:
+        """Return whether the network returns the same after a change."""
+        twin = copied(self.whole)
+        change(twin, Holders(twin))
+        try:
+            pairs = [(batch.expected, outputs_of_cut(twin, batch, ())) for batch in self.batches]
+            return all(largest_difference(one, other, "nothing") <= TOLERANCE for one, other in pairs)
+        except ModelError:
+            return False
+
     def first_exact(self, candidates: Candidates) -> dict[str, Contraction]:
         """Return, for each space, the first of its candidates that changes nothing; all spaces are tried at once."""
         found: dict[str, Contraction] = {}
@@ -57,11 +79,11 @@ class BasisTrials:
             }
             if not trial:
                 continue
-            if self._is_same(partial(self._mix, tuple(trial.values()))):
+            if self.keeps_answers(partial(self._mix, tuple(trial.values()))):
                 found.update(trial)
                 continue
             alone = trial if len(trial) > 1 else {}
-            found |= {name: own for name, own in alone.items() if self._is_same(partial(self._mix, (own,)))}
+            found |= {name: own for name, own in alone.items() if self.keeps_answers(partial(self._mix, (own,)))}
         return found
 
     def keys_last(self, contraction: Contraction) -> Contraction:
@@ -74,7 +96,7 @@ class BasisTrials:
         """Return whether constants may be added to what heads write."""
         if any(head.reads or len(head.tensors) < 2 for head in heads):
             return False
-        return self._is_same(partial(self._shift, heads))
+        return self.keeps_answers(partial(self._shift, heads))
 
     def _mix(self, contractions: Sequence[Contraction], twin: nn.Module, holders: Holders) -> None:
         for contraction in contractions:
@@ -93,30 +115,10 @@ class BasisTrials:
             drawn = torch.randn(len(head.positions), generator=self.random, dtype=torch.float64).to(old)
             holders.put(module, name, old.index_add(0, torch.from_numpy(head.positions), drawn))
 
-    def _is_same(self, change: Callable[[nn.Module, Holders], None]) -> bool:
-        twin = copied(self.whole)
-        change(twin, Holders(twin))
-        try:
-            pairs = [(batch.expected, outputs_of_cut(twin, batch, ())) for batch in self.batches]
-            return all(largest_difference(one, other, "nothing") <= TOLERANCE for one, other in pairs)
-        except ModelError:
-            return False
 
-
-def exact_bases(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, names: Sequence[str]) -> ExactBases:
-    """Return what may have another basis in some spaces; nothing where that cannot be shown in float64."""
+def exact_bases(model: nn.Module, anatomy: Anatomy, names: Sequence[str], trials: BasisTrials) -> ExactBases:
+    """Return what may have another basis in some spaces."""
     products = {name: products_within(model, anatomy[name]) for name in names if anatomy[name].escaped}
-    readings = {name: readings_within(model, anatomy[name], None) for name in names}
-    if anatomy.trace is None or not any((*products.values(), *readings.values())):
-        return ExactBases({}, {})
-    nothing = numpy.zeros(len(anatomy.trace.tracer.labels), bool)
-    try:
-        whole, batches = references(model, example_input, anatomy, nothing)
-    except ModelError:
-        return ExactBases({}, {})
-    if not is_double(whole):
-        return ExactBases({}, {})
-    trials = BasisTrials(whole, batches)
     met = {name: trials.keys_last(each) for name, each in trials.first_exact(products).items()}
     left = {name: readings_within(model, anatomy[name], met.get(name)) for name in names}
     free = frozenset(name for name, each in met.items() if trials.is_free(each.few))

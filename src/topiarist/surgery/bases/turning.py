@@ -7,7 +7,8 @@ these directions are the first dims. Values and the layer that reads them, O·W�
 Worked example: where q₂ = 2·q₁, the logits q₁k₁ + q₂k₂ = q₁(k₁ + 2k₂) are of rank one; one dim keeps them all.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy
 import torch
@@ -16,9 +17,10 @@ from torch import Tensor, nn
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
-from topiarist.surgery.bases.exactness import ExactBases, exact_bases
+from topiarist.surgery.bases.exactness import BasisTrials, ExactBases, exact_bases
 from topiarist.surgery.bases.heads import Contraction, HeadDims
 from topiarist.surgery.bases.readings import TokenMoments, moments_read
+from topiarist.surgery.bases.streams import Stream, principal_basis, random_basis, stream_of
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.choice.selection import damped
 from topiarist.surgery.layers import Holders
@@ -38,23 +40,36 @@ def has_dims(space: Space) -> bool:
     return space.escaped or ":dims" in space.name
 
 
-def turn_dims(
+def turn_bases(
     model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units: Units, batches: CalibrationBatches
 ) -> tuple[str, ...]:
-    """Change the basis of the dims of heads that are about to lose units, in place, so that little is lost with them.
+    """Change the basis of dims and of residual streams that are about to lose units, so that little is lost with them.
 
-    Return the names of the parameters that changed: none where a change of basis is not exact, or the network's answers
-    show that it was not.
+    The network changes in place. Return the names of the parameters that changed: none where a change of basis is not
+    exact, or the network's answers show that it was not.
     """
-    names = [name for name, gone in units.items() if gone and has_dims(anatomy[name])]
-    if not names:
+    dims = [name for name, gone in units.items() if gone and has_dims(anatomy[name])]
+    streams = [name for name, gone in units.items() if gone and anatomy[name].averaged]
+    if not dims and not streams:
         return ()
     found = anatomy if anatomy.valid_for == "all" else trace_again(model, example_input, anatomy)
-    bases = exact_bases(model, example_input, found, names)
-    if not bases.all:
+    trials = BasisTrials.of(model, example_input, found)
+    if trials is None:
         return ()
+    changed: list[str] = []
+    for name in streams:
+        changed += _kept_if_same(model, batches, partial(_turn_stream, found, name, units[name], trials, batches))
+    bases = exact_bases(model, found, dims, trials)
+    changed += _kept_if_same(model, batches, partial(_turn_dims, found, bases, units, batches))
+    return tuple(dict.fromkeys(changed))
+
+
+def _kept_if_same(
+    model: nn.Module, batches: CalibrationBatches, turn: Callable[[nn.Module], Sequence[str]]
+) -> Sequence[str]:
+    """Make a change in a copy, and in the network itself where the answers are the same; return what changed."""
     turned = copied(model)
-    changed = _turn(turned, found, bases, units, batches)
+    changed = turn(turned)
     if not changed or not _same_answers(model, turned, batches):
         return ()
     holders = Holders(model)
@@ -64,10 +79,39 @@ def turn_dims(
     return changed
 
 
-def _turn(
-    model: nn.Module, anatomy: Anatomy, bases: ExactBases, units: Units, batches: CalibrationBatches
-) -> tuple[str, ...]:
-    """Change bases in place, and return the names of the parameters that changed."""
+def _turn_stream(
+    anatomy: Anatomy,
+    name: str,
+    gone: Sequence[int],
+    trials: BasisTrials,
+    batches: CalibrationBatches,
+    model: nn.Module,
+) -> Sequence[str]:
+    """Change the basis of a residual stream in place, and return the names of the parameters that changed."""
+    stream, size = stream_of(model, anatomy, name), anatomy[name].size
+    if stream is None or not trials.keeps_answers(partial(_turn_at_random, stream, size)):
+        return ()
+    holders = Holders(model)
+    stream.absorb_scales(model, holders)
+    basis = principal_basis(model, stream, [unit not in set(gone) for unit in range(size)], batches)
+    if basis is None:
+        return ()
+    stream.turn(model, holders, basis)
+    known = dict(model.named_parameters(remove_duplicate=False))
+    return [own for own in stream.tensors if own in known]
+
+
+def _turn_at_random(stream: Stream, size: int, twin: nn.Module, holders: Holders) -> None:
+    stream.absorb_scales(twin, holders)
+    stream.turn(twin, holders, random_basis(size, centred=stream.centred))
+
+
+def _turn_dims(
+    anatomy: Anatomy, bases: ExactBases, units: Units, batches: CalibrationBatches, model: nn.Module
+) -> Sequence[str]:
+    """Change the bases of dims in place, and return the names of the parameters that changed."""
+    if not bases.all:
+        return ()
     read = [(head.module, head.argument) for each in bases.products.values() for head in each.heads]
     read += [(head.module, 0) for each in bases.readings.values() for head in each.heads if head.reads]
     moments = moments_read(model, read, batches)

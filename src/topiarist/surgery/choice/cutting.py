@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.surgery.applying import copied_with_plan
-from topiarist.surgery.bases.turning import turn_dims
+from topiarist.surgery.bases.turning import turn_bases
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.choice.evidence import blind_spot, evidence_at, evidence_of_whole, weight_shares
 from topiarist.surgery.choice.selection import SelectionEvidence, Strategy, select
@@ -54,7 +54,7 @@ class Cutting:
         at_once = [name for name in narrowed if name not in waiting]
         seen = evidence_of_whole(self.whole, self.before, at_once, self.batches)
         first = {name: self._choose(name, evidence, narrowed[name]) for name, evidence in seen.items()}
-        turned = turn_dims(self.network, self.example_input, self.before, first, self.batches)
+        turned = turn_bases(self.network, self.example_input, self.before, first, self.batches)
         if turned:
             self.whole = sharing_copy(self.network)
         for name, units in first.items():
