@@ -11,7 +11,11 @@ from tests.networks import NETWORKS
 from tests.surgery.samples import made, more
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.measurement.cost import count_macs
+from topiarist.randomness import generator
 from topiarist.surgery import allot_widths, choose_units, remove
+from topiarist.surgery.calibration import batches_for
+from topiarist.surgery.choice.allotment import Losses, lost_shares
+from topiarist.surgery.choice.choosing import cut_to_widths
 from topiarist.surgery.choice.costs import Costs
 from topiarist.tracing import anatomy
 
@@ -153,3 +157,29 @@ def test_the_network_is_left_as_it_was() -> None:
 def test_before_a_single_output_the_last_space_counts() -> None:
     model, x, budget = spare(1)
     assert allot_widths(model, x, calibration=x, parameters=budget) == {"0": 4, "2": 10}
+
+
+def distances(model: nn.Module, x: Tensor, candidates: list[dict[str, int]], seen: Tensor) -> list[float]:
+    """Return how far refitted networks of some widths are from a network of one number per sample, by plain means."""
+    wanted = model(x).detach()
+    found = [cut_to_widths(model, x[:2], keep=keep, calibration=seen, settling=0).model(x) for keep in candidates]
+    return [float((answers.detach() - wanted).square().mean()) for answers in found]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_where_little_is_left_it_is_never_worse_than_equal_shares(seed: int) -> None:
+    random = generator(seed, "deep and narrow")
+    model = nn.Sequential(nn.Linear(8, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 1))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(1.5 * torch.randn(parameter.shape, generator=random) / parameter.shape[-1] ** 0.5)
+    x, found = torch.randn(1024, 8, generator=random), anatomy(model, torch.zeros(2, 8))
+    batches = batches_for(x, model, x[:2])
+    losses = Losses(Costs(model, found), lost_shares(model, found, batches))
+    candidates = losses.candidates_within(parameters=120)
+    assert len(candidates) == 2 and all(losses.costs.parameters(widths) <= 120 for widths in candidates)
+    allotted = allot_widths(model, x[:2], calibration=x, parameters=120)
+    seen = torch.cat([x[:256], x[512:768]])  # every other batch; the rest is judged by
+    far = distances(model, torch.cat([x[256:512], x[768:]]), candidates, seen)
+    assert allotted == candidates[far.index(min(far))]
+    assert len(losses.candidates_within(parameters=1000)) == 1

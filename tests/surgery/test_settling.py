@@ -455,6 +455,14 @@ def test_the_default_number_of_steps_falls_with_the_size_of_the_work() -> None:
         assert settle(small, perceptron(5, seed=1), batches_for(x, small, None)).steps == suited_steps(small, drawn)
 
 
+def test_few_parameters_take_more_steps_over_the_same_samples() -> None:
+    whole, few, x = perceptron(12, seed=0), nn.Linear(6, 3).double(), samples(400)
+    drawn = answered(whole, batches_for(x, whole, None), 0)
+    assert drawn is not None
+    assert drawn.originals == 400 < drawn.count  # mixtures are no samples
+    assert suited_steps(few, drawn) == pytest.approx(1.5 * suited_steps(whole, drawn), abs=1)
+
+
 def test_layers_inside_that_still_have_their_units_are_compared_too() -> None:
     class Branches(nn.Module):
         def __init__(self, hidden: int, seed: int) -> None:

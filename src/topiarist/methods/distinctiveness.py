@@ -24,6 +24,7 @@ from topiarist.surgery import Edit, Merge, MergeUnits, RemoveUnits
 from topiarist.surgery.choice.activity import Activity, activity_of
 from topiarist.surgery.choice.allotment import Losses, lost_shares
 from topiarist.surgery.choice.choosing import cut_to_widths
+from topiarist.surgery.choice.comparing import nearest_widths
 from topiarist.surgery.choice.costs import Costs
 from topiarist.surgery.width.reexpressions import put_back
 from topiarist.tracing import Anatomy
@@ -86,7 +87,9 @@ class Distinctiveness(Method):
             reason = f"widths allotted within {worded(limits)}"
             if "latency_ms" in limits:
                 return self._choose(request, found, losses.measured_within(limits), reason)
-            keep = losses.within(parameters=limits.get("parameters"), macs=limits.get("macs"))
+            candidates = losses.candidates_within(parameters=limits.get("parameters"), macs=limits.get("macs"))
+            known = request.model, request.job.example_input, request.anatomy
+            keep = nearest_widths(*known, candidates, request.batches)
             notes = not_faster(request, keep)
             return self._choose(request, found, keep, reason, *notes)
         if self.keep_fraction is not None:

@@ -12,6 +12,7 @@ from topiarist.models.copying import copied
 from topiarist.models.evaluation import evaluating
 from topiarist.randomness import isolated
 from topiarist.surgery import layers
+from topiarist.surgery.bases.turning import turn_bases
 from topiarist.surgery.calibration import Calibration, batches_for
 from topiarist.surgery.depth.block_proof import prove_blocks
 from topiarist.surgery.depth.blocks import check_removable
@@ -152,6 +153,9 @@ def carry_out(
                 change_structure(network, wider, found, structure_only=False)
 
             ensure_kept(model, example_input, found, wider.space, change)
+    turned: tuple[str, ...] = ()
+    if isinstance(edit, kinds.RemoveUnits) and refitted and calibration is not None and example_input is not None:
+        turned = turn_bases(model, example_input, found, edit.units, batches_for(calibration, model, example_input))
     whole = sharing_copy(model) if refitted else model
     if isinstance(edit, kinds.RemoveUnits) and edit.biased and example_input is not None:
         move_constants(model, edit, found, example_input)
@@ -162,6 +166,7 @@ def carry_out(
     if refitted and calibration is not None:
         batches = batches_for(calibration, model, example_input)
         numbers = refit(whole, model, found, changed.readers, changed.rows, batches, changed=changed.steps)
+        numbers = {**{name: model.get_parameter(name).detach() for name in turned}, **numbers}
     else:
         for name, values in (numbers or {}).items():
             path, _, tensor = name.rpartition(".")

@@ -73,7 +73,8 @@ def choose_units(
     """
     found = ensure_anatomy(model, example_input, anatomy)
     widths = wanted_widths(found, keep, multiple_of)
-    return Cutting(model, found, batches_for(calibration, model, example_input), strategy).cut(widths)
+    batches = batches_for(calibration, model, example_input)
+    return Cutting(model, example_input, found, batches, strategy).cut(widths)
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def cut_to_widths(
     found = ensure_anatomy(model, example_input, anatomy)
     batches = batches_for(calibration, model, example_input)
     with torch.inference_mode(False):
-        cutting = Cutting(model, found, batches, strategy)
+        cutting = Cutting(model, example_input, found, batches, strategy)
         units = cutting.cut(wanted_widths(found, keep, multiple_of))
         cut, edit = cutting.network, RemoveUnits(units=units, refit=True)
         if any(found[name].counted for name in units):

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.surgery.applying import copied_with_plan
+from topiarist.surgery.bases.turning import turn_bases
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.choice.evidence import blind_spot, evidence_at, evidence_of_whole, weight_shares
 from topiarist.surgery.choice.selection import SelectionEvidence, Strategy, select
@@ -16,7 +17,7 @@ from topiarist.surgery.refit.fitting import refit
 from topiarist.surgery.refit.walking import Walk
 from topiarist.surgery.width.change import change_widths
 from topiarist.surgery.width.reexpressions import removal
-from topiarist.tracing import Anatomy
+from topiarist.tracing import Anatomy, ExampleInput
 from topiarist.tracing.running import sharing_copy
 
 Units = dict[str, tuple[int, ...]]
@@ -25,7 +26,15 @@ Units = dict[str, tuple[int, ...]]
 class Cutting:
     """A copy of a network that is cut and refitted while it walks beside the whole one."""
 
-    def __init__(self, model: nn.Module, anatomy: Anatomy, batches: CalibrationBatches, strategy: Strategy) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        example_input: ExampleInput,
+        anatomy: Anatomy,
+        batches: CalibrationBatches,
+        strategy: Strategy,
+    ) -> None:
+        self.example_input = example_input
         self.whole, self.network = sharing_copy(model), copied_with_plan(model)
         self.before = self.now = anatomy
         self.batches, self.strategy = batches, strategy
@@ -44,8 +53,12 @@ class Cutting:
         waiting = {name: reader for name in narrowed if (reader := self._only_reader(name))}
         at_once = [name for name in narrowed if name not in waiting]
         seen = evidence_of_whole(self.whole, self.before, at_once, self.batches)
-        for name, evidence in seen.items():
-            self._remove(name, self._choose(name, evidence, narrowed[name]))
+        first = {name: self._choose(name, evidence, narrowed[name]) for name, evidence in seen.items()}
+        turned = turn_bases(self.network, self.example_input, self.before, first, self.batches)
+        if turned:
+            self.whole = sharing_copy(self.network)
+        for name, units in first.items():
+            self._remove(name, units)
 
         def arrive(walk: Walk, path: str) -> None:
             for name in (name for name, reader in waiting.items() if reader == path):
@@ -59,7 +72,7 @@ class Cutting:
         readers = readers_of(self.whole, (self.before[name] for name in narrowed))
         fitted = refit(self.whole, self.network, self.before, readers, self.rows, self.batches, arrive=arrive)
         values = self.network.state_dict()
-        self.fitted = {name: values[name] for name in fitted}  # as cut since then
+        self.fitted = {name: values[name] for name in (*turned, *fitted)}  # as cut since then
         self.chosen = {name: self.chosen[name] for name in narrowed}
         return self.chosen
 

@@ -37,6 +37,7 @@ class SettlingSamples:
     """How many samples to learn from, and the numbers of those to judge by; `batch` returns samples by their numbers.
 
     `batch_size` and `judged_size` are how many to take at a time, `batch_samples` is the least that a batch holds.
+    `originals` are the samples, or batches, that are no mixtures of others.
     """
 
     count: int
@@ -46,6 +47,7 @@ class SettlingSamples:
     batch_size: int
     judged_size: int
     batch_samples: int
+    originals: int
 
     def drawn(self, seed: int) -> Iterator[AnsweredBatch]:
         """Yield batches to learn from without end, in a new order in each pass."""
@@ -71,19 +73,19 @@ def answered(whole: nn.Module, batches: CalibrationBatches, seed: int) -> Settli
         if len(pooled) < FEWEST_SAMPLES:
             return None
         size = suited_batch(len(pooled), LARGEST_IMAGE_BATCH if pooled.is_of_images else LARGEST_BATCH)
+        originals = len(pooled)
         pooled = with_mixtures(pooled, whole, suited_mixtures(pooled, whole), seed)
         count = len(pooled)
-        judging = _judging(count, FEWEST_JUDGING, seed)
-        return SettlingSamples(
-            count, judging, pooled.rows, [pooled.answers], size, max(size, JUDGED_TOGETHER), batch_samples=size
-        )
+        judging, judged = _judging(count, FEWEST_JUDGING, seed), max(size, JUDGED_TOGETHER)
+        return SettlingSamples(count, judging, pooled.rows, [pooled.answers], size, judged, size, originals)
     samples = [samples_in(each) for each in inputs]
 
     def batch(numbers: Tensor) -> AnsweredBatch:
         number = int(numbers)
         return AnsweredBatch(cloned(inputs[number]), answers[number], samples[number])
 
-    return SettlingSamples(len(inputs), _judging(len(inputs), 1, seed), batch, answers, 1, 1, min(samples))
+    count = len(inputs)
+    return SettlingSamples(count, _judging(count, 1, seed), batch, answers, 1, 1, min(samples), count)
 
 
 def suited_batch(count: int, largest: int) -> int:
