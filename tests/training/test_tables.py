@@ -84,8 +84,7 @@ def test_folds_share_no_group_and_hold_every_row_once() -> None:
     folds = inner_folds(data, 4, seed=0)
     assert sorted(torch.cat([fold.rows for fold in folds]).tolist()) == list(range(len(data.train)))
     for fold in folds:
-        learned, judged = fold.data.train, fold.data.validation
-        assert isinstance(learned, Part) and isinstance(judged, Part)
+        learned, judged = fold.learned(), fold.left_out()
         assert learned.groups is not None and judged.groups is not None
         assert not set(learned.groups) & set(judged.groups)
 

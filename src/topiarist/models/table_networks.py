@@ -30,6 +30,7 @@ def tabular(
     outputs: int,
     *,
     hidden: Sequence[int] | None = None,
+    activation: str = "relu",
     dropout: float = 0.0,
     generator: torch.Generator | None = None,
 ) -> nn.Sequential:
@@ -39,6 +40,7 @@ def tabular(
     ----------
     inputs, outputs : how many numbers a row has, and as many as `Task.outputs` says
     hidden : units of each hidden layer; those of `tabular_widths` unless given
+    activation : one of `models.ACTIVATIONS`
     dropout : in the hidden layers
     generator : what draws the weights; without one, seed 0 is used
 
@@ -52,4 +54,4 @@ def tabular(
     Linear(in_features=10, out_features=64, bias=True)
     """
     widths = tabular_widths(inputs, outputs) if hidden is None else hidden
-    return mlp([inputs, *widths, outputs], dropout=dropout, generator=generator)
+    return mlp([inputs, *widths, outputs], activation, dropout=dropout, generator=generator)

@@ -28,12 +28,11 @@ Inputs = NDArray[numpy.float32]
 
 def cross_fit_boosting(folds: Sequence[InnerFold], task: Task, *, seed: int) -> CrossFitted:
     """Return gradient boosting with scikit-learn's own settings, fitted on each fold."""
-    models = [_fitted(fold.data.train, task, child_seed(seed, "boosting") % 2**32) for fold in folds]
+    models = [_fitted(fold.learned(), task, child_seed(seed, "boosting") % 2**32) for fold in folds]
     return CrossFitted("boosting", task.kind, models, answers_out_of_fold(folds, models, task))
 
 
-def _fitted(part: object, task: Task, seed: int) -> Answering:
-    assert isinstance(part, Part)
+def _fitted(part: Part, task: Task, seed: int) -> Answering:
     x, weights = part.x.numpy(), None if part.weights is None else part.weights.numpy()
     if task.kind == "classes":
         predict = _classifier(x, part.y.numpy(), weights, task.outputs, seed)

@@ -36,7 +36,7 @@ class TabularConfig(Settings):
     epochs: int = Field(default=50, ge=1, description="Most passes over the rows.")
     fewest_epochs: int = Field(default=4, ge=1, description="Passes that are made over any number of rows.")
     member_samples: int = Field(
-        default=60_000, ge=1, description="Samples that a member sees: of more rows it makes fewer passes."
+        default=100_000, ge=1, description="Samples that a member sees: of more rows it makes fewer passes."
     )
     network_samples: int = Field(default=400_000, ge=1, description="Samples that the distilled network sees.")
     search_rows: int = Field(

@@ -15,10 +15,25 @@ STRATA = 10  # of numbers: each tenth of their range is in every fold
 
 @dataclass(frozen=True)
 class InnerFold:
-    """Data whose training and validation parts are of one training part, and the `rows` of it to validate on."""
+    """The `rows` of a training part to validate on; the others are learned from."""
 
-    data: Data
+    whole: Data
     rows: Tensor
+
+    def data(self) -> Data:
+        """Return data whose training and validation part are of the training part; its rows are copied."""
+        return replace(self.whole, train=self.learned(), validation=self.left_out())
+
+    def learned(self) -> Part:
+        """Return the rows to learn from."""
+        part = training_part(self.whole)
+        learned = torch.ones(len(part), dtype=torch.bool)
+        learned[self.rows] = False
+        return part.take(learned.nonzero()[:, 0])
+
+    def left_out(self) -> Part:
+        """Return the rows to validate on."""
+        return training_part(self.whole).take(self.rows)
 
 
 def inner_folds(data: Data, count: int, *, seed: int) -> list[InnerFold]:
@@ -32,14 +47,8 @@ def inner_folds(data: Data, count: int, *, seed: int) -> list[InnerFold]:
     if folds < 2:
         raise DataError(f"{data.name} has {different} training sample(s) or group(s): folds need at least 2")
     strata = _strata(data, part)
-    made = []
-    for test in fold_tests(strata, part.groups, folds=folds, seed=seed, classes=False):
-        rows = torch.from_numpy(test)
-        learned = torch.ones(len(part), dtype=torch.bool)
-        learned[rows] = False
-        inner = replace(data, train=part.take(learned.nonzero()[:, 0]), validation=part.take(rows))
-        made.append(InnerFold(inner, rows))
-    return made
+    tests = fold_tests(strata, part.groups, folds=folds, seed=seed, classes=False)
+    return [InnerFold(data, torch.from_numpy(test)) for test in tests]
 
 
 def training_part(data: Data) -> Part:

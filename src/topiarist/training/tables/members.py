@@ -17,6 +17,7 @@ from topiarist.training.tables.folds import InnerFold, inner_folds, training_par
 from topiarist.training.tables.teachers import CrossFitted, answers_out_of_fold
 
 BATCH_SIZES = {100_000: 512, 20_000: 256, 3_000: 64, 400: 32, 0: 16}  # from so many rows on, about 100 steps per pass
+STACKED_ROWS = 20_000  # up to which all folds are trained as one stack: of more, copies would take too much memory
 WEIGHT_DECAY = 0.01  # that of AdamW in torch
 
 
@@ -63,13 +64,17 @@ def train_members(data: Data, folds: Sequence[InnerFold], config: TabularConfig)
 def _trained(
     data: Data, folds: Sequence[InnerFold], settings: Sequence[MemberSetting], config: TabularConfig
 ) -> list[Members]:
-    numbers = range(len(folds))
-    networks = [[_network(data, setting, config, number) for number in numbers] for setting in settings]
-    configs = [_training(fold, setting, config, number) for setting in settings for number, fold in enumerate(folds)]
-    train_many(
-        [network for row in networks for network in row], [fold.data for _ in settings for fold in folds], configs
-    )
     part, found = training_part(data), []
+    networks = [[_network(data, setting, config, number) for number in range(len(folds))] for setting in settings]
+    together = len(folds) if len(part) <= STACKED_ROWS else 1
+    for first in range(0, len(folds), together):
+        numbers = range(first, min(first + together, len(folds)))
+        datas = [folds[number].data() for number in numbers]
+        train_many(
+            [row[number] for row in networks for number in numbers],
+            datas * len(settings),
+            [_training(len(part), setting, config, number) for setting in settings for number in numbers],
+        )
     for setting, row in zip(settings, networks, strict=True):
         models = [partial(predict_logits, network) for network in row]
         answers = answers_out_of_fold(folds, models, data.task)
@@ -84,8 +89,7 @@ def _network(data: Data, setting: MemberSetting, config: TabularConfig, number: 
     return tabular(inputs, outputs, hidden=config.hidden, dropout=setting.dropout, generator=random)
 
 
-def _training(fold: InnerFold, setting: MemberSetting, config: TabularConfig, number: int) -> TrainConfig:
-    rows = len(fold.data.train)
+def _training(rows: int, setting: MemberSetting, config: TabularConfig, number: int) -> TrainConfig:
     epochs = config.epochs_of(rows, config.member_samples)
     return TrainConfig(
         epochs=epochs,

@@ -42,9 +42,7 @@ def answers_out_of_fold(folds: Sequence[InnerFold], models: Sequence[Answering],
     count = sum(len(fold.rows) for fold in folds)
     found = torch.zeros(count, task.outputs)
     for fold, model in zip(folds, models, strict=True):
-        part = fold.data.validation
-        assert isinstance(part, Part)
-        found[fold.rows] = model(part.x).float()
+        found[fold.rows] = model(fold.left_out().x).float()
     return found
 
 
