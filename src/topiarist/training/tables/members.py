@@ -70,10 +70,11 @@ def _trained(
     for first in range(0, len(folds), together):
         numbers = range(first, min(first + together, len(folds)))
         datas = [folds[number].data() for number in numbers]
+        rows = max(len(lent.train) for lent in datas)  # one length for all: what differs is trained apart
         train_many(
             [row[number] for row in networks for number in numbers],
             datas * len(settings),
-            [_training(len(part), setting, config, number) for setting in settings for number in numbers],
+            [_training(rows, setting, config, number) for setting in settings for number in numbers],
         )
     for setting, row in zip(settings, networks, strict=True):
         models = [partial(predict_logits, network) for network in row]
