@@ -86,8 +86,15 @@ def with_indices(data: Data, table: pandas.DataFrame) -> tuple[Data, int]:
         assert isinstance(part, Part)
         return replace(part, x=torch.cat([index[rows][:, None], part.x[:, -NUMBERS:]], dim=1))
 
-    parts = {name: changed(getattr(data, name), getattr(data.split, name)) for name in ("train", "validation", "test")}
-    return replace(data, input_shape=(1 + NUMBERS,), preprocessing=None, **parts), len(shown) + 1
+    made = replace(
+        data,
+        input_shape=(1 + NUMBERS,),
+        preprocessing=None,
+        train=changed(data.train, data.split.train),
+        validation=changed(data.validation, data.split.validation),
+        test=changed(data.test, data.split.test),
+    )
+    return made, len(shown) + 1
 
 
 def best_accuracy(network: nn.Module, data: Data) -> tuple[float, float]:
