@@ -42,12 +42,15 @@ def run(asked: argparse.Namespace) -> TableResults:
     results = merged([asked.out]) if asked.out.exists() else TableResults()
     for split in range(asked.splits):
         for name in asked.tables or TABLES:
-            known = {(score.table, score.split, score.contender) for score in results.scores}
+            known = {score.key for score in results.scores}
             network = "network" if asked.teacher == "both" else f"{asked.teacher}: network"
+            missing = [each for each in (network, "boosting") if (name, split, each) not in known]
+            if not missing:
+                continue
             data, found = load_split(name, split), []
-            if (name, split, network) not in known:
+            if network in missing:
                 found += ours(data, split, TabularConfig(teacher=asked.teacher, seed=split))
-            if (name, split, "boosting") not in known:
+            if "boosting" in missing:
                 found += references(data, split)
             results = TableResults(scores=(*results.scores, *found))
             write_atomically(asked.out, results.model_dump_json(indent=1).encode())
