@@ -7,7 +7,7 @@ from torch import nn
 
 from topiarist.models.perceptrons import mlp
 
-HIDDEN = (64, 32)  # benchmarks/tables.py: a student of this size keeps what its teachers know
+HIDDEN = (64, 32)  # benchmarks/README.md: students of 64-64 units were no better
 MOST_WEIGHTS = 20_000  # of the first layer and the others together: 80 KB in float32
 
 

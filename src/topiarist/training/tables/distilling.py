@@ -16,7 +16,7 @@ from topiarist.training.tables.members import WEIGHT_DECAY, batch_size_for
 from topiarist.training.tables.mixing import mixed_samples
 from topiarist.training.tables.teachers import TableTeacher
 
-LEARNING_RATE = 0.01  # benchmarks/README.md: better than 0.003, and than 0.03 where there are few rows
+LEARNING_RATE = 0.01  # benchmarks/README.md: as good as 0.03, and a little better than 0.003
 ACTIVATION = "silu"  # benchmarks/README.md: smooth, it comes nearer to a blend than ReLU does
 SMALLEST_BATCH = 128  # as good as 64 for as many samples, and faster
 
@@ -24,8 +24,8 @@ SMALLEST_BATCH = 128  # as good as 64 for as many samples, and faster
 def distil(data: Data, teacher: TableTeacher, config: TabularConfig) -> nn.Module:
     """Return a network that learned what a teacher answers, and nothing else.
 
-    It answers to the rows of the table, most of which it has seen, and to mixed samples, of which there are the more
-    the smaller the table is. Targets themselves are in what it answers to rows.
+    The teacher answers to the rows of the table and to mixed samples, of which there are the more the smaller the table
+    is. All but one of its models per setting have seen a row, so that its answer there knows the target.
     """
     lesson = lesson_of(training_part(data), config)
     lent = replace(data, train=lesson, validation=replace(lesson, x=lesson.x[:0], y=lesson.y[:0], weights=None))
