@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _MOMENTS = (numpy.mean, numpy.std)
 LARGE_BYTES, CHUNK_BYTES = 2**27, 2**23  # 128 MB and 8 MB of samples in the file: chunks cost no time from 1 MB on
+LARGE_TABLE = 2**22  # cells of a table, 32 MB in float64: one-hot inputs are more
 _CONSTANT = 1e-12  # a spread below this part of the mean is rounding: dividing by it would blow noise up
 
 
@@ -91,11 +92,11 @@ class Preprocessing:
         """Return some raw samples as a network reads them; of large arrays, few are in memory in a wider type."""
         import torch  # noqa: PLC0415  # splitting and describing data need no torch
 
-        if is_table(features) or self.projection or not _is_large(features):
+        if self.projection or not _is_large(features):
             return self._scaled(take_rows(features, rows))
         made = torch.empty((len(rows), *self.input_shape), dtype=torch.float32)
         for some in _chunks(features, rows):
-            made[some] = self._scaled(features[rows[some]])
+            made[some] = self._scaled(take_rows(features, rows[some]))
         return made
 
     def _scaled(self, features: Features) -> "Tensor":
@@ -202,7 +203,7 @@ def fit_preprocessing(
         plain = Preprocessing(scaling="none", input_shape=(sum(each.width for each in columns),), columns=columns)
     else:
         plain = _fit_filling(features, training_rows)
-    if projection is None and scaling in ("zscore", "pixels") and not is_table(features) and _is_large(features):
+    if projection is None and scaling in ("zscore", "pixels") and _is_large(features):
         return _fit_in_chunks(plain, features, training_rows, scaling, input_shape)
     chosen = take_rows(features, training_rows)
     if projection is not None:
@@ -213,25 +214,31 @@ def fit_preprocessing(
     plain = replace(plain, input_shape=tuple(found if input_shape is None else input_shape))
     training = plain.numbers(chosen)
     shift, scale = _affine(training, scaling)
-    if shift.size and training.ndim == 2 and plain.columns and not plain.projection:
+    return _with_scales(plain, scaling, shift, scale)
+
+
+def _with_scales(plain: Preprocessing, scaling: Scaling, shift: NDArray[Any], scale: NDArray[Any]) -> Preprocessing:
+    """Return the preprocessing with shifts and scales; inputs of a table that are 0 or 1 have none."""
+    if shift.size and len(plain.input_shape) == 1 and plain.columns and not plain.projection:
         scaled = numpy.array([each for column in plain.columns for each in column.scaled], dtype=bool)
         shift, scale = numpy.where(scaled, shift, 0.0), numpy.where(scaled, scale, 1.0)
     return replace(plain, scaling=scaling, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
 
 
-def _is_large(features: NDArray[Any]) -> bool:
+def _is_large(features: Features) -> bool:
     """Return whether samples are better looked at some at a time: float64 takes eight times what bytes take."""
-    return features.nbytes > LARGE_BYTES
+    return features.size > LARGE_TABLE if is_table(features) else features.nbytes > LARGE_BYTES
 
 
-def _chunks(features: NDArray[Any], rows: Rows) -> Iterator[slice]:
-    """Yield slices of rows, each of so many samples as take CHUNK_BYTES in the file."""
-    step = max(1, CHUNK_BYTES * len(features) // max(features.nbytes, 1))
+def _chunks(features: Features, rows: Rows) -> Iterator[slice]:
+    """Yield slices of rows, each of so many samples as take CHUNK_BYTES in the file, or as cells of float64."""
+    taken = features.size * 8 if is_table(features) else features.nbytes
+    step = max(1, CHUNK_BYTES * len(features) // max(taken, 1))
     yield from (slice(start, start + step) for start in range(0, len(rows), step))
 
 
 def _fit_in_chunks(
-    plain: Preprocessing, features: NDArray[Any], rows: Rows, scaling: Scaling, input_shape: tuple[int, ...] | None
+    plain: Preprocessing, features: Features, rows: Rows, scaling: Scaling, input_shape: tuple[int, ...] | None
 ) -> Preprocessing:
     """Learn mean and deviation as `_affine` does, from some samples at a time, in two passes over them."""
     shape = plain.input_shape if input_shape is None else tuple(input_shape)
@@ -244,15 +251,15 @@ def _fit_in_chunks(
     count = len(rows) * math.prod(shape) / (1 if flat else shape[0])
 
     def total(of: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-        found = [numpy.atleast_1d(of(plain.numbers(features[rows[some]]))) for some in _chunks(features, rows)]
+        pieces = (plain.numbers(take_rows(features, rows[some])) for some in _chunks(features, rows))
+        found = [numpy.atleast_1d(of(piece)) for piece in pieces]
         summed: NDArray[Any] = numpy.sum(found, axis=0)
         return summed
 
     shift = total(lambda values: values.sum(axis=axes, dtype=float)) / count
     wide = shift.reshape(-1, *[1] * (len(shape) - 1))
     spread = numpy.sqrt(total(lambda values: numpy.square(values - wide).sum(axis=axes)) / count)
-    scale = _scale_of(shift, spread)
-    return replace(plain, scaling=scaling, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
+    return _with_scales(plain, scaling, shift, _scale_of(shift, spread))
 
 
 def _fit_filling(features: NDArray[Any], training_rows: Rows) -> Preprocessing:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from topiarist.models.ensemble import Ensemble, joined
     from topiarist.models.perceptrons import mlp
     from topiarist.models.settings import ModelSettings
+    from topiarist.models.table_networks import tabular, tabular_widths
 
 _NAMES_OF = {
     "activations": ("ACTIVATIONS",),
@@ -23,6 +24,7 @@ _NAMES_OF = {
     "ensemble": ("Ensemble", "joined"),
     "perceptrons": ("mlp",),
     "settings": ("ModelSettings",),
+    "table_networks": ("tabular", "tabular_widths"),
 }
 
 __all__ = [
@@ -39,6 +41,8 @@ __all__ = [
     "joined",
     "mlp",
     "spec_of",
+    "tabular",
+    "tabular_widths",
     "vgg",
 ]
 

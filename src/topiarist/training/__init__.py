@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from topiarist.training.inference import MonteCarlo, monte_carlo
     from topiarist.training.pruning import Pruning
     from topiarist.training.schedules import Schedule
+    from topiarist.training.tables.baseline import TabularBaseline, train_tabular
+    from topiarist.training.tables.config import TabularConfig
     from topiarist.training.transfer import reuse, train_phases
 
 _NAMES_OF = {
@@ -22,6 +24,8 @@ _NAMES_OF = {
     "inference": ("MonteCarlo", "monte_carlo"),
     "pruning": ("Pruning",),
     "schedules": ("Schedule",),
+    "tables.baseline": ("TabularBaseline", "train_tabular"),
+    "tables.config": ("TabularConfig",),
     "transfer": ("reuse", "train_phases"),
 }
 
@@ -34,12 +38,15 @@ __all__ = [
     "Phase",
     "Pruning",
     "Schedule",
+    "TabularBaseline",
+    "TabularConfig",
     "TrainConfig",
     "monte_carlo",
     "reuse",
     "train",
     "train_many",
     "train_phases",
+    "train_tabular",
 ]
 
 

@@ -94,7 +94,7 @@ def fingerprint(
     models: Sequence[nn.Module],
     datas: Sequence[Data],
     configs: Sequence[TrainConfig],
-    teachers: Sequence[nn.Module] = (),
+    teachers: Sequence[nn.Module | Tensor] = (),
     *,
     stacked: bool,
 ) -> str:
@@ -107,7 +107,7 @@ def fingerprint(
             described.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
 
     for teacher in teachers:
-        for value in teacher.state_dict().values():
+        for value in (teacher,) if isinstance(teacher, Tensor) else teacher.state_dict().values():
             add(value)
     for model, data, config in zip(models, datas, configs, strict=True):
         trained = [parameter.requires_grad for parameter in model.parameters()]

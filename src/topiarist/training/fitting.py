@@ -19,7 +19,7 @@ from topiarist.training.engines import computing
 from topiarist.training.history import History
 from topiarist.training.inference import settle_norms
 from topiarist.training.loop import Loop, OnEpoch, Score
-from topiarist.training.preparation import check_teacher, check_trainable, stacks
+from topiarist.training.preparation import Teacher, check_teacher, check_trainable, stacks
 
 OWN_LOSS = "own"  # in the record of a training whose loss is code of the user, which is not saved
 
@@ -29,7 +29,7 @@ def train(
     data: Data,
     config: TrainConfig | None = None,
     *,
-    teacher: nn.Module | None = None,
+    teacher: Teacher | None = None,
     score: Score | None = None,
     loss: OwnLoss | None = None,
     checkpoint: Path | str | None = None,
@@ -42,7 +42,8 @@ def train(
     model : any network that returns logits (n_samples, n_classes), or as many numbers as the data's task needs
     data : what to train on; early stopping watches its validation part
     config : how to train; 100 epochs of Adam unless given
-    teacher : a network to learn from, as `config.distillation` says
+    teacher : a network to learn from, as `config.distillation` says, or its outputs for every training sample
+        (n_samples, n_outputs): logits, or standardised numbers. So the teacher may be any model
     score : `score(model)`, larger is better, takes the place of the monitored metric
     loss : `loss(outputs, targets)`, one number or one per sample, takes the place of the task's loss. It is not saved
         with the network, and such networks are trained one by one
@@ -77,7 +78,7 @@ def train_many(
     data: Data | Sequence[Data],
     config: TrainConfig | Sequence[TrainConfig],
     *,
-    teachers: Sequence[nn.Module] | None = None,
+    teachers: Sequence[Teacher] | None = None,
     score: Score | None = None,
     loss: OwnLoss | None = None,
     checkpoint: Path | str | None = None,
@@ -145,7 +146,7 @@ def _check(
     models: Sequence[nn.Module],
     datas: Sequence[Data],
     configs: Sequence[TrainConfig],
-    teachers: Sequence[nn.Module | None],
+    teachers: Sequence[Teacher | None],
     *,
     scored: bool,
 ) -> None:

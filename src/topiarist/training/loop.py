@@ -21,7 +21,7 @@ from topiarist.training.engines.batching import Batch, make_batches
 from topiarist.training.engines.steps import State
 from topiarist.training.history import Epoch, History, TrainingRun
 from topiarist.training.inference import weights_of
-from topiarist.training.preparation import answers_beforehand
+from topiarist.training.preparation import Teacher, answers_beforehand
 
 Score = Callable[[nn.Module], float]
 OnEpoch = Callable[[int, Sequence[Epoch]], None]
@@ -39,7 +39,7 @@ class Loop:
         models: Sequence[nn.Module],
         datas: Sequence[Data],
         configs: Sequence[TrainConfig],
-        teachers: Sequence[nn.Module],
+        teachers: Sequence[Teacher],
         *,
         stacked: bool,
         score: Score | None,
@@ -56,7 +56,8 @@ class Loop:
             for model, state in zip(models, snapshot.weights, strict=True):
                 model.load_state_dict(state)
         answers = answers_beforehand(teachers, datas, configs)
-        self.engine = make_engine(models, datas, configs, () if answers else teachers, stacked=stacked)
+        networks = [] if answers else [teacher for teacher in teachers if isinstance(teacher, nn.Module)]
+        self.engine = make_engine(models, datas, configs, networks, stacked=stacked)
         self.batches = make_batches(models, datas, configs, answers)
         self.runs = [_begin(config, self.batches.steps(member)) for member, config in enumerate(configs)]
         if snapshot is not None:

@@ -15,6 +15,8 @@ from topiarist.training.engines.batching import has_batch_norm
 from topiarist.training.engines.steps import check_masks
 from topiarist.training.inference import call, first_sample, part_logits, weights_of
 
+Teacher = nn.Module | Tensor  # a network, or what is answered to each training sample (n_samples, n_outputs)
+
 
 def check_trainable(model: nn.Module, data: Data, config: TrainConfig, *, scored: bool = False) -> None:
     """Raise a one-line error where a network cannot be trained; `scored` if the user's own score is watched."""
@@ -33,15 +35,31 @@ def check_trainable(model: nn.Module, data: Data, config: TrainConfig, *, scored
     check_outputs(model, data)
 
 
-def check_teacher(model: nn.Module, teacher: nn.Module | None, data: Data, config: TrainConfig) -> None:
+def check_teacher(model: nn.Module, teacher: Teacher | None, data: Data, config: TrainConfig) -> None:
     """Raise an error for a teacher that nothing is learned from, that is missing, or that is the network itself."""
     if (teacher is None) != (config.distillation is None):
         missing = "a teacher, the larger network" if teacher is None else "distillation in the configuration"
         raise SettingsError(f"learning from a teacher needs both the teacher and the settings: give {missing}")
     if teacher is model:
         raise ModelError("a network cannot be its own teacher: give it a copy")
-    if teacher is not None:
+    if isinstance(teacher, Tensor):
+        _check_answers(teacher, data, config)
+    elif teacher is not None:
         check_outputs(teacher, data)
+
+
+def _check_answers(answers: Tensor, data: Data, config: TrainConfig) -> None:
+    """Raise an error for answers that are not one row of finite outputs per training sample as it is."""
+    if not isinstance(data.train, Part) or config.augmentation is not None:
+        raise SettingsError(
+            "answers are known of samples in memory that stay as they are: give a network as the teacher"
+        )
+    wanted = (len(data.train), data.task.outputs)
+    if tuple(answers.shape) != wanted or not answers.is_floating_point():
+        found = f"{answers.dtype} of shape {tuple(answers.shape)}"
+        raise ModelError(f"the answers to learn from must be real numbers {wanted}, a row per sample; found {found}")
+    if not bool(answers.isfinite().all()):
+        raise ModelError(f"the answers to learn from must be finite; {int((~answers.isfinite()).sum())} are not")
 
 
 def _check_data(data: Data, config: TrainConfig, *, scored: bool) -> None:
@@ -113,10 +131,13 @@ def stack_key(model: nn.Module, data: Data, config: TrainConfig, *, padded: bool
 
 
 def answers_beforehand(
-    teachers: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]
+    teachers: Sequence[Teacher], datas: Sequence[Data], configs: Sequence[TrainConfig]
 ) -> list[Tensor]:
     """Return what teachers answer to all samples, where these are in memory and stay as they are; else nothing."""
     parts = [data.train for data in datas if isinstance(data.train, Part)]
     if len(parts) < len(datas) or configs[0].augmentation is not None:
         return []
-    return [part_logits(teacher, part)[0] for teacher, part in zip(teachers, parts, strict=False)]
+    return [
+        teacher if isinstance(teacher, Tensor) else part_logits(teacher, part)[0]
+        for teacher, part in zip(teachers, parts, strict=False)
+    ]

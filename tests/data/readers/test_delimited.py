@@ -18,7 +18,7 @@ def write(tmp_path: Path, content: bytes) -> Path:
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_delimiters_and_marks(tmp_path: Path, delimiter: str, mark: bytes, newline: str) -> None:
     text = newline.join(delimiter.join(row) for row in (["a", "b c"], ["1", "ü"], ["2", ""]))
-    frame, notes, _ = read_delimited(write(tmp_path, mark + text.encode()))
+    frame, notes, *_ = read_delimited(write(tmp_path, mark + text.encode()))
     assert list(frame.columns) == ["a", "b c"]
     assert frame["a"].tolist() == [1, 2]
     assert frame["b c"].iloc[0] == "ü"
@@ -37,7 +37,7 @@ def test_quotes_spaces_and_blank_lines(tmp_path: Path) -> None:
 
 
 def test_decimal_comma_is_noted(tmp_path: Path) -> None:
-    frame, notes, _ = read_delimited(write(tmp_path, b"a;b\n1,5;x\n2,25;y\n"))
+    frame, notes, *_ = read_delimited(write(tmp_path, b"a;b\n1,5;x\n2,25;y\n"))
     assert frame["a"].tolist() == [1.5, 2.25]
     assert notes == ["numbers read with a decimal comma"]
 

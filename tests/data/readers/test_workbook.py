@@ -30,7 +30,7 @@ def test_excel(tmp_path: Path) -> None:
     with pandas.ExcelWriter(tmp_path / "t.xlsx") as writer:
         FRAME.to_excel(writer, sheet_name="first", index=False)
         FRAME.to_excel(writer, sheet_name="second", index=False)
-    frame, notes, _ = read_excel(tmp_path / "t.xlsx")
+    frame, notes, *_ = read_excel(tmp_path / "t.xlsx")
     assert frame["a"].tolist() == [1.5, 2.5]
     assert frame["c"].dtype.kind == "i"
     assert frame["b"].isna().tolist() == [False, True]

@@ -3,7 +3,7 @@
 The file is looked at as a whole where a column alone does not tell: '1,234' is 1.234 where others show a decimal comma.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -79,6 +79,7 @@ def read_columns(
     choices: ColumnChoices | None = None,
     semicolons: bool = False,
     keep_typed: bool = False,
+    plain: Mapping[str, bool] | None = None,
 ) -> ReadTable:
     """Decide what each column holds and read it; columns that say nothing or name rows are left out.
 
@@ -93,6 +94,8 @@ def read_columns(
     keep_typed
         Keep columns of numbers and dates even where they are constant, empty or look like ids: whoever makes a table in
         a program chose its columns.
+    plain
+        Columns of text that were read as plain numbers already, and whether these show a decimal point.
 
     Raises
     ------
@@ -105,7 +108,7 @@ def read_columns(
     unnamed = len(frame.columns) - len(named)
     notes = [f"{unnamed} column(s) without a name left out"] if unnamed else []
     asked = (choices or ColumnChoices()).resolve(name, named)
-    raw = [RawColumn(by_type(frame[column])) for column in named]
+    raw = [RawColumn(by_type(frame[column]), (plain or {}).get(column)) for column in named]
     hints = find_hints(raw, semicolons=semicolons)
     found = [_decide(column, asked.get(column.name), hints, keep_typed=keep_typed) for column in raw]
     if all(values is None for _, values in found):  # a table of one measurement in order is more than no table
@@ -117,7 +120,7 @@ def read_columns(
             read[decision.name] = numpy.where(infinite, numpy.nan, values) if infinite.any() else values
             if infinite.any():
                 notes.append(f"{infinite.sum()} infinite number(s) taken as missing in {decision.name}")
-    tidied = pandas.DataFrame(read, index=pandas.RangeIndex(len(frame)))
+    tidied = pandas.DataFrame(read, index=pandas.RangeIndex(len(frame)), copy=False)
     return ReadTable(frame=tidied, decisions=tuple(decisions), notes=(*notes, *notes_on(decisions)))
 
 

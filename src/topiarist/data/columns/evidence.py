@@ -22,16 +22,20 @@ _FEWEST_NUMBERS = 20  # different ones: with fewer, words beside them may be cod
 
 @dataclass(frozen=True, eq=False)
 class RawColumn:
-    """A column before anything is decided; what is found out about it is found out once."""
+    """A column before anything is decided; what is found out about it is found out once.
+
+    `shown` is set where its text was read as plain numbers already: whether these show a decimal point.
+    """
 
     given: "Cells"
+    shown: bool | None = None
 
     @cached_property
     def values(self) -> "Cells":
         """Its cells; plain numbers are read at once."""
         import pandas  # noqa: PLC0415  # see the top of the package
 
-        if self.points is None:
+        if self.points is None or self.shown is not None:
             return self.given
         return pandas.Series(self._plain, index=self.given.index, name=self.given.name)
 
@@ -42,6 +46,8 @@ class RawColumn:
     @cached_property
     def points(self) -> bool | None:
         """Whether text that is all plain numbers shows a decimal point; None for all else."""
+        if self.shown is not None:
+            return self.shown
         return None if self._plain is None else shows_point(self.given)
 
     @property

@@ -144,7 +144,7 @@ def holds_annotations(folder: Path) -> bool:
 def find_annotated(folder: Path, *, target: str | None, group: str | None, labelled: bool) -> MediaFiles:
     """Find the files that the table names, with labels and groups from its columns, and decode none."""
     path = next(folder / name for name in TABLES if (folder / name).is_file())
-    frame, notes, _ = read_delimited(path)
+    frame, notes, *_ = read_delimited(path)
     if frame.empty:
         raise DataError(f"{path} has a header and no rows")
     files, base = file_column(folder, path, frame)

@@ -8,14 +8,16 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 from xml.etree.ElementTree import ParseError
 
 from topiarist.data.columns.names import check_header
 from topiarist.data.extras import import_extra
 from topiarist.data.limits import check_size, read_whole
+from topiarist.data.readers import chunks
 from topiarist.data.readers.encodings import encoding_notes, find_encoding
 from topiarist.errors import DataError
 
@@ -34,17 +36,22 @@ _BYTES_PER_VALUE = 8
 
 
 class RawTable(NamedTuple):
-    """A table before anything is decided, notes on how it was read, and whether semicolons part its columns."""
+    """A table before anything is decided, notes on how it was read, and whether semicolons part its columns.
+
+    `plain` are columns of text that were read as plain numbers, and whether these show a decimal point.
+    """
 
     frame: "pandas.DataFrame"
     notes: list[str]
     semicolons: bool = False
+    plain: Mapping[str, bool] = MappingProxyType({})
 
 
-def read_delimited(path: Path, *, inferred: Sequence[str] | None = None) -> RawTable:
+def read_delimited(path: Path, *, inferred: Sequence[str] | None = None, narrow: bool = False) -> RawTable:
     """Read a text table with a header: comma, semicolon, tab or bar between the values.
 
-    Columns that are `inferred`, all for None, are numbers or text as pandas finds; others are as they are written.
+    Columns that are `inferred`, all for None, are numbers or text as pandas finds; others are as they are written, but
+    those of a large table that are plain numbers are such where they may be: with `narrow`.
     """
     import pandas  # noqa: PLC0415  # see the top of the file
 
@@ -57,12 +64,20 @@ def read_delimited(path: Path, *, inferred: Sequence[str] | None = None) -> RawT
         header = _check_rows(path, content, encoding, delimiter)
         decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(sample) else "."
         written = [str(place) for place, name in enumerate(header) if inferred is not None and name not in inferred]
-        gaps = {str(place): _LABEL_GAPS for place in range(len(header)) if str(place) not in written}
+        names = [str(place) for place in range(len(header))]
+        if narrow and inferred is not None and len(content) > chunks.LARGE_BYTES:
+            options = chunks.TextOptions(sep=delimiter, decimal=decimal, names=names, encoding=encoding)
+            others = [name for name in names if name not in written]
+            frame, plain = chunks.read_chunks(content, options, others, _LABEL_GAPS)
+            frame.columns = pandas.Index(header)
+            shown = {header[int(name)]: points for name, points in plain.items()}
+            return RawTable(frame, encoding_notes(encoding), delimiter == ";", shown)
+        gaps = {name: _LABEL_GAPS for name in names if name not in written}
         frame = pandas.read_csv(
             io.BytesIO(content),
             sep=delimiter,
             decimal=decimal,
-            names=[str(place) for place in range(len(header))],
+            names=names,
             header=0,
             index_col=False,
             dtype=dict.fromkeys(written, str),

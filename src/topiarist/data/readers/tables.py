@@ -62,7 +62,8 @@ def read_table(
     """
     mode = cells or ("decided" if labelled else "written")
     asked = [*named_targets(target, ()), *([target] if isinstance(target, str) else []), group, weight]
-    found = _READERS[form](path, inferred=None if mode == "inferred" else [name for name in asked if name])
+    narrow = {"narrow": True} if form == "text" and mode == "decided" else {}
+    found = _READERS[form](path, inferred=None if mode == "inferred" else [name for name in asked if name], **narrow)
     name, frame = path.resolve().name, found.frame
     columns = [str(column) for column in frame.columns]
     if frame.empty:
@@ -93,7 +94,7 @@ def read_table(
     if mode != "decided":
         return source
     _check_choices(name, choices, special)
-    read = read_columns(name, features, choices=choices, semicolons=found.semicolons)
+    read = read_columns(name, features, choices=choices, semicolons=found.semicolons, plain=found.plain)
     if read.frame.columns.empty:
         raise DataError(f"{name}: no column is left to learn from; {'; '.join(read.notes) or 'add features'}")
     decisions = _in_order(columns, read.decisions, frame, special)

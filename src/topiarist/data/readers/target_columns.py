@@ -62,7 +62,7 @@ class TargetReader:
         missing = len(frame) - len(known)
         notes = [f"{missing} row(s) without a label in {', '.join(self.targets)} left out"] if missing else []
         labels = values[known, 0] if len(self.targets) == 1 else values[known]
-        return frame.iloc[known].reset_index(drop=True), labels, notes
+        return (frame.iloc[known].reset_index(drop=True) if missing else frame), labels, notes
 
     def known(self, frame: "pandas.DataFrame") -> tuple[NDArray[Any] | None, list[str]]:
         """Return the targets, None where any is missing or a column is not there, with a note of how many are."""
@@ -166,7 +166,8 @@ def split_labels(
         raise DataError(f"{name}: every value of the target {target} is missing; choose another --target")
     labels = as_labels(name, column_values(found[known]), training=True)
     notes = [f"{missing} row(s) without a label in {target} left out"] if missing else []
-    return frame[known].reset_index(drop=True), labels, notes
+    kept = frame[known].reset_index(drop=True) if missing else frame  # of a large table, no second one is made
+    return kept, labels, notes
 
 
 def known_labels(name: str, frame: "pandas.DataFrame", target: str | None) -> tuple[NDArray[Any] | None, list[str]]:

@@ -38,7 +38,7 @@ def read_expressions(path: str | Path) -> Source:
     """Read the spreadsheet (`.xlsx`); rows with empty cells are left out, with a note that names the images."""
     place = Path(path)
     try:
-        frame, notes, _ = read_excel(place)
+        frame, notes, *_ = read_excel(place)
     except OSError as error:
         raise DataError(f"cannot read {place}: {error.strerror or error}") from error
     columns = _column_names(place, [str(column) for column in frame.columns])

@@ -167,7 +167,7 @@ def _find_labelled(folder: Path, *, target: str | None) -> LabelledFiles:
 
 def _find_in_table(folder: Path, table: Path, *, target: str | None) -> LabelledFiles:
     """Find the images that a table names; rows without a label are left out."""
-    frame, notes, _ = read_delimited(table)
+    frame, notes, *_ = read_delimited(table)
     if frame.empty:
         raise DataError(f"{table} has a header and no rows")
     files, base = file_column(folder, table, frame)

@@ -1,0 +1,79 @@
+"""A network for a table beside gradient boosting and others: ten tables of classes and four of numbers, ten splits.
+
+Each split has a fifth of the rows to test on. All models learn from the other four fifths, `train_tabular` with its own
+settings and scikit-learn's with theirs; nothing is chosen on test rows. It needs the R packages mlbench and kernlab
+(Debian: r-cran-mlbench, r-cran-kernlab; `R_LIBRARY` names another folder), and pyreadr (extra `benchmarks`).
+
+    python -m benchmarks.tables [tables] [--splits 10] [--teacher both] [--out tables.json]
+
+takes about 20 minutes of one core. Scores are written as they come, and those in the file are not measured again. The
+Markdown tables are printed at the end, or again from files with `--table tables.json [more.json]`.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks.tabulating.contenders import TableScore, ours, references
+from benchmarks.tabulating.sources import TABLES, load_split
+from benchmarks.tabulating.summary import write_markdown
+from topiarist.files import write_atomically
+from topiarist.settings import Record
+from topiarist.threads import torch_threads
+from topiarist.training import TabularConfig
+
+
+class TableResults(Record):
+    """All scores that were measured."""
+
+    scores: tuple[TableScore, ...] = ()
+
+
+def main() -> None:
+    """Measure what is missing, and print the tables."""
+    asked = _arguments()
+    with torch_threads(1):
+        results = merged(asked.table) if asked.table else run(asked)
+    print(write_markdown(results.scores))
+
+
+def run(asked: argparse.Namespace) -> TableResults:
+    """Measure the splits that are not in the file yet: the first of all tables, then the second, and so on."""
+    results = merged([asked.out]) if asked.out.exists() else TableResults()
+    for split in range(asked.splits):
+        for name in asked.tables or TABLES:
+            known = {score.key for score in results.scores}
+            network = "network" if asked.teacher == "both" else f"{asked.teacher}: network"
+            missing = [each for each in (network, "boosting") if (name, split, each) not in known]
+            if not missing:
+                continue
+            data, found = load_split(name, split), []
+            if network in missing:
+                found += ours(data, split, TabularConfig(teacher=asked.teacher, seed=split))
+            if "boosting" in missing:
+                found += references(data, split)
+            results = TableResults(scores=(*results.scores, *found))
+            write_atomically(asked.out, results.model_dump_json(indent=1).encode())
+            said = ", ".join(f"{score.contender} {score.score:.4f}" for score in found)
+            print(f"{name}, split {split}: {said}", file=sys.stderr, flush=True)
+    return results
+
+
+def merged(paths: list[Path]) -> TableResults:
+    """Return the scores of several files; later ones count."""
+    parts = [TableResults.model_validate_json(path.read_text()) for path in paths]
+    return TableResults(scores=tuple({score.key: score for part in parts for score in part.scores}.values()))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", choices=[[], *TABLES], help="which tables; all unless given")
+    parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--teacher", choices=("both", "ensemble", "boosting"), default="both")
+    parser.add_argument("--out", type=Path, default=Path("tables.json"))
+    parser.add_argument("--table", type=Path, nargs="+", help="print the tables of these files and measure nothing")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

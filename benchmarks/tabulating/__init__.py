@@ -1,0 +1,1 @@
+"""Tables, contenders and summaries of `benchmarks.tables`."""

@@ -1,0 +1,1 @@
+"""A strong small network for a table: members and boosting cross-fitted, and one network distilled from them."""

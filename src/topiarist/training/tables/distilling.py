@@ -1,0 +1,59 @@
+"""One network that answers as a teacher does: to the rows of a table, and to mixed ones between them."""
+
+from dataclasses import replace
+
+import torch
+from torch import nn
+
+from topiarist.data import Data, Part
+from topiarist.models.table_networks import tabular
+from topiarist.randomness import child_seed, generator
+from topiarist.training.config import Distillation, TrainConfig
+from topiarist.training.fitting import train
+from topiarist.training.tables.config import TabularConfig
+from topiarist.training.tables.folds import training_part
+from topiarist.training.tables.members import WEIGHT_DECAY, batch_size_for
+from topiarist.training.tables.mixing import mixed_samples
+from topiarist.training.tables.teachers import TableTeacher
+
+LEARNING_RATE = 0.01  # benchmarks/README.md: as good as 0.03, and a little better than 0.003
+ACTIVATION = "silu"  # benchmarks/README.md: smooth, it comes nearer to a blend than ReLU does
+SMALLEST_BATCH = 128  # as good as 64 for as many samples, and faster
+
+
+def distil(data: Data, teacher: TableTeacher, config: TabularConfig) -> nn.Module:
+    """Return a network that learned what a teacher answers, and nothing else.
+
+    The teacher answers to the rows of the table and to mixed samples, of which there are the more the smaller the table
+    is. All but one of its models per setting have seen a row, so that its answer there knows the target.
+    """
+    lesson = lesson_of(training_part(data), config)
+    lent = replace(data, train=lesson, validation=replace(lesson, x=lesson.x[:0], y=lesson.y[:0], weights=None))
+    outputs, random = data.task.outputs, generator(config.seed, "student")
+    student = tabular(data.input_shape[0], outputs, hidden=config.hidden, activation=ACTIVATION, generator=random)
+    train(student, lent, _training(len(lesson), config), teacher=teacher.outputs(lesson.x))
+    return student
+
+
+def lesson_of(part: Part, config: TabularConfig) -> Part:
+    """Return the rows of a table, then mixed samples that fill it up; each weighs what the row it began as does."""
+    count = config.filled_to - len(part)
+    if count <= 0:
+        return part
+    mixed, rows = mixed_samples(part.x, count, seed=config.seed)
+    weights = None if part.weights is None else torch.cat([part.weights, part.weights[rows]])
+    return Part(torch.cat([part.x, mixed]), torch.cat([part.y, part.y[rows]]), weights=weights)
+
+
+def _training(rows: int, config: TabularConfig) -> TrainConfig:
+    return TrainConfig(
+        epochs=config.epochs_of(rows, config.network_samples),
+        batch_size=max(SMALLEST_BATCH, batch_size_for(rows)),
+        learning_rate=LEARNING_RATE,
+        schedule="cosine",
+        optimizer="adamw",
+        weight_decay=WEIGHT_DECAY,
+        distillation=Distillation(weight=1.0, temperature=1.0),
+        threads=1,
+        seed=child_seed(config.seed, "student") % 2**32,
+    )
