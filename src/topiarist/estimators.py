@@ -24,7 +24,6 @@ from topiarist.models import card_of
 from topiarist.models.copying import copied
 from topiarist.rightsizing import DEFAULT_EFFORT, FewSamplesError, RightsizingRecord, rightsize, unjudged_baseline
 from topiarist.rightsizing.baseline import Model
-from topiarist.rightsizing.pipeline import MAX_DROP
 from topiarist.rightsizing.planning import EffortName
 from topiarist.training.inference import predict_logits
 
@@ -73,7 +72,7 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self,
         *,
         budget: Budget | None = None,
-        max_drop: float = MAX_DROP,
+        max_drop: float | None = None,
         methods: Sequence[str] | None = None,
         effort: EffortName = DEFAULT_EFFORT,
         model: Model | None = None,

@@ -67,8 +67,11 @@ def test_labels_and_their_probabilities(command: Run, table: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--target", "price", "--monitor", "accuracy"], "the metric accuracy is for classes, and these are numbers"),
-        (["--target", "red", "--monitor", "rmse"], "the metric rmse is for numbers, and these are classes"),
+        (
+            ["--target", "price", "--monitor", "accuracy"],
+            "'accuracy' is a metric of classes and labels; metrics of numbers are rmse",
+        ),
+        (["--target", "red", "--monitor", "rmse"], "'rmse' is a metric of numbers; metrics of classes are accuracy"),
         (["--target", "red", "--loss", "huber"], "the loss huber is for numbers, and these are classes"),
         (
             ["--target", "price", "--weight", "negative"],

@@ -184,7 +184,7 @@ def test_the_verdict_comes_first() -> None:
         *("networks.0.file_kb", "networks.5.file_kb", "gains.size"),
         *("networks.0.latency_ms", "networks.5.latency_ms", "gains.latency"),
         *("networks.0.parameters", "networks.5.parameters", "gains.parameters"),
-        *("test.before.accuracy", "test.after.accuracy", "gains.accuracy"),
+        *("test.before.accuracy", "test.after.accuracy", "gains.score"),
     ]
 
 

@@ -76,9 +76,9 @@ def test_the_record_tells_what_the_network_is(found: Rightsizing) -> None:
         measured = measure(found.networks[told.id], found.data, part="validation", latency=False)
         same = ("parameters", "macs", "file_kb", "nonzero")
         assert [getattr(told, name) for name in same] == [getattr(measured, name) for name in same]
-        assert told.validation_accuracy == measured.accuracy
+        assert told.validation_score == measured.accuracy
     after = measure(found.model, found.data, latency=False).accuracy
-    assert found.record.test is not None and found.record.test.after.accuracy == pytest.approx(after)
+    assert found.record.test is not None and found.record.test.after["accuracy"] == pytest.approx(after)
     assert numpy.sum(found.record.confusion.after) == len(found.data.test)
 
 
@@ -110,7 +110,7 @@ def test_enough_samples_prove_it() -> None:
 
 def test_labels_that_have_nothing_to_do_with_the_samples() -> None:
     found = shrunk(blobs(90, apart=0.0))
-    accuracy = found.record.networks[0].judged_accuracy
+    accuracy = found.record.networks[0].judged_score
     assert accuracy is not None and accuracy < 0.6
 
 

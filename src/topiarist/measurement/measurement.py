@@ -15,7 +15,7 @@ from topiarist.measurement.budget import Runtime
 from topiarist.measurement.footprint import Footprint, footprint
 from topiarist.measurement.latency import REPEATS
 from topiarist.models import card_of
-from topiarist.tasks import Classification, Regression, Task
+from topiarist.tasks import Classification, Regression, Task, TaskKind
 from topiarist.training.inference import first_sample, part_logits, weights_of
 
 PartName = Literal["train", "validation", "test"]
@@ -26,12 +26,13 @@ class Measurement(Footprint):
     """What a network takes, and its quality over `samples` samples: the metrics of its task by name.
 
     A classifier has `accuracy`, `macro_accuracy` and `log_loss`; numbers have rmse, mae and r2, in the user's units;
-    labels roc_auc, f1, label_accuracy, exact_match and log_loss. `primary` is the one that decisions are made by.
+    labels roc_auc, f1, accuracy (per label), exact_match and log_loss. `primary` is the one that decisions are made by.
     """
 
     quality: Mapping[str, float] = field(hash=False)
     samples: int
     primary: str = "accuracy"
+    kind: TaskKind = "classes"
 
     @property
     def accuracy(self) -> float:
@@ -56,9 +57,10 @@ class Measurement(Footprint):
     def to_json(self) -> JsonObject:
         """Return plain numbers, the metrics among them; one that is not finite becomes None."""
         record = super().to_json()
-        del record["quality"], record["samples"], record["primary"]
+        del record["quality"], record["samples"], record["primary"], record["kind"]
         quality = {name: value if math.isfinite(value) else None for name, value in self.quality.items()}
         own = {} if self.primary == "accuracy" else {"primary": self.primary}
+        own |= {} if self.kind == "classes" else {"kind": self.kind}
         return {**record, **quality, "samples": self.samples, **own}
 
 
@@ -130,6 +132,7 @@ def measure(
         quality=task.metrics(outputs, targets, weights_of(samples)),
         samples=len(targets),
         primary=task.primary,
+        kind=task.kind,
     )
 
 

@@ -16,9 +16,8 @@ from topiarist.randomness import child_seed, generator, isolated
 from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.planning import Speed
 from topiarist.training import History, TrainConfig
-from topiarist.training.inference import part_logits
+from topiarist.training.inference import part_logits, weights_of
 from topiarist.training.loop import OnEpoch
-from topiarist.training.metrics import log_loss
 from topiarist.training.rescue import train_with_rescue
 from topiarist.training.stretches import steps_per_epoch, train_stretch
 
@@ -63,10 +62,10 @@ def builder(model: Model | None, data: Data) -> Build:
 
 def _suited_network(data: Data, seed: int) -> nn.Module:
     """Build the network to start from where the user names none: with convolutions for images."""
-    shape, classes, random = data.input_shape, len(data.classes), generator(seed, "initial weights")
+    shape, outputs, random = data.input_shape, data.task.outputs, generator(seed, "initial weights")
     if len(shape) == 3 and min(shape[1:]) >= SMALLEST_IMAGE:
-        return vgg(*BLOCKS, input_shape=shape, classes=classes, dropout=DROPOUT, generator=random)
-    return mlp([math.prod(shape), *HIDDEN, classes], generator=random)
+        return vgg(*BLOCKS, input_shape=shape, classes=outputs, dropout=DROPOUT, generator=random)
+    return mlp([math.prod(shape), *HIDDEN, outputs], generator=random)
 
 
 def describe(model: nn.Module) -> str:
@@ -138,7 +137,8 @@ def train_baselines(
     )
     folds = []
     for data, row in zip(datas, networks, strict=True):
-        losses = [log_loss(*part_logits(network, data.validation)) for network in row]
+        weights = weights_of(data.validation)
+        losses = [data.task.loss_of(*part_logits(network, data.validation), weights=weights) for network in row]
         best = min(range(seeds), key=lambda member: losses[member] if math.isfinite(losses[member]) else math.inf)
         folds.append(fold_with(data, row, row[best], seed))
     return folds, histories[(len(datas) - 1) * seeds + best], notes

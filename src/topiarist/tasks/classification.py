@@ -23,7 +23,8 @@ class Classification(Task):
     """
 
     kind: ClassVar[TaskKind] = "classes"
-    primary: ClassVar[str] = "accuracy"
+    reported: ClassVar[tuple[str, ...]] = ("accuracy", "macro_accuracy", "log_loss")
+    credit_title: ClassVar[str] = "accuracy"
 
     classes: tuple[str, ...]
 
@@ -57,6 +58,10 @@ class Classification(Task):
     def answers(self, outputs: "Tensor") -> "Tensor":
         """Return probabilities."""
         return outputs.softmax(dim=1)
+
+    def true_answers(self, y: "Tensor") -> "Tensor":
+        """Return class numbers as they are."""
+        return y
 
     def losses(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
         """Return the cross-entropy or the focal loss of each sample."""
@@ -114,6 +119,11 @@ class Classification(Task):
     def rightness(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
         """Return 1 for each sample whose true class is named, and 0 for others."""
         return (outputs.argmax(dim=1) == y).double()
+
+    def confusion(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
+        """Return the counts (n_classes, n_classes) of true classes by named ones."""
+        count = len(self.classes)
+        return (y * count + outputs.argmax(dim=1)).bincount(minlength=count**2).reshape(count, count)
 
     def guess(self, y: "Tensor", weights: "Tensor | None" = None) -> "Tensor":
         """Return the logarithms of the shares of the classes: the most frequent one is named."""

@@ -24,7 +24,8 @@ class MultiLabel(Task):
     """
 
     kind: ClassVar[TaskKind] = "labels"
-    primary: ClassVar[str] = "roc_auc"
+    reported: ClassVar[tuple[str, ...]] = ("roc_auc", "f1", "accuracy", "exact_match", "log_loss")
+    credit_title: ClassVar[str] = "probability of what is true"
 
     labels: tuple[str, ...]
 
