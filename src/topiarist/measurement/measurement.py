@@ -15,6 +15,7 @@ from topiarist.measurement.budget import Runtime
 from topiarist.measurement.footprint import Footprint, footprint
 from topiarist.measurement.latency import REPEATS
 from topiarist.models import card_of
+from topiarist.statistics import Metric
 from topiarist.tasks import Classification, Regression, Task, TaskKind
 from topiarist.training.inference import first_sample, part_logits, weights_of
 
@@ -75,6 +76,7 @@ def measure(
     threads: int = 1,
     runtime: Runtime = "torch",
     path: str | Path | None = None,
+    metric: str | Metric | None = None,
 ) -> Measurement:
     """Measure a network; it is left as it was.
 
@@ -94,6 +96,9 @@ def measure(
         What to time it in.
     path : path, optional
         The model file whose size is reported; by default, the file that `save` would write.
+
+    metric : str or Metric, optional
+        What the network is judged by, besides what is always measured: it becomes the primary one.
 
     Returns
     -------
@@ -116,7 +121,7 @@ def measure(
     samples = data if not isinstance(data, Data) else _chosen_part(data, part)
     file_bytes = None if path is None else _file_size(Path(path))
     outputs, targets = part_logits(model, samples, batch_size=batch_size)
-    task = _task_of(model, data, outputs, targets)
+    task = _task_of(model, data, outputs, targets).with_metric(metric)
     taken = footprint(
         model,
         first_sample(samples),

@@ -85,7 +85,7 @@ class Descent:
 
     def make(self, method: str, fold: Fold, ratio: float) -> Outcome:
         """Let a method make a network of one fold and size."""
-        training = baseline_training(fold.data, self.plan.finetuning_epochs, fold.seed)
+        training = baseline_training(fold.data, self.plan.finetuning_epochs, fold.seed, fold.whole)
         resizing = find_method(method).candidate(fold.job, self.limits(ratio), training)
         return resize_all([fold.job], resizing)[0]
 

@@ -90,17 +90,17 @@ def comparison_table(quotes: Quotes, before: str, after: str) -> Grid:
         if any(quotes.look(side) is not None for side in sides):
             cells = [quotes.cell(side, form) for side in sides]
             change = quotes.cell(f"gains.{gain}", quotes.forms.difference if gain == "score" else "times")
-            rows.append((TableCell(text=label, value=None), *cells, *([] if alone else [change if gain else _EMPTY])))
+            said = quotes.cell(label) if label.startswith("task.") else TableCell(text=label, value=None)
+            rows.append((said, *cells, *([] if alone else [change if gain else _EMPTY])))
     columns = ("figure", "baseline") if alone else ("figure", "before", "after", "change")
     return Grid(columns=columns, kinds=("text", *["number"] * (len(columns) - 1)), rows=tuple(rows))
 
 
 def _qualities(quotes: Quotes) -> list[tuple[str, str, str, str]]:
     """Return the metrics of the test part as rows of the comparison, the one that decided first."""
-    return [
-        (metric.title, f"test.{{side}}.{metric.name}", forms_of(metric).value, "" if number else "score")
-        for number, metric in enumerate(quotes.record.task.metrics)
-    ]
+    known = [(f"test.{{side}}.{metric.name}", forms_of(metric).value) for metric in quotes.record.task.metrics]
+    gains = ("score", *[""] * len(known))
+    return [(f"task.metrics.{n}.title", path, form, gains[n]) for n, (path, form) in enumerate(known)]
 
 
 def each_table(quotes: Quotes, sides: Sequence[str]) -> Grid | None:
