@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 from topiarist.evolution.lineage import Decision, Fate, Lineage, Node
 from topiarist.rightsizing.record import (
     BudgetRecord,
+    CalibrationRecord,
     ColumnRecord,
     ConfirmationRecord,
     ConfusionRecord,
@@ -21,6 +22,7 @@ from topiarist.rightsizing.record import (
     RightsizingRecord,
     RungRecord,
     SettingsRecord,
+    SidesRecord,
     TaskRecord,
     VerdictRecord,
     VersionsRecord,
@@ -293,6 +295,13 @@ def record() -> RightsizingRecord:
             samples_needed=900,
             lost=3,
             won=2,
+            each=SidesRecord(before=(0.97,) * len(CLASSES), after=(0.96,) * len(CLASSES)),
+        ),
+        calibration=CalibrationRecord(
+            temperature=1.234,
+            samples=270,
+            before={"log_loss": 0.1192, "calibration_error": 0.0213},
+            after={"log_loss": 0.1047, "calibration_error": 0.0111},
         ),
         confusion=ConfusionRecord(
             before=confusion(35, {(1, 8): 3, (3, 5): 2, (9, 3): 1, (8, 1): 4}),
@@ -397,6 +406,7 @@ def untested() -> RightsizingRecord:
         gains=changed(whole.gains, score=None),
         test=None,
         confusion=ConfusionRecord(),
+        calibration=None,
         exports=ExportsRecord(),
     )
 
@@ -429,6 +439,7 @@ def smallest() -> RightsizingRecord:
         networks=(baseline,),
         test=None,
         confusion=ConfusionRecord(),
+        calibration=None,
         exports=ExportsRecord(),
         seconds={},
     )

@@ -48,6 +48,9 @@ class PlannedFold:
     def distance(self, network: nn.Module) -> float:
         return 0.0
 
+    def calibrate(self, network: nn.Module) -> None:
+        pass
+
 
 @dataclass
 class PlannedDescent(Descent):

@@ -161,7 +161,7 @@ def _task_of(model: nn.Module, data: Data | AnyPart, outputs: Tensor, targets: T
         if width != data.task.outputs:
             what = {"classes": "classes", "numbers": "targets", "labels": "labels"}[data.task.kind]
             raise ModelError(f"the network has {width} outputs; the data have {data.task.outputs} {what}")
-        task = data.task
+        task = data.task.answering_like(card_of(model).task)
     else:
         task = card_of(model).task or _suggested(width, targets)
     if isinstance(task, Classification) and targets.max().item() >= width:

@@ -46,7 +46,7 @@ Build = Callable[[int], nn.Module]
 
 def fold_with(data: Data, members: Sequence[nn.Module], best: nn.Module, seed: int) -> Fold:
     """Return a fold with its baselines; those of all seeds together teach."""
-    teacher = best if len(members) == 1 else Ensemble(members)
+    teacher = best if len(members) == 1 else Ensemble(members, kind=data.task.kind)
     return Fold(data=data, whole=best, members=members, teacher=teacher, seed=seed)
 
 

@@ -15,7 +15,7 @@ from topiarist.statistics import Metric, default_margin
 from topiarist.statistics.answers import POWER
 
 CLOSER, TRIES = 1.03, 3  # of a budget's ratio
-ROOM_KB = 32 / 1024  # for the digits of epochs and seed: the text of a file is filled up to whole 8 bytes
+ROOM_KB = 96 / 1024  # for the digits of epochs, seed and temperature: the text of a file is filled up to whole 8 bytes
 SMALLER_THAN_BUDGET = 1.2
 Status = Literal["proven", "unproven", "unchanged"]
 

@@ -4,9 +4,17 @@ from collections.abc import Mapping
 from typing import Literal
 
 from topiarist.rightsizing.judging import JudgedAnswers, evidence_of
-from topiarist.rightsizing.record import ConfirmationRecord, ConfusionRecord, MetricRecord, SidesRecord, finite
+from topiarist.rightsizing.record import (
+    CalibrationRecord,
+    ConfirmationRecord,
+    ConfusionRecord,
+    MetricRecord,
+    SidesRecord,
+    finite,
+)
 from topiarist.statistics.metrics import Metric, metrics_of
 from topiarist.tasks import Task
+from topiarist.tasks.probabilities import ProbabilityTask
 
 Tested = Mapping[Literal["before", "after"], JudgedAnswers]  # of one network each
 FEWEST = 2  # samples to compare networks by
@@ -67,6 +75,18 @@ def _each(judged: JudgedAnswers) -> tuple[float | None, ...]:
         return ()
     weights = None if judged.weights is None else judged.weights.numpy()
     return tuple(map(finite, metric.each(judged.answers[0], task.true_answers(judged.y).numpy(), weights).tolist()))
+
+
+def calibration_record(judged: JudgedAnswers, samples: int) -> CalibrationRecord | None:
+    """Return what the temperature that so many samples led to does on the test part; None of what has none."""
+    task, (outputs,) = judged.task, judged.outputs
+    if not isinstance(task, ProbabilityTask) or len(judged) < FEWEST:
+        return None
+    sides = []
+    for each in (task.uncalibrated(), task):
+        values = each.metrics(outputs, judged.y, judged.weights, names=each.calibration_metrics)
+        sides.append({name: finite(values[name]) for name in each.calibration_metrics})
+    return CalibrationRecord(temperature=task.temperature, samples=samples, before=sides[0], after=sides[1])
 
 
 def confusions(tested: Tested) -> ConfusionRecord:

@@ -199,6 +199,8 @@ class Descent:
         """Evaluate a network; that to keep is judged by none of the samples of the test part."""
         last = fold == len(self.folds) - 1
         place = self.folds[fold]
+        if last:
+            place.calibrate(outcome.model)
         answers = None if last else place.judged(outcome.model)
         return Candidate(outcome, answers, place.distance(outcome.model))
 

@@ -19,6 +19,7 @@ from topiarist.methods.job import Job, make_job
 from topiarist.rightsizing.judging import JudgedAnswers
 from topiarist.rightsizing.planning import Design
 from topiarist.tasks import Task
+from topiarist.training.calibrating import calibrate
 from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits, weights_of
 
 VALIDATION_FRACTION = 0.15  # of a fold's training samples, for methods to choose by
@@ -69,8 +70,19 @@ class Fold:
     def _answered(self, networks: Sequence[nn.Module]) -> JudgedAnswers:
         test = self.data.test
         found = [part_logits(network, test) for network in networks]
-        outputs = torch.stack([each for each, _ in found])
-        return JudgedAnswers(self.data.task, outputs, found[0][1], weights_of(test))
+        scaled = [self._calibrated(network, each) for network, (each, _) in zip(networks, found, strict=True)]
+        return JudgedAnswers(self.data.task, torch.stack(scaled), found[0][1], weights_of(test))
+
+    def calibrate(self, network: nn.Module) -> None:
+        """Fit the temperature of a network that may be kept, and write it on its card."""
+        calibrate(network, self.data)
+
+    def _calibrated(self, network: nn.Module, outputs: torch.Tensor) -> torch.Tensor:
+        """Return logits as a user reads them, scaled by the validation part; decisions do not depend on it."""
+        if self.task.primary_metric.decisions:
+            return outputs
+        held = self.data.validation
+        return self.task.calibrated(*part_logits(network, held), weights_of(held)).scaled(outputs)
 
     def distance(self, network: nn.Module) -> float:
         """Return how far a network's answers are from the teacher's on the validation part: what methods compete by.

@@ -160,6 +160,7 @@ def _carry_out(
 ) -> Rightsizing:
     """Train the baselines, go down the sizes, choose, and write down how it came about; `full` is all that is asked."""
     folds, history, plan = _baselines(job, replace(full, notes=job.notes), seed, clock)
+    folds[-1].calibrate(folds[-1].whole)
     descent, baseline_fits = _descend(job, folds, plan, budget, drop=drop, alpha=alpha, clock=clock)
     choice = choose(descent, baseline_fits=baseline_fits)
     findings = Findings(

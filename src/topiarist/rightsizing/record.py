@@ -243,6 +243,15 @@ class ConfirmationRecord(Record):
     samples_needed: int
 
 
+class CalibrationRecord(Record):
+    """The temperature of the chosen network, fitted on the validation part, and what it does on the test part."""
+
+    temperature: float
+    samples: int
+    before: dict[str, float | None]
+    after: dict[str, float | None]
+
+
 class ConfusionRecord(Record):
     """Samples of each class (rows) that were taken for each class, on the test part."""
 
@@ -295,6 +304,7 @@ class RightsizingRecord(Record):
     decision: DecisionRecord
     test: ConfirmationRecord | None
     confusion: ConfusionRecord
+    calibration: CalibrationRecord | None = None
     exports: ExportsRecord = ExportsRecord()
     nearest: tuple[NearestRecord, ...] = ()
     seconds: dict[str, float]

@@ -10,9 +10,17 @@ from torch import nn
 
 from topiarist.data import Data
 from topiarist.measurement import Budget, Measurement
+from topiarist.models import card_of
 from topiarist.rightsizing.candidates import SizeResult
 from topiarist.rightsizing.choice import Choice
-from topiarist.rightsizing.confirmation import Tested, confirm, confusions, metric_record, metrics_shown
+from topiarist.rightsizing.confirmation import (
+    Tested,
+    calibration_record,
+    confirm,
+    confusions,
+    metric_record,
+    metrics_shown,
+)
 from topiarist.rightsizing.descent import Descent
 from topiarist.rightsizing.judging import JudgedAnswers
 from topiarist.rightsizing.networks import (
@@ -107,6 +115,7 @@ class Findings:
             ),
             test=test,
             confusion=ConfusionRecord() if tested is None else confusions(tested),
+            calibration=None if tested is None else calibration_record(tested["after"], len(self.data.validation)),
             nearest=self._nearest(networks, budgeted) if self.choice is None else (),
             seconds={},
             versions=_versions(threads),
@@ -117,10 +126,14 @@ class Findings:
         """Return what the baseline and the chosen network answer to the test part; None where there is none."""
         if not len(self.data.test):
             return None
-        task, weights = self.data.task, weights_of(self.data.test)
-        found = [part_logits(self.networks[name], self.data.test) for name in (BASELINE, self.chosen)]
-        before, after = (JudgedAnswers(task, outputs[None], y, weights) for outputs, y in found)
+        before, after = (self._answered(self.networks[name]) for name in (BASELINE, self.chosen))
         return {"before": before, "after": after}
+
+    def _answered(self, network: nn.Module) -> JudgedAnswers:
+        """Return what a network answers to the test part, at the temperature of its card."""
+        outputs, y = part_logits(network, self.data.test)
+        task = self.data.task.answering_like(card_of(network).task)
+        return JudgedAnswers(task, outputs[None], y, weights_of(self.data.test))
 
     def _verdict(self, test: ConfirmationRecord | None) -> VerdictRecord:
         """Return what was decided; its sentence is written last."""

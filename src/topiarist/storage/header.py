@@ -86,6 +86,8 @@ class Header(Version, extra="forbid"):
         if self.task is None:
             return None if self.classes is None else Classification(self.classes)
         try:
+            if self.classes is not None:  # their names stand in the file once
+                return task_from_record({"names": self.classes, **self.task})
             return task_from_record(self.task)
         except (LookupError, TypeError, ValueError) as error:
             raise ModelError(f"the file is damaged: its task cannot be read ({error!r})") from error
@@ -104,7 +106,7 @@ def make_header(card: Card, plan: Plan, aliases: dict[str, str]) -> Header:
     return Header(
         spec=card.spec,
         classes=card.classes,
-        task=None if card.task is None or card.classes is not None else card.task.to_record(),
+        task=None if card.task is None else _task_record(card.task),
         input_shape=card.input_shape,
         preprocessing=None if card.preprocessing is None else card.preprocessing.to_json(),
         rule=card.rule,
@@ -113,6 +115,14 @@ def make_header(card: Card, plan: Plan, aliases: dict[str, str]) -> Header:
         example=record["example"],
         aliases=aliases,
     )
+
+
+def _task_record(task: Task) -> JsonObject | None:
+    """Return a task as plain values; of classes, whose names have a place of their own, only what was chosen."""
+    if not isinstance(task, Classification):
+        return task.to_record()
+    record = {name: value for name, value in task.to_record().items() if name != "names"}
+    return record if task.chosen else None
 
 
 def sign(header: AnyHeader, tensors: Mapping[str, Tensor]) -> AnyHeader:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 from topiarist.errors import DataError
 from topiarist.tasks import formulas
 from topiarist.tasks.losses import TaskKind
-from topiarist.tasks.task import Task
+from topiarist.tasks.probabilities import ProbabilityTask
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Classification(Task):
+class Classification(ProbabilityTask):
     """Classes by name; targets are class numbers (n_samples,), outputs are logits (n_samples, n_classes).
 
     Examples
@@ -24,6 +24,7 @@ class Classification(Task):
 
     kind: ClassVar[TaskKind] = "classes"
     reported: ClassVar[tuple[str, ...]] = ("accuracy", "macro_accuracy", "log_loss")
+    calibration_metrics: ClassVar[tuple[str, ...]] = ("log_loss", "brier", "calibration_error")
     credit_title: ClassVar[str] = "accuracy"
 
     classes: tuple[str, ...]
@@ -57,7 +58,7 @@ class Classification(Task):
 
     def answers(self, outputs: "Tensor") -> "Tensor":
         """Return probabilities."""
-        return outputs.softmax(dim=1)
+        return self.scaled(outputs).softmax(dim=1)
 
     def true_answers(self, y: "Tensor") -> "Tensor":
         """Return class numbers as they are."""

@@ -114,6 +114,22 @@ class Task(ABC):
         """Return answers in double precision that can be compared, also those of a network that diverged."""
         return self.answers(outputs.double().nan_to_num(nan=0.0, posinf=DIVERGED, neginf=-DIVERGED))
 
+    def answering_like(self, other: "Task | None") -> Self:
+        """Return the task with the temperature of another one, where both have one."""
+        return self
+
+    def uncalibrated(self) -> Self:
+        """Return the task at temperature 1."""
+        return self
+
+    def calibrated(self, outputs: "Tensor", y: "Tensor", weights: "Tensor | None" = None) -> Self:
+        """Return the task with the temperature at which its probabilities mean most on samples; numbers have none."""
+        return self
+
+    def scaled(self, outputs: "Tensor") -> "Tensor":
+        """Return outputs as answers are read from them: logits divided by a temperature, where there is one."""
+        return outputs
+
     # What training asks.
 
     @abstractmethod
@@ -224,7 +240,11 @@ class Task(ABC):
         metric = self.primary_metric
         return metric.direction * self.value(metric, outputs, y, weights)
 
+    @property
+    def chosen(self) -> JsonObject:
+        """What was chosen besides names and loss, as plain values: nothing where all is as usual."""
+        return {} if self.metric is None else {"metric": self.metric}
+
     def to_record(self) -> JsonObject:
         """Return plain values; a loss or a metric of the user's own is not among them."""
-        chosen = {} if self.metric is None else {"metric": self.metric}
-        return {"kind": self.kind, "names": list(self.names), "loss": self.named_loss.to_record(), **chosen}
+        return {"kind": self.kind, "names": list(self.names), "loss": self.named_loss.to_record(), **self.chosen}

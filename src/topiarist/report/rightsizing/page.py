@@ -10,6 +10,7 @@ from topiarist.report.rightsizing.figures import bounds_of, curves_of, lineage_f
 from topiarist.report.rightsizing.front import AXES, front_figure
 from topiarist.report.rightsizing.quotes import Quotes
 from topiarist.report.rightsizing.tables import (
+    calibration_table,
     columns_table,
     comparison_table,
     confused_pairs,
@@ -32,6 +33,7 @@ PARTS = {
     "lineage": "The Surgeon's lineage",
     "confusion": "Confusions",
     "each": "{metric} one by one",
+    "calibration": "Probabilities",
     "statistics": "Statistics",
     "columns": "Columns of the table",
     "repeating": "To repeat it",
@@ -77,6 +79,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         "lineage": not drawn.lineages,
         "confusion": not maps and pairs is None,
         "each": parts_of_task is None,
+        "calibration": record.calibration is None,
         "columns": not record.data.columns,
     }
     return render(
@@ -97,6 +100,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         forms=quotes.forms,
         title_of=capitalised,
         each=parts_of_task,
+        calibration=calibration_table(quotes),
         comparison=comparison_table(quotes, before, after),
         networks=networks_table(quotes, chosen),
         rungs=rungs_table(quotes),

@@ -121,6 +121,25 @@ def each_table(quotes: Quotes, sides: Sequence[str]) -> Grid | None:
     )
 
 
+def calibration_table(quotes: Quotes) -> Grid | None:
+    """Return what the temperature does to the probabilities of the test part; None where there is none."""
+    found = quotes.record.calibration
+    if found is None:
+        return None
+    titles = {metric.name: f"task.metrics.{n}.title" for n, metric in enumerate(quotes.record.task.metrics)}
+    return Grid(
+        columns=("figure", "without scaling", "with scaling"),
+        kinds=("text", "number", "number"),
+        rows=tuple(
+            (
+                quotes.cell(titles[name]) if name in titles else TableCell(text=name.replace("_", " "), value=None),
+                *(quotes.cell(f"calibration.{side}.{name}", "loss") for side in ("before", "after")),
+            )
+            for name in found.before
+        ),
+    )
+
+
 def networks_table(quotes: Quotes, chosen: int) -> Grid:
     """Return all networks, each with a link to its card."""
     places = range(len(quotes.record.networks))
