@@ -13,7 +13,7 @@ from tests.rightsizing.tasks import shrunk
 from topiarist import load
 from topiarist.data import Data, Part
 from topiarist.errors import SettingsError
-from topiarist.models import mlp
+from topiarist.models import card_of, mlp
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator, generator
 from topiarist.report.writing import read_record, write_report
@@ -67,9 +67,10 @@ def test_a_smaller_network_with_a_verdict_a_page_and_an_onnx_file(name: str, tmp
     quoted = read_page(text).quoted
     assert f"test.after.{task.primary}" in {each.path for each in quoted}
     loaded, test = load(tmp_path / "model.safetensors"), data.test
-    assert isinstance(test, Part)
+    saved = card_of(loaded).task
+    assert isinstance(test, Part) and saved is not None
     with torch.no_grad():
-        wanted = task.answers(loaded.eval()(test.x)).numpy()
+        wanted = saved.answers(loaded.eval()(test.x)).numpy()
     assert data.source is not None and data.split is not None
     given = Session(tmp_path / "model.onnx")(X[data.split.test].astype(numpy.float32))[-1]
     deviation = numpy.asarray(Y[name], dtype=float).std(axis=0) if task.kind == "numbers" else 1.0

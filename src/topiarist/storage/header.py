@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, uint8
 
 from topiarist.data import Preprocessing, SplitRule
-from topiarist.errors import ModelError
+from topiarist.errors import DataError, ModelError
 from topiarist.files import JsonObject, canonical_json
 from topiarist.models import Card
 from topiarist.surgery import Plan
@@ -87,9 +87,9 @@ class Header(Version, extra="forbid"):
             return None if self.classes is None else Classification(self.classes)
         try:
             if self.classes is not None:  # their names stand in the file once
-                return task_from_record({"names": self.classes, **self.task})
+                return Classification(self.classes, **self.task)
             return task_from_record(self.task)
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, DataError) as error:
             raise ModelError(f"the file is damaged: its task cannot be read ({error!r})") from error
 
     def plan(self) -> Plan:
@@ -119,10 +119,7 @@ def make_header(card: Card, plan: Plan, aliases: dict[str, str]) -> Header:
 
 def _task_record(task: Task) -> JsonObject | None:
     """Return a task as plain values; of classes, whose names have a place of their own, only what was chosen."""
-    if not isinstance(task, Classification):
-        return task.to_record()
-    record = {name: value for name, value in task.to_record().items() if name != "names"}
-    return record if task.chosen else None
+    return (task.chosen or None) if isinstance(task, Classification) else task.to_record()
 
 
 def sign(header: AnyHeader, tensors: Mapping[str, Tensor]) -> AnyHeader:
