@@ -28,7 +28,7 @@ def digits() -> None:
         begun = time.perf_counter()
         record = rightsize(load_data("digits", seed=seed), effort="quick", seed=seed).record
         assert record.test is not None and record.gains.parameters is not None
-        before, after = record.test.before.accuracy, record.test.after.accuracy
+        before, after = (side["accuracy"] or 0.0 for side in (record.test.before, record.test.after))
         whole, chosen = record.networks[0], record.chosen
         p = next((rung.p for rung in record.decision.rungs if rung.network == chosen.id), 1.0)
         drops.append(100 * (after - before))

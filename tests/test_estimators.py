@@ -1,4 +1,4 @@
-"""The classifier keeps the promises of scikit-learn.
+"""The estimators keep the promises of scikit-learn.
 
 The plans are smaller than those of any effort, so that the tests are fast: in scikit-learn's many checks nothing is cut
 at all, in the others there is one size and one method.
@@ -20,12 +20,16 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimators_pickle, check_fit_idempotent, parametrize_with_checks
 from torch import nn
 
-from topiarist import Budget, RightSizedClassifier, TopiaristWarning
+from topiarist import Budget, RightSizedClassifier, RightSizedRegressor, TopiaristWarning
 from topiarist.measurement import BudgetError, latency
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import isolated
 from topiarist.rightsizing import EFFORTS, baseline
 
+LUCK = dict.fromkeys(
+    ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
+    "which samples validate is drawn: a sample that counts twice is not two samples",
+)
 NOTHING_CUT = replace(EFFORTS["quick"], seconds=3600, folds=2, seeds=1, epochs=10, finetuning_epochs=8, ratios=())
 CUT = replace(NOTHING_CUT, ratios=(8,))
 
@@ -47,6 +51,16 @@ def classifier(**settings: Any) -> RightSizedClassifier:
     return RightSizedClassifier(**{"methods": ("distinctiveness",), **settings})
 
 
+def regressor(**settings: Any) -> RightSizedRegressor:
+    return RightSizedRegressor(**{"methods": ("distinctiveness",), **settings})
+
+
+def hills(samples: int = 150) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return numbers that follow from the samples, in large units."""
+    x = numpy.random.default_rng(0).normal(size=(samples, 4))
+    return x, 5e4 + 1e4 * x[:, 0] - 4e3 * x[:, 1] ** 2
+
+
 def blobs(samples: int = 150) -> tuple[NDArray[Any], NDArray[Any]]:
     x, y = make_blobs(n_samples=samples, centers=2, n_features=4, random_state=0)
     return x, y
@@ -65,8 +79,10 @@ def people() -> tuple[pandas.DataFrame, NDArray[Any]]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::topiarist.TopiaristWarning")
 @pytest.mark.usefixtures("nothing_cut")
-@parametrize_with_checks([classifier()])  # type: ignore[untyped-decorator]
-def test_scikit_learn_is_content(estimator: RightSizedClassifier, check: Callable[[Any], None]) -> None:
+@parametrize_with_checks(  # type: ignore[untyped-decorator]
+    [classifier(), regressor()], expected_failed_checks=lambda estimator: LUCK
+)
+def test_scikit_learn_is_content(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
 
 
@@ -176,3 +192,50 @@ def test_a_network_of_the_users_own_and_a_budget() -> None:
 def test_no_validation_part_is_refused() -> None:
     with pytest.raises(ValueError, match="validation_fraction"):
         classifier(validation_fraction=0).fit(*blobs())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("several", [False, True])
+def test_numbers_come_back_in_their_units_and_shape(several: bool) -> None:
+    x, y = hills()
+    targets = numpy.stack([y, x[:, 2]], axis=1) if several else y
+    found = regressor(random_state=0).fit(x, targets)
+    assert found.predict(x).shape == targets.shape and found.score(x, targets) > 0.7
+    assert found.report_ is not None and found.report_.metric.name == "rmse"
+    assert found.report_.settings.max_drop == 0.02 and "accuracy" not in found.sentence_
+    assert count_parameters(found.model_) <= count_parameters(found.baseline_) / 8 or found.status_ == "unchanged"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("nothing_cut")
+def test_samples_and_classes_count_as_much_as_they_weigh() -> None:
+    x, y = hills(80)
+    odd = numpy.arange(80) % 2 == 1
+    moved = numpy.where(odd, y + 1e5, y)
+    found = regressor(random_state=0).fit(x, moved, sample_weight=numpy.where(odd, 0.0, 1.0))
+    assert abs(found.predict(x) - y).mean() < 2e4
+    points, labels = make_blobs(n_samples=[110, 12], centers=[[0, 0], [1.5, 0]], random_state=0)
+    plain, balanced = (
+        classifier(random_state=0, class_weight=weight).fit(points, labels) for weight in (None, "balanced")
+    )
+    assert (balanced.predict(points) == 1).sum() > (plain.predict(points) == 1).sum()
+    with pytest.raises(ValueError, match="Negative values in data passed to `sample_weight`"):
+        regressor().fit(x, y, sample_weight=-numpy.ones(80))
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("nothing_cut")
+def test_a_regressor_in_a_pipeline_with_pandas_and_threads() -> None:
+    x, y = hills(80)
+    frame = pandas.DataFrame(x, columns=list("abcd"))
+    pipeline = make_pipeline(StandardScaler(), regressor(random_state=0, n_jobs=1)).set_output(transform="pandas")
+    assert pipeline.fit(frame, y).score(frame, y) > 0.5
+    assert pipeline[-1].feature_names_in_.tolist() == list("abcd")
+    assert cross_val_score(pipeline, frame, y, cv=2, scoring="r2").mean() > 0.3
+    with pytest.raises(ValueError, match="n_jobs must not be 0"):
+        regressor(n_jobs=0).fit(x, y)
+
+
+def test_a_target_that_is_always_the_same_is_refused() -> None:
+    with pytest.raises(ValueError, match="the target y is always 3: there is nothing to learn"):
+        regressor().fit(hills()[0], numpy.full(150, 3.0))

@@ -17,6 +17,7 @@ PUBLIC = [
     "Phase",
     "Results",
     "RightSizedClassifier",
+    "RightSizedRegressor",
     "Rightsizing",
     "Schedule",
     "Study",

@@ -19,7 +19,7 @@ MOST, AGAIN = 0.06, 10  # false proofs that are acceptable where 5 % are meant; 
 EASE = 2.0  # classes twice as far apart: answers that are hardly ever wrong
 CURVES: tuple[tuple[Kind, str], ...] = (
     ("classes", "accuracy"),
-    ("classes", "balanced_accuracy"),
+    ("classes", "macro_accuracy"),
     ("classes", "roc_auc"),
     ("classes", "log_loss"),
     ("numbers", "rmse"),

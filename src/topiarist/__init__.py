@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from topiarist import methods, models, surgery
     from topiarist.data import Data, load_data
     from topiarist.errors import TopiaristError, TopiaristWarning
-    from topiarist.estimators import RightSizedClassifier
+    from topiarist.estimators import RightSizedClassifier, RightSizedRegressor
     from topiarist.measurement import Budget, Measurement, export_int8, measure
     from topiarist.methods import Outcome, resize
     from topiarist.report.writing import write_report
@@ -45,6 +45,7 @@ _HOMES = {
     "Phase": "training",
     "Results": "study.results",
     "RightSizedClassifier": "estimators",
+    "RightSizedRegressor": "estimators",
     "Rightsizing": "rightsizing",
     "Schedule": "training",
     "Study": "study.study",
@@ -79,6 +80,7 @@ __all__ = [
     "Phase",
     "Results",
     "RightSizedClassifier",
+    "RightSizedRegressor",
     "Rightsizing",
     "Schedule",
     "Study",

@@ -67,8 +67,11 @@ def test_labels_and_their_probabilities(command: Run, table: Path, tmp_path: Pat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--target", "price", "--monitor", "accuracy"], "the metric accuracy is for classes, and these are numbers"),
-        (["--target", "red", "--monitor", "rmse"], "the metric rmse is for numbers, and these are classes"),
+        (
+            ["--target", "price", "--monitor", "accuracy"],
+            "'accuracy' is a metric of classes and labels; metrics of numbers are rmse",
+        ),
+        (["--target", "red", "--monitor", "rmse"], "'rmse' is a metric of numbers; metrics of classes are accuracy"),
         (["--target", "red", "--loss", "huber"], "the loss huber is for numbers, and these are classes"),
         (
             ["--target", "price", "--weight", "negative"],
@@ -86,3 +89,43 @@ def test_wrong_combinations_are_one_line_and_end_with_2(
     code, _, err = command("train", table, *options)
     line = next(line for line in err.splitlines() if "note:" not in line)
     assert code == 2 and message in line
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--target", "red", "--metric", "rmse"], "'rmse' is a metric of numbers; metrics of classes are accuracy"),
+        (["--target", "price", "--metric", "f1"], "'f1' is a metric of classes and labels; metrics of numbers are"),
+        (["--target", "red", "--metric", "calibration_error"], "calibration_error has no test that holds its level"),
+        (["--target", "price", "--weight", "negative"], "weights must be at least 0, and one of them above 0"),
+        (["--target", "red,price", "--task", "labels"], "labels must be 0 or 1, there or not; found"),
+        (["--target", "endless"], "1 values of the target endless are infinite: replace them"),
+        (["--target", "same", "--task", "numbers"], "the target same is always 5: there is nothing to learn"),
+    ],
+)
+def test_wrong_combinations_are_refused_before_any_rightsizing(
+    command: Run, table: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    code, _, err = command("rightsize", table, *options, "--out", tmp_path / "out")
+    line = next(line for line in err.splitlines() if message in line)
+    assert code == 2 and line.startswith("topiarist: ") and not (tmp_path / "out").exists()
+
+
+def test_a_study_of_numbers_is_judged_by_their_metric(command: Run, table: Path, tmp_path: Path) -> None:
+    declared = f"""folds = 2
+training.epochs = 1
+grid.model.hidden = [[5], [4]]
+[data]
+location = "{table}"
+target = "price"
+drop = ["endless", "negative"]
+weight = "weight"
+metric = "mae"
+"""
+    (tmp_path / "prices.toml").write_text(declared)
+    assert command("study", "run", tmp_path / "prices.toml", "--workers", 1)[0] == 0
+    code, text, _ = command("study", "results", tmp_path / "prices")
+    assert code == 0 and "mae" in text.splitlines()[0] and "accuracy" not in text
+    code, text, _ = command("study", "results", tmp_path / "prices", "--format", "json", "--table", "cells")
+    cells = json.loads(text)
+    assert all({"mae", "rmse", "r2", "train_mae"} <= set(cell) and cell["mae"] > 0 for cell in cells)

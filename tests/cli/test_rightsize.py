@@ -81,7 +81,7 @@ def test_a_program_gets_one_object_and_a_table_needs_only_its_target(
     written = json.loads((tmp_path / "result.json").read_text())
     assert {name: result[name] for name in written} == written
     assert {path.name for path in tmp_path.iterdir()} == FILES - {"model.onnx"}
-    assert result["data"]["classes"] == ["lily", "rose", "tulip"]
+    assert result["task"]["names"] == ["lily", "rose", "tulip"]
     model = load(tmp_path / "model.safetensors")
     assert "colour" in str(card_of(model).preprocessing)
     measured = as_json(command("measure", tmp_path / "model.safetensors", flowers, "--target", "kind", "--json"))
@@ -97,7 +97,7 @@ def test_names_in_a_table_are_escaped_on_the_page(command: Run, tmp_path: Path) 
     table.write_text("\n".join(["length,other,kind", *rows]) + "\n")
     words = ("--target", "kind", *QUICK, "--max-drop", 0.3, "--no-onnx", "--out", tmp_path / "out", "--json")
     result = as_json(command("rightsize", table, *words))
-    assert set(result["data"]["classes"]) == set(kinds)
+    assert set(result["task"]["names"]) == set(kinds)
     page = (tmp_path / "out" / "report.html").read_text()
     assert "&lt;b&gt;x&lt;/b&gt;" in page and "<b>" not in page and "<i>" not in page
     assert page.count("<script>") == 1 and "&lt;script&gt;alert(1)" in page

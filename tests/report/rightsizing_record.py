@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 from topiarist.evolution.lineage import Decision, Fate, Lineage, Node
 from topiarist.rightsizing.record import (
     BudgetRecord,
+    CalibrationRecord,
     ColumnRecord,
     ConfirmationRecord,
     ConfusionRecord,
@@ -15,12 +16,14 @@ from topiarist.rightsizing.record import (
     ExportsRecord,
     GainsRecord,
     LayerRecord,
+    MetricRecord,
     NearestRecord,
     NetworkRecord,
-    QualityRecord,
     RightsizingRecord,
     RungRecord,
     SettingsRecord,
+    SidesRecord,
+    TaskRecord,
     VerdictRecord,
     VersionsRecord,
     WorkPlanRecord,
@@ -33,6 +36,14 @@ CLASSES = ("zero", EVIL, "two", "three", QUOTES, "five", "six", "seven", "eight"
 METHODS = ("distinctiveness", "genetic", "magnitude", "surgeon", "factorisation")
 MARKERS = dict(zip(METHODS, ("circle", "triangle", "inverted", "diamond", "pentagon"), strict=True))
 BEFORE = (128, 64, 32)
+METRICS = tuple(
+    MetricRecord(name=name, title=title, higher_is_better=share, share=share, relative=False)
+    for name, title, share in (
+        ("accuracy", "accuracy", True),
+        ("macro_accuracy", "accuracy, mean over the classes", True),
+        ("log_loss", "log loss", False),
+    )
+)
 
 
 class Row(NamedTuple):
@@ -77,7 +88,7 @@ def curve(epochs: int, best: float) -> tuple[EpochRecord, ...]:
             epoch=epoch,
             training_loss=round(2.3 * math.exp(-epoch / 6) + 0.01, 6),
             validation_loss=round(2.2 * math.exp(-epoch / 5) + 0.08 + 0.002 * math.sin(epoch), 6),
-            validation_accuracy=round(best - (best - 0.1) * math.exp(-epoch / 4) + 0.003 * math.sin(2 * epoch), 6),
+            validation_score=round(best - (best - 0.1) * math.exp(-epoch / 4) + 0.003 * math.sin(2 * epoch), 6),
         )
         for epoch in range(1, epochs + 1)
     )
@@ -98,9 +109,9 @@ def network(place: int, row: Row) -> NetworkRecord:
         memory_kb=round(parameters / 256, 3),
         macs=parameters - 202,
         latency_ms=round(0.021 + parameters / 350_000, 6),
-        judged_accuracy=accuracy,
-        fold_accuracies=tuple(round(accuracy + shift, 4) for shift in (0.004, -0.006, 0.001, -0.002, 0.003)),
-        validation_accuracy=round(accuracy + 0.002, 4),
+        judged_score=accuracy,
+        fold_scores=tuple(round(accuracy + shift, 4) for shift in (0.004, -0.006, 0.001, -0.002, 0.003)),
+        validation_score=round(accuracy + 0.002, 4),
         validation_loss=round(3.1 * (1 - accuracy), 5),
         front=row.front,
         winner=row.winner,
@@ -157,8 +168,8 @@ def rung(ratio: int, name: str, accuracy: float, low: float, p: float, proven: b
     return RungRecord(
         ratio=ratio,
         network=name,
-        accuracy=accuracy,
-        baseline_accuracy=0.9771,
+        score=accuracy,
+        baseline_score=0.9771,
         difference=round(accuracy - 0.9771, 4),
         low=low,
         high=round(accuracy - 0.9771 + 0.0051, 4),
@@ -202,6 +213,7 @@ def record() -> RightsizingRecord:
             samples=1438,
             samples_needed=620,
         ),
+        task=TaskRecord(kind="classes", summary="10 classes", names=CLASSES, metrics=METRICS),
         gains=GainsRecord(
             size=7.3076,
             parameters=8.6853,
@@ -211,11 +223,10 @@ def record() -> RightsizingRecord:
             latency=2.7641,
             onnx_latency=2.6842,
             onnx_size=5.1234,
-            accuracy=-0.0028,
+            score=-0.0028,
         ),
         data=DataRecord(
             name=f"digits {EVIL} {QUOTES}",
-            classes=CLASSES,
             input_shape=(64,),
             training=1168,
             validation=270,
@@ -273,8 +284,8 @@ def record() -> RightsizingRecord:
         ),
         test=ConfirmationRecord(
             samples=359,
-            before=QualityRecord(accuracy=0.9721, macro_accuracy=0.9718, log_loss=0.0932),
-            after=QualityRecord(accuracy=0.9693, macro_accuracy=0.9689, log_loss=0.1047),
+            before={"accuracy": 0.9721, "macro_accuracy": 0.9718, "log_loss": 0.0932},
+            after={"accuracy": 0.9693, "macro_accuracy": 0.9689, "log_loss": 0.1047},
             difference=-0.0028,
             low=-0.0145,
             high=0.0089,
@@ -284,6 +295,13 @@ def record() -> RightsizingRecord:
             samples_needed=900,
             lost=3,
             won=2,
+            each=SidesRecord(before=(0.97,) * len(CLASSES), after=(0.96,) * len(CLASSES)),
+        ),
+        calibration=CalibrationRecord(
+            temperature=1.234,
+            samples=270,
+            before={"log_loss": 0.1192, "calibration_error": 0.0213},
+            after={"log_loss": 0.1047, "calibration_error": 0.0111},
         ),
         confusion=ConfusionRecord(
             before=confusion(35, {(1, 8): 3, (3, 5): 2, (9, 3): 1, (8, 1): 4}),
@@ -357,7 +375,7 @@ def unchanged() -> RightsizingRecord:
             samples_needed=None,
             why=(),
         ),
-        gains=GainsRecord(size=1, parameters=1, macs=1, nonzero=1, memory=1, latency=1, accuracy=0),
+        gains=GainsRecord(size=1, parameters=1, macs=1, nonzero=1, memory=1, latency=1, score=0),
         networks=whole.networks[:1],
         decision=changed(whole.decision, rungs=()),
         test=changed(whole.test, after=whole.test.before, **none_lost),
@@ -370,7 +388,7 @@ def many_classes(count: int = 40) -> RightsizingRecord:
     whole = record()
     return changed(
         whole,
-        data=changed(whole.data, classes=tuple(f"class {number} {EVIL}" for number in range(count))),
+        task=changed(whole.task, names=tuple(f"class {number} {EVIL}" for number in range(count))),
         confusion=ConfusionRecord(
             before=confusion(9, {(1, 8): 3, (3, 39): 2}, count),
             after=confusion(8, {(1, 8): 2, (3, 39): 4, (20, 21): 1}, count),
@@ -385,9 +403,10 @@ def untested() -> RightsizingRecord:
         whole,
         verdict=changed(whole.verdict, confirmed=None),
         data=changed(whole.data, test=0),
-        gains=changed(whole.gains, accuracy=None),
+        gains=changed(whole.gains, score=None),
         test=None,
         confusion=ConfusionRecord(),
+        calibration=None,
         exports=ExportsRecord(),
     )
 
@@ -410,16 +429,17 @@ def unreachable() -> RightsizingRecord:
 def smallest() -> RightsizingRecord:
     """Return a record of a baseline of which next to nothing is known."""
     alone = unchanged()
-    known = {"judged_accuracy": None, "fold_accuracies": (), "validation_loss": None, "latency_ms": None}
+    known = {"judged_score": None, "fold_scores": (), "validation_loss": None, "latency_ms": None}
     baseline = changed(alone.networks[0], **known, layers=(), curve=(), onnx_latency_ms=None, onnx_kb=None)
     return changed(
         alone,
         verdict=changed(alone.verdict, confirmed=None),
         gains=GainsRecord(**dict.fromkeys(GainsRecord.model_fields)),
-        data=DataRecord(name="", classes=(), input_shape=(), training=0, validation=0, test=0, notes=()),
+        data=DataRecord(name="", input_shape=(), training=0, validation=0, test=0, notes=()),
         networks=(baseline,),
         test=None,
         confusion=ConfusionRecord(),
+        calibration=None,
         exports=ExportsRecord(),
         seconds={},
     )

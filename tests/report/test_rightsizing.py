@@ -110,6 +110,7 @@ def test_everything_that_was_found_is_told() -> None:
         return [] if value is None else [path]
 
     silent = r"version|networks\.\d+\.(id|marker|lineage|curve)|confusion|verdict\.(chosen|confirmed|samples_needed)"
+    silent += r"|task\.metrics\.\d+\.(name|higher_is_better|share|relative)"
     untold = [
         path
         for key, part in written("proven").items()
@@ -184,7 +185,7 @@ def test_the_verdict_comes_first() -> None:
         *("networks.0.file_kb", "networks.5.file_kb", "gains.size"),
         *("networks.0.latency_ms", "networks.5.latency_ms", "gains.latency"),
         *("networks.0.parameters", "networks.5.parameters", "gains.parameters"),
-        *("test.before.accuracy", "test.after.accuracy", "gains.accuracy"),
+        *("test.before.accuracy", "test.after.accuracy", "gains.score"),
     ]
 
 
@@ -215,8 +216,8 @@ def test_a_record_without_networks_is_refused_in_one_line(tmp_path: Path) -> Non
             "verdict.chosen must be one of baseline, .*; found 'none'",
         ),
         ({"data": record["data"] | {"colour": 1}}, "data.colour: there is no such field"),
-        ({"version": 1}, "is a record of version 1; this topiarist reads version 2: run again"),
-        ({"version": None}, "is a record without a version; this topiarist reads version 2: run again"),
+        ({"version": 1}, "is a record of version 1; this topiarist reads version 3: run again"),
+        ({"version": None}, "is a record without a version; this topiarist reads version 3: run again"),
     ):
         place.write_text(json.dumps(record | change))
         with pytest.raises(DataError, match=message) as refused:
@@ -231,7 +232,7 @@ def test_a_record_of_the_first_version_is_refused_in_one_line(tmp_path: Path) ->
     place = tmp_path / "result.json"
     place.write_text(json.dumps({"format": 1, "verdict": {}, "networks": [{"id": "baseline"}]}))
     with pytest.raises(
-        DataError, match="is a record of version 1; this topiarist reads version 2: run again"
+        DataError, match="is a record of version 1; this topiarist reads version 3: run again"
     ) as refused:
         read_record(place)
     assert "\n" not in str(refused.value)

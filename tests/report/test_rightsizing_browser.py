@@ -142,7 +142,7 @@ def test_a_click_opens_the_card(page: Chrome) -> None:
 
 def test_the_keyboard_does_what_the_pointer_does(page: Chrome) -> None:
     answer(page, f"document.querySelector('{POINT}').focus()")
-    assert one(page, "#tooltip").is_displayed() and told(page)["networks.5.judged_accuracy"] == 0.9743
+    assert one(page, "#tooltip").is_displayed() and told(page)["networks.5.judged_score"] == 0.9743
     ActionChains(page).send_keys(Keys.ESCAPE).perform()
     assert not one(page, "#tooltip").is_displayed()
     ActionChains(page).send_keys(Keys.ENTER).perform()
@@ -167,7 +167,7 @@ def test_the_size_can_be_another_one(page: Chrome) -> None:
 
 def test_a_click_on_a_heading_sorts_by_number(page: Chrome) -> None:
     table = 'table[aria-labelledby="networks"]'
-    for column, field in ((3, "judged_accuracy"), (4, "parameters"), (7, "latency_ms")):
+    for column, field in ((3, "judged_score"), (4, "parameters"), (7, "latency_ms")):
         cells = f"[...document.querySelectorAll('{table} tbody tr')].map(row => row.cells[{column}].firstChild.value)"
         values = sorted(getattr(network, field) for network in RECORD.networks)
         header = one(page, f"{table} thead th:nth-child({column + 1})")

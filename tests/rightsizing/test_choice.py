@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-import numpy
 import pytest
 import torch
 from torch import nn
@@ -16,9 +15,12 @@ from topiarist.rightsizing.candidates import Candidate, nearest, promising, stil
 from topiarist.rightsizing.choice import Choice, choose
 from topiarist.rightsizing.clock import Clock
 from topiarist.rightsizing.descent import Descent
-from topiarist.rightsizing.folds import Answers, Fold
+from topiarist.rightsizing.folds import Fold
+from topiarist.rightsizing.judging import JudgedAnswers
 from topiarist.rightsizing.planning import EFFORTS, full_plan
+from topiarist.tasks import Classification, Task
 
+SIDES = Classification(("wrong", "right"))
 MARGIN, SAMPLES = 0.05, 400
 
 
@@ -29,18 +31,25 @@ class PlannedFold:
     samples: int
     seed: int = 0
     training_key: tuple[int, int] = (0, 0)
+    task: Task = SIDES
 
     @property
-    def baseline_answers(self) -> Answers:
-        return numpy.ones(self.samples)
+    def baseline_answers(self) -> JudgedAnswers:
+        return self._with_wrong(0)
 
-    def judged(self, network: nn.Module) -> Answers:
-        answers = numpy.ones(self.samples)
-        answers[: int(network.get_buffer("wrong"))] = 0
-        return answers
+    def judged(self, network: nn.Module) -> JudgedAnswers:
+        return self._with_wrong(int(network.get_buffer("wrong")))
+
+    def _with_wrong(self, wrong: int) -> JudgedAnswers:
+        outputs = torch.tensor([0.0, 1.0]).repeat(1, self.samples, 1)
+        outputs[0, :wrong] = torch.tensor([1.0, 0.0])
+        return JudgedAnswers(self.task, outputs, torch.ones(self.samples, dtype=torch.int64))
 
     def distance(self, network: nn.Module) -> float:
         return 0.0
+
+    def calibrate(self, network: nn.Module) -> None:
+        pass
 
 
 @dataclass
@@ -149,7 +158,7 @@ def test_smaller_sizes_are_tried_as_long_as_nothing_speaks_against_it() -> None:
 
 
 def candidate(distance: float) -> Candidate:
-    return Candidate(Outcome(job=cast(Any, None), model=nn.Identity()), numpy.zeros(0), distance)
+    return Candidate(Outcome(job=cast(Any, None), model=nn.Identity()), None, distance)
 
 
 def test_the_network_nearest_to_the_teacher_wins_the_first_of_equals() -> None:

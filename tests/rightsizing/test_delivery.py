@@ -15,7 +15,7 @@ from tests.report.rightsizing_reader import look_up, read_page
 from tests.rightsizing.tasks import blobs, shrunk
 from topiarist import load
 from topiarist.data import Data, Part
-from topiarist.models import mlp
+from topiarist.models import card_of, mlp
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
 from topiarist.report.rightsizing.quotes import FORMS
@@ -78,7 +78,10 @@ def test_onnx_answers_alike_from_raw_samples(record: RightsizingRecord, found: R
     assert data.source is not None and data.split is not None and isinstance(data.test, Part)
     raw = numpy.asarray(data.source.features)[data.split.test].astype(numpy.float32)
     _, probabilities = Session(folder / "model.onnx")(raw)
-    numpy.testing.assert_allclose(probabilities, answers_of(found.model, data.test.x).softmax(dim=1), atol=1e-5)
+    task = card_of(found.model).task
+    assert task is not None and record.calibration is not None
+    assert task.to_record().get("temperature", 1.0) == record.calibration.temperature
+    numpy.testing.assert_allclose(probabilities, task.answers(answers_of(found.model, data.test.x)), atol=1e-5)
     assert record.exports.onnx_samples == len(data.test)
     assert record.exports.onnx_difference is not None and record.exports.onnx_difference < 1e-4
     timed = {network.id for network in record.networks if network.onnx_latency_ms}

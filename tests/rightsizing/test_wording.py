@@ -3,7 +3,7 @@
 import pytest
 
 from tests.report.rightsizing_record import changed, record
-from topiarist.rightsizing.record import QualityRecord, RecordStatus, RightsizingRecord
+from topiarist.rightsizing.record import RecordStatus, RightsizingRecord
 from topiarist.rightsizing.wording import sentence
 
 Times = tuple[float, float]
@@ -28,7 +28,7 @@ def record_of(
     )
     chosen = before if status in ("unchanged", "unreachable") else after
     rung = changed(whole.decision.rungs[0], ratio=3.0, p=0.0123, samples=200, samples_needed=1500)
-    quality = [QualityRecord(accuracy=accuracy, macro_accuracy=accuracy, log_loss=None) for accuracy in (0.9, 0.895)]
+    quality: list[dict[str, float | None]] = [{"accuracy": accuracy} for accuracy in (0.9, 0.895)]
     onnx_gain = None if onnx_ms is None else onnx_ms[0] / onnx_ms[1]
     return changed(
         whole,

@@ -145,7 +145,5 @@ def test_wrong_targets_and_metrics_are_one_line() -> None:
         DataError, match=r"targets must be real numbers \(n_samples, 1\); found torch.float32 of shape \(2,\)"
     ):
         Regression(("u",)).check_targets(torch.zeros(2))
-    with pytest.raises(
-        SettingsError, match="the metric rmse is for numbers, and these are classes: choose among accuracy"
-    ):
+    with pytest.raises(SettingsError, match="'rmse' is a metric of numbers; metrics of classes are accuracy"):
         Classification(("a", "b")).find_metric("rmse")

@@ -127,8 +127,12 @@ def test_a_loss_of_your_own() -> None:
     [
         ("numbers", {"loss": "focal"}, "the loss focal is for classes and labels, and these are numbers"),
         ("classes", {"loss": "squared"}, "the loss squared is for numbers, and these are classes"),
-        ("numbers", {"monitor": "accuracy"}, "the metric accuracy is for classes, and these are numbers"),
-        ("classes", {"monitor": "rmse"}, "the metric rmse is for numbers, and these are classes"),
+        (
+            "numbers",
+            {"monitor": "accuracy"},
+            "'accuracy' is a metric of classes and labels; metrics of numbers are rmse",
+        ),
+        ("classes", {"monitor": "rmse"}, "'rmse' is a metric of numbers; metrics of classes are accuracy"),
         ("labels", {"class_weights": "balanced"}, "class weights are for classes; what is predicted is 2 labels"),
     ],
 )

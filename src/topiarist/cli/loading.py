@@ -122,7 +122,8 @@ def task_for(
     rule = card.rule or SplitRule()
     rule = rule if seed is None else replace(rule, seed=seed)
     split = split_source(source, targets.strata, rule)
-    return Data.of_parts(source, split, preprocessing, notes=source.notes, rule=rule, task=card.task, targets=targets)
+    task = None if card.task is None else card.task.uncalibrated()
+    return Data.of_parts(source, split, preprocessing, notes=source.notes, rule=rule, task=task, targets=targets)
 
 
 def without_lone_classes(source: "Source", classes: tuple[str, ...] | None) -> "Source":

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Target, Weight
+from topiarist.cli.options import AsJson, DataLocation, Group, Into, MetricOption, ModelFile, Target, Weight
 from topiarist.cli.output import emit, measurement_rows, print_rows
 from topiarist.files import JsonObject
 
@@ -15,6 +15,7 @@ def measure_command(
     target: Target = None,
     group: Group = None,
     weight: Weight = None,
+    metric: MetricOption = None,
     part: Annotated[
         Literal["train", "validation", "test", "all"],
         typer.Option("--part", help="The part of the data to measure on."),
@@ -38,7 +39,7 @@ def measure_command(
 
     network = load_network(model, into)
     samples = load_for(network, data, target=target, group=group, part=part, seed=seed, weight=weight)
-    measured = measure(network, samples, threads=threads, path=model).to_json()
+    measured = measure(network, samples, threads=threads, path=model, metric=metric).to_json()
     result = {"model": str(model), "data": data, "part": part, **measured}
     emit(result, as_json=as_json, show=show_measurement)
 

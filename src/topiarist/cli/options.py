@@ -28,6 +28,14 @@ TaskOption = Annotated[
     Literal["classes", "numbers", "labels"] | None,
     typer.Option("--task", help="What the target is.  [default: what its values suggest]"),
 ]
+MetricOption = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help="What decides, such as f1, log_loss, mae or r2.  [default: accuracy, RMSE, or ROC AUC of labels]",
+    ),
+]
 Weight = Annotated[
     str | None, typer.Option("--weight", metavar="COLUMN", help="A column that says how much each sample counts.")
 ]

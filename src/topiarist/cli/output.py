@@ -71,19 +71,19 @@ def measurement_rows(measured: JsonObject) -> dict[str, str]:
     }
 
 
-SHARES = ("accuracy", "macro_accuracy", "label_accuracy", "exact_match")  # metrics that are shown in per cent
-WORDS = {"rmse": "RMSE", "mae": "MAE", "r2": "R²", "roc_auc": "ROC-AUC", "f1": "F1"}
+SHARES = ("accuracy", "macro_accuracy", "exact_match")  # metrics that are shown in per cent
+WORDS = {"rmse": "RMSE", "mae": "MAE", "mape": "MAPE", "r2": "R²", "roc_auc": "ROC-AUC", "f1": "F1", "brier": "Brier"}
 
 
 def quality_rows(measured: JsonObject) -> dict[str, str]:
-    """Return the metrics of a measurement in words, the primary one first, with the number of samples."""
-    from topiarist.tasks.metrics import METRICS
+    """Return the metrics of a measurement in words, with the number of samples beside the primary one."""
+    from topiarist.statistics.metrics import metrics_of
 
     primary = measured.get("primary", "accuracy")
-    names = next(list(metrics) for metrics in METRICS.values() if next(iter(metrics)) == primary)
-    rows = {metric_word(name): shown_metric(name, measured[name]) for name in names}
-    first = metric_word(primary)
-    return {**rows, first: f"{rows[first]} of {measured['samples']} samples"}
+    known = {primary, *(metric.name for metric in metrics_of(measured.get("kind", "classes")))}
+    rows = {name: shown_metric(name, measured[name]) for name in measured if name in known}
+    rows[primary] += f" of {measured['samples']} samples"
+    return {metric_word(name): text for name, text in rows.items()}
 
 
 def metric_word(name: str) -> str:
@@ -97,7 +97,7 @@ def shown_metric(name: str, value: float | None) -> str:
         return "not a finite number"
     if name in SHARES:
         return f"{value:.2%}"
-    return f"{value:.4f}" if name in ("log_loss", "r2", "roc_auc", "f1") else f"{value:.4g}"
+    return f"{value:.4g}" if name in ("rmse", "mae", "mape") else f"{value:.4f}"
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from topiarist.cli.options import (
     DataLocation,
     Group,
     Into,
+    MetricOption,
     ModelFile,
     ModelOut,
     Seed,
@@ -131,6 +132,7 @@ class MethodCommand:
         network = load_network(model, values["into"])
         early = None if after.early is None else load_network(after.early, values["into"])
         samples = task_for(network, data, target=values["target"], group=values["group"], weight=values["weight"])
+        samples = samples.with_metric(values["metric"])
         common: dict[str, Any] = {"budget": budget, "seed": values["seed"], "ignored": IGNORED.make(values).ignore}
         if self.method.traits.resumes:
             outcome = resize_with_checkpoint(network, samples, chosen, out, common)
@@ -202,12 +204,13 @@ def add_command(method: type[Method]) -> None:
         target: Target = None,
         group: Group = None,
         weight: Weight = None,
+        metric: MetricOption = None,
         into: Into = None,
         seed: Seed = 0,
         as_json: AsJson = False,
         **options: Any,
     ) -> None:
-        common = {"out": out, "target": target, "group": group, "weight": weight, "into": into}
+        common = {"out": out, "target": target, "group": group, "weight": weight, "metric": metric, "into": into}
         command.run(model, data, {**common, "seed": seed, "as_json": as_json, **options})
 
     app.command(method.name, help=command.help)(with_options(*command.derived)(run))
@@ -256,7 +259,10 @@ def quality_change(before: JsonObject, after: JsonObject) -> tuple[str, str, str
     """Return the row of the primary metric: points where it is a share, per cent where it is an error."""
     name = after.get("primary", "accuracy")
     old, new = before[name], after[name]
-    change = f"{100 * (new - old):+.2f} points" if name != "rmse" else f"{100 * (new / old - 1):+.2f} %" if old else ""
+    if name in ("rmse", "mae", "mape"):
+        change = f"{100 * (new / old - 1):+.2f} %" if old else ""
+    else:
+        change = f"{100 * (new - old):+.2f} points"
     return metric_word(name), shown_metric(name, old), shown_metric(name, new), change
 
 

@@ -89,7 +89,10 @@ def results_command(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="The file to write, instead of standard output.")
     ] = None,
-    metric: Annotated[str, typer.Option("--metric", help="The measure to compare by.")] = "accuracy",
+    metric: Annotated[
+        str | None,
+        typer.Option("--metric", help="The measure to compare by.  [default: that of the task]"),
+    ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -129,7 +132,7 @@ def results_command(
         check_place(out, inputs=[folder / name for name in (LEDGER, "histories", "models")])
     results = Results.read(folder)
     if form is None:
-        show_results(results, metric=metric, baseline=baseline, margin=margin, size=size, test=test)
+        show_results(results, metric=metric or results.primary, baseline=baseline, margin=margin, size=size, test=test)
         return
     frame = {
         "summary": lambda: results.summary(metric),

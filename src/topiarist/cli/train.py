@@ -17,6 +17,7 @@ from topiarist.cli.options import (
     Group,
     InputShape,
     Into,
+    MetricOption,
     ModelOut,
     Number,
     Scaling,
@@ -91,6 +92,7 @@ def train_command(
     group: Group = None,
     weight: Weight = None,
     task: TaskOption = None,
+    metric: MetricOption = None,
     drop: Drop = None,
     category: Category = None,
     number: Number = None,
@@ -157,7 +159,7 @@ def train_command(
     columns = column_choices(drop, category, number, date)
     named: dict[str, Any] = {"target": target, "group": group, "weight": weight, "task": task}
     found = load_described(data, **named, columns=columns, **how)
-    found = found if trained is None else as_base_reads(trained, found, **how)
+    found = (found if trained is None else as_base_reads(trained, found, **how)).with_metric(metric)
     if not len(found.test):
         raise DataError(f"{found.name} has {len(found.train)} samples: too few to set a test part aside")
 

@@ -58,7 +58,7 @@ def cross_validate(
             train_many(models, parts, config, on_epoch=on_epoch)
     measured = [measure(model, part, latency=False) for model, part in zip(models, parts, strict=True)]
     accuracies = [each.quality[each.primary] for each in measured]
-    if data.task.kind != "classes":
+    if data.task.primary != "accuracy":
         return {
             "folds": folds,
             "metric": data.task.primary,

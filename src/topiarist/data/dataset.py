@@ -1,7 +1,7 @@
 """`Data`: train, validation and test parts with input shape, task and, where known, groups and sample weights."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy
@@ -21,6 +21,8 @@ from topiarist.tasks import Classification, Task, TaskKind
 
 if TYPE_CHECKING:
     import pandas
+
+    from topiarist.statistics.metrics import Metric
 
 
 def draw_rows(count: int, most: int | None, generator: torch.Generator) -> Tensor:
@@ -109,6 +111,10 @@ class Data:
         if not isinstance(self.task, Classification):
             raise DataError(f"{self.name} has no classes: what is predicted is {self.task}")
         return self.task.classes
+
+    def with_metric(self, metric: "str | Metric | None") -> Self:
+        """Return data whose task decides by another metric, by name or one's own; None changes nothing."""
+        return self if metric is None else replace(self, task=self.task.with_metric(metric))
 
     @classmethod
     def from_arrays(
@@ -303,7 +309,7 @@ class Data:
         if self.source is None or self.split is None or self.preprocessing is None:
             raise DataError("folds need samples in memory; these are datasets read batch by batch")
         source, targets = self.source, targets_of(self.source)
-        classes = targets.kind == "classes"
+        classes = targets.in_every_fold
         rows = original_rows(source)
         if of == "development" or source.parts is not None:
             rows = numpy.setdiff1d(rows, self.split.test)
@@ -322,7 +328,8 @@ class Data:
             chosen = split
             if samples is not None:
                 chosen = with_fewer_rows(split, targets.strata, samples=samples, seed=seed, classes=classes)
-            made.append(type(self)._of(fit_split(source, targets, chosen, self.input_shape, projection)))
+            fold = type(self)._of(fit_split(source, targets, chosen, self.input_shape, projection))
+            made.append(replace(fold, task=fold.task.asked_like(self.task)))
         return made
 
 

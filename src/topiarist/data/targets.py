@@ -50,6 +50,22 @@ class Targets:
         tenths: NDArray[numpy.int64] = (ranks * count // max(len(middle), 1)).astype(numpy.int64)
         return tenths
 
+    @property
+    def in_every_fold(self) -> bool:
+        """Whether each fold must have some of every stratum: of classes it must, of tenths and labels it need not."""
+        return self.kind == "classes"
+
+    @property
+    def most_folds(self) -> int:
+        """How many folds there can be: as many as the rarest class has samples, or as there are samples."""
+        if not self.in_every_fold:
+            return len(self.values)
+        return int(numpy.unique(self.values, return_counts=True)[1].min())
+
+    def take(self, rows: Rows) -> "Targets":
+        """Return the targets of some rows."""
+        return replace(self, values=self.values[rows])
+
     def task(self, rows: Rows, *, name: str, scaled: bool) -> Task:
         """Return the task; numbers are standardised by the training rows where they are `scaled`."""
         if self.kind == "classes":
@@ -74,6 +90,11 @@ class Targets:
         share = self.values[split.train].mean(axis=0)
         never = [name for name, part in zip(self.names, share, strict=True) if part in (0, 1)]
         return (*said, f"labels that all or no training samples have: {', '.join(never)}") if never else said
+
+
+def learned_targets(task: Task, y: NDArray[Any]) -> Targets:
+    """Return targets as a network learns them: class numbers, or numbers or labels (n_samples, n_outputs)."""
+    return Targets(kind=task.kind, names=task.names, values=y)
 
 
 def targets_of(source: Source) -> Targets:

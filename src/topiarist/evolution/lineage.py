@@ -60,6 +60,7 @@ class Lineage:
     decisions: list[Decision] = field(default_factory=list)
     trained_epochs: float = 0.0
     sample_macs: float = 0.0
+    measure: str = "accuracy"
 
     def add(self, **known: Any) -> Node:
         """Record a new network."""
@@ -81,8 +82,11 @@ class Lineage:
         return self.decisions[-1].number + 1 if self.decisions else 1
 
     def to_record(self) -> JsonObject:
-        """Return plain lists and numbers."""
-        return asdict(self)
+        """Return plain lists and numbers; what is measured only where it is not accuracy."""
+        record = asdict(self)
+        if self.measure == "accuracy":
+            del record["measure"]
+        return record
 
     @classmethod
     def from_record(cls, record: JsonObject) -> "Lineage":

@@ -70,7 +70,9 @@ class Budget(Settings):
     latency_ms: float | None = Field(default=None, gt=0, description="Time per sample: 2ms, 500us.")
     runtime: Runtime = Field(default="torch", description="What the latency is measured in.")
     threads: int = Field(default=1, ge=1, description="Number of threads that the latency is measured on.")
-    max_drop: float | None = Field(default=None, ge=0, lt=1, description="Accuracy that may be lost: 0.01.")
+    max_drop: float | None = Field(
+        default=None, ge=0, lt=1, description="Loss that is allowed: 0.01 is a point of accuracy, or 1 % of an RMSE."
+    )
 
     @model_validator(mode="after")
     def _runtime_of_a_latency(self) -> Self:

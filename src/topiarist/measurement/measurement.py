@@ -15,7 +15,8 @@ from topiarist.measurement.budget import Runtime
 from topiarist.measurement.footprint import Footprint, footprint
 from topiarist.measurement.latency import REPEATS
 from topiarist.models import card_of
-from topiarist.tasks import Classification, Regression, Task
+from topiarist.statistics import Metric
+from topiarist.tasks import Classification, Regression, Task, TaskKind
 from topiarist.training.inference import first_sample, part_logits, weights_of
 
 PartName = Literal["train", "validation", "test"]
@@ -26,12 +27,13 @@ class Measurement(Footprint):
     """What a network takes, and its quality over `samples` samples: the metrics of its task by name.
 
     A classifier has `accuracy`, `macro_accuracy` and `log_loss`; numbers have rmse, mae and r2, in the user's units;
-    labels roc_auc, f1, label_accuracy, exact_match and log_loss. `primary` is the one that decisions are made by.
+    labels roc_auc, f1, accuracy (per label), exact_match and log_loss. `primary` is the one that decisions are made by.
     """
 
     quality: Mapping[str, float] = field(hash=False)
     samples: int
     primary: str = "accuracy"
+    kind: TaskKind = "classes"
 
     @property
     def accuracy(self) -> float:
@@ -56,9 +58,10 @@ class Measurement(Footprint):
     def to_json(self) -> JsonObject:
         """Return plain numbers, the metrics among them; one that is not finite becomes None."""
         record = super().to_json()
-        del record["quality"], record["samples"], record["primary"]
+        del record["quality"], record["samples"], record["primary"], record["kind"]
         quality = {name: value if math.isfinite(value) else None for name, value in self.quality.items()}
         own = {} if self.primary == "accuracy" else {"primary": self.primary}
+        own |= {} if self.kind == "classes" else {"kind": self.kind}
         return {**record, **quality, "samples": self.samples, **own}
 
 
@@ -73,6 +76,7 @@ def measure(
     threads: int = 1,
     runtime: Runtime = "torch",
     path: str | Path | None = None,
+    metric: str | Metric | None = None,
 ) -> Measurement:
     """Measure a network; it is left as it was.
 
@@ -92,6 +96,9 @@ def measure(
         What to time it in.
     path : path, optional
         The model file whose size is reported; by default, the file that `save` would write.
+
+    metric : str or Metric, optional
+        What the network is judged by, besides what is always measured: it becomes the primary one.
 
     Returns
     -------
@@ -114,7 +121,7 @@ def measure(
     samples = data if not isinstance(data, Data) else _chosen_part(data, part)
     file_bytes = None if path is None else _file_size(Path(path))
     outputs, targets = part_logits(model, samples, batch_size=batch_size)
-    task = _task_of(model, data, outputs, targets)
+    task = _task_of(model, data, outputs, targets).with_metric(metric)
     taken = footprint(
         model,
         first_sample(samples),
@@ -130,6 +137,7 @@ def measure(
         quality=task.metrics(outputs, targets, weights_of(samples)),
         samples=len(targets),
         primary=task.primary,
+        kind=task.kind,
     )
 
 
@@ -153,7 +161,7 @@ def _task_of(model: nn.Module, data: Data | AnyPart, outputs: Tensor, targets: T
         if width != data.task.outputs:
             what = {"classes": "classes", "numbers": "targets", "labels": "labels"}[data.task.kind]
             raise ModelError(f"the network has {width} outputs; the data have {data.task.outputs} {what}")
-        task = data.task
+        task = data.task.answering_like(card_of(model).task)
     else:
         task = card_of(model).task or _suggested(width, targets)
     if isinstance(task, Classification) and targets.max().item() >= width:

@@ -57,15 +57,16 @@ def attach(model: nn.Module, card: Card) -> None:
 
 
 def known_task(task: Task) -> Task:
-    """Return a task as it is kept with a network: without a loss, which belongs to the training."""
-    return replace(task, loss=None, own_loss=None)
+    """Return a task as it is kept with a network: without a loss, which belongs to the training, or code."""
+    return replace(task, loss=None, own_loss=None, own_metric=None)
 
 
 def card_for(model: nn.Module, data: Data) -> Card:
-    """Return the card of a network, completed by what is known of the data it is for."""
+    """Return the card of a network, completed by what is known of the data it is for; it keeps its temperature."""
+    card = card_of(model)
     return replace(
-        card_of(model),
-        task=known_task(data.task),
+        card,
+        task=known_task(data.task).answering_like(card.task),
         input_shape=data.input_shape,
         preprocessing=data.preprocessing,
         rule=data.rule,

@@ -13,7 +13,7 @@ from matplotlib.ticker import EngFormatter, MaxNLocator
 from topiarist.errors import DataError
 from topiarist.report.canvas import BLUE, FAINT, GREEN, LINE_STYLES, PURPLE, VERMILLION, Look, draw
 from topiarist.report.svg import INK
-from topiarist.report.wording import clean, shorten
+from topiarist.report.wording import capitalised, clean, shorten
 
 if TYPE_CHECKING:
     from topiarist.evolution.lineage import Lineage, Node
@@ -57,7 +57,7 @@ class LineageView:
         self.roles |= {node.parent: BRANCH for node in self.nodes if node.parent is not None}
         self.roles |= {number: BRANCH for decision in lineage.decisions for number in decision.kept}
         self.roles |= {node.number: WINNING for node in self.winning}
-        self.titles = {f"network-{node.number}": _title(node) for node in self.nodes}
+        self.titles = {f"network-{node.number}": _title(node, lineage.measure) for node in self.nodes}
         edits = [f"epoch {node.begins:.4g}: {node.edit}" for node in self.winning if self.is_changed(node)]
         sizes = f"from {self.winning[0].parameters:,} to {self.winning[-1].parameters:,} parameters"
         counts = f"Epochs with a decision: {len(self.decisions)}; candidates: {len(self.nodes) - 1}."
@@ -77,10 +77,10 @@ class LineageView:
         return node.widths != self.parent_of(node).widths or node.kind not in ("start", "identity")
 
 
-def _title(node: "Node") -> str:
+def _title(node: "Node", measure: str) -> str:
     accuracy, score = ("–" if value is None else f"{value:.4f}" for value in (node.accuracy, node.score))
     life = f"{node.edit} (epoch {node.begins:.4g} to {node.ends:.4g}, {node.fate})"
-    return f"{life}\n{node.parameters:,} parameters, accuracy {accuracy}, score {score}\n{node.reason}".rstrip()
+    return f"{life}\n{node.parameters:,} parameters, {measure} {accuracy}, score {score}\n{node.reason}".rstrip()
 
 
 def lineage_tree(lineage: "Lineage", *, title: str = "Which edits were tried, and which were kept") -> str:
@@ -141,7 +141,7 @@ def rows_of(view: LineageView, stub: float) -> dict[int, int]:
 
 
 def lineage_curves(
-    lineage: "Lineage", *, title: str = "Accuracy by epoch", baselines: Mapping[str, Sequence[Place]] | None = None
+    lineage: "Lineage", *, title: str = "", baselines: Mapping[str, Sequence[Place]] | None = None
 ) -> str:
     """Return accuracy against epochs as an SVG: the winning line bold, all others thin, and where decisions fell.
 
@@ -157,6 +157,7 @@ def lineage_curves(
     DataError
         If no network has an accuracy.
     """
+    title = title or f"{capitalised(lineage.measure)} by epoch"
     view = LineageView(lineage)
     paths: dict[int, list[Place]] = {}
     last: dict[int | None, list[Place]] = {None: []}  # the last accuracy of every network, or of its ancestors
@@ -167,7 +168,7 @@ def lineage_curves(
         raise DataError(f"cannot draw '{title}': no network has an accuracy")
 
     def paint(figure: Figure, axes: Axes) -> None:
-        axes.set_ylabel("validation accuracy")
+        axes.set_ylabel(f"validation {lineage.measure}")
         axes.grid(axis="y")
         for (name, curve), style in zip((baselines or {}).items(), cycle(LINE_STYLES[1:]), strict=False):
             look: Look = {"color": INK, "linewidth": 1.6, "marker": "o", "markersize": 4.5, "markevery": [-1]}
@@ -175,7 +176,8 @@ def lineage_curves(
         _draw_networks(figure, axes, view, paths)
 
     line = [f"{accuracy:.4g} at epoch {epoch:.4g}" for node in view.winning for epoch, accuracy in node.points]
-    description = f"Accuracy of the winning line: {', '.join([*line[:1], *line[1:][-1:]]) or 'unknown'}. {view.story}"
+    ends = ", ".join([*line[:1], *line[1:][-1:]]) or "unknown"
+    description = f"{capitalised(lineage.measure)} of the winning line: {ends}. {view.story}"
     return draw(paint, title=title, description=description, height_inches=4.4, hover=view.titles)
 
 

@@ -21,6 +21,11 @@ def clean(text: object) -> str:
     return " ".join(replace_forbidden(str(text)).split())
 
 
+def capitalised(text: str) -> str:
+    """Return a text that begins with a capital letter, and is otherwise as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def shorten(text: object, limit: int = 32) -> str:
     """Return the clean text, with an ellipsis where it is longer than `limit` characters."""
     whole = clean(text)

@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,10 +16,10 @@ from topiarist.models.stacked import stackable
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.planning import Speed
+from topiarist.tasks import TaskKind
 from topiarist.training import History, TrainConfig
-from topiarist.training.inference import part_logits
+from topiarist.training.inference import part_logits, weights_of
 from topiarist.training.loop import OnEpoch
-from topiarist.training.metrics import log_loss
 from topiarist.training.rescue import train_with_rescue
 from topiarist.training.stretches import steps_per_epoch, train_stretch
 
@@ -26,7 +27,11 @@ HIDDEN = (128, 64)
 BLOCKS = (2, 2, 3, 3)  # of the scenes' VGG, the strongest of the paper's small networks
 SMALLEST_IMAGE = 8  # pixels: four poolings need as many
 DROPOUT = 0.2
-LEARNING_RATE = 0.003
+STEADY = {"optimizer": "adam", "learning_rate": 0.003}
+DECAYING = {"optimizer": "adamw", "learning_rate": 0.02, "weight_decay": 0.3}
+# How networks of a stack are trained. Numbers and labels, 40 epochs, 4 folds with 2 seeds each, STEADY → DECAYING:
+# RMSE of diabetes 61.9 → 58.5, of friedman1 2.15 → 1.30; mean ROC AUC of five labels 0.962 → 0.965.
+RECIPES: Mapping[TaskKind, Mapping[str, Any]] = {"classes": STEADY, "numbers": DECAYING, "labels": DECAYING}
 BATCH_SIZES = {20_000: 128, 600: 32, 200: 16, 0: 8}  # from so many training samples on
 PROBE_SECONDS, PROBE_STEPS = 0.3, 4
 STACKED = 0.3  # of the time of a network alone that it takes as one of a stack
@@ -41,7 +46,7 @@ Build = Callable[[int], nn.Module]
 
 def fold_with(data: Data, members: Sequence[nn.Module], best: nn.Module, seed: int) -> Fold:
     """Return a fold with its baselines; those of all seeds together teach."""
-    teacher = best if len(members) == 1 else Ensemble(members)
+    teacher = best if len(members) == 1 else Ensemble(members, kind=data.task.kind)
     return Fold(data=data, whole=best, members=members, teacher=teacher, seed=seed)
 
 
@@ -63,10 +68,10 @@ def builder(model: Model | None, data: Data) -> Build:
 
 def _suited_network(data: Data, seed: int) -> nn.Module:
     """Build the network to start from where the user names none: with convolutions for images."""
-    shape, classes, random = data.input_shape, len(data.classes), generator(seed, "initial weights")
+    shape, outputs, random = data.input_shape, data.task.outputs, generator(seed, "initial weights")
     if len(shape) == 3 and min(shape[1:]) >= SMALLEST_IMAGE:
-        return vgg(*BLOCKS, input_shape=shape, classes=classes, dropout=DROPOUT, generator=random)
-    return mlp([math.prod(shape), *HIDDEN, classes], generator=random)
+        return vgg(*BLOCKS, input_shape=shape, classes=outputs, dropout=DROPOUT, generator=random)
+    return mlp([math.prod(shape), *HIDDEN, outputs], generator=random)
 
 
 def describe(model: nn.Module) -> str:
@@ -77,18 +82,19 @@ def describe(model: nn.Module) -> str:
     return str(spec.get("family", type(model).__name__))
 
 
-def baseline_training(data: Data, epochs: int, seed: int) -> TrainConfig:
-    """Return how a baseline is trained, with as many threads as torch has now."""
+def baseline_training(data: Data, epochs: int, seed: int, network: nn.Module) -> TrainConfig:
+    """Return how such a baseline is trained, with as many threads as torch has now."""
     threads = torch.get_num_threads()
+    recipe = RECIPES[data.task.kind] if stackable(network) else STEADY
     return TrainConfig(
         epochs=epochs,
         batch_size=next(size for fewest, size in BATCH_SIZES.items() if len(data.train) >= fewest),
-        learning_rate=LEARNING_RATE,
         schedule="cosine",
         early_stopping=max(5, epochs // 4),
         precise_norms=True,
         threads=threads if threads > 1 else None,
         seed=seed,
+        **recipe,
     )
 
 
@@ -103,7 +109,7 @@ def speed_of(model: nn.Module, data: Data) -> Speed:
 
 def _seconds_of_epoch(model: nn.Module, data: Data) -> float:
     """Measure how long an epoch of a network takes, by some steps of a copy; less where it is one of a stack."""
-    copy, config = copied(model), baseline_training(data, 1, 0)
+    copy, config = copied(model), baseline_training(data, 1, 0, model)
     per_epoch = steps_per_epoch(copy, data, config)
     steps = min(PROBE_STEPS, per_epoch)
     train_stretch(copy, data, config, done=0, steps=steps)  # the first time, torch loads and prepares much
@@ -128,7 +134,9 @@ def train_baselines(
     ]
     networks = [[build(number) for number in row] for row in numbers]
     configs = [
-        baseline_training(data, epochs, number) for data, row in zip(datas, numbers, strict=True) for number in row
+        baseline_training(data, epochs, number, networks[0][0])
+        for data, row in zip(datas, numbers, strict=True)
+        for number in row
     ]
     histories, notes = train_with_rescue(
         [network for row in networks for network in row],
@@ -138,7 +146,8 @@ def train_baselines(
     )
     folds = []
     for data, row in zip(datas, networks, strict=True):
-        losses = [log_loss(*part_logits(network, data.validation)) for network in row]
+        weights = weights_of(data.validation)
+        losses = [data.task.loss_of(*part_logits(network, data.validation), weights=weights) for network in row]
         best = min(range(seeds), key=lambda member: losses[member] if math.isfinite(losses[member]) else math.inf)
         folds.append(fold_with(data, row, row[best], seed))
     return folds, histories[(len(datas) - 1) * seeds + best], notes

@@ -3,25 +3,23 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy
-
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.registry import find_method
-from topiarist.rightsizing.folds import Answers
+from topiarist.rightsizing.judging import JudgedAnswers
 from topiarist.statistics import PairedEvidence
 
 LITTLE = 0.5  # of the loss that is allowed
 FALLEN_BEHIND = 2.5  # times the distance of the best, after which a method is asked no more in a fold
-ALIKE = 0.003  # nats: a distance from the teacher that is next to none
+ALIKE = 0.003  # a distance from the teacher, in nats or squared deviations, that is next to none
 DEEPER = 1.5  # times the distance of a network with more layers: it must be clearly nearer to win
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A network of one fold, its answers to the samples judged, and its distance from the teacher."""
+    """A network of one fold, its answers to the samples judged where it is, and its distance from the teacher."""
 
     outcome: Outcome
-    answers: Answers
+    answers: JudgedAnswers | None
     distance: float
 
 
@@ -78,6 +76,7 @@ def nearest(fold: Mapping[str, Candidate]) -> str:
 
 
 def joint(candidates: Sequence[Candidate]) -> Candidate:
-    """Return the nearest of networks that differ by luck alone, with the share of them that is right as its answers."""
+    """Return the nearest of networks that differ by luck alone, with the answers of them all."""
     best = min(candidates, key=lambda candidate: candidate.distance)
-    return replace(best, answers=numpy.mean([candidate.answers for candidate in candidates], axis=0))
+    answers = [candidate.answers for candidate in candidates if candidate.answers is not None]
+    return replace(best, answers=answers[0].with_networks(answers[1:]) if answers else None)

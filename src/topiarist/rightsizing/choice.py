@@ -10,11 +10,12 @@ from topiarist.measurement.footprint import Footprint
 from topiarist.methods.budget_search import first_limits
 from topiarist.rightsizing.candidates import LITTLE, SizeResult
 from topiarist.rightsizing.descent import Descent
-from topiarist.rightsizing.wording import points, shown_p, signed
+from topiarist.rightsizing.wording import change_words, margin_words, shown_p
+from topiarist.statistics import Metric, default_margin
 from topiarist.statistics.answers import POWER
 
 CLOSER, TRIES = 1.03, 3  # of a budget's ratio
-ROOM_KB = 32 / 1024  # for the digits of epochs and seed: the text of a file is filled up to whole 8 bytes
+ROOM_KB = 96 / 1024  # for the digits of epochs, seed and temperature: the text of a file is filled up to whole 8 bytes
 SMALLER_THAN_BUDGET = 1.2
 Status = Literal["proven", "unproven", "unchanged"]
 
@@ -30,53 +31,56 @@ class Choice:
 
 def choose(descent: Descent, *, baseline_fits: bool) -> Choice | None:
     """Choose among the sizes that were tested; None where nothing fits the budget and is good enough."""
-    sizes, margin = descent.sizes, descent.margin
+    sizes, margin, metric = descent.sizes, descent.margin, descent.metric
     possible = [size for size in sizes if descent.keeps_budget(size)]
     proven = [size for size in possible if size.proven]
     if proven:
-        return Choice("proven", proven[-1], (_proof(proven[-1], margin), *_next_size(sizes, proven[-1])))
+        return Choice("proven", proven[-1], (_proof(proven[-1], metric), *_next_size(sizes, proven[-1], metric)))
     close = [size for size in possible if size.evidence.difference >= -LITTLE * margin]
     if close:
-        return Choice("unproven", close[-1], (_doubt(close[-1], margin),))
-    return Choice("unchanged", None, (_nothing_smaller(sizes, margin),)) if baseline_fits else None
+        return Choice("unproven", close[-1], (_doubt(close[-1], metric),))
+    return Choice("unchanged", None, (_nothing_smaller(sizes, margin, metric),)) if baseline_fits else None
 
 
-def _proof(size: SizeResult, margin: float) -> str:
+def _proof(size: SizeResult, metric: Metric) -> str:
     found = size.evidence
     return (
-        f"{size.ratio:.3g} × smaller is proven not to be worse by more than {points(margin)}:"
-        f" {signed(found.difference)} over {found.samples:,} samples, {shown_p(found.p)}"
+        f"{size.ratio:.3g} × smaller is proven not to be worse by more than {margin_words(metric, found.margin)}:"
+        f" {change_words(metric, found.difference)} over {found.samples:,} samples, {shown_p(found.p)}"
     )
 
 
-def _next_size(sizes: Sequence[SizeResult], chosen: SizeResult) -> tuple[str, ...]:
+def _next_size(sizes: Sequence[SizeResult], chosen: SizeResult, metric: Metric) -> tuple[str, ...]:
     """Return why the next size is not it."""
     return tuple(
-        f"{size.ratio:.3g} × smaller is not proven: {signed(size.evidence.difference)}, {shown_p(size.evidence.p)}"
+        f"{size.ratio:.3g} × smaller is not proven: {change_words(metric, size.evidence.difference)},"
+        f" {shown_p(size.evidence.p)}"
         for size in sizes[sizes.index(chosen) + 1 :][:1]
     )
 
 
-def _doubt(size: SizeResult, margin: float) -> str:
+def _doubt(size: SizeResult, metric: Metric) -> str:
     found = size.evidence
     return (
-        f"{size.ratio:.3g} × smaller showed {signed(found.difference)} over {found.samples:,} samples,"
-        f" which cannot prove a loss below {points(margin)}: the power was {found.power:.0%},"
+        f"{size.ratio:.3g} × smaller showed {change_words(metric, found.difference)} over {found.samples:,} samples,"
+        f" which cannot prove a loss below {margin_words(metric, found.margin)}: the power was {found.power:.0%},"
         f" and {found.samples_needed:,} samples would make it {POWER:.0%}"
     )
 
 
-def _nothing_smaller(sizes: Sequence[SizeResult], margin: float) -> str:
+def _nothing_smaller(sizes: Sequence[SizeResult], margin: float, metric: Metric) -> str:
     if not sizes:
         return "no smaller network could be made"
     found = sizes[0].evidence
-    showed = f"already {sizes[0].ratio:.3g} × smaller showed {signed(found.difference)} over {found.samples:,} samples"
-    return f"{showed}; {points(margin)} may be lost"
+    showed = f"{change_words(metric, found.difference)} over {found.samples:,} samples"
+    return f"already {sizes[0].ratio:.3g} × smaller showed {showed}; {margin_words(metric, margin)} may be lost"
 
 
-def limits_of(budget: Budget | None, max_drop: float) -> tuple[Budget, float]:
-    """Return a budget's sizes, and the loss that is allowed."""
-    if not 0 < max_drop < 1:
+def limits_of(budget: Budget | None, max_drop: float | None, metric: Metric) -> tuple[Budget, float]:
+    """Return a budget's sizes, and the loss that is allowed: that of the metric unless one is given."""
+    if max_drop is None:
+        max_drop = default_margin(metric)
+    elif not 0 < max_drop < 1:
         raise SettingsError(f"max_drop must lie between 0 and 1; found {max_drop}", setting="max_drop")
     if budget is None:
         return Budget(), max_drop

@@ -3,27 +3,33 @@
 from collections.abc import Mapping
 from typing import Literal
 
-import torch
-from torch import Tensor
+from topiarist.rightsizing.judging import JudgedAnswers, evidence_of
+from topiarist.rightsizing.record import (
+    CalibrationRecord,
+    ConfirmationRecord,
+    ConfusionRecord,
+    MetricRecord,
+    SidesRecord,
+    finite,
+)
+from topiarist.statistics.metrics import Metric, metrics_of
+from topiarist.tasks import Task
+from topiarist.tasks.probabilities import ProbabilityTask
 
-from topiarist.rightsizing.record import ConfirmationRecord, ConfusionRecord, QualityRecord, finite
-from topiarist.statistics import compare_answers
-from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
-
-Tested = Mapping[Literal["before", "after"], tuple[Tensor, Tensor]]  # logits and class numbers
+Tested = Mapping[Literal["before", "after"], JudgedAnswers]  # of one network each
 FEWEST = 2  # samples to compare networks by
+MANY = 100  # classes or labels: with more, metrics that look at each by itself take long
 
 
 def confirm(tested: Tested, *, margin: float, alpha: float) -> ConfirmationRecord | None:
     """Return how the two compare; None where there are too few samples."""
-    if len(tested["before"][1]) < FEWEST:
+    if len(tested["before"]) < FEWEST:
         return None
-    right = {side: (logits.argmax(dim=1) == labels).double() for side, (logits, labels) in tested.items()}
-    found = compare_answers(right["after"].numpy(), right["before"].numpy(), margin=margin, alpha=alpha)
-    assert found.won is not None and found.lost is not None
+    found = evidence_of([tested["after"]], [tested["before"]], margin=margin, alpha=alpha)
     return ConfirmationRecord(
-        before=_quality(*tested["before"]),
-        after=_quality(*tested["after"]),
+        before=_quality(tested["before"]),
+        after=_quality(tested["after"]),
+        each=SidesRecord(before=_each(tested["before"]), after=_each(tested["after"])),
         difference=found.difference,
         low=found.low,
         high=found.high,
@@ -31,24 +37,59 @@ def confirm(tested: Tested, *, margin: float, alpha: float) -> ConfirmationRecor
         proven=found.proven,
         won=found.won,
         lost=found.lost,
+        r2_difference=found.r2_difference,
         samples=found.samples,
         power=found.power,
         samples_needed=found.samples_needed,
     )
 
 
-def _quality(logits: Tensor, labels: Tensor) -> QualityRecord:
-    return QualityRecord(
-        accuracy=accuracy(logits, labels),
-        macro_accuracy=macro_accuracy(logits, labels),
-        log_loss=finite(log_loss(logits, labels)),
+def metrics_shown(task: Task) -> tuple[Metric, ...]:
+    """Return the metrics of a page, the primary one first: all of the task, unless it has very many outputs."""
+    known = [metric for metric in metrics_of(task.kind) if task.outputs <= MANY or metric.name in task.reported]
+    first = task.primary_metric
+    return (first, *(metric for metric in known if metric.name != first.name))
+
+
+def metric_record(metric: Metric) -> MetricRecord:
+    """Return how a metric is to be read."""
+    return MetricRecord(
+        name=metric.name,
+        title=metric.title,
+        higher_is_better=metric.higher_is_better,
+        share=metric.share,
+        relative=metric.relative,
     )
 
 
-def confusions(tested: Tested, classes: int) -> ConfusionRecord:
-    """Count the samples of each class that each network takes for each class."""
-    counts = {
-        side: torch.bincount(labels * classes + logits.argmax(dim=1), minlength=classes**2)
-        for side, (logits, labels) in tested.items()
-    }
-    return ConfusionRecord(**{side: found.reshape(classes, classes).tolist() for side, found in counts.items()})
+def _quality(judged: JudgedAnswers) -> dict[str, float | None]:
+    task, (outputs,) = judged.task, judged.outputs
+    values = {each.name: task.value(each, outputs, judged.y, judged.weights) for each in metrics_shown(task)}
+    return {name: finite(value) for name, value in values.items()}
+
+
+def _each(judged: JudgedAnswers) -> tuple[float | None, ...]:
+    """Return the primary metric of each class, target or label; nothing where there is but one, or it has none."""
+    metric, task = judged.task.primary_metric, judged.task
+    if metric.each is None or task.outputs < 2:
+        return ()
+    weights = None if judged.weights is None else judged.weights.numpy()
+    return tuple(map(finite, metric.each(judged.answers[0], task.true_answers(judged.y).numpy(), weights).tolist()))
+
+
+def calibration_record(judged: JudgedAnswers, samples: int) -> CalibrationRecord | None:
+    """Return what the temperature that so many samples led to does on the test part; None of what has none."""
+    task, (outputs,) = judged.task, judged.outputs
+    if not isinstance(task, ProbabilityTask) or len(judged) < FEWEST:
+        return None
+    sides = []
+    for each in (task.uncalibrated(), task):
+        values = each.metrics(outputs, judged.y, judged.weights, names=each.calibration_metrics)
+        sides.append({name: finite(values[name]) for name in each.calibration_metrics})
+    return CalibrationRecord(temperature=task.temperature, samples=samples, before=sides[0], after=sides[1])
+
+
+def confusions(tested: Tested) -> ConfusionRecord:
+    """Count the samples of each class that each network takes for each class; nothing where there are no classes."""
+    counts = {side: judged.task.confusion(judged.outputs[0], judged.y) for side, judged in tested.items()}
+    return ConfusionRecord(**{side: found.tolist() for side, found in counts.items() if found is not None})

@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-import numpy
 from torch import nn
 
 from topiarist.errors import TopiaristError
@@ -24,9 +23,10 @@ from topiarist.rightsizing.baseline import baseline_training
 from topiarist.rightsizing.candidates import Candidate, SizeResult, joint, nearest, promising, still_asked
 from topiarist.rightsizing.clock import Clock
 from topiarist.rightsizing.finetuning import finetune
-from topiarist.rightsizing.folds import Answers, Fold
+from topiarist.rightsizing.folds import Fold
+from topiarist.rightsizing.judging import JudgedAnswers, evidence_of
 from topiarist.rightsizing.planning import FEWEST_EPOCHS, WorkPlan
-from topiarist.statistics import compare_answers
+from topiarist.statistics import Metric
 
 FINETUNING = "fine-tuning"
 FASTER = 0.95  # of the time of a size that the next, smaller one takes
@@ -58,7 +58,7 @@ class Descent:
         proven before and nothing speaks against going on, or nothing fits the budget yet.
         """
         with self.clock.stage("baseline"):
-            answers = baseline_answers(self.folds)
+            answers = [fold.baseline_answers for fold in self.folds[:-1]]
         methods: list[Sequence[str]] = [self.plan.methods for _ in self.folds]
         for number, ratio in enumerate(self.ratios):
             if self.sizes:
@@ -70,6 +70,11 @@ class Descent:
             if not promising(self.sizes, self.margin) and any(map(self.keeps_budget, self.sizes)):
                 break
 
+    @property
+    def metric(self) -> Metric:
+        """What networks are compared by."""
+        return self.folds[-1].task.primary_metric
+
     def limits(self, ratio: float) -> Limits:
         """Return what a network so many times smaller may have."""
         return {"parameters": int(self.whole.parameters / ratio), "macs": int(self.whole.macs / ratio)}
@@ -80,7 +85,7 @@ class Descent:
 
     def make(self, method: str, fold: Fold, ratio: float) -> Outcome:
         """Let a method make a network of one fold and size."""
-        training = baseline_training(fold.data, self.plan.finetuning_epochs, fold.seed)
+        training = baseline_training(fold.data, self.plan.finetuning_epochs, fold.seed, fold.whole)
         resizing = find_method(method).candidate(fold.job, self.limits(ratio), training)
         return resize_all([fold.job], resizing)[0]
 
@@ -102,7 +107,7 @@ class Descent:
         return [[name for name in still_asked(fold) if name in chosen] or chosen for fold in size.folds]
 
     def _size(
-        self, ratio: float, methods: Sequence[Sequence[str]], number: int, baseline: Answers
+        self, ratio: float, methods: Sequence[Sequence[str]], number: int, baseline: Sequence[JudgedAnswers]
     ) -> SizeResult | None:
         """Make and test the networks of one size; None where a fold has none."""
         found: list[dict[str, Candidate]] = [{} for _ in self.folds]
@@ -121,13 +126,13 @@ class Descent:
             self.clock.tell(0.2 + 0.7 * (number + 0.8) / len(self.ratios), f"{ratio:.3g} × smaller: fine-tuning")
             with self._spending(FINETUNING):
                 winners, finalists = self._finalists(found, self._epochs(ratio))
-        answers = numpy.concatenate([finalist.answers for finalist in finalists[:-1]])
+        answers = [finalist.answers for finalist in finalists if finalist.answers is not None]
         return SizeResult(
             ratio=ratio,
             folds=found,
             winners=winners,
             finalists=finalists,
-            evidence=compare_answers(answers, baseline, margin=self.margin, alpha=self.alpha),
+            evidence=evidence_of(answers, baseline, margin=self.margin, alpha=self.alpha),
             tested=not self.sizes or self.sizes[-1].proven,
         )
 
@@ -194,14 +199,11 @@ class Descent:
         """Evaluate a network; that to keep is judged by none of the samples of the test part."""
         last = fold == len(self.folds) - 1
         place = self.folds[fold]
-        answers = numpy.zeros(0) if last else place.judged(outcome.model)
+        if last:
+            place.calibrate(outcome.model)
+        answers = None if last else place.judged(outcome.model)
         return Candidate(outcome, answers, place.distance(outcome.model))
 
     def _note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
-
-
-def baseline_answers(folds: Sequence[Fold]) -> Answers:
-    """Return the answers of the baselines in all folds but the last."""
-    return numpy.concatenate([numpy.zeros(0), *(fold.baseline_answers for fold in folds[:-1])])

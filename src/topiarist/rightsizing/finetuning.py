@@ -43,7 +43,7 @@ def finetune(outcomes: Sequence[Outcome], folds: Sequence[Fold], epochs: int, se
 
 
 def _finetuning(network: nn.Module, fold: Fold, epochs: int, seed: int) -> TrainConfig:
-    usual = baseline_training(fold.data, epochs, child_seed(seed, "fine-tuning") % 2**32)
+    usual = baseline_training(fold.data, epochs, child_seed(seed, "fine-tuning") % 2**32, network)
     rate = RATES[stackable(network)]
     changes = {"early_stopping": None, "learning_rate": rate, "distillation": DISTILLATION}
     return TrainConfig(**{**dict(usual), **changes})

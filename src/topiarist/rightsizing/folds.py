@@ -12,20 +12,22 @@ from numpy.typing import NDArray
 from torch import nn
 
 from topiarist.data import AnyPart, Data, Part
-from topiarist.data.labels import number_labels
 from topiarist.data.split import fold_tests, original_rows
+from topiarist.data.targets import Targets, learned_targets, targets_of
 from topiarist.errors import DataError
 from topiarist.methods.job import Job, make_job
+from topiarist.rightsizing.judging import JudgedAnswers
 from topiarist.rightsizing.planning import Design
-from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits
+from topiarist.tasks import Task
+from topiarist.training.calibrating import calibrate
+from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits, weights_of
 
 VALIDATION_FRACTION = 0.15  # of a fold's training samples, for methods to choose by
 FEWEST_GROUPS = 3  # one to judge, one to train on, one to choose by
-Answers = NDArray[numpy.float64]
 
 
 class FewSamplesError(DataError):
-    """A class has too few samples to judge networks by."""
+    """A class, or all of the data, has too few samples to judge networks by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,11 @@ class Fold:
     teacher: nn.Module
     seed: int
 
+    @property
+    def task(self) -> Task:
+        """What is predicted; where numbers are standardised, by the training samples of this fold."""
+        return self.data.task
+
     @cached_property
     def job(self) -> Job:
         """The baseline as methods are given it."""
@@ -51,51 +58,65 @@ class Fold:
         """What a network of this fold is made of and learns from; the same for folds that differ in what they judge."""
         return id(self.whole), id(self.data.train)
 
-    def judged(self, network: nn.Module) -> Answers:
-        """Return 1 for each right and 0 for each wrong answer (n_samples,) to the samples that no decision saw."""
-        logits, labels = part_logits(network, self.data.test)
-        found: Answers = (logits.argmax(dim=1) == labels).double().numpy()
-        return found
+    def judged(self, network: nn.Module) -> JudgedAnswers:
+        """Return what a network answers to the samples that no decision saw."""
+        return self._answered((network,))
 
     @cached_property
-    def baseline_answers(self) -> Answers:
-        """The share of the seeds whose baseline is right (n_samples,): so the luck of one seed decides nothing."""
-        found: Answers = numpy.mean([self.judged(member) for member in self.members], axis=0)
-        return found
+    def baseline_answers(self) -> JudgedAnswers:
+        """The answers of the baselines of all seeds: so the luck of one seed decides nothing."""
+        return self._answered(self.members)
+
+    def _answered(self, networks: Sequence[nn.Module]) -> JudgedAnswers:
+        test = self.data.test
+        found = [part_logits(network, test) for network in networks]
+        scaled = [self._calibrated(network, each) for network, (each, _) in zip(networks, found, strict=True)]
+        return JudgedAnswers(self.data.task, torch.stack(scaled), found[0][1], weights_of(test))
+
+    def calibrate(self, network: nn.Module) -> None:
+        """Fit the temperature of a network that may be kept, and write it on its card."""
+        calibrate(network, self.data)
+
+    def _calibrated(self, network: nn.Module, outputs: torch.Tensor) -> torch.Tensor:
+        """Return logits as a user reads them, scaled by the validation part; decisions do not depend on it."""
+        if self.task.primary_metric.decisions:
+            return outputs
+        held = self.data.validation
+        return self.task.calibrated(*part_logits(network, held), weights_of(held)).scaled(outputs)
 
     def distance(self, network: nn.Module) -> float:
         """Return how far a network's answers are from the teacher's on the validation part: what methods compete by.
 
-        It is the mean Kullback–Leibler divergence, which differs less by chance than accuracy on so few samples.
+        It is the mean of `Task.divergence`, for classes the Kullback–Leibler divergence, which differs less by chance
+        than accuracy on so few samples.
         """
-        answers = part_logits(network, self.data.validation)[0].double().log_softmax(dim=1)
-        found = float((self._teacher_answers.exp() * (self._teacher_answers - answers)).sum(dim=1).mean())
+        outputs = part_logits(network, self.data.validation)[0].double()
+        found = float(self.data.task.divergence(outputs, self._teacher_outputs).mean())
         return found if math.isfinite(found) else math.inf
 
     @cached_property
-    def _teacher_answers(self) -> torch.Tensor:
-        return part_logits(self.teacher, self.data.validation)[0].double().log_softmax(dim=1)
+    def _teacher_outputs(self) -> torch.Tensor:
+        return part_logits(self.teacher, self.data.validation)[0].double()
 
 
 def most_folds(data: Data, design: Design) -> int:
-    """Return how many folds the samples of the smallest class, and whole groups, allow."""
-    labels, groups = _judged_samples(data, design)
-    found = int(numpy.unique(labels, return_counts=True)[1].min())
+    """Return how many folds the samples, of the smallest class where there are classes, and whole groups allow."""
+    targets, groups = _judged_samples(data, design)
     if groups is None:
-        return found
+        return targets.most_folds
     kinds = len(numpy.unique(groups))
-    return min(found, kinds) if design == "held out" or kinds >= FEWEST_GROUPS else 1
+    return min(targets.most_folds, kinds) if design == "held out" or kinds >= FEWEST_GROUPS else 1
 
 
-def _judged_samples(data: Data, design: Design) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Return the labels of the samples that are judged, and their groups."""
+def _judged_samples(data: Data, design: Design) -> tuple[Targets, NDArray[Any] | None]:
+    """Return the targets of the samples that are judged, and their groups."""
     if design == "held out":
         assert isinstance(data.validation, Part)
-        return data.validation.y.numpy(), data.validation.groups
+        return learned_targets(data.task, data.validation.y.numpy()), data.validation.groups
     assert data.source is not None and data.split is not None
     rows = numpy.setdiff1d(original_rows(data.source), data.split.test)
     groups = data.source.groups
-    return number_labels(data.source)[0][rows], None if groups is None else groups[rows]
+    return targets_of(data.source).take(rows), None if groups is None else groups[rows]
 
 
 def folds_of(data: Data, design: Design, count: int, seed: int) -> list[Data]:
@@ -116,7 +137,8 @@ def folds_of(data: Data, design: Design, count: int, seed: int) -> list[Data]:
         return made
     held = data.validation
     assert isinstance(held, Part)
-    dealt = fold_tests(held.y.numpy(), held.groups, folds=count, seed=seed)
+    targets = learned_targets(data.task, held.y.numpy())
+    dealt = fold_tests(targets.strata, held.groups, folds=count, seed=seed, classes=targets.in_every_fold)
     rows = [torch.from_numpy(fold) for fold in dealt]
     others = [torch.cat([fold for fold in rows if fold is not chosen]).sort().values for chosen in rows]
     return [
@@ -132,13 +154,16 @@ def in_memory(data: Data) -> Data:
             raise FewSamplesError(
                 f"{data.name} has no samples to {word}: rightsizing needs a training and a validation part"
             )
-    return replace(data, train=_read(data.train), validation=_read(data.validation), test=_read(data.test))
+    task = data.task
+    return replace(
+        data, train=_read(data.train, task), validation=_read(data.validation, task), test=_read(data.test, task)
+    )
 
 
-def _read(part: AnyPart) -> Part:
+def _read(part: AnyPart, task: Task) -> Part:
     if isinstance(part, Part):
         return part
     batches = list(part_batches(part, BATCH_SIZE)) if len(part) else []
     if not batches:
-        return Part(torch.zeros(0), torch.zeros(0, dtype=torch.int64))
-    return Part(torch.cat([x for x, _ in batches]), torch.cat([y for _, y in batches]))
+        return Part(torch.zeros(0), task.as_targets(torch.zeros(0, dtype=torch.int64)))
+    return Part(torch.cat([x for x, _ in batches]), task.as_targets(torch.cat([y for _, y in batches])))

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
-import numpy
 from torch import nn
 
 from topiarist.data import Data
@@ -16,10 +15,12 @@ from topiarist.methods.outcome import Outcome
 from topiarist.methods.registry import find_method
 from topiarist.models.copying import copied
 from topiarist.rightsizing.candidates import SizeResult
-from topiarist.rightsizing.folds import Answers, Fold
+from topiarist.rightsizing.folds import Fold
+from topiarist.rightsizing.judging import JudgedAnswers, judged_score
 from topiarist.rightsizing.record import BASELINE, EpochRecord, LayerRecord, NetworkRecord, finite
+from topiarist.statistics import Metric
 from topiarist.training import History
-from topiarist.training.inference import first_sample
+from topiarist.training.inference import first_sample, part_logits, weights_of
 
 REPEATS = 100  # of a sample, in each of several rounds
 
@@ -29,21 +30,21 @@ class NamedNetwork:
     """A network that could be kept: who made it, and the answers of those made like it in each fold."""
 
     outcome: Outcome
-    answers: Sequence[Answers | None]
+    answers: Sequence[JudgedAnswers | None]
     ratio: float | None = None
     method: str | None = None
     finalist: bool = False
 
     @property
-    def fold_accuracies(self) -> tuple[float | None, ...]:
-        """The accuracy in each fold; None where the method was not asked any more."""
-        return tuple(None if answers is None else float(answers.mean()) for answers in self.answers)
+    def fold_scores(self) -> tuple[float | None, ...]:
+        """The primary metric in each fold; None where the method was not asked any more, or it is not defined."""
+        return tuple(None if answers is None else finite(judged_score([answers])) for answers in self.answers)
 
-    @property
-    def accuracy(self) -> float | None:
-        """The accuracy over all folds; None where the method was not asked in all."""
+    @cached_property
+    def score(self) -> float | None:
+        """The primary metric over all folds; None where the method was not asked in all."""
         known = [answers for answers in self.answers if answers is not None]
-        return float(numpy.concatenate(known).mean()) if len(known) == len(self.answers) else None
+        return finite(judged_score(known)) if len(known) == len(self.answers) else None
 
 
 def named_networks(
@@ -67,6 +68,15 @@ def _named_of(size: SizeResult) -> dict[str, NamedNetwork]:
     finals = [finalist.answers for finalist in size.finalists[:-1]]
     found[size.name] = NamedNetwork(size.kept, finals, size.ratio, size.winners[-1], finalist=True)
     return found
+
+
+def validation_losses(networks: Mapping[str, nn.Module], data: Data) -> dict[str, float]:
+    """Return the loss of each network on the validation part."""
+    weights = weights_of(data.validation)
+    return {
+        name: data.task.loss_of(*part_logits(model, data.validation), weights=weights)
+        for name, model in networks.items()
+    }
 
 
 def measurements(networks: Mapping[str, nn.Module], data: Data) -> dict[str, Measurement]:
@@ -103,20 +113,28 @@ def network_records(
     named: Mapping[str, NamedNetwork],
     measured: Mapping[str, Measurement],
     budgeted: Mapping[str, Measurement],
+    losses: Mapping[str, float],
     budget: Budget,
+    metric: Metric,
 ) -> tuple[NetworkRecord, ...]:
-    """Return what is known of each network; those on the front are not beaten in both accuracy and parameters."""
+    """Return what is known of each network; those on the front are not beaten in both the metric and parameters."""
     fits = {name: budget.excess(found) is None for name, found in budgeted.items()}
-    known = {name: each.accuracy for name, each in named.items()}
-    costs = {name: (-value, measured[name].parameters) for name, value in known.items() if value is not None}
+    known = {name: each.score for name, each in named.items()}
+    costs = {
+        name: (-metric.direction * value, measured[name].parameters)
+        for name, value in known.items()
+        if value is not None
+    }
     front = dict(zip(costs, non_dominated(list(costs.values())).tolist(), strict=True))
     return tuple(
-        _network_record(name, each, measured[name], front=front.get(name, False), fits=fits[name])
+        _network_record(name, each, measured[name], losses[name], front=front.get(name, False), fits=fits[name])
         for name, each in named.items()
     )
 
 
-def _network_record(name: str, known: NamedNetwork, measured: Measurement, *, front: bool, fits: bool) -> NetworkRecord:
+def _network_record(
+    name: str, known: NamedNetwork, measured: Measurement, loss: float, *, front: bool, fits: bool
+) -> NetworkRecord:
     units = known.outcome.units.items()
     return NetworkRecord(
         id=name,
@@ -130,10 +148,10 @@ def _network_record(name: str, known: NamedNetwork, measured: Measurement, *, fr
         memory_kb=measured.memory_kb,
         macs=measured.macs,
         latency_ms=measured.latency_ms,
-        judged_accuracy=known.accuracy,
-        fold_accuracies=known.fold_accuracies,
-        validation_accuracy=measured.accuracy,
-        validation_loss=finite(measured.log_loss),
+        judged_score=known.score,
+        fold_scores=known.fold_scores,
+        validation_score=finite(measured.quality[measured.primary]),
+        validation_loss=finite(loss),
         winner=known.finalist,
         front=front,
         fits=fits,
@@ -152,7 +170,7 @@ def _curve(histories: Sequence[History]) -> tuple[EpochRecord, ...]:
             epoch=number,
             training_loss=finite(epoch.train_loss),
             validation_loss=finite(epoch.validation_loss),
-            validation_accuracy=epoch.validation_accuracy,
+            validation_score=finite(epoch.validation_score),
         )
         for number, epoch in enumerate(epochs, start=1)
     )

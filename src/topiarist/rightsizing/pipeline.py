@@ -22,6 +22,7 @@ from topiarist.rightsizing.clock import Clock, OnProgress
 from topiarist.rightsizing.descent import Descent
 from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold, folds_of, in_memory, most_folds
+from topiarist.rightsizing.judging import check_metric
 from topiarist.rightsizing.planning import (
     DEFAULT_EFFORT,
     EFFORTS,
@@ -36,11 +37,12 @@ from topiarist.rightsizing.preparation import FEWEST_FOLDS, Setup, in_time, prep
 from topiarist.rightsizing.record import BASELINE, RightsizingRecord, SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
 from topiarist.rightsizing.result import Rightsizing, UnreachableError
+from topiarist.statistics import Metric
 from topiarist.threads import torch_threads
 from topiarist.training import History
 from topiarist.training.inference import first_sample
 
-MAX_DROP, ALPHA = 0.01, 0.05
+ALPHA = 0.05
 ANSWERED = 2  # times that all samples of the validation and the test part are answered in the end
 
 
@@ -49,7 +51,8 @@ def rightsize(
     model: Model | None = None,
     *,
     budget: Budget | None = None,
-    max_drop: float = MAX_DROP,
+    max_drop: float | None = None,
+    metric: str | Metric | None = None,
     methods: Sequence[str] | None = None,
     effort: EffortName = DEFAULT_EFFORT,
     trained: bool | None = None,
@@ -68,7 +71,11 @@ def rightsize(
     budget : Budget, optional
         Limits on the size; its own `max_drop` replaces the argument.
     max_drop : float
-        Accuracy that may be lost: 0.01 is one point.
+        The loss that is allowed, by default that of the metric: 0.01 is one point of accuracy, 0.02 an RMSE that is
+        2 % larger. See `statistics.default_margin`.
+    metric : str or Metric, optional
+        What networks are compared by, such as "roc_auc", or one from `statistics.own_metric`. By default accuracy of
+        classes, RMSE of numbers, ROC AUC of labels.
     methods : sequence of str, optional
         Names of registered methods that make candidates; by default those whose traits say so.
     effort : {"quick", "normal", "thorough"}
@@ -101,13 +108,16 @@ def rightsize(
     >>> result.status  # doctest: +SKIP
     'proven'
     """
-    limits, drop = limits_of(budget, max_drop)
+    data = data.with_metric(metric)
+    limits, drop = limits_of(budget, max_drop, data.task.primary_metric)
     asked, level = _methods_of(methods), _effort_of(effort)
     clock = Clock(level.seconds, on_progress=on_progress or (lambda share, what: None))
     threads = torch.get_num_threads()
     with torch_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of single trainings and cuts: the record says what matters
-        job = prepare(in_memory(data), model, trained=trained, seed=seed, clock=clock, threads=threads)
+        held = in_memory(data)
+        check_metric(held, margin=drop, alpha=alpha)
+        job = prepare(held, model, trained=trained, seed=seed, clock=clock, threads=threads)
         job = in_time(job, level.seconds, seed)
         full = full_plan(
             level,
@@ -150,6 +160,7 @@ def _carry_out(
 ) -> Rightsizing:
     """Train the baselines, go down the sizes, choose, and write down how it came about; `full` is all that is asked."""
     folds, history, plan = _baselines(job, replace(full, notes=job.notes), seed, clock)
+    folds[-1].calibrate(folds[-1].whole)
     descent, baseline_fits = _descend(job, folds, plan, budget, drop=drop, alpha=alpha, clock=clock)
     choice = choose(descent, baseline_fits=baseline_fits)
     findings = Findings(

@@ -9,7 +9,7 @@ from topiarist.evolution.lineage import Lineage
 from topiarist.measurement.budget import Runtime
 from topiarist.settings import Record
 
-VERSION = 2
+VERSION = 3
 BASELINE = "baseline"
 RecordStatus = Literal["proven", "unproven", "unchanged", "unreachable"]
 
@@ -27,8 +27,32 @@ class VerdictRecord(Record):
     samples_needed: int | None
 
 
+class MetricRecord(Record):
+    """What answers are judged by; `share` is whether it is a share of samples, `relative` whether the margin is."""
+
+    name: str
+    title: str
+    higher_is_better: bool
+    share: bool
+    relative: bool
+
+    @property
+    def direction(self) -> int:
+        """1 where more is better, −1 where less is."""
+        return 1 if self.higher_is_better else -1
+
+
+class TaskRecord(Record):
+    """What is predicted; `names` are the classes, targets or labels, and the first of the metrics decides."""
+
+    kind: str
+    summary: str
+    names: tuple[str, ...]
+    metrics: Annotated[tuple[MetricRecord, ...], Field(min_length=1)]
+
+
 class GainsRecord(Record):
-    """How many times smaller and faster the network is, and the difference of accuracy on the test part."""
+    """How many times smaller and faster the network is, and how much better or worse on the test part."""
 
     size: float | None
     parameters: float | None
@@ -38,7 +62,7 @@ class GainsRecord(Record):
     latency: float | None
     onnx_latency: float | None = None
     onnx_size: float | None = None
-    accuracy: float | None
+    score: float | None
 
 
 class ColumnRecord(Record):
@@ -57,7 +81,6 @@ class DataRecord(Record):
     """What the data are; `columns` is empty for what is no table."""
 
     name: str
-    classes: tuple[str, ...]
     input_shape: tuple[int, ...]
     training: int
     validation: int
@@ -113,7 +136,7 @@ class EpochRecord(Record):
     epoch: int
     training_loss: float | None
     validation_loss: float | None
-    validation_accuracy: float | None
+    validation_score: float | None
 
 
 class LayerRecord(Record):
@@ -127,7 +150,7 @@ class LayerRecord(Record):
 class NetworkRecord(Record):
     """One network: who made it, what it takes, what it is worth, and how it came about.
 
-    Networks made like it, without the samples judged, answered with `judged_accuracy` over the folds. `marker` is the
+    Networks made like it, without the samples judged, have the metric `judged_score` over the folds. `marker` is the
     shape of its method's points in figures.
     """
 
@@ -144,9 +167,9 @@ class NetworkRecord(Record):
     latency_ms: float | None
     onnx_latency_ms: float | None = None
     onnx_kb: float | None = None
-    judged_accuracy: float | None
-    fold_accuracies: tuple[float | None, ...]
-    validation_accuracy: float
+    judged_score: float | None
+    fold_scores: tuple[float | None, ...]
+    validation_score: float | None
     validation_loss: float | None
     winner: bool
     front: bool
@@ -158,25 +181,31 @@ class NetworkRecord(Record):
 
 
 class RungRecord(Record):
-    """The test of one size; the figures are those of `statistics.compare_answers`."""
+    """The test of one size; the figures are those of `statistics.compare`.
+
+    `difference` is positive where the smaller network is better. `won`, `lost` and `discordant` are of decisions alone,
+    `r2_difference` of numbers.
+    """
 
     ratio: float
     network: str
     proven: bool
     tested: bool
-    accuracy: float
-    baseline_accuracy: float
+    score: float
+    baseline_score: float
     difference: float
     low: float
     high: float
     p: float
-    won: float
-    lost: float
-    discordant: float
+    won: float | None = None
+    lost: float | None = None
+    discordant: float | None = None
+    r2_difference: float | None = None
     samples: int
     power: float
     samples_needed: int
     chosen_by_fold: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 class DecisionRecord(Record):
@@ -188,29 +217,39 @@ class DecisionRecord(Record):
     rungs: tuple[RungRecord, ...]
 
 
-class QualityRecord(Record):
-    """Quality of one network on the test part."""
+class SidesRecord(Record):
+    """The primary metric of each class, target or label on the test part, before and after."""
 
-    accuracy: float
-    macro_accuracy: float
-    log_loss: float | None
+    before: tuple[float | None, ...] = ()
+    after: tuple[float | None, ...] = ()
 
 
 class ConfirmationRecord(Record):
-    """The chosen network against the baseline on the test part, which no decision saw."""
+    """The chosen network against the baseline on the test part, which no decision saw; all metrics by name."""
 
-    before: QualityRecord
-    after: QualityRecord
+    before: dict[str, float | None]
+    after: dict[str, float | None]
+    each: SidesRecord = SidesRecord()
     difference: float
     low: float
     high: float
     p: float
     proven: bool
-    won: float
-    lost: float
+    won: float | None = None
+    lost: float | None = None
+    r2_difference: float | None = None
     samples: int
     power: float
     samples_needed: int
+
+
+class CalibrationRecord(Record):
+    """The temperature of the chosen network, fitted on the validation part, and what it does on the test part."""
+
+    temperature: float
+    samples: int
+    before: dict[str, float | None]
+    after: dict[str, float | None]
 
 
 class ConfusionRecord(Record):
@@ -256,6 +295,7 @@ class RightsizingRecord(Record):
 
     version: int = VERSION
     verdict: VerdictRecord
+    task: TaskRecord
     gains: GainsRecord
     data: DataRecord
     settings: SettingsRecord
@@ -264,6 +304,7 @@ class RightsizingRecord(Record):
     decision: DecisionRecord
     test: ConfirmationRecord | None
     confusion: ConfusionRecord
+    calibration: CalibrationRecord | None = None
     exports: ExportsRecord = ExportsRecord()
     nearest: tuple[NearestRecord, ...] = ()
     seconds: dict[str, float]
@@ -275,6 +316,11 @@ class RightsizingRecord(Record):
         if self.verdict.chosen not in names:
             raise ValueError(f"verdict.chosen must be one of {', '.join(names)}; found '{self.verdict.chosen}'")
         return self
+
+    @property
+    def metric(self) -> MetricRecord:
+        """What decisions were made by."""
+        return self.task.metrics[0]
 
     def network(self, name: str) -> NetworkRecord:
         """Return the record of a network by its id."""

@@ -10,11 +10,27 @@ from torch import nn
 
 from topiarist.data import Data
 from topiarist.measurement import Budget, Measurement
+from topiarist.models import card_of
 from topiarist.rightsizing.candidates import SizeResult
 from topiarist.rightsizing.choice import Choice
-from topiarist.rightsizing.confirmation import Tested, confirm, confusions
+from topiarist.rightsizing.confirmation import (
+    Tested,
+    calibration_record,
+    confirm,
+    confusions,
+    metric_record,
+    metrics_shown,
+)
 from topiarist.rightsizing.descent import Descent
-from topiarist.rightsizing.networks import NamedNetwork, as_budgeted, measurements, named_networks, network_records
+from topiarist.rightsizing.judging import JudgedAnswers
+from topiarist.rightsizing.networks import (
+    NamedNetwork,
+    as_budgeted,
+    measurements,
+    named_networks,
+    network_records,
+    validation_losses,
+)
 from topiarist.rightsizing.record import (
     BASELINE,
     BudgetRecord,
@@ -29,16 +45,21 @@ from topiarist.rightsizing.record import (
     RightsizingRecord,
     RungRecord,
     SettingsRecord,
+    TaskRecord,
     VerdictRecord,
     VersionsRecord,
     WorkPlanRecord,
 )
-from topiarist.rightsizing.wording import sentence
+from topiarist.rightsizing.wording import margin_words, sentence
+from topiarist.statistics import Metric
 from topiarist.statistics.answers import POWER
+from topiarist.statistics.proofs import describe_test
+from topiarist.tasks import Task
 from topiarist.training import History
-from topiarist.training.inference import part_logits
+from topiarist.training.inference import part_logits, weights_of
 
 NEAREST = 3
+SMALLEST = 1e-300  # so that a share of no error at all is a number
 PACKAGES = ("topiarist", "torch", "numpy", "scipy", "onnxruntime")
 
 
@@ -72,10 +93,13 @@ class Findings:
         """Measure all networks, and write everything down; the seconds are added by the caller."""
         measured, plan = measurements(self.networks, self.data), self.descent.plan
         budgeted = as_budgeted(self.networks, measured, self.data, self.budget)
-        networks, tested = network_records(self.named, measured, budgeted, self.budget), self._tested()
+        losses, metric = validation_losses(self.networks, self.data), self.descent.metric
+        networks = network_records(self.named, measured, budgeted, losses, self.budget, metric)
+        tested = self._tested()
         test = None if tested is None else confirm(tested, margin=self.settings.max_drop, alpha=self.settings.alpha)
         record = RightsizingRecord(
             verdict=self._verdict(test),
+            task=_task_record(self.data.task),
             gains=_gains(measured[BASELINE], measured[self.chosen], test),
             data=_data_record(self.data),
             settings=self.settings,
@@ -84,13 +108,14 @@ class Findings:
             ),
             networks=networks,
             decision=DecisionRecord(
-                test="Tango's score test on paired right answers, one-sided",
+                test=describe_test(metric),
                 order="from the largest size to the smallest, each at the full level, until one fails",
                 wanted_power=POWER,
                 rungs=tuple(map(_rung_record, self.descent.sizes)),
             ),
             test=test,
-            confusion=ConfusionRecord() if tested is None else confusions(tested, len(self.data.classes)),
+            confusion=ConfusionRecord() if tested is None else confusions(tested),
+            calibration=None if tested is None else calibration_record(tested["after"], len(self.data.validation)),
             nearest=self._nearest(networks, budgeted) if self.choice is None else (),
             seconds={},
             versions=_versions(threads),
@@ -101,8 +126,14 @@ class Findings:
         """Return what the baseline and the chosen network answer to the test part; None where there is none."""
         if not len(self.data.test):
             return None
-        before, after = (part_logits(self.networks[name], self.data.test) for name in (BASELINE, self.chosen))
+        before, after = (self._answered(self.networks[name]) for name in (BASELINE, self.chosen))
         return {"before": before, "after": after}
+
+    def _answered(self, network: nn.Module) -> JudgedAnswers:
+        """Return what a network answers to the test part, at the temperature of its card."""
+        outputs, y = part_logits(network, self.data.test)
+        task = self.data.task.answering_like(card_of(network).task)
+        return JudgedAnswers(task, outputs[None], y, weights_of(self.data.test))
 
     def _verdict(self, test: ConfirmationRecord | None) -> VerdictRecord:
         """Return what was decided; its sentence is written last."""
@@ -122,16 +153,16 @@ class Findings:
         self, networks: Sequence[NetworkRecord], measured: Mapping[str, Measurement]
     ) -> tuple[NearestRecord, ...]:
         """Return the networks that come nearest to fitting and to being good enough."""
-        allowed, baseline = self.settings.max_drop, networks[0].judged_accuracy
+        allowed, baseline, metric = self.settings.max_drop, networks[0].judged_score, self.descent.metric
         found = []
         for network in networks[1:]:
             excess = self.budget.excess(measured[network.id])
-            known = network.judged_accuracy
-            lost = None if known is None or baseline is None else baseline - known
+            known = network.judged_score
+            lost = None if known is None or baseline is None else lost_of(metric, known, baseline)
             text = f"fits with {network.file_kb:.1f} KB" if excess is None else str(excess)
             if lost is not None:
-                loss = f"{100 * lost:.1f} points, {100 * allowed:g} are allowed" if lost > 0 else "no accuracy"
-                text += f"; it loses {loss}"
+                loss = f"{margin_words(metric, lost, digits=2)}" if lost > 0 else "nothing"
+                text += f"; it loses {loss}, {margin_words(metric, allowed)} may be lost"
             distance = (1.0 if excess is None else excess.ratio) + (
                 1.0 if lost is None else max(0.0, lost / allowed - 1)
             )
@@ -147,25 +178,39 @@ def with_sentence(record: RightsizingRecord) -> RightsizingRecord:
 
 def _rung_record(size: SizeResult) -> RungRecord:
     found = size.evidence
-    assert found.won is not None and found.lost is not None
+    differing = None if found.won is None or found.lost is None else (found.won + found.lost) / found.samples
     return RungRecord(
         ratio=size.ratio,
         network=size.name,
         proven=size.proven,
         tested=size.tested,
-        accuracy=found.score,
-        baseline_accuracy=found.baseline_score,
+        score=found.score,
+        baseline_score=found.baseline_score,
         difference=found.difference,
         low=found.low,
         high=found.high,
         p=found.p,
         won=found.won,
         lost=found.lost,
-        discordant=(found.won + found.lost) / found.samples,
+        discordant=differing,
+        r2_difference=found.r2_difference,
         samples=found.samples,
         power=found.power,
         samples_needed=found.samples_needed,
         chosen_by_fold=tuple(size.winners[:-1]),
+        notes=found.notes,
+    )
+
+
+def lost_of(metric: Metric, score: float, baseline: float) -> float:
+    """Return how much worse a score is than the baseline's, as the margin is meant: as a share of it, or plainly."""
+    worse = metric.direction * (baseline - score)
+    return worse / max(abs(baseline), SMALLEST) if metric.relative else worse
+
+
+def _task_record(task: Task) -> TaskRecord:
+    return TaskRecord(
+        kind=task.kind, summary=str(task), names=task.names, metrics=tuple(map(metric_record, metrics_shown(task)))
     )
 
 
@@ -177,7 +222,7 @@ def _gains(before: Measurement, after: Measurement, test: ConfirmationRecord | N
         nonzero=ratio(before.nonzero, after.nonzero),
         memory=ratio(before.memory_kb, after.memory_kb),
         latency=ratio(before.latency_ms, after.latency_ms),
-        accuracy=None if test is None else test.difference,
+        score=None if test is None else test.difference,
     )
 
 
@@ -189,7 +234,6 @@ def ratio(one: float | None, other: float | None) -> float | None:
 def _data_record(data: Data) -> DataRecord:
     return DataRecord(
         name=data.name,
-        classes=data.classes,
         input_shape=data.input_shape,
         training=len(data.train),
         validation=len(data.validation),

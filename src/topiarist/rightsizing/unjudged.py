@@ -5,7 +5,6 @@ from torch import nn
 from topiarist.data import Data
 from topiarist.measurement import Budget, BudgetError
 from topiarist.measurement.footprint import footprint
-from topiarist.models import attach, card_for
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.rightsizing.baseline import Model, train_baselines
@@ -14,6 +13,7 @@ from topiarist.rightsizing.folds import in_memory
 from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS, EffortName, full_plan, plan_work
 from topiarist.rightsizing.preparation import prepare
 from topiarist.threads import torch_threads
+from topiarist.training.calibrating import calibrate
 from topiarist.training.inference import first_sample
 
 
@@ -44,5 +44,5 @@ def unjudged_baseline(
     excess = limits.excess(size)
     if excess is not None:
         raise BudgetError(f"{excess}; a class has too few samples to judge smaller networks by: give more of it")
-    attach(network, card_for(network, job.data))
+    calibrate(network, job.data)
     return network

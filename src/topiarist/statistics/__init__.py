@@ -30,7 +30,7 @@ from topiarist.statistics.noninferiority import (
     runs_needed,
     smallest_not_worse,
 )
-from topiarist.statistics.proofs import compare, compare_each, default_margin
+from topiarist.statistics.proofs import compare, compare_each, default_margin, pooled_value
 from topiarist.statistics.samples import Alternative
 from topiarist.statistics.summaries import (
     Interval,
@@ -75,6 +75,7 @@ __all__ = [
     "non_inferiority",
     "own_metric",
     "paired_d",
+    "pooled_value",
     "power_of_noninferiority",
     "rank_biserial",
     "rank_sum",

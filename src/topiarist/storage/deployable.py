@@ -19,6 +19,7 @@ from topiarist.data.projection import ColumnBlock
 from topiarist.data.source import Features, is_table
 from topiarist.models.evaluation import placed
 from topiarist.tasks import Regression, Task
+from topiarist.tasks.probabilities import ProbabilityTask
 
 Inputs = NDArray[Any]
 FLOAT32_ROUNDING = 2.0**-24  # of a number
@@ -39,6 +40,7 @@ class Deployable(nn.Module):
         super().__init__()
         self.preparation = nn.Identity() if preprocessing is None else Preparation(preprocessing)
         self.network, self.kind = network, "classes" if task is None else task.kind
+        self.temperature = task.temperature if isinstance(task, ProbabilityTask) else 1.0
         self.wide = isinstance(task, Regression) and FLOAT32_ROUNDING * _offset(task) > MOST_ROUNDING
         if isinstance(task, Regression):
             self.register_buffer("centre", torch.tensor(task.centre, dtype=torch.float64))
@@ -53,12 +55,15 @@ class Deployable(nn.Module):
         """Return logits and probabilities, or numbers."""
         found = self.network(self.preparation(samples))
         if self.kind == "classes":
-            return found, found.softmax(dim=1)
+            return found, self._scaled(found).softmax(dim=1)
         found = found.unsqueeze(1) if found.ndim == 1 else found
         if self.kind == "labels":
-            return found, found.sigmoid()
+            return found, self._scaled(found).sigmoid()
         numbers = found.double() * self.scale + self.centre
         return (numbers if self.wide else numbers.float(),)
+
+    def _scaled(self, logits: Tensor) -> Tensor:
+        return logits if self.temperature == 1 else logits / self.temperature
 
 
 def _offset(task: Regression) -> float:

@@ -176,8 +176,10 @@ def _comparison(given: Sequence[Tensor], trial: Trial) -> _Comparison:
 def _judged(outputs: Tensor, trial: Trial) -> dict[str, Any]:
     """Return the primary metric of the file and of torch, where the targets are known."""
     task, labels = trial.known_task, trial.labels
-    metric = task.find_metric(task.primary)
-    values = [None if labels is None else metric(task, each, labels, trial.weights) for each in (outputs, trial.logits)]
+    metric = task.find_metric("accuracy") if task.kind == "classes" else task.primary_metric
+    values = [
+        None if labels is None else task.value(metric, each, labels, trial.weights) for each in (outputs, trial.logits)
+    ]
     if task.kind == "classes":
         return {"accuracy": values[0], "accuracy_in_torch": values[1]}
     return {"metric": metric.name, "quality": values[0], "quality_in_torch": values[1]}

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, uint8
 
 from topiarist.data import Preprocessing, SplitRule
-from topiarist.errors import ModelError
+from topiarist.errors import DataError, ModelError
 from topiarist.files import JsonObject, canonical_json
 from topiarist.models import Card
 from topiarist.surgery import Plan
@@ -86,8 +86,10 @@ class Header(Version, extra="forbid"):
         if self.task is None:
             return None if self.classes is None else Classification(self.classes)
         try:
+            if self.classes is not None:  # their names stand in the file once
+                return Classification(self.classes, **self.task)
             return task_from_record(self.task)
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, DataError) as error:
             raise ModelError(f"the file is damaged: its task cannot be read ({error!r})") from error
 
     def plan(self) -> Plan:
@@ -104,7 +106,7 @@ def make_header(card: Card, plan: Plan, aliases: dict[str, str]) -> Header:
     return Header(
         spec=card.spec,
         classes=card.classes,
-        task=None if card.task is None or card.classes is not None else card.task.to_record(),
+        task=None if card.task is None else _task_record(card.task),
         input_shape=card.input_shape,
         preprocessing=None if card.preprocessing is None else card.preprocessing.to_json(),
         rule=card.rule,
@@ -113,6 +115,11 @@ def make_header(card: Card, plan: Plan, aliases: dict[str, str]) -> Header:
         example=record["example"],
         aliases=aliases,
     )
+
+
+def _task_record(task: Task) -> JsonObject | None:
+    """Return a task as plain values; of classes, whose names have a place of their own, only what was chosen."""
+    return (task.chosen or None) if isinstance(task, Classification) else task.to_record()
 
 
 def sign(header: AnyHeader, tensors: Mapping[str, Tensor]) -> AnyHeader:

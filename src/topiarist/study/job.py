@@ -1,5 +1,6 @@
 """The work on a stack of cells: train the networks as one, treat and measure each."""
 
+import math
 import os
 import platform
 import time
@@ -9,9 +10,9 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from topiarist.data import Data, Part
+from topiarist.data import AnyPart, Data, Part
 from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.files import JsonObject, canonical_json
 from topiarist.measurement import measure
@@ -26,8 +27,7 @@ from topiarist.study.settings import CellSettings
 from topiarist.study.treating import EarlyNetworks, TrainedNetwork, Treated, TreatedNetwork, rewound_epoch, treat_all
 from topiarist.tracing import anatomy
 from topiarist.training import History, TrainConfig, monte_carlo, reuse, train_many, train_phases
-from topiarist.training.inference import first_sample, part_logits
-from topiarist.training.metrics import accuracy, log_loss, macro_accuracy
+from topiarist.training.inference import first_sample, part_logits, weights_of
 
 PACKAGES = ("topiarist", "torch", "numpy")
 
@@ -126,7 +126,7 @@ def start_networks(cells: Sequence[Cell], datas: Sequence[Data], samples: StudyS
     return [
         reuse(
             trained,
-            classes=len(data.classes),
+            classes=data.task.outputs,
             drop=base.drop,
             add=base.add,
             generator=generator(cell.training_seed, "head"),
@@ -137,7 +137,7 @@ def start_networks(cells: Sequence[Cell], datas: Sequence[Data], samples: StudyS
 
 def network_for(settings: CellSettings, data: Data, seed: int) -> nn.Module:
     """Build the declared network for the data at hand."""
-    return build_network(settings.model, input_shape=data.input_shape, classes=len(data.classes), seed=seed)
+    return build_network(settings.model, input_shape=data.input_shape, classes=data.task.outputs, seed=seed)
 
 
 def train_config(cell: Cell) -> TrainConfig:
@@ -182,8 +182,8 @@ def judge(cell: Cell, made: TreatedNetwork, data: Data, history: History, keep_m
     if passes is not None:
         figures |= stochastic_figures(treated, data, passes, cell.training_seed)
     figures |= {
-        "train_accuracy": accuracy(*part_logits(treated, data.train)),
-        "validation_accuracy": accuracy(*part_logits(treated, data.validation)) if len(data.validation) else None,
+        f"train_{data.task.primary}": primary_value(treated, data, data.train),
+        f"validation_{data.task.primary}": primary_value(treated, data, data.validation),
         "units": units_of(treated, data),
         "train_samples": len(data.train),
         "epochs": len(history.epochs),
@@ -200,6 +200,15 @@ def judge(cell: Cell, made: TreatedNetwork, data: Data, history: History, keep_m
     )
 
 
+def primary_value(model: nn.Module, data: Data, part: AnyPart) -> float | None:
+    """Return the metric that the task is judged by, of a part; None where it is empty, or not a finite number."""
+    if not len(part):
+        return None
+    outputs, y = part_logits(model, part)
+    found = data.task.value(data.task.primary_metric, outputs, y, weights_of(part))
+    return found if math.isfinite(found) else None
+
+
 def units_of(model: nn.Module, data: Data) -> int | None:
     """Count the units of all spaces that can change; None where the network cannot be looked at."""
     try:
@@ -213,10 +222,7 @@ def stochastic_figures(model: nn.Module, data: Data, passes: int, seed: int) -> 
     """Judge the mean prediction of many passes with dropout."""
     if not isinstance(data.test, Part):
         raise SettingsError("Monte-Carlo dropout needs samples in memory")
-    mean: Tensor = monte_carlo(model, data.test.x, passes=passes, seed=seed).mean
-    logits, y = mean.clamp(min=1e-12).log(), data.test.y
-    return {
-        "accuracy": accuracy(logits, y),
-        "macro_accuracy": macro_accuracy(logits, y),
-        "log_loss": log_loss(logits, y),
-    }
+    task, weights = data.task, weights_of(data.test)
+    mean = monte_carlo(model, data.test.x, passes=passes, seed=seed, task=task).mean.numpy()
+    wanted, each = task.true_answers(data.test.y).numpy(), None if weights is None else weights.numpy()
+    return {name: task.find_metric(name).value(mean, wanted, each) for name in task.reported}

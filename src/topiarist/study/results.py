@@ -12,12 +12,15 @@ import pandas
 
 from topiarist.errors import SettingsError, TopiaristError
 from topiarist.files import JsonObject
-from topiarist.statistics import SmallestDecision, smallest_not_worse, summarise
+from topiarist.statistics import SmallestDecision, metrics_of, smallest_not_worse, summarise
 from topiarist.study.comparison import ParetoFront, Scores, TestName, compare, pareto_front
 from topiarist.study.ledger import Ledger, StudyProgress
+from topiarist.tasks.losses import KINDS
 
 CONTENT_NAME = re.compile("[0-9a-f]{64}")  # a SHA-256
-SMALLER_IS_BETTER = ("log_loss",)
+SMALLER_IS_BETTER = frozenset(
+    metric.name for kind in KINDS for metric in metrics_of(kind) if not metric.higher_is_better
+)
 SIZES = ("parameters", "nonzero", "memory_kb", "file_kb", "macs", "latency_ms")
 
 
@@ -81,11 +84,18 @@ class Results:
             return None
         return float(self.done["samples"].mean() / self.done["train_samples"].mean())
 
-    def scores(self, metric: str = "accuracy") -> Scores:
+    @property
+    def primary(self) -> str:
+        """The metric that the task is judged by: accuracy of classes, RMSE of numbers, ROC AUC of labels."""
+        named = self.done["primary"].dropna().tolist() if "primary" in self.done else []
+        return str(named[0]) if named else "accuracy"
+
+    def scores(self, metric: str | None = None) -> Scores:
         """Return the scores of each configuration: by fold, the mean over seeds; without folds, by seed.
 
         Where each seed has folds of its own, there is a score per seed and fold.
         """
+        metric = metric or self.primary
         done = self.done
         figures = [str(name) for name in done.select_dtypes("number") if name not in ("fold", "seed", "seconds")]
         if metric not in figures:
@@ -106,7 +116,7 @@ class Results:
             raise SettingsError(f"no size '{name}' was measured: {hint}")
         return {str(label): float(mean) for label, mean in self.done.groupby("configuration")[name].mean().items()}
 
-    def summary(self, metric: str = "accuracy", *, confidence: float = 0.95) -> pandas.DataFrame:
+    def summary(self, metric: str | None = None, *, confidence: float = 0.95) -> pandas.DataFrame:
         """One row per configuration: mean, SD and bootstrap interval of the mean, and what its network costs."""
         measured = [name for name in SIZES if name in self.done and self.done[name].notna().any()]
         sizes = {name: self.sizes(name) for name in measured}
@@ -122,7 +132,7 @@ class Results:
     def compare(
         self,
         baseline: str | None = None,
-        metric: str = "accuracy",
+        metric: str | None = None,
         *,
         test: TestName = "auto",
         among: Sequence[str] | None = None,
@@ -139,7 +149,7 @@ class Results:
         self,
         margin: float,
         baseline: str | None = None,
-        metric: str = "accuracy",
+        metric: str | None = None,
         *,
         size: str = "parameters",
         alpha: float = 0.05,
@@ -148,7 +158,7 @@ class Results:
 
         The baseline is, unless named, the largest. Configurations that lack a fold or seed are left out.
         """
-        sign = -1.0 if metric in SMALLER_IS_BETTER else 1.0
+        sign = -1.0 if (metric or self.primary) in SMALLER_IS_BETTER else 1.0
         scores, sizes = self.scores(metric), self.sizes(size)
         reference = max(scores, key=lambda label: sizes[label]) if baseline is None else self._known(baseline, scores)
         whole = {
@@ -164,9 +174,9 @@ class Results:
             alpha=alpha,
         )
 
-    def front(self, metric: str = "accuracy", *, sizes: Sequence[str] = ("parameters",)) -> ParetoFront:
+    def front(self, metric: str | None = None, *, sizes: Sequence[str] = ("parameters",)) -> ParetoFront:
         """Return the Pareto front of score against one size or several."""
-        found = {name: self.sizes(name) for name in sizes}
+        found, metric = {name: self.sizes(name) for name in sizes}, metric or self.primary
         return pareto_front(self.scores(metric), found, metric=metric, smaller_is_better=metric in SMALLER_IS_BETTER)
 
     def history(self, row: JsonObject) -> list[JsonObject]:

@@ -75,6 +75,7 @@ class StudySamples:
                 of=cell.folds_of,
                 samples=settings.samples,
             )
+        made = [data.with_metric(settings.metric) for data in made]
         mixing = settings.mixing
         return made if mixing is None else [with_mixtures(data, mixing, seed=settings.seed) for data in made]
 
@@ -94,7 +95,8 @@ def validation_fraction(cell: CellSettings, data: DataSettings, *, folds: bool) 
 def source_key(settings: DataSettings) -> str:
     """Return the key of what is read; how it is split comes later."""
     key = [settings.location, settings.target, settings.group]
-    return canonical_json([*key, *([asdict(settings.columns)] if settings.columns else [])])
+    read = [[settings.weight, settings.task]] if settings.weight or settings.task else []
+    return canonical_json([*key, *([asdict(settings.columns)] if settings.columns else []), *read])
 
 
 def read_sources(cells: list[Cell], folder: Path) -> dict[str, Source]:
@@ -106,7 +108,12 @@ def read_sources(cells: list[Cell], folder: Path) -> dict[str, Source]:
             beside = folder / settings.location
             location = beside if beside.exists() else settings.location
             found[source_key(settings)] = find_described(
-                location, target=settings.target, group=settings.group, columns=settings.columns
+                location,
+                target=settings.target,
+                group=settings.group,
+                weight=settings.weight,
+                task=settings.task,
+                columns=settings.columns,
             )
     return found
 
@@ -125,7 +132,10 @@ def fingerprint(sources: Mapping[str, Source]) -> str:
             digest.update(b"copies")
         if source.finer is not None:
             digest.update(b"finer")
-        for values in (rows, source.labels, source.groups, source.parts, source.originals, source.finer):
+        if source.weights is not None:
+            digest.update(b"weights")
+        known = (source.labels, source.groups, source.parts, source.originals, source.finer, source.weights)
+        for values in (rows, *known):
             if values is not None:
                 plain = values.astype(str) if values.dtype == object else values
                 digest.update(f"{plain.dtype}{plain.shape}".encode())

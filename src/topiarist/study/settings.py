@@ -11,6 +11,7 @@ from topiarist.data.columns.choices import ColumnChoices
 from topiarist.models.settings import ModelSettings
 from topiarist.settings import Settings
 from topiarist.study.treatment import Treatment, treatment
+from topiarist.tasks.losses import TaskKind
 from topiarist.training import Phase, TrainConfig
 
 RULE = SplitRule()
@@ -21,6 +22,8 @@ EMPTY: Table = {}
 class DataSettings(Settings):
     """Which data, and how they are split: as in `load_data`.
 
+    `target` may be several columns, with commas; `weight` is the column that says how much samples count, `metric` what
+    networks are judged by.
     `drop`, `category`, `number` and `date` name columns of a table that are left out, or read as such whatever their
     cells suggest. `projection` lists blocks of columns, each with the number of its principal components that the
     network reads.
@@ -32,6 +35,9 @@ class DataSettings(Settings):
     location: str = Field(min_length=1)
     target: str | None = None
     group: str | None = None
+    weight: str | None = None
+    task: TaskKind | None = None
+    metric: str | None = None
     drop: tuple[str, ...] = ()
     category: tuple[str, ...] = ()
     number: tuple[str, ...] = ()

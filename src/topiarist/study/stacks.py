@@ -106,7 +106,7 @@ def try_out(cell: Cell, samples: StudySamples) -> tuple[Data, nn.Module]:
         if settings.prediction.monte_carlo is not None:
             monte_carlo(model, first_sample(built.train), passes=2)
         if base is not None:
-            model = reuse(model, classes=len(data.classes), drop=base.drop, add=base.add)
+            model = reuse(model, classes=data.task.outputs, drop=base.drop, add=base.add)
             check_trainable(model, data, train_config(cell))
     except TopiaristError as error:
         raise TopiaristError(f"configuration '{cell.label}': {error}") from error

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from topiarist.tasks.classification import Classification
     from topiarist.tasks.losses import KINDS, Loss, TaskKind
-    from topiarist.tasks.metrics import TaskMetric
     from topiarist.tasks.multilabel import MultiLabel
     from topiarist.tasks.records import task_from_record
     from topiarist.tasks.regression import Regression
@@ -25,14 +24,12 @@ __all__ = [
     "Regression",
     "Task",
     "TaskKind",
-    "TaskMetric",
     "task_from_record",
 ]
 
 _HOMES = {
     "classification": ("Classification",),
     "losses": ("KINDS", "Loss", "TaskKind"),
-    "metrics": ("TaskMetric",),
     "multilabel": ("MultiLabel",),
     "records": ("task_from_record",),
     "regression": ("Regression",),

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, ClassVar
 from topiarist.errors import DataError
 from topiarist.tasks import formulas
 from topiarist.tasks.losses import TaskKind
-from topiarist.tasks.task import Task
+from topiarist.tasks.probabilities import ProbabilityTask
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(frozen=True)
-class Classification(Task):
+class Classification(ProbabilityTask):
     """Classes by name; targets are class numbers (n_samples,), outputs are logits (n_samples, n_classes).
 
     Examples
@@ -23,7 +23,9 @@ class Classification(Task):
     """
 
     kind: ClassVar[TaskKind] = "classes"
-    primary: ClassVar[str] = "accuracy"
+    reported: ClassVar[tuple[str, ...]] = ("accuracy", "macro_accuracy", "log_loss")
+    calibration_metrics: ClassVar[tuple[str, ...]] = ("log_loss", "brier", "calibration_error")
+    credit_title: ClassVar[str] = "accuracy"
 
     classes: tuple[str, ...]
 
@@ -56,7 +58,11 @@ class Classification(Task):
 
     def answers(self, outputs: "Tensor") -> "Tensor":
         """Return probabilities."""
-        return outputs.softmax(dim=1)
+        return self.scaled(outputs).softmax(dim=1)
+
+    def true_answers(self, y: "Tensor") -> "Tensor":
+        """Return class numbers as they are."""
+        return y
 
     def losses(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
         """Return the cross-entropy or the focal loss of each sample."""
@@ -114,6 +120,11 @@ class Classification(Task):
     def rightness(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
         """Return 1 for each sample whose true class is named, and 0 for others."""
         return (outputs.argmax(dim=1) == y).double()
+
+    def confusion(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
+        """Return the counts (n_classes, n_classes) of true classes by named ones."""
+        count = len(self.classes)
+        return (y * count + outputs.argmax(dim=1)).bincount(minlength=count**2).reshape(count, count)
 
     def guess(self, y: "Tensor", weights: "Tensor | None" = None) -> "Tensor":
         """Return the logarithms of the shares of the classes: the most frequent one is named."""

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 from topiarist.errors import DataError
 from topiarist.tasks import formulas
 from topiarist.tasks.losses import TaskKind
+from topiarist.tasks.probabilities import ProbabilityTask
 from topiarist.tasks.regression import check_numbers
-from topiarist.tasks.task import Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(frozen=True)
-class MultiLabel(Task):
+class MultiLabel(ProbabilityTask):
     """Labels by name; targets (n_samples, n_labels) are 0 or 1, outputs are the logits of each label.
 
     Examples
@@ -24,7 +24,9 @@ class MultiLabel(Task):
     """
 
     kind: ClassVar[TaskKind] = "labels"
-    primary: ClassVar[str] = "roc_auc"
+    reported: ClassVar[tuple[str, ...]] = ("roc_auc", "f1", "accuracy", "exact_match", "log_loss")
+    calibration_metrics: ClassVar[tuple[str, ...]] = ("log_loss", "brier")
+    credit_title: ClassVar[str] = "probability of what is true"
 
     labels: tuple[str, ...]
 
@@ -46,7 +48,7 @@ class MultiLabel(Task):
 
     def answers(self, outputs: "Tensor") -> "Tensor":
         """Return the probability of each label."""
-        return outputs.sigmoid()
+        return self.scaled(outputs).sigmoid()
 
     def losses(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
         """Return the mean over labels of the binary cross-entropy, or of the focal loss, of each sample."""

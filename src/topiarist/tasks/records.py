@@ -28,5 +28,6 @@ def task_from_record(record: JsonObject) -> Task:
     """
     loss = Loss(record["loss"]["name"], record["loss"].get("parameter"))
     numbers: dict[str, Any] = {name: tuple(record[name]) for name in ("centre", "scale", "spread") if name in record}
+    numbers |= {name: record[name] for name in ("metric", "temperature") if name in record}
     make: Callable[..., Task] = TASKS[record["kind"]]
     return make(tuple(str(name) for name in record["names"]), loss=loss, **numbers)

@@ -1,5 +1,6 @@
 """One number, or several, for each sample: standardised inside, and in the user's units outside."""
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,12 +11,13 @@ from topiarist.errors import DataError
 from topiarist.files import JsonObject
 from topiarist.tasks import formulas
 from topiarist.tasks.losses import Loss, TaskKind
-from topiarist.tasks.task import Task
+from topiarist.tasks.task import DIVERGED, Task
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SQUARED = Loss("squared")
+ROUNDING = 1e-6  # of targets that are standardised in float32, about ten times its relative precision
 SMALLEST_ERROR = 1e-12  # in deviations of the target: a smaller one is rounding
 
 
@@ -40,7 +42,8 @@ class Regression(Task):
     """
 
     kind: ClassVar[TaskKind] = "numbers"
-    primary: ClassVar[str] = "rmse"
+    reported: ClassVar[tuple[str, ...]] = ("rmse", "mae", "r2")
+    credit_title: ClassVar[str] = "share of the variance explained"
 
     targets: tuple[str, ...]
     centre: tuple[float, ...] = ()
@@ -79,6 +82,12 @@ class Regression(Task):
         wide = outputs.double()
         return wide * wide.new_tensor(self.scale) + wide.new_tensor(self.centre)
 
+    def finite_answers(self, outputs: "Tensor") -> "Tensor":
+        """Return numbers in the user's units; what is not finite is far from all targets."""
+        wide = outputs.double()
+        far = wide.new_tensor(self.spread) * DIVERGED
+        return self.answers(wide.where(wide.isfinite(), far.expand_as(wide)))
+
     def losses(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
         """Return the mean loss over targets of each sample."""
         return formulas.error_loss(outputs - y, self.named_loss).mean(dim=-2)
@@ -110,12 +119,25 @@ class Regression(Task):
         """Return 1 less the squared error in deviations: the mean over samples is about R²."""
         return 1 - self.in_deviations(outputs - y).square().mean(dim=1)
 
+    def true_answers(self, y: "Tensor") -> "Tensor":
+        """Return targets in the user's units; those that rounding moved away from 0 are 0."""
+        found = self.answers(self.as_targets(y))
+        least = ROUNDING * (found.new_tensor(self.scale) + found.new_tensor(self.centre).abs())
+        return found.where(found.abs() > least, 0.0)
+
     def score(self, outputs: "Tensor", y: "Tensor", weights: "Tensor | None" = None) -> float:
-        """Return −ln of the error relative to the deviation: a loss of 0.02 is an RMSE that is 2 % larger."""
-        errors = self.in_deviations(outputs.double() - self._wide(y)).square().mean(dim=1)
-        wide = errors.new_ones(len(errors)) if weights is None else weights.double()
-        mean = (errors * wide).sum() / wide.sum()
-        return -0.5 * mean.clamp(min=SMALLEST_ERROR**2).log().item()
+        """Return −ln of an error relative to the deviation: a loss of 0.02 is an RMSE, or an MAE, that is 2 % larger.
+
+        Errors of several targets are compared in deviations, as in the proof.
+        """
+        metric = self.primary_metric
+        if metric.errors is None or not metric.in_units or not bool(outputs.isfinite().all()):
+            plain = super().score(outputs, y, weights)
+            return -math.log(max(-plain, SMALLEST_ERROR)) if metric.relative else plain
+        found, wanted = (self.in_deviations(each.detach().cpu().double()) for each in (outputs, self._wide(y)))
+        errors = metric.errors(found.numpy(), wanted.numpy()).mean(axis=1)
+        mean = float(numpy.average(errors, weights=None if weights is None else weights.cpu().numpy()))
+        return -math.log(max(mean, SMALLEST_ERROR**metric.exponent)) / metric.exponent
 
     def guess(self, y: "Tensor", weights: "Tensor | None" = None) -> "Tensor":
         """Return the mean of each target, or the quantile that the loss aims at (the median for absolute and huber)."""

@@ -8,8 +8,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 from topiarist.errors import SettingsError
 from topiarist.files import JsonObject
 from topiarist.settings import Settings
-from topiarist.tasks.losses import Loss
-from topiarist.tasks.metrics import METRICS
+from topiarist.tasks.losses import KINDS, Loss
 from topiarist.training.pruning import Pruning
 from topiarist.training.schedules import Schedule
 
@@ -154,7 +153,9 @@ class TrainConfig(Settings):
     @field_validator("monitor")
     @classmethod
     def _known_metric(cls, value: str) -> str:
-        known = dict.fromkeys(["loss", *(name for metrics in METRICS.values() for name in metrics)])
+        from topiarist.statistics.metrics import metrics_of  # noqa: PLC0415  # settings are known without numpy
+
+        known = dict.fromkeys(["loss", *(metric.name for kind in KINDS for metric in metrics_of(kind))])
         if value not in known:
             raise ValueError(f"must be one of {', '.join(known)}")
         return value

@@ -170,7 +170,9 @@ def _finish(model: nn.Module, data: Data, config: TrainConfig, history: History)
     settings = config.model_dump(mode="json", exclude_defaults=True)
     if data.task.own_loss is not None:
         settings["loss"] = OWN_LOSS
-    card = replace(card_for(model, data), training=settings)
+    known = card_for(model, data)
+    task = None if known.task is None else known.task.uncalibrated()  # a temperature of before is stale
+    card = replace(known, task=task, training=settings)
     attach(model, card if config.pruning is None else replace(card, bits=card.bits or 32))
     if history.diverged_epoch is not None:
         text = f"{history.stopped}: the weights of epoch {history.kept_epoch} are kept"

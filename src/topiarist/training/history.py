@@ -28,6 +28,11 @@ class Epoch:
     train_metric: float | None = None
     validation_metric: float | None = None
 
+    @property
+    def validation_score(self) -> float | None:
+        """The task's primary metric on the validation part, which is the accuracy of a classifier."""
+        return self.validation_metric if self.validation_accuracy is None else self.validation_accuracy
+
     def to_json(self) -> JsonObject:
         """Return plain numbers; metrics that a classifier does not have are left out."""
         own = ("train_metric", "validation_metric")

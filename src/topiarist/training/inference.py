@@ -108,7 +108,9 @@ class MonteCarlo:
     spread: Tensor
 
 
-def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0) -> MonteCarlo:
+def monte_carlo(
+    model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0, task: Task | None = None
+) -> MonteCarlo:
     """Predict with dropout switched on, repeatedly: Monte-Carlo dropout (Gal and Ghahramani, 2016).
 
     Parameters
@@ -117,6 +119,7 @@ def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0
     x : samples (n_samples, *input_shape)
     passes : how often to predict
     seed : that of dropout
+    task : what is predicted, where the network's card does not say
 
     Returns
     -------
@@ -139,7 +142,7 @@ def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0
     if passes < 2:
         raise ModelError(f"Monte-Carlo dropout needs at least 2 passes; asked for {passes}")
     like, means, spreads = numbers_of(model), [], []
-    task = card_of(model).task
+    task = card_of(model).task if task is None else task
     random, threads = isolated(child_seed(seed, "monte carlo"), like.device), torch_threads(suited_threads(model))
     with evaluating(model), random, threads:
         for module in dropouts:

@@ -150,7 +150,7 @@ class Loop:
                     figures["monitored"] = -loss
                 elif figures["monitored"] is None:
                     metric = task.find_metric(monitor)
-                    figures["monitored"] = metric.signed(metric(task, outputs, y, weights))
+                    figures["monitored"] = metric.direction * task.value(metric, outputs, y, weights)
                 figures |= {"validation_loss": loss, **primary_figure("validation", task, outputs, y, weights)}
         return found
 
@@ -201,8 +201,8 @@ def primary_figure(
     part: str, task: Task, outputs: torch.Tensor, y: torch.Tensor, weights: torch.Tensor | None
 ) -> dict[str, float | None]:
     """Return the primary metric of a task as a field of `Epoch`."""
-    name = f"{part}_accuracy" if task.kind == "classes" else f"{part}_metric"
-    return {name: task.find_metric(task.primary)(task, outputs, y, weights)}
+    name = f"{part}_accuracy" if task.kind == "classes" and task.primary == "accuracy" else f"{part}_metric"
+    return {name: task.value(task.primary_metric, outputs, y, weights)}
 
 
 def _begin(config: TrainConfig, steps_per_epoch: int) -> TrainingRun:

@@ -66,7 +66,7 @@ def test_metrics_of_classes(samples: int, classes: int, seed: int, ties: bool, w
     found = {metric.name: metric.value(answers, targets, weights) for metric in metrics_of("classes")}
     expected = {
         "accuracy": sk.accuracy_score(targets, decided, sample_weight=weights),
-        "balanced_accuracy": sk.recall_score(
+        "macro_accuracy": sk.recall_score(
             targets, decided, labels=present, average="macro", sample_weight=weights, zero_division=0
         ),
         "f1": sk.f1_score(targets, decided, labels=present, average="macro", sample_weight=weights, zero_division=0),
@@ -93,7 +93,7 @@ def test_with_all_classes_present_means_are_scikit_learns_own() -> None:
     assert value["roc_auc"] == pytest.approx(sk.roc_auc_score(targets, answers, multi_class="ovr"), abs=CLOSE)
     one_hot = numpy.eye(3)[targets]
     assert value["average_precision"] == pytest.approx(sk.average_precision_score(one_hot, answers), abs=CLOSE)
-    assert value["balanced_accuracy"] == pytest.approx(
+    assert value["macro_accuracy"] == pytest.approx(
         sk.balanced_accuracy_score(targets, answers.argmax(axis=1)), abs=CLOSE
     )
 

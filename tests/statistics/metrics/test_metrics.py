@@ -11,7 +11,7 @@ from topiarist.statistics.metrics.judged import Kind
 
 
 def test_names_and_directions() -> None:
-    assert [metric.name for metric in metrics_of("classes")][:2] == ["accuracy", "balanced_accuracy"]
+    assert [metric.name for metric in metrics_of("classes")][:2] == ["accuracy", "macro_accuracy"]
     every = (*metrics_of("classes"), *metrics_of("numbers"), *metrics_of("labels"))
     lower = {metric.name for metric in every if metric.direction < 0}
     assert lower == {"log_loss", "brier", "calibration_error", "rmse", "mae", "mape"}
@@ -21,9 +21,9 @@ def test_names_and_directions() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "message"),
     [
-        ("classes", "rmse", "'rmse' is a metric of numbers; metrics of classes are accuracy, balanced_accuracy, "),
+        ("classes", "rmse", "'rmse' is a metric of numbers; metrics of classes are accuracy, macro_accuracy, "),
         ("numbers", "accuracy", "'accuracy' is a metric of classes and labels; metrics of numbers are rmse, mae"),
-        ("labels", "aucc", "no metric is called 'aucc'; metrics of labels are accuracy, f1"),
+        ("labels", "aucc", "no metric is called 'aucc'; metrics of labels are accuracy, exact_match, f1"),
         ("sounds", "rmse", "kinds of tasks are classes, numbers, labels; found 'sounds'"),
     ],
 )
@@ -67,10 +67,10 @@ def test_what_is_not_defined_is_nan() -> None:
 
 def test_an_absent_class_counts_nothing() -> None:
     answers = [[0.7, 0.2, 0.1], [0.2, 0.7, 0.1], [0.6, 0.3, 0.1]]
-    each = find_metric("classes", "balanced_accuracy").each
+    each = find_metric("classes", "macro_accuracy").each
     assert each is not None
     assert each(answers, [0, 1, 1]) == pytest.approx([1.0, 0.5, math.nan], nan_ok=True)
-    assert find_metric("classes", "balanced_accuracy").value(answers, [0, 1, 1]) == 0.75
+    assert find_metric("classes", "macro_accuracy").value(answers, [0, 1, 1]) == 0.75
 
 
 def test_a_metric_of_the_users() -> None:

@@ -112,7 +112,7 @@ class SurgeonMethod(TrainingMethod):
         check_trainable(narrow.whole, data, setup.config)
         checkpoint = self._checkpoint(narrow, setup, resizing)
         state = None if checkpoint is None else checkpoint.read(narrow.whole)
-        lineage = Lineage(setup.config.epochs) if state is None else state.lineage
+        lineage = Lineage(setup.config.epochs, measure=data.task.credit_title) if state is None else state.lineage
         with open_pool(setup, workers=self.workers) as pool:
             evolution = Evolution(job=narrow, setup=setup, pool=pool, lineage=lineage, on_progress=resizing.on_progress)
             strategy = self.strategy(evolution, resizing.budget)

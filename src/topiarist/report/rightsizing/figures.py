@@ -9,24 +9,25 @@ from topiarist.report.curves import Run, Scale, learning_curves
 from topiarist.report.forest import Difference, lower_bounds
 from topiarist.report.lineage import lineage_curves, lineage_tree, topology_over_time
 from topiarist.report.rightsizing.quotes import is_number
-from topiarist.report.wording import as_number
+from topiarist.report.wording import as_number, capitalised
 from topiarist.rightsizing.record import NetworkRecord, RightsizingRecord
 
 _PERCENT = 100
 _WIDE, _HIGH, _EDGE = 240.0, 56.0, 3.0
 
 
-def curves_of(networks: Sequence[NetworkRecord]) -> Iterator[str]:
-    """Yield how accuracy and loss of some networks went, epoch by epoch; nothing where no epoch is known."""
+def curves_of(networks: Sequence[NetworkRecord], metric: str) -> Iterator[str]:
+    """Yield how metric and loss of some networks went, epoch by epoch; nothing where no epoch is known."""
     wanted: tuple[tuple[str, str, Scale], ...] = (
-        ("validation_accuracy", "Accuracy on the validation part", "linear"),
-        ("validation_loss", "Loss on the validation part", "log"),
+        ("validation_score", metric, "linear"),
+        ("validation_loss", "loss", "log"),
     )
-    for field, title, scale in wanted:
+    for field, word, scale in wanted:
         runs = {network.name: _run_of(network, field) for network in networks}
         if any(is_number(value) for run in runs.values() for value in run):
             curves = {name: [run] for name, run in runs.items()}
-            yield learning_curves(curves, title=title, y_label=field.replace("_", " "), y_scale=scale)
+            title = f"{capitalised(word)} on the validation part"
+            yield learning_curves(curves, title=title, y_label=f"validation {word}", y_scale=scale)
 
 
 def _run_of(network: NetworkRecord, field: str) -> Run:
@@ -36,25 +37,28 @@ def _run_of(network: NetworkRecord, field: str) -> Run:
 
 
 def bounds_of(record: RightsizingRecord) -> str | None:
-    """Return the difference and the lower bound of every size, in points; None where there is none."""
+    """Return the difference and the lower bound of every size; None where there is none."""
+    metric = record.metric
+    scale, unit = (_PERCENT, "points of ") if metric.share else (_PERCENT, "% of the ") if metric.relative else (1, "")
     names = {network.id: network.name for network in record.networks}
     rows = [
         Difference(
             name=names.get(rung.network, rung.network),
-            difference=_PERCENT * rung.difference,
-            low=_PERCENT * rung.low,
+            difference=scale * rung.difference,
+            low=scale * rung.low,
             significant=rung.proven,
         )
         for rung in record.decision.rungs
     ]
-    margin = _PERCENT * record.settings.max_drop
+    margin = scale * record.settings.max_drop
     if not rows:
         return None
-    return lower_bounds(rows, title="Accuracy against the baseline", unit="points of accuracy", margin=margin)
+    title = f"{capitalised(metric.title)} against the baseline"
+    return lower_bounds(rows, title=title, unit=f"{unit}{metric.title}", margin=margin)
 
 
 def lineage_figures(lineage: Lineage) -> Iterator[str]:
-    """Yield the figures of a lineage: its topologies, its accuracies where there are any, its tree."""
+    """Yield the figures of a lineage: its topologies, its scores where there are any, its tree."""
     yield topology_over_time(lineage)
     if any(node.points for node in lineage.nodes):
         yield lineage_curves(lineage)

@@ -1,4 +1,4 @@
-"""Accuracy against size of all networks of a rightsizing: every point leads to the card of its network."""
+"""The metric against size of all networks of a rightsizing: every point leads to the card of its network."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 from topiarist.report.canvas import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Look, draw
 from topiarist.report.pareto import Point, front_of, name_points, places, scale_sizes
 from topiarist.report.svg import INK, parse, write
-from topiarist.report.wording import as_number, clean
+from topiarist.report.wording import as_number, capitalised, clean
 from topiarist.rightsizing.record import RightsizingRecord
 
 AXES = {
@@ -47,20 +47,24 @@ class FrontSpot:
 
 
 def front_figure(record: RightsizingRecord, axis: str) -> str | None:
-    """Return accuracy against one of `AXES` as an SVG with links; None where no network has both."""
+    """Return the metric against one of `AXES` as an SVG with links, better networks higher; None without any."""
     spots = spots_of(record, axis)
     if not spots:
         return None
-    least = as_number(record.networks[0].judged_accuracy) - record.settings.max_drop
+    metric, least = record.metric, least_allowed(record)
+    allowed = f"{'least' if metric.higher_is_better else 'most'} {metric.title} allowed"
 
     def paint(figure: Figure, axes: Axes) -> None:
-        axes.set(xlabel=AXES[axis], ylabel="accuracy over the folds")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.4g} %"))
+        axes.set(xlabel=AXES[axis], ylabel=f"{metric.title} over the folds")
+        if metric.share:
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.4g} %"))
+        if not metric.higher_is_better:
+            axes.yaxis.set_inverted(True)
         axes.grid(axis="y")
         axes.margins(0.09, 0.14)
         scale_sizes(axes, [spot.point.size for spot in spots])
         if math.isfinite(least):
-            axes.axhline(least, color=VERMILLION, linewidth=1.1, linestyle=(0, (5, 3)), label="least accuracy allowed")
+            axes.axhline(least, color=VERMILLION, linewidth=1.1, linestyle=(0, (5, 3)), label=allowed)
         _draw_spots(axes, spots, _looks(record))
         figure.legend(loc="outside lower left", ncols=4, handletextpad=0.5, columnspacing=1.6)
         figure.draw_without_rendering()  # Where a name fits depends on where the axes came to lie.
@@ -69,18 +73,26 @@ def front_figure(record: RightsizingRecord, axis: str) -> str | None:
     names = {f"#{spot.card}": spot.point.name for spot in spots}
     listed = "; ".join(point.name for point in front_of([spot.point for spot in spots])) or "none"
     description = f"On the front, from small to large: {listed}. Every point leads to the card of its network."
-    svg = draw(paint, title=f"Accuracy against {AXES[axis]}", description=description, height_inches=4.6)
+    svg = draw(
+        paint, title=f"{capitalised(metric.title)} against {AXES[axis]}", description=description, height_inches=4.6
+    )
     return _with_rings(svg, names)
 
 
+def least_allowed(record: RightsizingRecord) -> float:
+    """Return what the baseline's metric may become at worst; NaN where it is not known."""
+    baseline, margin = as_number(record.networks[0].judged_score), record.settings.max_drop
+    return baseline - record.metric.direction * margin * (abs(baseline) if record.metric.relative else 1.0)
+
+
 def spots_of(record: RightsizingRecord, axis: str) -> list[FrontSpot]:
-    """Return the networks whose size and accuracy are known; the baseline and the chosen one are marked as knees."""
+    """Return the networks whose size and metric are known; the baseline and the chosen one are marked as knees."""
     spots = [
         FrontSpot(
             point=Point(
                 name=network.name,
                 size=as_number(getattr(network, axis)),
-                score=as_number(network.judged_accuracy),
+                score=as_number(network.judged_score),
                 front=network.front,
                 knee=place == 0 or network.id == record.verdict.chosen,
             ),
@@ -91,15 +103,16 @@ def spots_of(record: RightsizingRecord, axis: str) -> list[FrontSpot]:
         for place, network in enumerate(record.networks)
     ]
     known = [spot for spot in spots if not math.isnan(spot.point.size + spot.point.score)]
-    return known if axis == "parameters" else _with_front(known)
+    return known if axis == "parameters" else _with_front(known, record.metric.direction)
 
 
-def _with_front(spots: Sequence[FrontSpot]) -> list[FrontSpot]:
+def _with_front(spots: Sequence[FrontSpot], direction: int) -> list[FrontSpot]:
     """Mark those that no other is both smaller and better than: the record has them for parameters alone."""
     best, marked = -math.inf, []
-    for spot in sorted(spots, key=lambda spot: (spot.point.size, -spot.point.score)):
-        marked.append(replace(spot, point=replace(spot.point, front=spot.point.score > best)))
-        best = max(best, spot.point.score)
+    for spot in sorted(spots, key=lambda spot: (spot.point.size, -direction * spot.point.score)):
+        score = direction * spot.point.score
+        marked.append(replace(spot, point=replace(spot.point, front=score > best)))
+        best = max(best, score)
     return marked
 
 

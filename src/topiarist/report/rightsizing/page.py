@@ -10,30 +10,36 @@ from topiarist.report.rightsizing.figures import bounds_of, curves_of, lineage_f
 from topiarist.report.rightsizing.front import AXES, front_figure
 from topiarist.report.rightsizing.quotes import Quotes
 from topiarist.report.rightsizing.tables import (
+    calibration_table,
     columns_table,
     comparison_table,
     confused_pairs,
+    each_table,
     heat_map,
     leaves,
     networks_table,
     rungs_table,
 )
 from topiarist.report.svg import embed
+from topiarist.report.wording import capitalised
 from topiarist.rightsizing.record import RightsizingRecord
 
 PARTS = {
-    "front": "Accuracy against size",
+    "front": "{metric} against size",
     "comparison": "Before and after",
     "widths": "Layers",
     "networks": "All networks",
     "curves": "Learning curves",
     "lineage": "The Surgeon's lineage",
     "confusion": "Confusions",
+    "each": "{metric} one by one",
+    "calibration": "Probabilities",
     "statistics": "Statistics",
     "columns": "Columns of the table",
     "repeating": "To repeat it",
 }
 _REPEATING = {
+    "task": "Task",
     "settings": "Settings",
     "plan": "Plan",
     "data": "Data",
@@ -65,11 +71,15 @@ def rightsizing_page(record: RightsizingRecord) -> str:
     maps = [(side, squares) for side in sides if (squares := heat_map(quotes, side))]
     pairs = confused_pairs(quotes, sides)
     titles = PARTS if chosen else PARTS | {"comparison": "The baseline in figures"}
+    titles = {name: title.format(metric=capitalised(record.metric.title)) for name, title in titles.items()}
+    parts_of_task = each_table(quotes, sides)
     empty = {
         "front": not drawn.fronts,
         "widths": not record.networks[chosen].layers,
         "lineage": not drawn.lineages,
         "confusion": not maps and pairs is None,
+        "each": parts_of_task is None,
+        "calibration": record.calibration is None,
         "columns": not record.data.columns,
     }
     return render(
@@ -87,6 +97,10 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         cards=cards,
         drawn=drawn,
         axes=AXES,
+        forms=quotes.forms,
+        title_of=capitalised,
+        each=parts_of_task,
+        calibration=calibration_table(quotes),
         comparison=comparison_table(quotes, before, after),
         networks=networks_table(quotes, chosen),
         rungs=rungs_table(quotes),
@@ -108,7 +122,9 @@ def _draw_all(record: RightsizingRecord, chosen: int) -> PageFigures:
     bounds = bounds_of(record)
     return PageFigures(
         fronts={axis: embedded(svg) for axis, svg in fronts.items() if svg is not None},
-        curves=[embedded(svg) for svg in curves_of([networks[place] for place in sorted({0, chosen})])],
+        curves=[
+            embedded(svg) for svg in curves_of([networks[place] for place in sorted({0, chosen})], record.metric.title)
+        ],
         lineages=[
             (f"networks.{place}", [embedded(svg) for svg in lineage_figures(network.lineage)])
             for place, network in enumerate(networks)
@@ -117,7 +133,7 @@ def _draw_all(record: RightsizingRecord, chosen: int) -> PageFigures:
         bounds=[] if bounds is None else [embedded(bounds)],
         small=[
             {
-                "accuracy": small_curve(network, "validation_accuracy"),
+                "score": small_curve(network, "validation_score"),
                 "loss": small_curve(network, "training_loss", "validation_loss"),
             }
             for network in networks

@@ -10,9 +10,10 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from topiarist.report.page import TableCell
-from topiarist.rightsizing.record import RightsizingRecord
+from topiarist.rightsizing.record import MetricRecord, RightsizingRecord
 
 _LEAST_P = 0.0001
+_FOUR_DIGITS = 10_000  # from which on no decimals are shown
 _WITH_UNIT = re.compile(r"\d+(\.\d+)? (%|×|KB|points?\b)")
 
 
@@ -46,9 +47,29 @@ FORMS: dict[str, Callable[[Any], str]] = {
     "seconds": lambda value: f"{value:,.1f} s",
     "times": _times,
     "loss": lambda value: f"{value:.4f}",
+    "number": lambda value: f"{value:,.0f}" if abs(value) >= _FOUR_DIGITS else f"{value:.4g}",
+    "change": lambda value: f"{100 * value:+.2f} %",
+    "difference": lambda value: f"{value:+.4f}",
+    "share": lambda value: f"{100 * value:.4g} %",
     "p_value": lambda value: f"< {_LEAST_P}" if value < _LEAST_P else f"{value:.4f}",
     "plain": lambda value: str(value) if isinstance(value, int) else f"{value:.6g}",
 }
+
+
+@dataclass(frozen=True)
+class MetricForms:
+    """The forms of a metric's values, of differences of it, and of the loss that is allowed."""
+
+    value: str
+    difference: str
+    drop: str
+
+
+def forms_of(metric: MetricRecord) -> MetricForms:
+    """Return how a metric is shown: as per cent and points, as per cent of the baseline's value, or as it is."""
+    if metric.share:
+        return MetricForms("percent", "points", "drop")
+    return MetricForms("number", "change", "share") if metric.relative else MetricForms("number", "difference", "plain")
 
 
 @dataclass(frozen=True)
@@ -56,6 +77,11 @@ class Quotes:
     """A record whose values are looked up by paths such as "networks.2.parameters"."""
 
     record: RightsizingRecord
+
+    @property
+    def forms(self) -> MetricForms:
+        """The forms of the metric that decided."""
+        return forms_of(self.record.metric)
 
     def look(self, path: str) -> Any:
         """Return what is at a path; None where there is nothing."""

@@ -6,13 +6,10 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from topiarist.report.page import TableCell
-from topiarist.report.rightsizing.quotes import Quotes
+from topiarist.report.rightsizing.quotes import Quotes, forms_of
 from topiarist.settings import Record
 
 _COMPARED = (  # what, where it is before and after, its form, and the gain that tells how much it changed
-    ("accuracy", "test.{side}.accuracy", "percent", "accuracy"),
-    ("accuracy, mean over the classes", "test.{side}.macro_accuracy", "percent", ""),
-    ("log loss", "test.{side}.log_loss", "loss", ""),
     ("parameters", "{network}.parameters", "count", "parameters"),
     ("parameters that are not zero", "{network}.nonzero", "count", "nonzero"),
     ("size on disk", "{network}.file_kb", "kilobytes", "size"),
@@ -25,12 +22,12 @@ _COMPARED = (  # what, where it is before and after, its form, and the gain that
 _NETWORK_COLUMNS = (
     ("method", "method", "text"),
     ("asked", "ratio", "times"),
-    ("accuracy over the folds", "judged_accuracy", "percent"),
+    ("{metric} over the folds", "judged_score", "value"),
     ("parameters", "parameters", "count"),
     ("on disk", "file_kb", "kilobytes"),
     ("MACs", "macs", "count"),
     ("latency", "latency_ms", "milliseconds"),
-    ("validation accuracy", "validation_accuracy", "percent"),
+    ("validation {metric}", "validation_score", "value"),
     ("validation loss", "validation_loss", "loss"),
     ("not zero", "nonzero", "count"),
     ("on the front", "front", "text"),
@@ -40,12 +37,13 @@ _NETWORK_COLUMNS = (
 _RUNG_COLUMNS = (
     ("asked", "ratio", "times"),
     ("proven", "proven", "text"),
-    ("difference", "difference", "points"),
-    ("lower bound", "low", "points"),
-    ("upper bound", "high", "points"),
+    ("difference", "difference", "difference"),
+    ("lower bound", "low", "difference"),
+    ("upper bound", "high", "difference"),
     ("p", "p", "p_value"),
-    ("accuracy", "accuracy", "percent"),
-    ("of the baseline", "baseline_accuracy", "percent"),
+    ("{metric}", "score", "value"),
+    ("of the baseline", "baseline_score", "value"),
+    ("R² gained", "r2_difference", "plain"),
     ("won", "won", "answers"),
     ("lost", "lost", "answers"),
     ("answers that differ", "discordant", "percent"),
@@ -54,6 +52,7 @@ _RUNG_COLUMNS = (
     ("samples needed", "samples_needed", "count"),
     ("tested", "tested", "text"),
     ("method chosen in each fold", "chosen_by_fold", "text"),
+    ("remarks", "notes", "text"),
 )
 _TABLE_COLUMNS = (
     ("read as", "read_as", "text"),
@@ -63,8 +62,10 @@ _TABLE_COLUMNS = (
     ("inputs", "inputs", "count"),
     ("remarks", "remarks", "text"),
 )
+_OF_SOME = ("won", "lost", "discordant", "r2_difference", "notes")  # figures that not every metric has
+_EACH = {"classes": "class", "numbers": "target", "labels": "label"}
 _EMPTY = TableCell(text="", value=None)
-_SHOWN_ELSEWHERE = ("classes", "columns", "command")
+_SHOWN_ELSEWHERE = ("names", "metrics", "columns", "command")
 _MOST_CLASSES = 30  # of a matrix that is still readable
 _MOST_PAIRS = 15
 
@@ -84,14 +85,59 @@ def comparison_table(quotes: Quotes, before: str, after: str) -> Grid:
     """Return what is known of the baseline and of the chosen network, without the latter where they are one."""
     alone = before == after
     rows = []
-    for label, path, form, gain in _COMPARED:
+    for label, path, form, gain in (*_qualities(quotes), *_COMPARED):
         sides = [path.format(side="before", network=before), path.format(side="after", network=after)][: 2 - alone]
         if any(quotes.look(side) is not None for side in sides):
             cells = [quotes.cell(side, form) for side in sides]
-            change = quotes.cell(f"gains.{gain}", "points" if gain == "accuracy" else "times")
-            rows.append((TableCell(text=label, value=None), *cells, *([] if alone else [change if gain else _EMPTY])))
+            change = quotes.cell(f"gains.{gain}", quotes.forms.difference if gain == "score" else "times")
+            said = quotes.cell(label) if label.startswith("task.") else TableCell(text=label, value=None)
+            rows.append((said, *cells, *([] if alone else [change if gain else _EMPTY])))
     columns = ("figure", "baseline") if alone else ("figure", "before", "after", "change")
     return Grid(columns=columns, kinds=("text", *["number"] * (len(columns) - 1)), rows=tuple(rows))
+
+
+def _qualities(quotes: Quotes) -> list[tuple[str, str, str, str]]:
+    """Return the metrics of the test part as rows of the comparison, the one that decided first."""
+    known = [(f"test.{{side}}.{metric.name}", forms_of(metric).value) for metric in quotes.record.task.metrics]
+    gains = ("score", *[""] * len(known))
+    return [(f"task.metrics.{n}.title", path, form, gains[n]) for n, (path, form) in enumerate(known)]
+
+
+def each_table(quotes: Quotes, sides: Sequence[str]) -> Grid | None:
+    """Return the metric of each class, target or label on the test part; None where there is no such thing."""
+    known = [side for side in sides if quotes.look(f"test.each.{side}")]
+    if not known or len(quotes.record.task.names) > _MOST_CLASSES:
+        return None
+    return Grid(
+        columns=(_EACH.get(quotes.record.task.kind, "name"), *(known if len(sides) > 1 else ("baseline",))),
+        kinds=("text", *["number"] * len(known)),
+        rows=tuple(
+            (
+                quotes.cell(f"task.names.{place}"),
+                *(quotes.cell(f"test.each.{side}.{place}", quotes.forms.value) for side in known),
+            )
+            for place in range(len(quotes.record.task.names))
+        ),
+    )
+
+
+def calibration_table(quotes: Quotes) -> Grid | None:
+    """Return what the temperature does to the probabilities of the test part; None where there is none."""
+    found = quotes.record.calibration
+    if found is None:
+        return None
+    titles = {metric.name: f"task.metrics.{n}.title" for n, metric in enumerate(quotes.record.task.metrics)}
+    return Grid(
+        columns=("figure", "without scaling", "with scaling"),
+        kinds=("text", "number", "number"),
+        rows=tuple(
+            (
+                quotes.cell(titles[name]) if name in titles else TableCell(text=name.replace("_", " "), value=None),
+                *(quotes.cell(f"calibration.{side}.{name}", "loss") for side in ("before", "after")),
+            )
+            for name in found.before
+        ),
+    )
 
 
 def networks_table(quotes: Quotes, chosen: int) -> Grid:
@@ -125,7 +171,16 @@ def _linked_table(
     *,
     highlight: frozenset[int],
 ) -> Grid:
-    """Return a table of networks; a row has its place in the record, that of its name, and the number of its card."""
+    """Return a table of networks; a row has its place in the record, that of its name, and the number of its card.
+
+    A column of which nothing is known is left out, as the won and lost answers of numbers are.
+    """
+    rows, forms = list(rows), {"value": quotes.forms.value, "difference": quotes.forms.difference}
+    columns = [
+        (label.format(metric=quotes.record.metric.title), field, forms.get(form, form))
+        for label, field, form in columns
+        if not rows or field not in _OF_SOME or any(quotes.look(f"{place}.{field}") for place, _, _ in rows)
+    ]
     return Grid(
         columns=("network", *(label for label, _, _ in columns)),
         kinds=("text", *("text" if form == "text" else "number" for _, _, form in columns)),
@@ -204,7 +259,7 @@ def confused_pairs(quotes: Quotes, sides: Sequence[str]) -> Grid | None:
         kinds=("text", "text", *["number"] * len(matrices)),
         rows=tuple(
             (
-                *(quotes.cell(f"data.classes.{place}") for place in (true, given)),
+                *(quotes.cell(f"task.names.{place}") for place in (true, given)),
                 *(quotes.cell(f"confusion.{side}.{true}.{given}", "count") for side in matrices),
             )
             for true, given in most

@@ -163,8 +163,10 @@ def _class_metric(name: str, title: str, each: RawEach, influence: RawInfluence,
 
 
 CLASS_METRICS = (
-    _mean_metric("accuracy", "accuracy", right, higher_is_better=True, decisions=True),
-    _class_metric("balanced_accuracy", "balanced accuracy", recalls, balanced_accuracy, decisions=True),
+    _mean_metric("accuracy", "accuracy", right, higher_is_better=True, decisions=True, share=True),
+    _class_metric(
+        "macro_accuracy", "accuracy, mean over the classes", recalls, balanced_accuracy, decisions=True, share=True
+    ),
     _class_metric("roc_auc", "ROC AUC", *per_class(roc_auc), within_folds=True),
     _class_metric(
         "average_precision", "average precision", *per_class(average_precision), within_folds=True, worst_loss=numpy.inf

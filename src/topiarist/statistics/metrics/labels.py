@@ -33,6 +33,12 @@ def label_right(answers: Floats, targets: Targets) -> Floats:
     return found
 
 
+def all_right(answers: Floats, targets: Targets) -> Floats:
+    """Return 1 where every label is given as it should be, (n_samples,)."""
+    found: Floats = label_right(answers, targets).min(axis=1)
+    return found
+
+
 def label_log_losses(answers: Floats, targets: Targets) -> Floats:
     """Return −ln of the probability of what is true of each label, at least 2.2e-16."""
     found: Floats = -numpy.log(numpy.where(targets > THRESHOLD, answers, 1 - answers).clip(SMALLEST, 1 - SMALLEST))
@@ -93,7 +99,17 @@ def _label_metric(name: str, title: str, each: RawEach, influence: RawInfluence,
 
 
 LABEL_METRICS = (
-    _mean_metric("accuracy", "accuracy per label", label_right, higher_is_better=True, decisions=True),
+    _mean_metric("accuracy", "accuracy per label", label_right, higher_is_better=True, decisions=True, share=True),
+    Metric(
+        name="exact_match",
+        title="samples with every label right",
+        kind="labels",
+        higher_is_better=True,
+        value=checked_value("labels", lambda answers, targets, w: weighted_mean(all_right(answers, targets), w)),
+        per_sample=checked_per_sample("labels", all_right),
+        decisions=True,
+        share=True,
+    ),
     _label_metric("f1", "F1", *per_label(f1_scores, decided=True), decisions=True),
     _label_metric("roc_auc", "ROC AUC", *per_label(roc_auc), within_folds=True),
     _label_metric(

@@ -72,6 +72,8 @@ class Metric:
         1 or 2 for |e| or e²; whether they are in the units of the targets, which may differ between targets.
     testable
         Whether there is a test for it.
+    share
+        Whether it is a share of samples, which is shown in per cent, and differences of it in points.
     worst_loss
         What a sample that fails may cost, as a share of its group's weight in the value: see `proofs.differences`.
     """
@@ -92,6 +94,7 @@ class Metric:
     exponent: int = 1
     in_units: bool = True
     testable: bool = True
+    share: bool = False
     worst_loss: float = 1.0
 
     @property

@@ -7,6 +7,7 @@ from topiarist.statistics.metrics.labels import LABEL_METRICS
 from topiarist.statistics.metrics.metric import Metric
 from topiarist.statistics.metrics.numbers import NUMBER_METRICS
 
+OTHER_NAMES = {"balanced_accuracy": "macro_accuracy"}  # as scikit-learn calls it
 _METRICS: dict[Kind, dict[str, Metric]] = {
     "classes": {metric.name: metric for metric in CLASS_METRICS},
     "numbers": {metric.name: metric for metric in NUMBER_METRICS},
@@ -40,6 +41,7 @@ def find_metric(kind: Kind, name: str) -> Metric:
     """
     known = _of(kind)
     plain = name.strip().lower().replace(" ", "_").replace("-", "_")
+    plain = OTHER_NAMES.get(plain, plain)
     if plain in known:
         return known[plain]
     others = [other for other, metrics in _METRICS.items() if plain in metrics]

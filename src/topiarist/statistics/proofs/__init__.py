@@ -1,5 +1,5 @@
 """Proofs that a network is not worse than another by more than a margin, by any metric."""
 
-from topiarist.statistics.proofs.comparing import compare, compare_each, default_margin
+from topiarist.statistics.proofs.comparing import compare, compare_each, default_margin, describe_test, pooled_value
 
-__all__ = ["compare", "compare_each", "default_margin"]
+__all__ = ["compare", "compare_each", "default_margin", "describe_test", "pooled_value"]

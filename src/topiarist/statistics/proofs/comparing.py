@@ -12,7 +12,7 @@ from topiarist.statistics.metrics.judged import as_columns, judged, sample_weigh
 from topiarist.statistics.metrics.metric import Metric
 from topiarist.statistics.noninferiority import holm
 from topiarist.statistics.proofs.differences import Folds, compare_values
-from topiarist.statistics.proofs.relative import compare_errors, r2_difference
+from topiarist.statistics.proofs.relative import compare_errors, mean_error, r2_difference
 from topiarist.statistics.samples import Floats, check_between_0_and_1, finite_array
 
 AGREE = 1e-6  # a user's metric and the mean of its per-sample values, relatively
@@ -110,6 +110,47 @@ def compare(
     if metric.kind == "numbers":
         found = replace(found, r2_difference=r2_difference(one, two, wanted, counted))
     return found
+
+
+def pooled_value(
+    metric: Metric,
+    answers: ArrayLike,
+    targets: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    folds: ArrayLike | None = None,
+) -> float:
+    """Return a metric's value over several networks and folds, as `compare` finds it; NaN where it is not defined.
+
+    Parameters are those of `compare`.
+    """
+    networks = _networks(metric, answers, targets)
+    wanted = judged(metric.kind, networks[0], targets, weights).targets
+    each = None if weights is None else sample_weights(weights, len(wanted))
+    if metric.errors is not None:
+        return mean_error(metric, networks, wanted, numpy.ones(len(wanted)) if each is None else each)
+    if metric.per_sample is not None:
+        values = numpy.mean([metric.per_sample(one, wanted) for one in networks], axis=0)
+        return float(numpy.average(values, weights=each))
+    parts = _folds(folds, len(wanted)) if metric.within_folds else numpy.zeros(len(wanted), dtype=numpy.int64)
+    found, total = 0.0, 0.0
+    for rows in (numpy.flatnonzero(parts == part) for part in numpy.unique(parts)):
+        some = None if each is None else each[rows]
+        value = float(numpy.mean([metric.value(one[rows], wanted[rows], some) for one in networks]))
+        if not math.isnan(value):
+            share = float(len(rows)) if some is None else float(some.sum())
+            found, total = found + share * value, total + share
+    return found / total if total else math.nan
+
+
+def describe_test(metric: Metric) -> str:
+    """Return the test that `compare` makes of a metric, in words."""
+    if metric.decisions and metric.per_sample is not None:
+        return "Tango's score test on paired right answers, one-sided"
+    if metric.errors is not None:
+        error = "squared errors" if metric.exponent == 2 else "absolute errors"
+        return f"studentised test on paired {error}, one-sided; the margin is a share of the baseline's {metric.title}"
+    return f"studentised test on paired differences of the {metric.title}, one-sided"
 
 
 def compare_each(

@@ -76,7 +76,7 @@ def compare_errors(
     low, high = (_change(ratio, found, alpha, metric.exponent, side) for side in (1, -1))
     shift = (limit - 1) * ratio.baseline
     refused = bool(notes)
-    score, base = (_score(metric, each, targets, weights) for each in (candidate, baseline))
+    score, base = (mean_error(metric, each, targets, weights) for each in (candidate, baseline))
     return PairedEvidence(
         metric=metric.name,
         score=score,
@@ -149,7 +149,7 @@ def _change(ratio: Ratio, found: Studentised, alpha: float, exponent: int, side:
     return max(1 - float(limit) ** (1 / exponent), -1.0) if ratio.baseline > 0 else -1.0
 
 
-def _score(metric: Metric, networks: list[Floats], targets: Targets, weights: Floats) -> float:
+def mean_error(metric: Metric, networks: list[Floats], targets: Targets, weights: Floats) -> float:
     """Return the metric in the user's units, from errors that are averaged over networks."""
     assert metric.errors is not None
     errors = numpy.mean([metric.errors(each, targets) for each in networks], axis=0)

@@ -1,92 +1,74 @@
-"""A scikit-learn classifier that finds the size of its network by itself."""
+"""What both estimators do: samples become data, a rightsizing finds the network, and answers are read from it."""
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Any
 
 import numpy
 import pandas
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
 from torch import nn
 
 from topiarist.data import Data, Preprocessing, Source
 from topiarist.data.columns.deciding import read_source_columns
-from topiarist.data.source import Features
+from topiarist.data.source import Features, take_rows
 from topiarist.errors import TopiaristWarning
 from topiarist.measurement import Budget
 from topiarist.models import card_of
 from topiarist.models.copying import copied
 from topiarist.rightsizing import DEFAULT_EFFORT, FewSamplesError, RightsizingRecord, rightsize, unjudged_baseline
 from topiarist.rightsizing.baseline import Model
-from topiarist.rightsizing.pipeline import MAX_DROP
 from topiarist.rightsizing.planning import EffortName
+from topiarist.statistics import Metric
+from topiarist.threads import torch_threads, usable_cores
 from topiarist.training.inference import predict_logits
 
 NUMBERS: dict[str, Any] = {"dtype": (numpy.float64, numpy.float32), "ensure_all_finite": "allow-nan"}
 
 
-class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """The smallest network that is proven not to be worse than a well-trained one, as a scikit-learn classifier.
+class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """The parameters and the work of the estimators; what a target is, each of them says itself."""
 
-    No test part is set aside: `validation_fraction` of the samples are there to choose by, and folds judge. Numbers may
-    be missing. What columns of text hold is decided as in a file: numbers, dates, yes and no, categories. Gaps are
-    filled and marked; text that was not seen before is no category.
-
-    Parameters
-    ----------
-    budget, max_drop, methods, effort, model
-        As in `rightsize`.
-    random_state : int, RandomState or None
-        As scikit-learn means it: an int gives the same network each time, None another one each time.
-    validation_fraction : float
-        Share of the samples that networks are chosen by.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    model_, baseline_ : nn.Module
-        The network, and the one that it was made of.
-    preprocessing_ : Preprocessing
-        What turns samples into the network's inputs.
-    report_ : RightsizingRecord or None
-        The record; None where a class has too few samples to judge by: then a warning says so, and the baseline stays.
-    status_ : {"proven", "unproven", "unchanged"}
-    sentence_ : str
-        The result in a sentence.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> x, y = load_iris(return_X_y=True)
-    >>> classifier = RightSizedClassifier(effort="quick", random_state=0).fit(x, y)  # doctest: +SKIP
-    >>> classifier.predict(x[:1])  # doctest: +SKIP
-    array([0])
-    """
+    model_: nn.Module
+    baseline_: nn.Module
+    preprocessing_: Preprocessing
+    report_: RightsizingRecord | None
+    status_: str
+    sentence_: str
 
     def __init__(
         self,
         *,
         budget: Budget | None = None,
-        max_drop: float = MAX_DROP,
+        max_drop: float | None = None,
+        metric: str | Metric | None = None,
         methods: Sequence[str] | None = None,
         effort: EffortName = DEFAULT_EFFORT,
         model: Model | None = None,
         random_state: int | numpy.random.RandomState | None = None,
         validation_fraction: float = 0.15,
+        n_jobs: int | None = None,
     ) -> None:
         self.budget = budget
         self.max_drop = max_drop
+        self.metric = metric
         self.methods = methods
         self.effort = effort
         self.model = model
         self.random_state = random_state
         self.validation_fraction = validation_fraction
+        self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
         """Declare to scikit-learn that numbers may be missing."""
@@ -94,65 +76,58 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         tags.input_tags.allow_nan = True
         return tags
 
-    def fit(self, X: ArrayLike | pandas.DataFrame, y: ArrayLike) -> Self:  # noqa: N803
-        """Find the network for samples (n_samples, n_features) and their labels (n_samples,), of any type."""
+    def _fit_source(self, source: Source) -> None:
+        """Find the network for raw samples and what is to be predicted of them."""
         if not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must lie between 0 and 1; found {self.validation_fraction}")
-        features, labels = self._training_samples(X, y)
-        check_classification_targets(labels)
-        self.classes_, numbers = numpy.unique(labels, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError(f"there must be 2 classes or more to tell apart; found one class, {self.classes_[0]!r}")
-        names = tuple(str(label) for label in self.classes_.tolist())
-        known = numpy.array(names)[numbers]
-        source = Source(name="X", features=features, labels=known, classes=names)
+        features = source.features
         source = read_source_columns(source) if isinstance(features, pandas.DataFrame) else source
         seed = seed_of(self.random_state)
         data = Data.from_source(source, seed=seed, test_fraction=0.0, validation_fraction=self.validation_fraction)
         self.preprocessing_ = always_filling(data.preprocessing, features)
-        try:
-            self._rightsize(data, seed)
-        except FewSamplesError as error:
-            self._keep_baseline(data, seed, why=str(error))
-        return self
+        with self._threads():
+            try:
+                self._rightsize(data, seed)
+            except FewSamplesError as error:
+                self._keep_baseline(data, seed, why=str(error))
 
-    def predict(self, X: ArrayLike | pandas.DataFrame) -> NDArray[Any]:  # noqa: N803
-        """Return the label of each sample (n_samples,), of the type that `fit` was given."""
-        chosen = self.predict_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[chosen]
-        return labels
-
-    def predict_proba(self, X: ArrayLike | pandas.DataFrame) -> NDArray[numpy.float64]:  # noqa: N803
-        """Return the probability of each class (n_samples, n_classes), in the order of `classes_`."""
+    def _answers(self, X: Any) -> NDArray[numpy.float64]:  # noqa: N803
+        """Return what the network answers (n_samples, n_outputs): probabilities, or numbers in the units of `fit`."""
         check_is_fitted(self)
         inputs = self.preprocessing_(self._samples(X))
-        logits = predict_logits(in_double_precision(self.model_), inputs)
-        found: NDArray[numpy.float64] = logits.double().softmax(dim=1).numpy()
+        task = card_of(self.model_).task
+        assert task is not None
+        with self._threads():
+            outputs = predict_logits(in_double_precision(self.model_), inputs)
+        found: NDArray[numpy.float64] = task.answers(outputs.double()).numpy()
         return found
+
+    def _threads(self) -> AbstractContextManager[None]:
+        return torch_threads(threads_of(self.n_jobs))
 
     def _rightsize(self, data: Data, seed: int) -> None:
         settings: dict[str, Any] = {"budget": self.budget, "max_drop": self.max_drop, "effort": self.effort}
-        found = rightsize(data, self.model, methods=self.methods, seed=seed, **settings)
+        found = rightsize(data, self.model, metric=self.metric, methods=self.methods, seed=seed, **settings)
         self.model_, self.baseline_ = found.model, found.baseline
-        self.report_: RightsizingRecord | None = found.record
+        self.report_ = found.record
         self.status_, self.sentence_ = found.status, found.sentence
 
     def _keep_baseline(self, data: Data, seed: int, *, why: str) -> None:
         chosen = data if len(data.validation) else replace(data, validation=data.train)
-        warnings.warn(f"the baseline stays as it is: {why}", TopiaristWarning, stacklevel=3)
+        warnings.warn(f"the baseline stays as it is: {why}", TopiaristWarning, stacklevel=4)
         self.model_ = unjudged_baseline(chosen, self.model, budget=self.budget, effort=self.effort, seed=seed)
         self.baseline_, self.report_, self.status_ = self.model_, None, "unchanged"
         self.sentence_ = f"The baseline stays as it is: {why}."
 
-    def _training_samples(self, X: Any, y: Any) -> tuple[Features, NDArray[Any]]:  # noqa: N803
-        """Return samples and labels that are checked."""
+    def _training_samples(self, X: Any, y: Any, **checks: Any) -> tuple[Features, NDArray[Any]]:  # noqa: N803
+        """Return samples and targets that are checked."""
         if not holds_text(X):
-            found: tuple[Features, NDArray[Any]] = validate_data(self, X, y, **NUMBERS)
+            found: tuple[Features, NDArray[Any]] = validate_data(self, X, y, **NUMBERS, **checks)
             return found
-        labels = validate_data(self, "no_validation", y)
+        targets = validate_data(self, "no_validation", y, **checks)
         validate_data(self, X, skip_check_array=True)
-        check_consistent_length(X, labels)
-        return self._table(X), labels
+        check_consistent_length(X, targets)
+        return self._table(X), targets
 
     def _samples(self, X: Any) -> Features:  # noqa: N803
         """Return samples in the form that was trained on."""
@@ -167,6 +142,34 @@ class RightSizedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         names = [str(name) for name in getattr(self, "feature_names_in_", range(self.n_features_in_))]
         table = X if isinstance(X, pandas.DataFrame) else pandas.DataFrame(numpy.asarray(X, dtype=object))
         return table.set_axis(names, axis=1).reset_index(drop=True)
+
+
+def threads_of(n_jobs: int | None) -> int | None:
+    """Return how many threads scikit-learn's parameter asks for: −1 is one per core, −2 one fewer."""
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0")
+    return n_jobs if n_jobs is None or n_jobs > 0 else max(usable_cores() + 1 + n_jobs, 1)
+
+
+@dataclass(frozen=True)
+class WeighedSamples:
+    """Samples that count, their targets, and how much each of them counts; None where all count the same."""
+
+    features: Features
+    targets: NDArray[Any]
+    weights: NDArray[numpy.float64] | None
+
+
+def weighed(features: Features, targets: NDArray[Any], weights: ArrayLike | None) -> WeighedSamples:
+    """Return samples without those that weigh nothing, their weights as scikit-learn wants them checked."""
+    if weights is None:
+        return WeighedSamples(features, targets, None)
+    like = numpy.empty((len(targets), 1))
+    found = _check_sample_weight(weights, like, dtype=numpy.float64, ensure_non_negative=True)
+    rows = numpy.flatnonzero(found)
+    if not len(rows):
+        raise ValueError("sample_weight must not be 0 for all samples")
+    return WeighedSamples(take_rows(features, rows), targets[rows], found[rows])
 
 
 def holds_text(samples: object) -> bool:

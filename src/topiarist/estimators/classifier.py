@@ -1,0 +1,123 @@
+"""A scikit-learn classifier that finds the size of its network by itself."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Self
+
+import numpy
+import pandas
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from topiarist.data import Source
+from topiarist.estimators.fitting import RightSizedEstimator, weighed
+from topiarist.measurement import Budget
+from topiarist.rightsizing import DEFAULT_EFFORT
+from topiarist.rightsizing.baseline import Model
+from topiarist.rightsizing.planning import EffortName
+from topiarist.statistics import Metric
+
+
+class RightSizedClassifier(ClassifierMixin, RightSizedEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """The smallest network that is proven not to be worse than a well-trained one, as a scikit-learn classifier.
+
+    No test part is set aside: `validation_fraction` of the samples are there to choose by, and folds judge. Numbers may
+    be missing. What columns of text hold is decided as in a file: numbers, dates, yes and no, categories. Gaps are
+    filled and marked; text that was not seen before is no category.
+
+    Parameters
+    ----------
+    budget, max_drop, metric, methods, effort, model
+        As in `rightsize`.
+    class_weight : dict, "balanced" or None
+        How much samples of each class count, times their `sample_weight`: in losses, metrics and tests.
+    random_state : int, RandomState or None
+        As scikit-learn means it: an int gives the same network each time, None another one each time.
+    validation_fraction : float
+        Share of the samples that networks are chosen by.
+    n_jobs : int or None
+        Threads for torch; −1 is one per core. None leaves torch alone. Networks below a million parameters take one.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    model_, baseline_ : nn.Module
+        The network, and the one that it was made of.
+    preprocessing_ : Preprocessing
+        What turns samples into the network's inputs.
+    report_ : RightsizingRecord or None
+        The record; None where a class has too few samples to judge by: then a warning says so, and the baseline stays.
+    status_ : {"proven", "unproven", "unchanged"}
+    sentence_ : str
+        The result in a sentence.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> x, y = load_iris(return_X_y=True)
+    >>> classifier = RightSizedClassifier(effort="quick", random_state=0).fit(x, y)  # doctest: +SKIP
+    >>> classifier.predict(x[:1])  # doctest: +SKIP
+    array([0])
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: Budget | None = None,
+        max_drop: float | None = None,
+        metric: str | Metric | None = None,
+        methods: Sequence[str] | None = None,
+        effort: EffortName = DEFAULT_EFFORT,
+        model: Model | None = None,
+        class_weight: Mapping[Any, float] | Literal["balanced"] | None = None,
+        random_state: int | numpy.random.RandomState | None = None,
+        validation_fraction: float = 0.15,
+        n_jobs: int | None = None,
+    ) -> None:
+        super().__init__(
+            budget=budget,
+            max_drop=max_drop,
+            metric=metric,
+            methods=methods,
+            effort=effort,
+            model=model,
+            random_state=random_state,
+            validation_fraction=validation_fraction,
+            n_jobs=n_jobs,
+        )
+        self.class_weight = class_weight
+
+    def fit(
+        self,
+        X: ArrayLike | pandas.DataFrame,  # noqa: N803
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Find the network for samples (n_samples, n_features) and their labels (n_samples,), of any type.
+
+        `sample_weight` (n_samples,) says how much each sample counts: in losses, metrics and tests.
+        """
+        found = weighed(*self._training_samples(X, y), sample_weight)
+        labels, weights = found.targets, found.weights
+        check_classification_targets(labels)
+        self.classes_, numbers = numpy.unique(labels, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"there must be 2 classes or more to tell apart; found one class, {self.classes_[0]!r}")
+        if self.class_weight is not None:
+            of_classes = compute_sample_weight(self.class_weight, labels)
+            weights = of_classes if weights is None else weights * of_classes
+        names = tuple(str(label) for label in self.classes_.tolist())
+        known = numpy.array(names)[numbers]
+        self._fit_source(Source(name="X", features=found.features, labels=known, classes=names, weights=weights))
+        return self
+
+    def predict(self, X: ArrayLike | pandas.DataFrame) -> NDArray[Any]:  # noqa: N803
+        """Return the label of each sample (n_samples,), of the type that `fit` was given."""
+        chosen = self.predict_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[chosen]
+        return labels
+
+    def predict_proba(self, X: ArrayLike | pandas.DataFrame) -> NDArray[numpy.float64]:  # noqa: N803
+        """Return the probability of each class (n_samples, n_classes), in the order of `classes_`."""
+        return self._answers(X)

@@ -1,0 +1,96 @@
+"""Networks judged by the metric of their task, on the samples that no decision saw, fold by fold."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from topiarist.data import Data
+from topiarist.statistics import PairedEvidence, compare, pooled_value
+from topiarist.tasks import Task
+from topiarist.training.inference import part_batches
+
+
+@dataclass(frozen=True)
+class JudgedAnswers:
+    """What networks of one fold answered to its samples: outputs (n_networks, n_samples, n_outputs), and what is true.
+
+    The task is that of the fold: where numbers are standardised, by its own training samples.
+    """
+
+    task: Task
+    outputs: Tensor
+    y: Tensor
+    weights: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def answers(self) -> NDArray[Any]:
+        """What a user reads (n_networks, n_samples, n_outputs)."""
+        found: NDArray[Any] = torch.stack([self.task.finite_answers(each) for each in self.outputs]).numpy()
+        return found
+
+    def with_networks(self, others: "Sequence[JudgedAnswers]") -> "JudgedAnswers":
+        """Return the answers of these and other networks to the same samples."""
+        return replace(self, outputs=torch.cat([self.outputs, *(each.outputs for each in others)]))
+
+
+@dataclass(frozen=True)
+class _Pooled:
+    """Answers, targets, weights and folds of the samples of several folds."""
+
+    answers: NDArray[Any]
+    targets: NDArray[Any]
+    weights: NDArray[Any] | None
+    folds: NDArray[Any]
+
+
+def _pooled(folds: Sequence[JudgedAnswers]) -> _Pooled:
+    weights = [each.weights for each in folds]
+    known = [each.numpy() for each in weights if each is not None]
+    return _Pooled(
+        answers=numpy.concatenate([each.answers for each in folds], axis=1),
+        targets=numpy.concatenate([each.task.true_answers(each.y).numpy() for each in folds]),
+        weights=numpy.concatenate(known) if len(known) == len(weights) else None,
+        folds=numpy.concatenate([numpy.full(len(each), number) for number, each in enumerate(folds)]),
+    )
+
+
+def judged_score(folds: Sequence[JudgedAnswers]) -> float:
+    """Return the primary metric over the samples of some folds, on average over networks."""
+    found = _pooled(folds)
+    metric = folds[0].task.primary_metric
+    return pooled_value(metric, found.answers, found.targets, weights=found.weights, folds=found.folds)
+
+
+def evidence_of(
+    candidates: Sequence[JudgedAnswers], baselines: Sequence[JudgedAnswers], *, margin: float, alpha: float
+) -> PairedEvidence:
+    """Test by the primary metric whether candidates are not worse than the baselines of their folds."""
+    one, two = _pooled(candidates), _pooled(baselines)
+    return compare(
+        candidates[0].task.primary_metric,
+        one.answers,
+        two.answers,
+        one.targets,
+        margin=margin,
+        alpha=alpha,
+        weights=one.weights,
+        folds=one.folds,
+    )
+
+
+def check_metric(data: Data, *, margin: float, alpha: float) -> None:
+    """Raise SettingsError, before the work, where the metric has no test or is not defined for the data."""
+    for part in (data.validation, data.test):
+        if len(part):
+            held = torch.cat([y for _, y in part_batches(part)])
+            guess = data.task.guess(held).float().expand(1, len(held), -1)
+            lazy = JudgedAnswers(data.task, guess, held)
+            evidence_of([lazy], [lazy], margin=margin, alpha=alpha)
