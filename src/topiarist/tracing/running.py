@@ -142,7 +142,7 @@ def _without_libraries() -> Iterator[None]:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Keep Python from looking for unused circles of objects: many are made here, and all that is loaded is searched."""
+    """Keep Python from looking for unused circles of objects: many are made here, and all that is loaded is seen."""
     enabled = gc.isenabled()
     gc.disable()
     try:
