@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import torch
 
 from topiarist import load
+from topiarist.cli.loading import check_usable
 from topiarist.data.load import find_source
 from topiarist.data.preparation import prepare
 from topiarist.data.readers.idx import read_idx_array
@@ -39,6 +40,11 @@ def read_samples(file: Path) -> None:
 def read_single(file: Path) -> None:
     """Read an image or a sound as `predict` does."""
     find_source(file, labelled=False)
+
+
+def read_model(file: Path) -> None:
+    """Load a network and see that it can be used, as `measure` and `predict` do."""
+    check_usable(file, load(file))
 
 
 def read_plan(file: Path) -> None:
@@ -67,7 +73,7 @@ READ: dict[str, Callable[[Path], object]] = {
     "idx": read_idx_array,
     "image": read_single,
     "sound": read_single,
-    "model": load,
+    "model": read_model,
     "plan": read_plan,
     "record": read_record,
     "study": Study.from_file,
@@ -87,7 +93,7 @@ def result_of(reader: str, file: Path) -> str:
             return "memory"
         traceback.print_exc()
         print(reader, file, file=sys.stderr)
-        return f"{type(error).__name__}"
+        return type(error).__name__
     finally:
         signal.alarm(0)
     return "read"
