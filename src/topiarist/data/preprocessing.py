@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MOMENTS = (numpy.mean, numpy.std)
 CHUNK_BYTES = 2**20  # 1 MB of samples in the file, 8 MB of pixels in float64: smaller chunks are no faster
+MOST_AXES, MOST_NUMBERS = 16, 2**26  # of a sample in a file: 256 MB as float32, an image of 8,000 × 8,000
 _CONSTANT = 1e-12  # a spread below this part of the mean is rounding: dividing by it would blow noise up
 
 
@@ -169,6 +170,8 @@ class Preprocessing:
             raise ValueError(f"no scaling is called {self.scaling!r}")
         if not sizes or not all(type(size) is int and size > 0 for size in sizes):
             raise ValueError(f"no sample has the shape {sizes}")
+        if len(sizes) > MOST_AXES or math.prod(sizes) > MOST_NUMBERS:
+            raise ValueError(f"a sample has at most {MOST_AXES} axes and {MOST_NUMBERS:,} numbers")
         if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
             raise ValueError("it fills or scales with what is no finite number")
         width, read = math.prod(sizes), math.prod(sizes)
