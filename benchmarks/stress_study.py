@@ -407,12 +407,16 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all unless given")
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="after which no other part is begun")
     asked = parser.parse_args()
-    chosen = {name: PARTS[name] for name in asked.parts or PARTS}
+    chosen, end = {name: PARTS[name] for name in asked.parts or PARTS}, time.monotonic() + asked.seconds
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder).resolve(), Report(), array_generator(asked.seed, "stress"), asked.kills)
         undisturbed(bench)
         for name, part in chosen.items():
+            if time.monotonic() > end:
+                bench.report.say(f"--- {name} is left out: the time is over")
+                continue
             bench.report.say(f"--- {name}")
             try:
                 part(bench)

@@ -24,7 +24,7 @@ from topiarist.study.results import Results
 from topiarist.study.study import Study
 from topiarist.surgery import Plan
 
-HANG_SECONDS = 10
+HANG_SECONDS, WAITING_SECONDS = 10, 60
 
 
 def read_table(file: Path) -> None:
@@ -83,7 +83,8 @@ READ: dict[str, Callable[[Path], object]] = {
 
 def result_of(reader: str, file: Path) -> str:
     """Return what came of a file: read, refused, or the kind of what went wrong."""
-    signal.alarm(HANG_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, HANG_SECONDS)  # of the processor: the machine may be busy with other things
+    signal.alarm(WAITING_SECONDS)
     try:
         READ[reader](file)
     except TopiaristError as error:
@@ -95,6 +96,7 @@ def result_of(reader: str, file: Path) -> str:
         print(reader, file, file=sys.stderr)
         return type(error).__name__
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
     return "read"
 
