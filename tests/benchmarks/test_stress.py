@@ -32,7 +32,7 @@ def test_a_training_survives(stress: Stress) -> None:
 def test_a_difference_is_seen(stress: Stress) -> None:
     stress.expected["train"] = {"m.safetensors": b"other bits"}
     stress.completed("train", "a training")
-    assert stress.report.wrong == ["a training: the same bits, and nothing beside them"]
+    assert stress.report.wrong == ["a training: the same bits, but for ['m.safetensors']"]
     assert list(results(stress.out)) == ["m.safetensors"]
 
 

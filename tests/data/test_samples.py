@@ -11,7 +11,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from topiarist import Data, TrainConfig, load_data, models, resize, train
+from topiarist import Data, TrainConfig, load_data, models, resize, save, train
+from topiarist.cli import main
 from topiarist.data import LazySamples, Part
 from topiarist.data.joined import JoinedArrays, join_arrays
 from topiarist.data.preprocessing import fit_preprocessing
@@ -75,6 +76,21 @@ def test_training_and_resizing_do_not_notice(monkeypatch: pytest.MonkeyPatch, ow
     wanted = outcome()
     lazily(monkeypatch)
     assert all(torch.equal(one, other) for one, other in zip(outcome(), wanted, strict=True))
+
+
+@pytest.mark.parametrize("words", [[], ["--monte-carlo", "3"]], ids=["once", "with dropout"])
+def test_predictions_do_not_notice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    data = load_data("digits", samples=100)
+    model = save(models.mlp([64, 6, 10], dropout=0.5), tmp_path / "m.safetensors", data=data)
+    said = []
+    for _ in range(2):
+        out = tmp_path / "out.csv"
+        monkeypatch.setattr(sys, "argv", ["topiarist", "predict", str(model), "digits", "--out", str(out), *words])
+        with pytest.raises(SystemExit, match="0"):
+            main()
+        said.append(out.read_bytes())
+        lazily(monkeypatch)
+    assert said[0] == said[1] and len(said[0].splitlines()) == 1798
 
 
 class Own(nn.Module):

@@ -115,7 +115,7 @@ class MonteCarlo:
     spread: Tensor
 
 
-def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0) -> MonteCarlo:
+def monte_carlo(model: nn.Module, x: Samples, *, passes: int = 100, seed: int = 0) -> MonteCarlo:
     """Predict with dropout switched on, repeatedly: Monte-Carlo dropout (Gal and Ghahramani, 2016).
 
     Parameters
@@ -151,8 +151,8 @@ def monte_carlo(model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0
     with evaluating(model), random, threads:
         for module in dropouts:
             module.training = True
-        for batch in torch.split(x, BATCH_SIZE):
-            samples = placed(batch, like)
+        for start in range(0, len(x), BATCH_SIZE):
+            samples = placed(x[start : start + BATCH_SIZE], like)
             outputs = [call(model, samples) for _ in range(passes)]
             answers = torch.stack([_answered(task, each).cpu() for each in outputs])
             means.append(answers.mean(dim=0))
