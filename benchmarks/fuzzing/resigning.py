@@ -126,7 +126,8 @@ def _ledger(content: bytes, draw: random.Random) -> bytes:
 
 def _cell(old: Any, draw: random.Random) -> Any:
     if isinstance(old, str) and old[:1] in "[{" and draw.random() < 0.8:
-        return json.dumps(changed(json.loads(old), draw)) if draw.random() < 0.95 else deep(draw)
+        with suppress(ValueError, RecursionError):  # it may have been changed before
+            return json.dumps(changed(json.loads(old), draw)) if draw.random() < 0.95 else deep(draw)
     return draw.choice([None, b"\xff\xfe", *(one for one in [*NUMBERS, *OTHERS] if not isinstance(one, list | dict))])
 
 
