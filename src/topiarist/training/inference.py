@@ -18,7 +18,7 @@ from topiarist.randomness import child_seed, generator, isolated
 from topiarist.tasks import Task
 from topiarist.threads import torch_threads
 
-BATCH_SIZE = 4096
+BATCH_SIZE, BATCH_BYTES = 4096, 2**26  # 64 MB: reached from 4,096 numbers of float32 per sample on
 NORM_BATCH_SIZE = 256
 IMAGE_NUMBERS, FEWEST_IMAGES = 2**16, 16  # in a batch: what more images become no longer fits in a cache
 SMALL_NETWORK = 1_000_000  # parameters, below which more than one thread is slower
@@ -29,10 +29,15 @@ def suited_threads(model: nn.Module) -> int | None:
     return 1 if count_parameters(model) < SMALL_NETWORK else None
 
 
+def largest_batch(sample: Tensor) -> int:
+    """Return how many samples such as this one (1, *input_shape) run together at most: BATCH_SIZE, or BATCH_BYTES."""
+    return min(BATCH_SIZE, max(BATCH_BYTES // max(sample.nbytes, 1), FEWEST_IMAGES))
+
+
 def suited_batch(sample: Tensor) -> int:
     """Return how many samples such as this one (1, *input_shape) to run together."""
     if sample.ndim < 3:
-        return BATCH_SIZE
+        return largest_batch(sample)
     return min(max(IMAGE_NUMBERS // max(sample.numel(), 1), FEWEST_IMAGES), BATCH_SIZE)
 
 

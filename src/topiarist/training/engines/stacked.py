@@ -17,7 +17,7 @@ from topiarist.training.config import TrainConfig
 from topiarist.training.engines.batching import Batch
 from topiarist.training.engines.flat_optimizers import FlatOptimizer, PerMember, PerNumber
 from topiarist.training.engines.steps import Memory, State, clip_norm, clip_value
-from topiarist.training.inference import BATCH_SIZE
+from topiarist.training.inference import largest_batch
 
 
 class StackedEngine:
@@ -137,10 +137,11 @@ class StackedEngine:
         held = [part for part in parts if isinstance(part, Part)]
         longest = max(len(part) for part in held)
         logits = self.stack.flat.new_empty(len(held), self.task.outputs, longest)  # one place: see `LossColumns`
-        for first in range(0, longest, BATCH_SIZE):  # in pieces that take little memory
-            x = pad_sequence([part.samples[first : first + BATCH_SIZE] for part in held], batch_first=True)
+        together = largest_batch(held[0].samples[:1])
+        for first in range(0, longest, together):  # in pieces that take little memory
+            x = pad_sequence([part.samples[first : first + together] for part in held], batch_first=True)
             outputs = self.stack.forward(_features_first(placed(x, self.stack.flat)), Pass(training=False))
-            logits[:, :, first : first + BATCH_SIZE] = outputs
+            logits[:, :, first : first + together] = outputs
         return [(logits[member, :, : len(part)].T, part.y) for member, part in enumerate(held)]
 
     def finite(self) -> list[bool]:
