@@ -214,6 +214,17 @@ def test_a_damaged_ledger_is_one_line(command: Run, finished: Path, tmp_path: Pa
     assert refusals and (place / "ledger.sqlite").read_bytes() == before
 
 
+def test_a_ledger_with_names_that_are_not_utf8_is_one_line(command: Run, finished: Path, tmp_path: Path) -> None:
+    place = tmp_path / "s"
+    shutil.copytree(finished, place)
+    content = (place / "ledger.sqlite").read_bytes()
+    assert b"KEY, value" in content
+    (place / "ledger.sqlite").write_bytes(content.replace(b"KEY, value", b"KEY, val\xe1e"))
+    for words in ("status", "results", "resume"):
+        code, _, err = command("study", words, place)
+        assert (code, err.count("\n")) == (2, 1) and "cannot use the ledger" in err, err
+
+
 def test_a_ledger_names_no_other_files(finished: Path) -> None:
     from topiarist.errors import TopiaristError
     from topiarist.study.results import Results
