@@ -6,6 +6,7 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check
 CORE := .venv/.core
 READY := .venv/.ready
+SECONDS ?= 600  # of `make fuzz` and `make stress`
 
 # Where the machine forbids compiled files, each of the hundreds of processes of the tests would compile torch anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -76,13 +77,14 @@ bench-surgeon: setup
 bench-scenes: setup
 	$(BIN)/python -m benchmarks.scenes $(SOUNDS)
 
-# Kills drivers and workers, fills disks: minutes, not seconds.
+# Kills trainings, Surgeons, studies and their workers, fills disks, sets clocks back; so many seconds for each of the
+# two, and what was begun by then is ended: `make stress SECONDS=1800`.
 stress: setup
-	$(BIN)/python -m benchmarks.stress_study
+	$(BIN)/python -m benchmarks.stress --seconds $(SECONDS)
+	$(BIN)/python -m benchmarks.stress_study --seconds $(SECONDS)
 
 # Damaged files for every reader, so many seconds in all: `make fuzz SECONDS=3600`. Then the properties of the tests on
 # examples that were never tried before, ten times over. A failure is kept, and prints how to repeat it.
-SECONDS ?= 600
 fuzz: setup
 	$(BIN)/python -m benchmarks.fuzz --seconds $(SECONDS)
 	for round in 1 2 3 4 5 6 7 8 9 10; do $(BIN)/pytest -n auto --dist worksteal -m hypothesis --hypothesis-profile=fuzz || exit 1; done

@@ -84,7 +84,7 @@ def with_indices(data: Data, table: pandas.DataFrame) -> tuple[Data, int]:
 
     def changed(part: object, rows: numpy.typing.NDArray[numpy.intp]) -> Part:
         assert isinstance(part, Part)
-        return replace(part, x=torch.cat([index[rows][:, None], part.x[:, -NUMBERS:]], dim=1))
+        return replace(part, samples=torch.cat([index[rows][:, None], part.x[:, -NUMBERS:]], dim=1))
 
     made = replace(
         data,

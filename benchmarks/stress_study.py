@@ -30,6 +30,7 @@ from topiarist.errors import TopiaristError
 from topiarist.randomness import array_generator
 
 ROOT = Path(__file__).parents[1]
+SEARCHED = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 COMMAND = Path(sys.executable).with_name("topiarist")
 STUDY = """
 data = "wine"
@@ -37,7 +38,7 @@ folds = 2
 seeds = 4
 stack = 4
 training.epochs = 30
-methods = [{ name = "none" }, { name = "cut", keep = 0.5 }]
+methods = [{ name = "none" }, { name = "distinctiveness", keep_fraction = 0.5 }]
 grid."training.learning_rate" = [0.01, 0.003]
 
 [[variants]]
@@ -102,7 +103,7 @@ class Bench:
         process = subprocess.Popen(
             [COMMAND, "study", *map(str, words)],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": SEARCHED},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -293,7 +294,7 @@ def ctrl_c_on_a_terminal(bench: Bench) -> None:
     child, terminal = pty.fork()
     if not child:
         os.chdir(bench.folder)
-        os.execve(words[0], words, {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"})
+        os.execve(words[0], words, {**os.environ, "PYTHONPATH": SEARCHED, "TERM": "xterm"})
     shown: list[bytes] = []
 
     def read() -> None:
@@ -407,12 +408,17 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all unless given")
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="after which no other part is begun")
     asked = parser.parse_args()
     chosen = {name: PARTS[name] for name in asked.parts or PARTS}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder).resolve(), Report(), array_generator(asked.seed, "stress"), asked.kills)
         undisturbed(bench)
+        end = time.monotonic() + asked.seconds
         for name, part in chosen.items():
+            if time.monotonic() > end:
+                bench.report.say(f"--- {name} is left out: the time is over")
+                continue
             bench.report.say(f"--- {name}")
             try:
                 part(bench)

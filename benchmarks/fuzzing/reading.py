@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 import torch
 
 from topiarist import load
+from topiarist.cli.loading import check_usable
 from topiarist.data.load import find_source
 from topiarist.data.preparation import prepare
 from topiarist.data.readers.idx import read_idx_array
@@ -23,7 +24,7 @@ from topiarist.study.results import Results
 from topiarist.study.study import Study
 from topiarist.surgery import Plan
 
-HANG_SECONDS = 10
+HANG_SECONDS, WAITING_SECONDS = 10, 60
 
 
 def read_table(file: Path) -> None:
@@ -39,6 +40,11 @@ def read_samples(file: Path) -> None:
 def read_single(file: Path) -> None:
     """Read an image or a sound as `predict` does."""
     find_source(file, labelled=False)
+
+
+def read_model(file: Path) -> None:
+    """Load a network and see that it can be used, as `measure` and `predict` do."""
+    check_usable(file, load(file))
 
 
 def read_plan(file: Path) -> None:
@@ -67,7 +73,7 @@ READ: dict[str, Callable[[Path], object]] = {
     "idx": read_idx_array,
     "image": read_single,
     "sound": read_single,
-    "model": load,
+    "model": read_model,
     "plan": read_plan,
     "record": read_record,
     "study": Study.from_file,
@@ -77,7 +83,8 @@ READ: dict[str, Callable[[Path], object]] = {
 
 def result_of(reader: str, file: Path) -> str:
     """Return what came of a file: read, refused, or the kind of what went wrong."""
-    signal.alarm(HANG_SECONDS)
+    signal.setitimer(signal.ITIMER_PROF, HANG_SECONDS)  # of the processor: the machine may be busy with other things
+    signal.alarm(WAITING_SECONDS)
     try:
         READ[reader](file)
     except TopiaristError as error:
@@ -87,8 +94,9 @@ def result_of(reader: str, file: Path) -> str:
             return "memory"
         traceback.print_exc()
         print(reader, file, file=sys.stderr)
-        return f"{type(error).__name__}"
+        return type(error).__name__
     finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
         signal.alarm(0)
     return "read"
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy
 import pytest
 
 import topiarist
@@ -120,3 +121,26 @@ def test_what_the_machine_refuses_is_one_line(
     monkeypatch.setattr("topiarist.features.described.load_described", failing(error))
     code, out, err = command("train", "iris")
     assert (code, out, err.count("\n")) == (2, "", 1) and said in err
+
+
+SHORT_OF_MEMORY = """
+import resource, sys
+import numpy, pandas
+from topiarist.cli import main
+taken = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (taken + 2**27, taken + 2**27))
+sys.argv = ["topiarist", "data", "show", sys.argv[1]]
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the address space is bounded on Linux only")
+def test_data_that_do_not_fit_are_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "large.npz"
+    numpy.savez_compressed(path, x=numpy.zeros((75_000, 1000), numpy.float32), y=numpy.arange(75_000) % 2)  # 300 MB
+    done = subprocess.run(
+        [sys.executable, "-c", SHORT_OF_MEMORY, str(path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("topiarist: the memory of this machine does not suffice")

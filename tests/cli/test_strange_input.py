@@ -47,6 +47,9 @@ def write_models(folder: Path) -> None:
     forged(good, folder / "shifted.safetensors", {"preprocessing": {**known, "shift": [1.0, 2.0, 3.0]}})
     forged(good, folder / "texts.safetensors", {"preprocessing": {**known, "scale": ["a", "b"]}})
     forged(good, folder / "shaped.safetensors", {"preprocessing": {**known, "input_shape": [10**9]}})
+    for name, shape in {"axes": [2] * 200, "vast": [2**40]}.items():
+        plain = {**known, "scaling": "none", "shift": [], "scale": [], "input_shape": shape}
+        forged(good, folder / f"{name}.safetensors", {"preprocessing": plain})
     forged(good, folder / "wide.safetensors", {"spec": {"family": "mlp", "sizes": [2, 10**9, 2]}})
     layers = {"family": "vgg", "a": 10**9, "b": 1, "c": 1, "d": 1, "input_shape": [1, 8, 8], "classes": 2}
     forged(good, folder / "deep.safetensors", {"spec": layers})
@@ -94,6 +97,8 @@ CALLS = [
     ("predict {d}/shifted.safetensors {d}/nan.npz", "do not make samples of shape (2,)"),
     ("predict {d}/texts.safetensors {d}/nan.npz", "what is no finite number"),
     ("predict {d}/shaped.safetensors {d}/nan.npz", "its preprocessing cannot be read"),
+    ("predict {d}/axes.safetensors {d}/nan.npz", "a sample has at most 16 axes and 67,108,864 numbers"),
+    ("predict {d}/vast.safetensors {d}/nan.npz", "a sample has at most 16 axes and 67,108,864 numbers"),
     ("anatomy {d}/wide.safetensors", "its spec asks for a network of"),
     ("anatomy {d}/deep.safetensors", "1,000,000,003 layers; at most 10,000 are read"),
     ("anatomy {d}/nested.safetensors", "4 ensembles deep, are read"),
@@ -207,6 +212,17 @@ def test_a_damaged_ledger_is_one_line(command: Run, finished: Path, tmp_path: Pa
         assert code in (0, 2) and "Traceback" not in err and err.count("\n") == (code == 2), err
         refusals += code == 2
     assert refusals and (place / "ledger.sqlite").read_bytes() == before
+
+
+def test_a_ledger_with_names_that_are_not_utf8_is_one_line(command: Run, finished: Path, tmp_path: Path) -> None:
+    place = tmp_path / "s"
+    shutil.copytree(finished, place)
+    content = (place / "ledger.sqlite").read_bytes()
+    assert b"KEY, value" in content
+    (place / "ledger.sqlite").write_bytes(content.replace(b"KEY, value", b"KEY, val\xe1e"))
+    for words in ("status", "results", "resume"):
+        code, _, err = command("study", words, place)
+        assert (code, err.count("\n")) == (2, 1) and "cannot use the ledger" in err, err
 
 
 def test_a_ledger_names_no_other_files(finished: Path) -> None:

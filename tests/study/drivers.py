@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
@@ -69,7 +69,8 @@ def driver(folder: Path, *words: object, largest_file: int | None = None) -> Ite
         yield started
     finally:
         if process.is_alive():
-            family = psutil.Process(started.pid).children(recursive=True)
+            with suppress(psutil.NoSuchProcess):  # it may end at this very moment
+                family = psutil.Process(started.pid).children(recursive=True)
             process.kill()
         process.join(PATIENCE)
         for child in family:

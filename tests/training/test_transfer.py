@@ -102,3 +102,5 @@ def test_phases_are_declared(task: Data) -> None:
         train_phases(mlp([6, 3]), task, [])
     with pytest.raises(SettingsError, match="train_top"):
         Phase(epochs=1, train_top=0)
+    with pytest.raises(SettingsError, match="a phase trains the top 9 layers; the network has 2"):
+        train_phases(mlp([6, 4, 3]), task, [Phase(epochs=1, train_top=9)])

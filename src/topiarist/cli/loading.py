@@ -10,9 +10,9 @@ from topiarist.errors import DataError, ModelError, SettingsError, TopiaristWarn
 MOST_BANDS = 1024  # of `LogMel`; a network for larger images reads no sound
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import nn
 
-    from topiarist.data import Data, Part, Preprocessing, Source
+    from topiarist.data import Data, Part, Preprocessing, Samples, Source
 
 
 def load_network(path: Path, into: str | None) -> "nn.Module":
@@ -245,10 +245,14 @@ def note_unknown_columns(known: "Preprocessing", source: "Source", *named: str |
         warnings.warn(note, TopiaristWarning, stacklevel=2)
 
 
-def features_for(network: "nn.Module", location: str, *, target: str | None) -> "Tensor":
-    """Read raw samples, labelled or not, and turn them into what the network reads."""
-    source = read_for(network, location, target=target, labelled=False)
-    return preprocessing_of(network)(as_network_reads(network, source).features)
+def features_for(network: "nn.Module", location: str, *, target: str | None) -> "Samples":
+    """Read raw samples, labelled or not, and turn them into what the network reads; many, batch by batch."""
+    import numpy
+
+    from topiarist.data.samples import prepared
+
+    source = as_network_reads(network, read_for(network, location, target=target, labelled=False))
+    return prepared(source.features, numpy.arange(len(source)), preprocessing_of(network), of_all=len(source))
 
 
 def preprocessing_of(network: "nn.Module") -> "Preprocessing":

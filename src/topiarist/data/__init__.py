@@ -11,14 +11,17 @@ if TYPE_CHECKING:
     from topiarist.data.labels import number_labels
     from topiarist.data.load import find_source, load_data
     from topiarist.data.preprocessing import Preprocessing
+    from topiarist.data.samples import LazySamples, Samples
     from topiarist.data.source import Scaling, Source
     from topiarist.data.split import SplitRule, split_source
 
 __all__ = [
     "AnyPart",
     "Data",
+    "LazySamples",
     "Part",
     "Preprocessing",
+    "Samples",
     "Scaling",
     "Source",
     "SplitRule",
@@ -35,6 +38,7 @@ _HOMES = {
     "labels": ("number_labels",),
     "load": ("find_source", "load_data"),
     "preprocessing": ("Preprocessing",),
+    "samples": ("LazySamples", "Samples"),
     "source": ("Scaling", "Source"),
     "split": ("SplitRule", "split_source"),
 }

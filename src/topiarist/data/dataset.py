@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy
@@ -13,6 +14,7 @@ from torch.utils.data import Dataset, Subset
 from topiarist.data.columns.deciding import read_source_columns
 from topiarist.data.preparation import PreparationOptions, PreparedSource, fit_split, prepare
 from topiarist.data.preprocessing import Preprocessing
+from topiarist.data.samples import Samples, prepared, some_of
 from topiarist.data.source import Features, Rows, Scaling, Source, is_table
 from topiarist.data.split import Split, SplitRule, fold_splits, original_rows, with_fewer_rows
 from topiarist.data.targets import Targets, check_weights, targets_of
@@ -42,13 +44,14 @@ def draw_rows(count: int, most: int | None, generator: torch.Generator) -> Tenso
 
 @dataclass(frozen=True)
 class Part:
-    """Samples in memory: x (n_samples, *input_shape), and targets y as the task learns them.
+    """Samples (n_samples, *input_shape) and targets y as the task learns them, both found by the number of a row.
 
-    These are class numbers (n_samples,), or numbers or labels (n_samples, n_outputs). `weights` (n_samples,) say how
-    much each sample counts, where they do not count the same.
+    Targets are class numbers (n_samples,), or numbers or labels (n_samples, n_outputs). `weights` (n_samples,) say how
+    much each sample counts, where they do not count the same. Many samples are prepared when they are asked for:
+    slices and rows of `samples` are tensors; `x` is all of them in memory.
     """
 
-    x: Tensor
+    samples: Samples
     y: Tensor
     groups: NDArray[Any] | None = None
     weights: Tensor | None = None
@@ -56,10 +59,17 @@ class Part:
     def __len__(self) -> int:
         return len(self.y)
 
+    @property
+    def x(self) -> Tensor:
+        """All samples as one tensor; where they are many, it is made anew at each call, and takes its memory."""
+        return self.samples if isinstance(self.samples, Tensor) else self.samples[:]
+
     def take(self, rows: Tensor) -> "Part":
         """Return the samples of some rows."""
         groups = None if self.groups is None else self.groups[rows.numpy()]
-        return Part(self.x[rows], self.y[rows], groups, None if self.weights is None else self.weights[rows])
+        return Part(
+            some_of(self.samples, rows), self.y[rows], groups, None if self.weights is None else self.weights[rows]
+        )
 
     def draw(self, most: int | None, generator: torch.Generator) -> "Part":
         """Return at most `most` samples, drawn by `draw_rows`; this part itself where it has no more."""
@@ -137,7 +147,8 @@ class Data:
         ----------
         x
             Numbers (n_samples, …) or a table. Columns of numbers and dates are kept as they are, and a table of numbers
-            alone has an input per column; what columns of text hold is decided as in a file.
+            alone has an input per column; what columns of text hold is decided as in a file. Of an array that would
+            take more than 256 MB as float32, samples are prepared batch by batch: it must not change meanwhile.
         y
             Targets (n_samples,), or several (n_samples, n_targets).
         groups
@@ -278,13 +289,15 @@ class Data:
         found = targets_of(source) if targets is None else targets
         fitted = found.task(split.train, name=source.name, scaled=not source.raw_targets) if task is None else task
         learned = found.as_learned(fitted)
+        count = len(split.train) + len(split.validation) + len(split.test)
+        make = partial(make_part, source, learned, preprocessing=preprocessing, of_all=count)
         return cls(
             name=source.name,
             task=fitted,
             input_shape=preprocessing.input_shape,
-            train=make_part(source, learned, split.train, preprocessing),
-            validation=make_part(source, learned, split.validation, preprocessing),
-            test=make_part(source, learned, split.test, preprocessing),
+            train=make(split.train),
+            validation=make(split.validation),
+            test=make(split.test),
             preprocessing=preprocessing,
             notes=notes,
             source=source,
@@ -356,8 +369,14 @@ def target_names(y: object, given: Sequence[str] | None) -> tuple[str, ...]:
     return () if name is None else (str(name),)
 
 
-def make_part(source: Source, learned: NDArray[Any], rows: Rows, preprocessing: Preprocessing) -> Part:
-    """Return some rows of a source as a network reads them, with what it learns of all samples (n_samples, …)."""
+def make_part(
+    source: Source, learned: NDArray[Any], rows: Rows, preprocessing: Preprocessing, *, of_all: int | None = None
+) -> Part:
+    """Return some rows of a source as a network reads them, with what it learns of all samples (n_samples, …).
+
+    `of_all` is how many rows all parts together have, where there are others; many are prepared batch by batch.
+    """
     groups = None if source.groups is None else source.groups[rows]
     weights = None if source.weights is None else torch.from_numpy(source.weights[rows].astype(numpy.float32))
-    return Part(preprocessing.of_rows(source.features, rows), torch.from_numpy(learned[rows]), groups, weights)
+    samples = prepared(source.features, rows, preprocessing, of_all=len(rows) if of_all is None else of_all)
+    return Part(samples, torch.from_numpy(learned[rows]), groups, weights)

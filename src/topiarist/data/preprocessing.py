@@ -6,7 +6,7 @@ in it follows from the training rows alone. A category that no training row show
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from topiarist.data.columns.column import Column, Encoding, encode
 from topiarist.data.columns.fitting import fit_columns
 from topiarist.data.columns.forms import CellForm
-from topiarist.data.source import Features, Rows, Scaling, is_table, take_rows
+from topiarist.data.joined import LARGE_BYTES, JoinedArrays
+from topiarist.data.source import Features, RawFeatures, Rows, Scaling, is_table, take_rows
 from topiarist.errors import DataError
 from topiarist.files import JsonObject
 
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from topiarist.data.projection import BlockSizes, ColumnBlock
 
 _MOMENTS = (numpy.mean, numpy.std)
-LARGE_BYTES, CHUNK_BYTES = 2**27, 2**23  # 128 MB and 8 MB of samples in the file: chunks cost no time from 1 MB on
+CHUNK_BYTES = 2**20  # 1 MB of samples in the file, 8 MB of pixels in float64: smaller chunks are no faster
 LARGE_TABLE = 2**22  # cells of a table, 32 MB in float64: one-hot inputs are more
+MOST_AXES, MOST_NUMBERS = 16, 2**26  # of a sample in a file: 256 MB as float32, an image of 8,000 × 8,000
 _CONSTANT = 1e-12  # a spread below this part of the mean is rounding: dividing by it would blow noise up
 
 
@@ -84,18 +86,18 @@ class Preprocessing:
         known = {*(column.name for column in self.columns), *self.ignored}
         return [name for name in names if name and name not in known] if self.columns and self.reads_text else []
 
-    def __call__(self, features: Features) -> "Tensor":
+    def __call__(self, features: RawFeatures) -> "Tensor":
         """Return raw samples, of training or not, as a network reads them."""
         return self.of_rows(features, numpy.arange(len(features)))
 
-    def of_rows(self, features: Features, rows: Rows) -> "Tensor":
+    def of_rows(self, features: RawFeatures, rows: Rows) -> "Tensor":
         """Return some raw samples as a network reads them; of large arrays, few are in memory in a wider type."""
         import torch  # noqa: PLC0415  # splitting and describing data need no torch
 
-        if self.projection or not _is_large(features):
+        if self.projection or not is_large(features):
             return self._scaled(take_rows(features, rows))
         made = torch.empty((len(rows), *self.input_shape), dtype=torch.float32)
-        for some in _chunks(features, rows):
+        for some in chunks(features, rows):
             made[some] = self._scaled(take_rows(features, rows[some]))
         return made
 
@@ -169,6 +171,8 @@ class Preprocessing:
             raise ValueError(f"no scaling is called {self.scaling!r}")
         if not sizes or not all(type(size) is int and size > 0 for size in sizes):
             raise ValueError(f"no sample has the shape {sizes}")
+        if len(sizes) > MOST_AXES or math.prod(sizes) > MOST_NUMBERS:
+            raise ValueError(f"a sample has at most {MOST_AXES} axes and {MOST_NUMBERS:,} numbers")
         if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
             raise ValueError("it fills or scales with what is no finite number")
         width, read = math.prod(sizes), math.prod(sizes)
@@ -182,7 +186,7 @@ class Preprocessing:
 
 
 def fit_preprocessing(
-    features: Features,
+    features: RawFeatures,
     training_rows: Rows,
     *,
     scaling: Scaling,
@@ -203,21 +207,20 @@ def fit_preprocessing(
         plain = Preprocessing(scaling="none", input_shape=(sum(each.width for each in columns),), columns=columns)
     else:
         plain = _fit_filling(features, training_rows)
-    if projection is None and scaling in ("zscore", "pixels") and _is_large(features):
-        return _fit_in_chunks(plain, features, training_rows, scaling, input_shape)
+    if projection is None and is_large(features):
+        from topiarist.data.chunked_fitting import fit_in_chunks  # noqa: PLC0415  # most data are small
+
+        return fit_in_chunks(plain, features, training_rows, scaling, input_shape)
     chosen = take_rows(features, training_rows)
     if projection is not None:
         plain = _with_projection(plain, chosen, projection)
-    found = plain.input_shape
-    if input_shape is not None and math.prod(input_shape) != math.prod(found):
-        raise DataError(f"cannot see samples of shape {found} as {tuple(input_shape)}: the number of values differs")
-    plain = replace(plain, input_shape=tuple(found if input_shape is None else input_shape))
+    plain = seen_as(plain, input_shape)
     training = plain.numbers(chosen)
     shift, scale = _affine(training, scaling)
-    return _with_scales(plain, scaling, shift, scale)
+    return with_scales(plain, scaling, shift, scale)
 
 
-def _with_scales(plain: Preprocessing, scaling: Scaling, shift: NDArray[Any], scale: NDArray[Any]) -> Preprocessing:
+def with_scales(plain: Preprocessing, scaling: Scaling, shift: NDArray[Any], scale: NDArray[Any]) -> Preprocessing:
     """Return the preprocessing with shifts and scales; inputs of a table that are 0 or 1 have none."""
     if shift.size and len(plain.input_shape) == 1 and plain.columns and not plain.projection:
         scaled = numpy.array([each for column in plain.columns for each in column.scaled], dtype=bool)
@@ -225,53 +228,51 @@ def _with_scales(plain: Preprocessing, scaling: Scaling, shift: NDArray[Any], sc
     return replace(plain, scaling=scaling, shift=tuple(shift.tolist()), scale=tuple(scale.tolist()))
 
 
-def _is_large(features: Features) -> bool:
+def seen_as(plain: Preprocessing, input_shape: tuple[int, ...] | None) -> Preprocessing:
+    """Return preprocessing that makes samples of another shape, with as many values; raise DataError for others."""
+    shape, found = plain.input_shape if input_shape is None else tuple(input_shape), plain.input_shape
+    if math.prod(shape) != math.prod(found):
+        raise DataError(f"cannot see samples of shape {found} as {shape}: the number of values differs")
+    return replace(plain, input_shape=shape)
+
+
+def is_large(features: RawFeatures) -> bool:
     """Return whether samples are better looked at some at a time: float64 takes eight times what bytes take."""
     return features.size > LARGE_TABLE if is_table(features) else features.nbytes > LARGE_BYTES
 
 
-def _chunks(features: Features, rows: Rows) -> Iterator[slice]:
-    """Yield slices of rows, each of so many samples as take CHUNK_BYTES in the file, or as cells of float64."""
-    taken = features.size * 8 if is_table(features) else features.nbytes
-    step = max(1, CHUNK_BYTES * len(features) // max(taken, 1))
+def chunks(features: RawFeatures, rows: Rows) -> Iterator[slice]:
+    """Yield slices of rows, each of so many samples as take CHUNK_BYTES in the file, or have as many cells."""
+    taken = features.size if is_table(features) else features.nbytes
+    step = max(1, CHUNK_BYTES * len(features) // max(int(taken), 1))
     yield from (slice(start, start + step) for start in range(0, len(rows), step))
 
 
-def _fit_in_chunks(
-    plain: Preprocessing, features: Features, rows: Rows, scaling: Scaling, input_shape: tuple[int, ...] | None
-) -> Preprocessing:
-    """Learn mean and deviation as `_affine` does, from some samples at a time, in two passes over them."""
-    shape = plain.input_shape if input_shape is None else tuple(input_shape)
-    if math.prod(shape) != math.prod(plain.input_shape):
-        found = plain.input_shape
-        raise DataError(f"cannot see samples of shape {found} as {shape}: the number of values differs")
-    plain = replace(plain, input_shape=shape)
-    flat = scaling == "pixels" and len(shape) == 1
-    axes = (0, 1) if flat else (0, *range(2, 1 + len(shape)))
-    count = len(rows) * math.prod(shape) / (1 if flat else shape[0])
-
-    def total(of: Callable[[NDArray[Any]], NDArray[Any]]) -> NDArray[Any]:
-        pieces = (plain.numbers(take_rows(features, rows[some])) for some in _chunks(features, rows))
-        found = [numpy.atleast_1d(of(piece)) for piece in pieces]
-        summed: NDArray[Any] = numpy.sum(found, axis=0)
-        return summed
-
-    shift = total(lambda values: values.sum(axis=axes, dtype=float)) / count
-    wide = shift.reshape(-1, *[1] * (len(shape) - 1))
-    spread = numpy.sqrt(total(lambda values: numpy.square(values - wide).sum(axis=axes)) / count)
-    return _with_scales(plain, scaling, shift, _scale_of(shift, spread))
-
-
-def _fit_filling(features: NDArray[Any], training_rows: Rows) -> Preprocessing:
+def _fit_filling(features: "NDArray[Any] | JoinedArrays", training_rows: Rows) -> Preprocessing:
     """Learn what replaces missing numbers; nothing is scaled."""
     fill: tuple[float, ...] = ()
-    if features.dtype.kind == "f" and features.ndim == 2 and numpy.isnan(features).any():
-        if numpy.isnan(features).all():
-            raise DataError("the samples hold no number at all: every value is missing")
+    missing = _count_missing(features) if features.dtype.kind == "f" and features.ndim == 2 else 0
+    if missing == math.prod(features.shape) > 0:
+        raise DataError("the samples hold no number at all: every value is missing")
+    if missing:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # a feature with no value at all: filled with 0
-            fill = tuple(numpy.nan_to_num(numpy.nanmedian(features[training_rows], axis=0)).tolist())
+            fill = tuple(numpy.nan_to_num(_medians(features, training_rows)).tolist())
     return Preprocessing(scaling="none", input_shape=features.shape[1:], fill=fill)
+
+
+def _count_missing(features: "NDArray[Any] | JoinedArrays") -> int:
+    rows = numpy.arange(len(features))
+    return sum(int(numpy.isnan(features[some]).sum()) for some in chunks(features, rows))
+
+
+def _medians(features: "NDArray[Any] | JoinedArrays", rows: Rows) -> NDArray[Any]:
+    """Return the median of what is there in each column; of large arrays, some columns at a time."""
+    width = features.shape[1]
+    together = width if not is_large(features) else max(1, LARGE_BYTES * width // (8 * features.nbytes))
+    blocks = [slice(start, start + together) for start in range(0, width, together)]
+    pieces = ([features[rows[some]][:, block] for some in chunks(features, rows)] for block in blocks)
+    return numpy.concatenate([numpy.nanmedian(numpy.concatenate(piece), axis=0) for piece in pieces])
 
 
 def _with_projection(plain: Preprocessing, training: Features, sizes: "BlockSizes") -> Preprocessing:
@@ -299,10 +300,10 @@ def _affine(training: NDArray[Any], scaling: Scaling) -> tuple[NDArray[Any], NDA
         spread = training.max(axis=axes).astype(float) - shift
     else:
         return numpy.empty(0), numpy.empty(0)
-    return shift, _scale_of(shift, spread)
+    return shift, scale_of(shift, spread)
 
 
-def _scale_of(shift: NDArray[Any], spread: NDArray[Any]) -> NDArray[Any]:
+def scale_of(shift: NDArray[Any], spread: NDArray[Any]) -> NDArray[Any]:
     """Return what scales a spread to 1; zero for what is constant in training."""
     constant = spread <= _CONSTANT * numpy.maximum(1.0, numpy.abs(shift))
     return numpy.where(constant, 0.0, 1.0 / numpy.where(constant, 1.0, spread))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy
 from numpy.typing import NDArray
 
+from topiarist.data.joined import JoinedArrays, join_arrays
 from topiarist.errors import DataError
 from topiarist.tasks import TaskKind
 
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from topiarist.data.columns.decisions import ColumnDecision
 
     Features = pandas.DataFrame | NDArray[Any]
+    RawFeatures = Features | JoinedArrays
 else:
-    Features = Any  # pandas takes half a second to import, and arrays do not need it
+    Features = RawFeatures = Any  # pandas takes half a second to import, and arrays do not need it
 
 Scaling = Literal["none", "zscore", "minmax", "unit", "pixels"]
 Rows = NDArray[numpy.intp]
@@ -59,7 +61,7 @@ class Source:
     """
 
     name: str
-    features: Features
+    features: RawFeatures
     labels: NDArray[Any] | None
     classes: tuple[str, ...] | None = None
     groups: NDArray[Any] | None = None
@@ -85,8 +87,8 @@ def is_table(samples: object) -> "TypeIs[pandas.DataFrame]":
     return pandas is not None and isinstance(samples, pandas.DataFrame)
 
 
-def take_rows(features: Features, rows: Rows) -> Features:
-    """Return some rows of a table or an array."""
+def take_rows(features: RawFeatures, rows: Rows) -> Features:
+    """Return a copy of some rows of a table or an array."""
     return features.iloc[rows] if is_table(features) else features[rows]
 
 
@@ -99,7 +101,7 @@ def join_parts(place: Path, parts: Mapping[str, ImagesAndLabels], *, notes: tupl
     images = [found for found, _ in parts.values()]
     return Source(
         name=place.resolve().name,
-        features=numpy.concatenate(images) if len(images) > 1 else images[0],  # one part stays the map that it may be
+        features=join_arrays(images),
         labels=numpy.concatenate(labels) if len(labels) == len(parts) else None,
         parts=numpy.repeat(list(parts), [len(found) for found in images]) if len(parts) > 1 else None,
         scaling="pixels",

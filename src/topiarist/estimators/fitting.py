@@ -22,7 +22,7 @@ from torch import nn
 
 from topiarist.data import Data, Preprocessing, Source
 from topiarist.data.columns.deciding import read_source_columns
-from topiarist.data.source import Features, take_rows
+from topiarist.data.source import Features, RawFeatures, take_rows
 from topiarist.errors import TopiaristWarning
 from topiarist.measurement import Budget
 from topiarist.models import card_of
@@ -191,9 +191,9 @@ def seed_of(random_state: int | numpy.random.RandomState | None) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def always_filling(found: Preprocessing | None, features: Features) -> Preprocessing:
+def always_filling(found: Preprocessing | None, features: RawFeatures) -> Preprocessing:
     """Let numbers be missing later though none was missing in training."""
     assert found is not None
     if isinstance(features, pandas.DataFrame) or found.fill:
         return found
-    return replace(found, fill=tuple(numpy.median(features, axis=0).tolist()))
+    return replace(found, fill=tuple(numpy.median(features[:], axis=0).tolist()))

@@ -225,7 +225,7 @@ def _closing(folder: Path, address: str) -> Iterator[sqlite3.Connection]:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA trusted_schema = OFF")  # a ledger may come from anyone
         yield connection
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from damaged names of columns
         said = f"cannot use the ledger {folder / FILE}: {error}"
         raise TopiaristError(f"{said}; what was recorded is kept, and the study can be resumed") from error
     finally:

@@ -127,7 +127,7 @@ def fingerprint(sources: Mapping[str, Source]) -> str:
             rows = pandas.util.hash_pandas_object(source.features, index=False).to_numpy()
             digest.update(canonical_json([str(column) for column in source.features.columns]).encode())
         else:
-            rows = source.features
+            rows = numpy.asarray(source.features)
         if source.originals is not None:
             digest.update(b"copies")
         if source.finer is not None:

@@ -36,7 +36,11 @@ class Centring:
         return replace(data, train=self._part(data.train), validation=self._part(data.validation))
 
     def _part(self, part: AnyPart) -> AnyPart:
-        return replace(part, x=self.centred(part.x)) if isinstance(part, Part) and len(part) else part
+        if not isinstance(part, Part) or not len(part):
+            return part
+        samples = part.samples
+        centred = self.centred(samples) if isinstance(samples, Tensor) else replace(samples, then=self.centred)
+        return replace(part, samples=centred)
 
     def folded(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the weights that give, for inputs as they are, what the network gives for centred ones."""

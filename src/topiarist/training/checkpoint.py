@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from topiarist.data import Data, Part
+from topiarist.data import Data, LazySamples, Part
 from topiarist.errors import ModelError
 from topiarist.files import JsonObject, write_atomically
 from topiarist.models.evaluation import under
@@ -105,6 +105,9 @@ def fingerprint(
         if isinstance(tensor, Tensor):
             described.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
             described.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        elif isinstance(tensor, LazySamples):
+            for content in tensor.contents():
+                described.update(content)
 
     for teacher in teachers:
         for value in (teacher,) if isinstance(teacher, Tensor) else teacher.state_dict().values():
@@ -114,7 +117,9 @@ def fingerprint(
         described.update(json.dumps([config.model_dump(mode="json"), str(model), trained]).encode())
         parts = (data.train, data.validation)
         described.update("".join(str(len(part)) for part in parts).encode())
-        samples = [tensor for part in parts if isinstance(part, Part) for tensor in (part.x, part.y, part.weights)]
+        samples = [
+            tensor for part in parts if isinstance(part, Part) for tensor in (part.samples, part.y, part.weights)
+        ]
         if data.task.kind != "classes" or data.task.own_loss is not None:  # of classifiers, the settings say it all
             own = getattr(data.task.own_loss, "__qualname__", None)
             described.update(json.dumps([data.task.to_record(), own]).encode())

@@ -9,7 +9,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 from torch.utils.data import DataLoader
 
-from topiarist.data import AnyPart, Data, Part
+from topiarist.data import AnyPart, Data, Part, Samples
 from topiarist.errors import DataError, ModelError, SettingsError, TopiaristError, first_line
 from topiarist.models.card import card_of
 from topiarist.models.evaluation import count_parameters, evaluating, numbers_of, placed
@@ -18,7 +18,7 @@ from topiarist.randomness import child_seed, generator, isolated
 from topiarist.tasks import Task
 from topiarist.threads import torch_threads
 
-BATCH_SIZE = 4096
+BATCH_SIZE, BATCH_BYTES = 4096, 2**26  # 64 MB: reached from 4,096 numbers of float32 per sample on
 NORM_BATCH_SIZE = 256
 IMAGE_NUMBERS, FEWEST_IMAGES = 2**16, 16  # in a batch: what more images become no longer fits in a cache
 SMALL_NETWORK = 1_000_000  # parameters, below which more than one thread is slower
@@ -29,10 +29,15 @@ def suited_threads(model: nn.Module) -> int | None:
     return 1 if count_parameters(model) < SMALL_NETWORK else None
 
 
+def largest_batch(sample: Tensor) -> int:
+    """Return how many samples such as this one (1, *input_shape) run together at most: BATCH_SIZE, or BATCH_BYTES."""
+    return min(BATCH_SIZE, max(BATCH_BYTES // max(sample.nbytes, 1), FEWEST_IMAGES))
+
+
 def suited_batch(sample: Tensor) -> int:
     """Return how many samples such as this one (1, *input_shape) to run together."""
     if sample.ndim < 3:
-        return BATCH_SIZE
+        return largest_batch(sample)
     return min(max(IMAGE_NUMBERS // max(sample.numel(), 1), FEWEST_IMAGES), BATCH_SIZE)
 
 
@@ -53,7 +58,7 @@ def call(model: nn.Module, x: Tensor) -> Tensor:
     return logits
 
 
-def predict_logits(model: nn.Module, x: Tensor, *, batch_size: int | None = None) -> Tensor:
+def predict_logits(model: nn.Module, x: Samples, *, batch_size: int | None = None) -> Tensor:
     """Return the outputs (n_samples, n_outputs) of samples (n_samples, *input_shape), on the CPU."""
     unlabelled = Part(x, torch.zeros(len(x), dtype=torch.int64))
     return part_logits(model, unlabelled, batch_size=batch_size)[0]
@@ -61,13 +66,19 @@ def predict_logits(model: nn.Module, x: Tensor, *, batch_size: int | None = None
 
 def part_logits(model: nn.Module, part: AnyPart, *, batch_size: int | None = None) -> tuple[Tensor, Tensor]:
     """Return the outputs (n_samples, n_outputs) and the targets (n_samples, …) of a part, on the CPU."""
-    like, found = numbers_of(model), []
+    like, outputs, done = numbers_of(model), torch.empty(0), 0
+    targets: list[Tensor] = []
     with evaluating(model), torch_threads(suited_threads(model)):
         last = bool(len(part)) and runs_channels_last(model, placed(first_sample(part), like))
         for x, y in part_batches(part, batch_size):
             samples = with_channels_last(placed(x, like)) if last else placed(x, like)
-            found.append((call(model, samples).cpu(), y))
-    return torch.cat([logits for logits, _ in found]), torch.cat([y for _, y in found])
+            logits = call(model, samples).cpu()
+            if not targets:  # one place for all: many small ones keep the memory of batches from being used again
+                outputs = logits.new_empty(len(part), logits.shape[1])
+            outputs[done : done + len(logits)] = logits
+            done += len(logits)
+            targets.append(y)
+    return outputs, torch.cat(targets)
 
 
 def part_batches(part: AnyPart, batch_size: int | None = None) -> Iterator[tuple[Tensor, Tensor]]:
@@ -78,7 +89,8 @@ def part_batches(part: AnyPart, batch_size: int | None = None) -> Iterator[tuple
         raise DataError("there are no samples to look at: the part is empty")
     batch_size = suited_batch(first_sample(part)) if batch_size is None else batch_size
     if isinstance(part, Part):
-        yield from zip(torch.split(part.x, batch_size), torch.split(part.y, batch_size), strict=True)
+        starts = range(0, len(part), batch_size)
+        yield from ((part.samples[at : at + batch_size], part.y[at : at + batch_size]) for at in starts)
     else:
         # A generator of its own: the loader would draw from torch's global one, though nothing here is shuffled.
         own = generator(0, "unshuffled batches")
@@ -92,7 +104,7 @@ def weights_of(part: AnyPart) -> Tensor | None:
 
 def first_sample(part: AnyPart) -> Tensor:
     """Return the first sample of a part as a batch (1, *input_shape)."""
-    return part.x[:1] if isinstance(part, Part) else torch.as_tensor(part.dataset[0][0]).unsqueeze(0)
+    return part.samples[:1] if isinstance(part, Part) else torch.as_tensor(part.dataset[0][0]).unsqueeze(0)
 
 
 def example_input(model: nn.Module, data: Data) -> Tensor:
@@ -109,7 +121,7 @@ class MonteCarlo:
 
 
 def monte_carlo(
-    model: nn.Module, x: Tensor, *, passes: int = 100, seed: int = 0, task: Task | None = None
+    model: nn.Module, x: Samples, *, passes: int = 100, seed: int = 0, task: Task | None = None
 ) -> MonteCarlo:
     """Predict with dropout switched on, repeatedly: Monte-Carlo dropout (Gal and Ghahramani, 2016).
 
@@ -147,8 +159,8 @@ def monte_carlo(
     with evaluating(model), random, threads:
         for module in dropouts:
             module.training = True
-        for batch in torch.split(x, BATCH_SIZE):
-            samples = placed(batch, like)
+        for start in range(0, len(x), BATCH_SIZE):
+            samples = placed(x[start : start + BATCH_SIZE], like)
             outputs = [call(model, samples) for _ in range(passes)]
             answers = torch.stack([_answered(task, each).cpu() for each in outputs])
             means.append(answers.mean(dim=0))

@@ -15,6 +15,7 @@ from topiarist.models.evaluation import evaluating
 from topiarist.randomness import child_seed, isolated
 from topiarist.tasks import Task
 from topiarist.training.checkpoint import Checkpoint, Snapshot
+from topiarist.training.columns import summed_steps
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines import make_engine
 from topiarist.training.engines.batching import Batch, make_batches
@@ -101,10 +102,9 @@ class Loop:
         rates_by_step = list(zip(*(rate + rate[-1:] * (longest - len(rate)) for rate in rates), strict=True))
         with self.engine.epoch(number):
             pieces = zip(self._batches(number, runs), rates_by_step, strict=True)
-            sums = [self.engine.step(batch, rate) for batch, rate in pieces]
+            totals, weights = summed_steps(self.engine.step(batch, rate) for batch, rate in pieces)
         for run, made in zip(runs, rates, strict=True):
             run.take_steps(len(made))
-        totals, weights = (torch.cat(column, dim=1).double().sum(dim=1) for column in zip(*sums, strict=True))
         losses = (totals / weights).tolist()
         improved, sparsities = [], self.engine.sparsities()
         for member, (run, finite, figures) in enumerate(zip(runs, self.engine.finite(), self._figures(), strict=True)):

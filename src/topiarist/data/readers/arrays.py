@@ -6,24 +6,30 @@ pairs, `original_train` counts the samples of `x_train`; a part without is all o
 """
 
 import math
+import struct
 import tokenize
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from topiarist.data.joined import LARGE_BYTES, join_arrays
 from topiarist.data.labels import as_labels
 from topiarist.data.limits import check_size
+from topiarist.data.preprocessing import chunks
 from topiarist.data.source import Source
 from topiarist.data.targets import check_weights
 from topiarist.errors import DataError
 
 _PARTS = ("train", "validation", "test")
 _CHANNELS = (1, 3, 4)
+_CHUNK_BYTES = 2**20
+_NAME_LENGTH_AT = 26  # bytes into the header of a member: two lengths, then the name, what is extra, and the content
 _DAMAGE = (ValueError, SyntaxError, TypeError, EOFError, tokenize.TokenError, zipfile.BadZipFile, zlib.error)
 _Arrays = dict[str, NDArray[Any]]
 
@@ -40,7 +46,8 @@ def read_arrays(path: Path, *, labelled: bool) -> Source:
     if len({x.shape[1:] for x in samples}) > 1:
         raise DataError(f"{path}: the parts differ in the shape of a sample")
     counts = {suffix: len(x) for suffix, x in zip(suffixes, samples, strict=True)}
-    features, notes = _as_images(numpy.concatenate(samples))
+    images = [_as_images(x) for x in samples]
+    features, notes = join_arrays([x for x, _ in images]), images[0][1]
     labels = _gather(path, arrays, "y", counts, several=True)
     groups, finer, weights = (_gather(path, arrays, name, counts) for name in ("groups", "finer", "weights"))
     if labels is None and labelled:
@@ -64,7 +71,7 @@ def _read_archive(path: Path) -> _Arrays:
     try:
         with zipfile.ZipFile(path) as archive:
             members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
-            check_size(str(path), sum(member.file_size for member in members))
+            check_size(str(path), sum(member.file_size for member in members if not _stays_in_file(member)))
             return {member.filename.removesuffix(".npy").lower(): _read_array(archive, member) for member in members}
     except _DAMAGE as error:
         raise DataError(f"{path} cannot be read as a NumPy archive: {error}") from error
@@ -77,15 +84,45 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
     with archive.open(member) as stream:
         version = npy.read_magic(stream)
         header = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
-        shape, _, dtype = header(stream)
+        shape, columns_first, dtype = header(stream)
         if dtype.hasobject:
             raise ValueError(f"{member.filename} holds Python objects, which are never unpickled")
-        expected = stream.tell() + math.prod(shape) * dtype.itemsize
+        start = stream.tell()
+        expected = start + math.prod(shape) * dtype.itemsize
         if member.file_size != expected:
             raise ValueError(f"{member.filename} has {member.file_size:,} bytes where its header means {expected:,}")
+    if _stays_in_file(member):
+        return _mapped(archive, member, start, shape, dtype, order="F" if columns_first else "C")
     with archive.open(member) as stream:
         array: NDArray[Any] = npy.read_array(stream, allow_pickle=False)
     return array
+
+
+def _stays_in_file(member: zipfile.ZipInfo) -> bool:
+    """Return whether an array is read as a map: one that is large, and not compressed."""
+    return member.compress_type == zipfile.ZIP_STORED and member.file_size > LARGE_BYTES and not member.flag_bits & 1
+
+
+def _mapped(
+    archive: zipfile.ZipFile,
+    member: zipfile.ZipInfo,
+    start: int,
+    shape: tuple[int, ...],
+    dtype: numpy.dtype[Any],
+    *,
+    order: Literal["C", "F"],
+) -> NDArray[Any]:
+    """Return an array, which begins `start` bytes into its member, as a map of the file, once its checksum is right."""
+    with archive.open(member) as stream:
+        while stream.read(_CHUNK_BYTES):  # at the end, it compares the checksum
+            pass
+    path = Path(str(archive.filename))
+    with path.open("rb") as file:
+        file.seek(member.header_offset + _NAME_LENGTH_AT)
+        name, extra = struct.unpack("<HH", file.read(4))
+    begin = member.header_offset + _NAME_LENGTH_AT + 4 + name + extra + start
+    found: NDArray[Any] = numpy.asarray(numpy.memmap(path, dtype, "c", begin, shape, order))
+    return found
 
 
 def _check_samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
@@ -94,11 +131,18 @@ def _check_samples(path: Path, name: str, x: NDArray[Any]) -> NDArray[Any]:
         raise DataError(f"{path}: {name} must hold real numbers, found type {x.dtype}")
     if x.ndim < 2 or not x.size:
         raise DataError(f"{path}: {name} must be (n_samples, n_features) or more, found shape {x.shape}")
-    if x.dtype.kind == "f" and numpy.isinf(x).any():
+    if x.dtype.kind != "f":
+        return x
+    if _any(numpy.isinf, x):
         raise DataError(f"{path}: {name} holds infinite numbers; replace them")
-    if x.dtype.kind == "f" and x.ndim > 2 and numpy.isnan(x).any():
+    if x.ndim > 2 and _any(numpy.isnan, x):
         raise DataError(f"{path}: {name} holds missing numbers, which only a table (2 axes) may; replace them")
     return x
+
+
+def _any(holds: Callable[[NDArray[Any]], NDArray[Any]], x: NDArray[Any]) -> bool:
+    """Return whether something holds for a number, looking at some samples at a time."""
+    return any(holds(x[some]).any() for some in chunks(x, numpy.arange(len(x))))
 
 
 def _gather(
@@ -142,5 +186,7 @@ def _as_images(x: NDArray[Any]) -> tuple[NDArray[Any], tuple[str, ...]]:
     if x.ndim == 3 and x.dtype == numpy.uint8:
         return x[:, numpy.newaxis], (f"samples of bytes {x.shape[1:]} taken as images of one channel",)
     if x.ndim == 4 and x.shape[3] in _CHANNELS and x.shape[1] not in _CHANNELS:
-        return numpy.ascontiguousarray(x.transpose(0, 3, 1, 2)), (f"channels of {x.shape[1:]} moved to the front",)
+        moved = x.transpose(0, 3, 1, 2)
+        note = f"channels of {x.shape[1:]} moved to the front"
+        return moved if x.nbytes > LARGE_BYTES else numpy.ascontiguousarray(moved), (note,)
     return x, ()

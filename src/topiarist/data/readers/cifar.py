@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from topiarist.data.joined import join_arrays
 from topiarist.data.labels import as_labels
 from topiarist.data.limits import BoundedStream, check_size, expanded, read_up_to, read_whole
 from topiarist.data.source import Source
@@ -102,7 +103,7 @@ def _assemble(path: Path, contents: Mapping[str, bytearray], *, labelled: bool) 
     classes = _class_names(str(path), contents[family.names], labels) if family.names in contents else None
     return Source(
         name=path.resolve().name,
-        features=numpy.concatenate([images for images, _ in read]),
+        features=join_arrays([images for images, _ in read]),
         labels=labels if classes is None else numpy.asarray(classes)[labels],
         classes=classes,
         parts=parts if len(set(marks)) > 1 else None,

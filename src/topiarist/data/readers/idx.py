@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from topiarist.data.joined import LARGE_BYTES
 from topiarist.data.labels import as_labels
 from topiarist.data.limits import check_size, expanded, read_up_to
 from topiarist.data.source import ImagesAndLabels, Source, join_parts
@@ -100,7 +101,8 @@ def _read_pair(path: Path, *, labelled: bool) -> ImagesAndLabels:
     if images.ndim != _IMAGE_AXES or not images.size:
         raise DataError(f"{path} holds an array of shape {images.shape}; images (count, rows, columns) are needed")
     if path.name.lower().startswith("emnist"):  # stored column by column
-        images = numpy.ascontiguousarray(images.transpose(0, 2, 1))
+        images = images.transpose(0, 2, 1)
+        images = images if images.nbytes > LARGE_BYTES else numpy.ascontiguousarray(images)
     return images[:, numpy.newaxis], _read_labels(path, count=len(images), labelled=labelled)
 
 

@@ -26,7 +26,7 @@ from topiarist.surgery.choice.evidence import blind_spot
 from topiarist.surgery.masks import UnitMasks
 from topiarist.tasks import Task
 from topiarist.tracing import Anatomy, Space
-from topiarist.training.inference import part_logits
+from topiarist.training.inference import part_batches, part_logits
 
 MOST_SAMPLES = 4096  # enough to tell subsets 1.5 points apart (two standard errors at 50 %)
 WATCHED_TOGETHER = 512  # samples per batch: bounds the memory of activations
@@ -237,5 +237,5 @@ def _masked(problem: SearchProblem) -> MaskedNetwork:
 
 def _activations(model: nn.Module, path: str, part: Part) -> Tensor:
     """Return what a layer reads (n_samples, n_inputs) of a part."""
-    batches = torch.split(placed(part.x, numbers_of(model)), WATCHED_TOGETHER)
+    batches = (placed(x, numbers_of(model)) for x, _ in part_batches(part, WATCHED_TOGETHER))
     return torch.cat([taken for x in batches for taken, _ in watch(model, path, 1, (x,), {})])

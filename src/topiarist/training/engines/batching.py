@@ -1,4 +1,4 @@
-"""Batches of training samples: samples in memory never pass through a `DataLoader`; datasets do."""
+"""Batches of training samples: those found by the number of a row never pass through a `DataLoader`; datasets do."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader
 
-from topiarist.data import Data, Part, Stream
+from topiarist.data import Data, LazySamples, Part, Samples, Stream
+from topiarist.data.samples import JoinedSamples
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import generator
 from topiarist.tasks import Task
@@ -18,6 +19,7 @@ from topiarist.training.config import TrainConfig
 from topiarist.training.inference import part_batches
 
 GATHERED_BYTES = 2**25  # of batches that are gathered at once: few indexing operations, and little memory
+PREPARED_BYTES = 2**22  # of those prepared at once: larger blocks, freed and taken anew, leave gaps in the memory
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,10 @@ class Batch:
 
 
 class MemoryBatches:
-    """Batches of parts in memory, one part per member, with the answers (n_samples, n_classes) of its teacher, if any.
+    """Batches of parts whose rows are gathered, one part per member, with its teacher's answers (n_samples, n_classes).
 
-    Their order follows from the seed and the epoch's number alone. Networks with batch norm cannot learn from a batch
-    of one sample: `smallest=2` leaves such a last batch out.
+    There need be no teachers. The order of samples follows from the seed and the epoch's number alone. Networks with
+    batch norm cannot learn from a batch of one sample: `smallest=2` leaves such a last batch out.
 
     Two members with 5 and 3 samples in batches of 2: `rows` of the three steps are (2, 2), (2, 1) and (1, 0).
     """
@@ -61,15 +63,16 @@ class MemoryBatches:
         like: Tensor,
         answers: Sequence[Tensor] = (),
     ) -> None:
-        different = {(id(part.x), id(part.y), id(part.weights)): part for part in parts}
+        different = {(id(part.samples), id(part.y), id(part.weights)): part for part in parts}
         starts = dict(zip(different, accumulate(map(len, different.values()), initial=0), strict=False))
-        self.x = placed(_concatenated([part.x for part in different.values()]), like)
+        self.samples = _joined([part.samples for part in different.values()], like)
+        self.like = like
         y = _concatenated([part.y for part in different.values()])
         self.y = placed(y, like) if y.is_floating_point() else y.to(like.device)
         held = [part.weights for part in different.values() if part.weights is not None]
         self.weights = placed(_concatenated(held), like) if held else None
         self.members = [
-            (starts[id(part.x), id(part.y), id(part.weights)], len(part), seed)
+            (starts[id(part.samples), id(part.y), id(part.weights)], len(part), seed)
             for part, seed in zip(parts, seeds, strict=True)
         ]
         self.answers = [placed(given, like) for given in answers]
@@ -79,14 +82,16 @@ class MemoryBatches:
     def epoch(self, number: int, first: int = 0, last: int | None = None) -> Iterator[Batch]:
         """Yield the batches of epoch 1, 2, …: all of them, or those from `first` to before `last`."""
         orders = self._orders(number)
-        batch_bytes = self.x[0].nbytes * self.batch_size * len(self.members)
-        together = max(1, GATHERED_BYTES // max(batch_bytes, 1))
+        sample_bytes = math.prod(self.samples.shape[1:]) * self.like.dtype.itemsize
+        batch_bytes = sample_bytes * self.batch_size * len(self.members)
+        most = GATHERED_BYTES if isinstance(self.samples, Tensor) else PREPARED_BYTES
+        together = max(1, most // max(batch_bytes, 1))
         end = len(self.rows) if last is None else min(last, len(self.rows))
         for begin in range(first, end, together):
             stop = min(begin + together, end)
             chunk = orders[:, begin * self.batch_size : stop * self.batch_size]
-            rows = chunk.flatten().to(self.x.device)
-            x = self.x.index_select(0, rows).view(*chunk.shape, *self.x.shape[1:])
+            rows = chunk.flatten().to(self.like.device)
+            x = self._gathered(rows).view(*chunk.shape, *self.samples.shape[1:])
             y = self.y.index_select(0, rows).view(*chunk.shape, *self.y.shape[1:])
             weights = None if self.weights is None else self.weights.index_select(0, rows).view(chunk.shape)
             given = x, y, self._answers_to(chunk), weights
@@ -97,6 +102,12 @@ class MemoryBatches:
             for samples, targets, answers, shares, counts in zip(*pieces, counted, strict=True):
                 assert samples is not None and targets is not None
                 yield Batch(samples, targets, counts, answers, shares).first(max(counts))
+
+    def _gathered(self, rows: Tensor) -> Tensor:
+        """Return samples (n, *input_shape) where the network computes."""
+        if isinstance(self.samples, Tensor):
+            return self.samples.index_select(0, rows)
+        return placed(self.samples[rows.cpu()], self.like)
 
     def _answers_to(self, rows: Tensor) -> Tensor | None:
         """Return what the teacher of each member answers to its rows (n_members, n) of x."""
@@ -205,6 +216,14 @@ def class_weights(datas: Sequence[Data], configs: Sequence[TrainConfig], like: T
 def has_batch_norm(model: nn.Module) -> bool:
     """Return whether a layer learns from the spread within a batch."""
     return any(isinstance(module, _BatchNorm) for module in model.modules())
+
+
+def _joined(samples: Sequence[Samples], like: Tensor) -> Tensor | LazySamples | JoinedSamples:
+    """Return samples as one: tensors where the network computes, others as they are."""
+    tensors = [each for each in samples if isinstance(each, Tensor)]
+    if len(tensors) == len(samples):
+        return placed(_concatenated(tensors), like)
+    return samples[0] if len(samples) == 1 else JoinedSamples(samples)
 
 
 def _concatenated(tensors: Sequence[Tensor]) -> Tensor:

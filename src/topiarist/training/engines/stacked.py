@@ -17,7 +17,7 @@ from topiarist.training.config import TrainConfig
 from topiarist.training.engines.batching import Batch
 from topiarist.training.engines.flat_optimizers import FlatOptimizer, PerMember, PerNumber
 from topiarist.training.engines.steps import Memory, State, clip_norm, clip_value
-from topiarist.training.inference import BATCH_SIZE
+from topiarist.training.inference import largest_batch
 
 
 class StackedEngine:
@@ -136,12 +136,13 @@ class StackedEngine:
         """Return each member's outputs and targets on a part of its own, as at test time."""
         held = [part for part in parts if isinstance(part, Part)]
         longest = max(len(part) for part in held)
-        pieces = []
-        for first in range(0, longest, BATCH_SIZE):  # in pieces that take little memory
-            x = pad_sequence([part.x[first : first + BATCH_SIZE] for part in held], batch_first=True)
-            pieces.append(self.stack.forward(_features_first(placed(x, self.stack.flat)), Pass(training=False)))
-        logits = torch.cat(pieces, dim=2).transpose(1, 2)
-        return [(logits[member, : len(part)], part.y) for member, part in enumerate(held)]
+        logits = self.stack.flat.new_empty(len(held), self.task.outputs, longest)  # one place: see `LossColumns`
+        together = largest_batch(held[0].samples[:1])
+        for first in range(0, longest, together):  # in pieces that take little memory
+            x = pad_sequence([part.samples[first : first + together] for part in held], batch_first=True)
+            outputs = self.stack.forward(_features_first(placed(x, self.stack.flat)), Pass(training=False))
+            logits[:, :, first : first + together] = outputs
+        return [(logits[member, :, : len(part)].T, part.y) for member, part in enumerate(held)]
 
     def finite(self) -> list[bool]:
         """Return which members have only finite weights; single members are looked at only if one has not."""

@@ -1,0 +1,148 @@
+"""Time and memory of what is large: a study of 2,000 cells, a network of 100 million parameters, an IDX file of 2 GB.
+
+Each part runs in a process of its own and prints one line per step: seconds, and the most memory so far. All parts, or
+those named: `python -m benchmarks.large study network file`. The file takes 2 GB of disk.
+"""
+
+import argparse
+import os
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+PIXELS = 28 * 28
+SAMPLES = {"train": 2_300_000, "t10k": 383_000}  # 2.1 GB
+WIDTHS = [784, *[4096] * 6, 4096, 10]  # 104 million parameters
+STUDY = {
+    "data": "iris",
+    "training": {"epochs": 1},
+    "grid": {"training.learning_rate": [0.1, 0.03, 0.01, 0.003, 0.001], "model.hidden": [[4], [5], [6], [7]]},
+    "folds": 10,
+    "seeds": 10,
+}  # 2,000 cells
+
+
+def peak() -> float:
+    """Return the most memory of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+
+
+@contextmanager
+def step(name: str) -> Iterator[None]:
+    """Print how long a step takes, by the clock and by the processor, and the most memory so far."""
+    began, used = time.perf_counter(), time.process_time()
+    yield
+    seconds, own = time.perf_counter() - began, time.process_time() - used
+    print(f"{name:34} {seconds:7.1f} s ({own:.1f} s of this process), {peak():6.0f} MB", flush=True)
+
+
+def large_study(folder: Path) -> None:
+    """Run a study of 2,000 cells, then ask for its status and its results."""
+    from topiarist.cli.study_output import status_of
+    from topiarist.study.results import Results
+    from topiarist.study.study import Study
+
+    study, out = Study(**STUDY), folder / "study"
+    with step("2,000 cells, run"):
+        study.run(out)
+    with step("status"):
+        done = status_of(out)["done"]
+    with step("results: read, and summed up"):
+        summary = Results.read(out).summary()
+    with step("results: all compared"):
+        Results.read(out).compare()
+    size = sum(path.stat().st_size for path in out.glob("ledger.sqlite*"))
+    print(f"{done} cells done, {len(summary)} configurations, a ledger of {size / 2**20:.1f} MB")
+    for name in ("status", "results"):
+        timed_command(f"topiarist study {name}", ["study", name, out])
+
+
+def large_network(folder: Path) -> None:
+    """Take a network of 100 million parameters through anatomy, removal, refit, save and load."""
+    import torch
+
+    from topiarist import load, models, save
+    from topiarist.models.evaluation import count_parameters
+    from topiarist.randomness import generator
+    from topiarist.surgery import remove
+    from topiarist.tracing import anatomy
+
+    model = models.mlp(WIDTHS)
+    x = torch.randn(64, WIDTHS[0], generator=generator(0, "calibration"))
+    print(f"{count_parameters(model):,} parameters, {peak():.0f} MB once it is built")
+    with step("anatomy"):
+        found = anatomy(model, x[:2])
+    units = {name: range(0, space.size, 4) for name, space in found.free.items()}
+    with step("remove a quarter of the units"):
+        remove(model, x[:2], units=units)
+    with step("remove, and refit with 64 samples"):
+        cut = remove(model, x[:2], units=units, calibration=x)
+    with step("save"):
+        path = save(cut, folder / "cut.safetensors")
+    with step("load"):
+        load(path)
+
+
+def large_file(folder: Path) -> None:
+    """Show, train on and resize with an IDX file of 2 GB, each by the installed command."""
+    import numpy
+
+    from topiarist.randomness import array_generator
+
+    random = array_generator(0, "pixels")
+    prototypes = random.integers(0, 128, (10, PIXELS), dtype=numpy.uint8)
+    for part, count in SAMPLES.items():
+        labels = random.integers(0, 10, count, dtype=numpy.uint8)
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">4BI", 0, 0, 8, 1, count) + labels.tobytes())
+        with (folder / f"{part}-images-idx3-ubyte").open("wb") as file:
+            file.write(struct.pack(">4B3I", 0, 0, 8, 3, count, 28, 28))
+            for some in numpy.split(labels, range(20_000, count, 20_000)):
+                noise = random.integers(0, 128, (len(some), PIXELS), dtype=numpy.uint8)
+                file.write((prototypes[some] + noise).tobytes())
+    size = sum(path.stat().st_size for path in folder.glob("*images*")) / 2**20
+    model, small = folder / "model.safetensors", folder / "small.safetensors"
+    calls = {
+        "data show": ["data", "show", folder],
+        "train, 1 epoch, 32 hidden units": ["train", folder, "--hidden", 32, "--epochs", 1, "--out", model],
+        "resize to half": ["resize", "distinctiveness", model, folder, "--keep", 0.5, "--out", small],
+    }
+    for name, words in calls.items():
+        most = timed_command(name, words)
+        print(f"{'':34} {most / size:.2f} × the {size:.0f} MB of the file", flush=True)
+
+
+def timed_command(name: str, words: list[Any]) -> float:
+    """Run a command, print its time and its memory, and return the latter in MB."""
+    began = time.perf_counter()
+    command = [sys.executable, "-c", "from topiarist.cli import main; main()", *map(str, words)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    seconds, own, most = time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 2**10
+    print(f"{name:34} {seconds:7.1f} s ({own:.1f} s of the processor), {most:6.0f} MB, status {status}", flush=True)
+    return most
+
+
+PARTS: dict[str, Callable[[Path], None]] = {"study": large_study, "network": large_network, "file": large_file}
+
+
+def main() -> int:
+    """Run parts, each in a process of its own."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all unless given")
+    chosen = parser.parse_args().parts or list(PARTS)
+    if len(chosen) > 1:
+        return max(subprocess.run([sys.executable, "-m", "benchmarks.large", part]).returncode for part in chosen)
+    with tempfile.TemporaryDirectory() as folder:
+        PARTS[chosen[0]](Path(folder))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
