@@ -60,9 +60,8 @@ def test_a_table_in_chunks_is_the_table_read_at_once(
     monkeypatch.setattr(chunks, "CHUNK_CELLS", 0)
     monkeypatch.setattr(chunks, "FEWEST_ROWS", rows)
     pieces = read(file)
-    pandas.testing.assert_frame_equal(
-        *(pandas.DataFrame(take_rows(each.features, numpy.arange(len(each)))) for each in (pieces, whole))
-    )
+    one, other = (pandas.DataFrame(take_rows(each.features, numpy.arange(len(each)))) for each in (pieces, whole))
+    pandas.testing.assert_frame_equal(one, other)
     assert pieces.columns == whole.columns
     assert pieces.notes == whole.notes
     assert pieces.labels is not None and whole.labels is not None
