@@ -40,6 +40,11 @@ def has_dims(space: Space) -> bool:
     return space.escaped or ":dims" in space.name
 
 
+def is_turned(space: Space) -> bool:
+    """Return whether a space may get another basis before it loses units: dims of heads, or a residual stream."""
+    return has_dims(space) or space.averaged
+
+
 def turn_bases(
     model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units: Units, batches: CalibrationBatches
 ) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.surgery.applying import copied_with_plan
-from topiarist.surgery.bases.turning import turn_bases
+from topiarist.surgery.bases.turning import is_turned, turn_bases
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.choice.evidence import blind_spot, evidence_at, evidence_of_whole, weight_shares
 from topiarist.surgery.choice.selection import SelectionEvidence, Strategy, select
@@ -50,7 +50,8 @@ class Cutting:
         """
         narrowed = {name: widths[name] for name, space in self.before.spaces.items() if name in widths}
         narrowed = {name: width for name, width in narrowed.items() if width < self.before[name].size}
-        waiting = {name: reader for name in narrowed if (reader := self._only_reader(name))}
+        turning = [name for name in narrowed if is_turned(self.before[name])]  # their new basis decides which units go
+        waiting = {name: reader for name in narrowed if name not in turning and (reader := self._only_reader(name))}
         at_once = [name for name in narrowed if name not in waiting]
         seen = evidence_of_whole(self.whole, self.before, at_once, self.batches)
         first = {name: self._choose(name, evidence, narrowed[name]) for name, evidence in seen.items()}
