@@ -85,8 +85,8 @@ def zeros_and_ones(targets: ArrayLike) -> Floats:
 
 def _classes(answers: ArrayLike, targets: ArrayLike) -> tuple[Floats, NDArray[Any]]:
     array = _probabilities(answers)
-    if array.ndim != 2 or array.shape[1] < 2:
-        raise SettingsError(f"answers for classes must be (n_samples, n_classes), 2 or more; found {array.shape}")
+    if array.ndim != 2 or not array.shape[1]:
+        raise SettingsError(f"answers for classes must be (n_samples, n_classes); found {array.shape}")
     if len(array) and (abs(array.sum(axis=1) - 1) > SUM_BEYOND).any():
         raise SettingsError("probabilities of the classes must add up to 1 for each sample; are these logits?")
     return array, class_numbers(targets, array.shape[1])
