@@ -112,7 +112,7 @@ def test_names_are_shown_as_they_are(page: Chrome) -> None:
     assert one(page, ".eyebrow bdi").text == RECORD.data.name
     assert len(page.find_elements(By.TAG_NAME, "script")) == 1
     assert page.find_elements(By.TAG_NAME, "b") == []
-    assert answer(page, "document.querySelector('[data-path=\"data.classes.1\"]').textContent") == records.EVIL
+    assert answer(page, "document.querySelector('[data-path=\"task.names.1\"]').textContent") == records.EVIL
 
 
 def test_hovering_tells_the_figures_of_a_network(page: Chrome) -> None:
