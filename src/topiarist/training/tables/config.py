@@ -60,6 +60,6 @@ class TabularConfig(Settings):
         Examples
         --------
         >>> [TabularConfig().epochs_of(rows, 200_000) for rows in (150, 5_000, 200_000)]
-        [100, 40, 4]
+        [50, 40, 4]
         """
         return max(min(self.fewest_epochs, self.epochs), min(self.epochs, round(samples / max(rows, 1))))
