@@ -92,10 +92,10 @@ def test_growing_any_space_keeps_the_outputs_with_units_that_nothing_reads(case:
 
 
 def fresh_columns_are_zero(model: nn.Module, space: Space, unit: int, old: int) -> bool:
-    """Return whether no layer with one weight reads a unit; a layer that writes the space too may, for new units."""
+    """Return whether no plain layer reads a unit; a layer that writes the space too may, for new units."""
     for place in space.consumers:
-        if not hasattr(model.get_submodule(place.module), "weight"):  # recurrent: equal outputs tell
-            continue
+        if not isinstance(model.get_submodule(place.module), (nn.Linear, nn.Conv1d, nn.Conv2d)):
+            continue  # recurrent or transposed: equal outputs tell
         columns = weight(model, place.module)[:, place.positions[unit].reshape(-1)]
         own = [each.positions[old:].reshape(-1) for each in space.producers if each.module == place.module]
         rows = numpy.setdiff1d(numpy.arange(len(columns)), numpy.concatenate([*own, []]))
