@@ -126,7 +126,7 @@ def kill(stress: Stress, name: str, *, kills: int = KILLS) -> None:
 
 
 def second(stress: Stress, name: str) -> None:
-    """Say the same command twice at once: one of them may be refused, in one line."""
+    """Run the same command twice at once: one of them may be refused, in one line."""
     stress.cleared()
     words = COMMANDS[name].split()
     with drivers.driver(stress.folder, *words) as first:

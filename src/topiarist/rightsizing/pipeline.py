@@ -42,7 +42,7 @@ from topiarist.threads import torch_threads
 from topiarist.training import History
 from topiarist.training.inference import first_sample
 
-ALPHA = 0.05
+ALPHA = 0.05  # the usual level of a test; benchmarks/proofs.py simulates that it holds
 ANSWERED = 2  # times that all samples of the validation and the test part are answered in the end
 
 

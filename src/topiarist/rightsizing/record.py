@@ -9,7 +9,7 @@ from topiarist.evolution.lineage import Lineage
 from topiarist.measurement.budget import Runtime
 from topiarist.settings import Record
 
-VERSION = 3
+VERSION = 3  # of the record: 2 had accuracies alone, 3 has the metric of its task
 BASELINE = "baseline"
 RecordStatus = Literal["proven", "unproven", "unchanged", "unreachable"]
 

@@ -22,7 +22,7 @@ from topiarist.tracing.steps import Step
 
 
 @dataclass(frozen=True)
-class Stream:
+class ResidualStream:
     """All that meets a residual stream: what writes it, and for each norm the linear layers that read it."""
 
     written: tuple[HeadDims, ...]
@@ -63,7 +63,7 @@ class Stream:
             each.mix(model, holders, basis.T)
 
 
-def stream_of(model: nn.Module, anatomy: Anatomy, name: str) -> Stream | None:
+def stream_of(model: nn.Module, anatomy: Anatomy, name: str) -> ResidualStream | None:
     """Return the parts of a residual stream; None where it does not look like one whose readers stand behind norms."""
     space = anatomy[name]
     norms = {place.module: model.get_submodule(place.module) for place in space.passes if is_scaled(model, place)}
@@ -84,7 +84,7 @@ def stream_of(model: nn.Module, anatomy: Anatomy, name: str) -> Stream | None:
             return None
         behind[found].append(_dims(place))
     written = tuple(_dims(place) for place in (*space.producers, *others))
-    return Stream(written, {path: tuple(readers) for path, readers in behind.items()}, kinds == {True})
+    return ResidualStream(written, {path: tuple(readers) for path, readers in behind.items()}, kinds == {True})
 
 
 def is_scaled(model: nn.Module, place: Place) -> bool:
@@ -112,7 +112,7 @@ def _norm_before(anatomy: Anatomy, place: Place, norms: frozenset[str]) -> str |
 
 
 def principal_basis(
-    model: nn.Module, stream: Stream, stays: Sequence[bool], batches: CalibrationBatches
+    model: nn.Module, stream: ResidualStream, stays: Sequence[bool], batches: CalibrationBatches
 ) -> Tensor | None:
     """Return the basis in which units that stay hold the principal components of what norms return.
 

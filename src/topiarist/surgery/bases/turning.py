@@ -20,7 +20,7 @@ from topiarist.randomness import isolated
 from topiarist.surgery.bases.exactness import BasisTrials, ExactBases, exact_bases
 from topiarist.surgery.bases.heads import Contraction, HeadDims
 from topiarist.surgery.bases.readings import TokenMoments, moments_read
-from topiarist.surgery.bases.streams import Stream, principal_basis, random_basis, stream_of
+from topiarist.surgery.bases.streams import ResidualStream, principal_basis, random_basis, stream_of
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.choice.selection import damped
 from topiarist.surgery.layers import Holders
@@ -106,7 +106,7 @@ def _turn_stream(
     return [own for own in stream.tensors if own in known]
 
 
-def _turn_at_random(stream: Stream, size: int, twin: nn.Module, holders: Holders) -> None:
+def _turn_at_random(stream: ResidualStream, size: int, twin: nn.Module, holders: Holders) -> None:
     stream.absorb_scales(twin, holders)
     stream.turn(twin, holders, random_basis(size, centred=stream.centred))
 
