@@ -216,8 +216,8 @@ def test_a_record_without_networks_is_refused_in_one_line(tmp_path: Path) -> Non
             "verdict.chosen must be one of baseline, .*; found 'none'",
         ),
         ({"data": record["data"] | {"colour": 1}}, "data.colour: there is no such field"),
-        ({"version": 1}, "is a record of version 1; this topiarist reads version 3: run again"),
-        ({"version": None}, "is a record without a version; this topiarist reads version 3: run again"),
+        ({"version": 1}, "is a record of version 1; this topiarist reads version 4: run again"),
+        ({"version": None}, "is a record without a version; this topiarist reads version 4: run again"),
     ):
         place.write_text(json.dumps(record | change))
         with pytest.raises(DataError, match=message) as refused:
@@ -232,7 +232,7 @@ def test_a_record_of_the_first_version_is_refused_in_one_line(tmp_path: Path) ->
     place = tmp_path / "result.json"
     place.write_text(json.dumps({"format": 1, "verdict": {}, "networks": [{"id": "baseline"}]}))
     with pytest.raises(
-        DataError, match="is a record of version 1; this topiarist reads version 3: run again"
+        DataError, match="is a record of version 1; this topiarist reads version 4: run again"
     ) as refused:
         read_record(place)
     assert "\n" not in str(refused.value)

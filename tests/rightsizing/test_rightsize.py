@@ -265,7 +265,7 @@ def test_a_record_goes_through_json_and_back(found: Rightsizing) -> None:
     written = json.loads(json.dumps(found.record.to_json(), allow_nan=False))
     again = RightsizingRecord.model_validate(written)
     assert again == found.record and again.to_json() == written
-    assert written["version"] == again.version == 3
+    assert written["version"] == again.version == 4
     assert again.chosen.id == again.verdict.chosen and again.notes == again.plan.notes
 
 

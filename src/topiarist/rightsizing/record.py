@@ -9,7 +9,7 @@ from topiarist.evolution.lineage import Lineage
 from topiarist.measurement.budget import Runtime
 from topiarist.settings import Record
 
-VERSION = 3  # of the record: 2 had accuracies alone, 3 has the metric of its task
+VERSION = 4  # of the record: 3 had the metric of its task, 4 has references and what exactly was shown
 BASELINE = "baseline"
 RecordStatus = Literal["proven", "unproven", "unchanged", "unreachable"]
 
@@ -180,6 +180,21 @@ class NetworkRecord(Record):
     lineage: Lineage | None
 
 
+class ReferenceRecord(Record):
+    """A simple model beside the networks, such as "majority" or "logistic regression".
+
+    `score` is the metric that decides over the samples that networks are judged on, by models made without them;
+    `test_score` that of the test part. `seconds` of the processor is what making it once took.
+    """
+
+    name: str
+    score: float | None
+    test_score: float | None = None
+    parameters: int | None = None
+    file_kb: float | None = None
+    seconds: float | None = None
+
+
 class RungRecord(Record):
     """The test of one size; the figures are those of `statistics.compare`.
 
@@ -302,6 +317,7 @@ class RightsizingRecord(Record):
     plan: WorkPlanRecord
     networks: Annotated[tuple[NetworkRecord, ...], Field(min_length=1)]
     decision: DecisionRecord
+    references: tuple[ReferenceRecord, ...] = ()
     test: ConfirmationRecord | None
     confusion: ConfusionRecord
     calibration: CalibrationRecord | None = None

@@ -42,6 +42,7 @@ from topiarist.rightsizing.record import (
     GainsRecord,
     NearestRecord,
     NetworkRecord,
+    ReferenceRecord,
     RightsizingRecord,
     RungRecord,
     SettingsRecord,
@@ -73,6 +74,7 @@ class Findings:
     baseline_history: History | None
     budget: Budget
     settings: SettingsRecord
+    references: tuple[ReferenceRecord, ...] = ()
 
     @cached_property
     def named(self) -> dict[str, NamedNetwork]:
@@ -113,6 +115,7 @@ class Findings:
                 wanted_power=POWER,
                 rungs=tuple(map(_rung_record, self.descent.sizes)),
             ),
+            references=self.references,
             test=test,
             confusion=ConfusionRecord() if tested is None else confusions(tested),
             calibration=None if tested is None else calibration_record(tested["after"], len(self.data.validation)),
