@@ -255,7 +255,9 @@ def test_the_printed_table() -> None:
         "first      5      first         first_norm      second",
         "pointwise  4      pointwise     pointwise_norm  head+6",
         "head       3      head          -               -                    fixed: the network's output",
-        "791 of 865 parameters can go, with one unit left per space. Held by what is fixed: 'x' 18 (they come",
-        "from 'x'), 'head' 6 (the network's output).",
+        "791 of 865 parameters can go, with one unit left per space.",
+        "Held by what is fixed:",
+        "  18 by 'x': they come from 'x'",
+        "  6 by 'head': the network's output",
     ]
     assert "head+36×9" in str(anatomy(*NETWORKS["inception"](0)))

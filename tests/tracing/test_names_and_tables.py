@@ -25,16 +25,29 @@ def test_the_parameters_that_can_go_are_those_that_go() -> None:
     found = anatomy(model, example)
     least = surgery.remove(model, example, units={name: range(1, space.size) for name, space in found.free.items()})
     before, after = (sum(parameter.numel() for parameter in net.parameters()) for net in (model, least))
-    assert f"\n{before - after:,} of {before:,} parameters can go, with one unit left per space. " in str(found)
-    held = " ".join(str(found).split("\n")).partition("Held by what is fixed: ")[2]
-    assert held == "'head' 84 (the network's output), 'x' 18 (they come from 'x')."
+    assert f"\n{before - after:,} of {before:,} parameters can go, with one unit left per space.\n" in str(found)
+    held = str(found).partition("Held by what is fixed:\n")[2]
+    assert held.splitlines() == ["  84 by 'head': the network's output", "  18 by 'x': they come from 'x'"]
 
 
 def test_many_fixed_spaces_are_counted_below_the_table() -> None:
     model = nn.Sequential(*(nn.Linear(4, 4) for _ in range(10)))
     lines = str(anatomy(model, torch.zeros(1, 4), ignored=nn.Linear)).splitlines()
-    assert lines[12].startswith("0 of 200 parameters can go, ") and lines[-1].endswith(" and 5 more.")
+    assert lines[12].startswith("0 of 200 parameters can go, ") and lines[-1] == "  and 5 more"
     assert all(len(line) <= 100 for line in lines)
+
+
+def test_names_of_spaces_are_the_last_to_be_shortened() -> None:
+    long = "a_layer_with_a_name_of_many_words"
+    model = nn.Sequential()
+    for name in (long, f"{long}_too"):
+        model.add_module(name, nn.Linear(4, 4))
+        model.add_module(f"{name}_norm", nn.LayerNorm(4))
+    found = anatomy(model, torch.zeros(1, 4))
+    lines = render(found.spaces, found.shapes, columns=90).splitlines()
+    assert lines[0].split() == ["space", "units", "written", "by", "read", "by"]
+    assert lines[2].startswith(f"{long}  ") and max(map(len, lines)) <= 100
+    assert "passes through" in render(found.spaces, found.shapes, columns=300)
 
 
 def test_a_space_answers_to_any_layer_that_writes_it() -> None:

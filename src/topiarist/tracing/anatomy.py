@@ -52,8 +52,10 @@ class Anatomy:
     input  4      -           -               0        fixed: they come from 'input'
     0      3      0           -               2
     2      2      2           -               -        fixed: the network's output
-    14 of 23 parameters can go, with one unit left per space. Held by what is fixed: 'input' 3 (they
-    come from 'input'), '2' 2 (the network's output).
+    14 of 23 parameters can go, with one unit left per space.
+    Held by what is fixed:
+      3 by 'input': they come from 'input'
+      2 by '2': the network's output
     """
 
     spaces: Mapping[str, Space]

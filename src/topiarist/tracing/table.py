@@ -4,13 +4,15 @@ import textwrap
 from collections.abc import Mapping, Sequence
 
 from topiarist.tracing.parameter_sizes import Shapes
-from topiarist.tracing.removable import find_removable
+from topiarist.tracing.removable import Removable, find_removable
 from topiarist.tracing.spaces import Place, Space
 
 COLUMNS = 100  # of a terminal that shows code beside it
 _HEADINGS = ("space", "units", "written by", "passes through", "read by", "")
-_LIST_LENGTH = 16  # of "passes through" and a little more
-_MOST_HOLDERS, _REASON_LENGTH = 6, 40  # what is named below the table: enough to see where most of it is
+# How far columns are shortened, one step after the other, where a table is too wide; 0: left out. Lists of layers come
+# first, names of spaces last: they are what the verbs of surgery take.
+_STEPS = (((2, 3, 4), 16), ((5,), 24), ((3,), 0), ((2, 4), 10), ((5,), 14), ((0, 1, 2, 4, 5), 1))
+_MOST_HOLDERS = 6  # named below the table, with their whole reasons: enough to see where most of it is
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -28,13 +30,27 @@ def render(spaces: Mapping[str, Space], shapes: Shapes, notes: Sequence[str] = (
     for space in spaces.values():
         places = ([_described(place) for place in role] for role in (space.producers, space.passes, space.consumers))
         rows.append([[space.name], [str(space.size)], *places, [f"fixed: {space.reason}" if space.fixed else ""]])
-    widths = [max(len(", ".join(cell)) for cell in column) for column in zip(*rows, strict=True)]
-    while sum(widths) + 2 * (len(widths) - 1) > columns:  # lists of layers are the first to be shortened
-        long = [column for column in (2, 3, 4) if widths[column] > _LIST_LENGTH] or range(len(widths))
-        widths[max(long, key=widths.__getitem__)] -= 1
-    lines = aligned([[_shortened(cell, width) for cell, width in zip(row, widths, strict=True)] for row in rows])
-    below = [_removable(spaces, shapes), *notes]
-    return "\n".join([*lines, *(line for note in below for line in textwrap.wrap(note, COLUMNS))])
+    whole = [max(len(", ".join(cell)) for cell in column) for column in zip(*rows, strict=True)]
+    widths = _fitting_widths(whole, columns)
+    shown = [[_shortened(cell, width) for cell, width in zip(row, widths, strict=True) if width] for row in rows]
+    lines, removable = aligned(shown), find_removable(spaces, shapes)
+    lines += [line for text in [_count_of(removable), *notes] for line in textwrap.wrap(text, COLUMNS)]
+    return "\n".join([*lines, *_holders(spaces, removable)])
+
+
+def _fitting_widths(widths: Sequence[int], columns: int) -> list[int]:
+    """Return how wide each column becomes so that a line fits; 0 for one that is left out."""
+    found = list(widths)
+    for places, least in _STEPS:
+        while _line_width(found) > columns and max(found[place] for place in places) > least:
+            widest = max(places, key=found.__getitem__)
+            found[widest] = found[widest] - 1 if least else 0
+    return found
+
+
+def _line_width(widths: Sequence[int]) -> int:
+    """Return how wide a line of columns is, two spaces between those that are there."""
+    return sum(width + 2 for width in widths if width) - 2
 
 
 def _described(place: Place) -> str:
@@ -54,12 +70,18 @@ def _shortened(names: Sequence[str], width: int) -> str:
     return f"{text[: width - 1]}…" if text.startswith("fixed: ") else f"…{text[1 - width :]}"
 
 
-def _removable(spaces: Mapping[str, Space], shapes: Shapes) -> str:
-    """Return how many parameters can go, and what holds most of the rest, in words."""
-    found = find_removable(spaces, shapes)
-    shown = list(found.held)[:_MOST_HOLDERS]
-    reasons = {name: textwrap.shorten(spaces[name].reason or "", _REASON_LENGTH, placeholder="…") for name in shown}
-    named = ", ".join(f"'{name}' {found.held[name]:,} ({reasons[name]})" for name in shown)
-    more = f" and {len(found.held) - len(shown)} more" if len(found.held) > len(shown) else ""
-    rest = f" Held by what is fixed: {named}{more}." if named else ""
-    return f"{found.count:,} of {found.parameters:,} parameters can go, with one unit left per space.{rest}"
+def _count_of(removable: Removable) -> str:
+    """Return how many parameters can go, in words."""
+    return f"{removable.count:,} of {removable.parameters:,} parameters can go, with one unit left per space."
+
+
+def _holders(spaces: Mapping[str, Space], removable: Removable) -> list[str]:
+    """Return what holds most of the rest, and why, a line or more for each."""
+    held = removable.held
+    if not held:
+        return []
+    lines = ["Held by what is fixed:"]
+    for name in list(held)[:_MOST_HOLDERS]:
+        text = f"{held[name]:,} by '{name}': {spaces[name].reason}"
+        lines += textwrap.wrap(text, COLUMNS, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+    return [*lines, f"  and {len(held) - _MOST_HOLDERS} more"] if len(held) > _MOST_HOLDERS else lines
