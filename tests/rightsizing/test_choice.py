@@ -26,9 +26,10 @@ MARGIN, SAMPLES = 0.05, 400
 
 @dataclass(frozen=True)
 class PlannedFold:
-    """A fold of so many samples; networks know themselves how many they answer wrongly."""
+    """A fold of so many samples; networks know themselves how many they answer wrongly; a guess answers half."""
 
     samples: int
+    guess_wrong: int = 200
     seed: int = 0
     training_key: tuple[int, int] = (0, 0)
     task: Task = SIDES
@@ -36,6 +37,10 @@ class PlannedFold:
     @property
     def baseline_answers(self) -> JudgedAnswers:
         return self._with_wrong(0)
+
+    @property
+    def guess_answers(self) -> JudgedAnswers:
+        return self._with_wrong(min(self.guess_wrong, self.samples // 2))
 
     def judged(self, network: nn.Module) -> JudgedAnswers:
         return self._with_wrong(int(network.get_buffer("wrong")))
@@ -69,11 +74,11 @@ def _no_training(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "finetune", lambda outcomes, folds, epochs, seeds: list(outcomes))
 
 
-def descended(*wrong: int, samples: int = SAMPLES, weights: int = 1000) -> Descent:
+def descended(*wrong: int, samples: int = SAMPLES, weights: int = 1000, guess_wrong: int = 200) -> Descent:
     """Go down sizes of which each is half of the one before; what has more weights does not keep the budget."""
     size = Footprint(parameters=1000, nonzero=1000, memory_kb=4.0, file_kb=4.0, macs=1000)
     descent = PlannedDescent(
-        folds=cast(Any, [PlannedFold(samples)] * 2),
+        folds=cast(Any, [PlannedFold(samples, guess_wrong)] * 2),
         plan=full_plan(EFFORTS["quick"], ("distinctiveness",), design="held out", folds=2, trained=True),
         clock=Clock(1e6),
         whole=size,
@@ -100,6 +105,13 @@ def test_nothing_is_proven_after_the_first_failure() -> None:
     assert [each.proven for each in found] == [True, True, False, False, False]
     assert [each.tested for each in found] == [True, True, True, False, False]
     assert found[3].evidence.proven  # by itself it would be
+
+
+def test_what_is_no_better_than_a_guess_is_not_proven() -> None:
+    found = descended(0, 6, 0, guess_wrong=8).sizes  # a guess is as good as may be lost, and 6 of 8 are no proof
+    assert [each.evidence.proven for each in found] == [True, True]
+    assert [each.proven for each in found] == [True, False]
+    assert found[1].guess.difference == 2 / SAMPLES and not found[1].beats_guess
 
 
 def test_the_evidence_is_that_of_the_samples_judged() -> None:

@@ -28,7 +28,7 @@ class SizeResult:
     """All networks of one size, by fold and in it by method; the finalist of each fold with its method; the test.
 
     The last fold is that of the networks to keep. `tested` is whether the turn of the test came, all larger sizes being
-    proven.
+    proven. `guess` compares it with the best constant answer, and `beats_guess` is whether it is shown to be better.
     """
 
     ratio: float
@@ -36,6 +36,8 @@ class SizeResult:
     winners: Sequence[str]
     finalists: Sequence[Candidate]
     evidence: PairedEvidence
+    guess: PairedEvidence
+    beats_guess: bool
     tested: bool
 
     @property
@@ -50,8 +52,11 @@ class SizeResult:
 
     @property
     def proven(self) -> bool:
-        """Whether it is proven not to be worse."""
-        return self.tested and self.evidence.proven
+        """Whether it is proven to be better than a guess and not worse than the baseline: both at the full level.
+
+        Where all of several tests must succeed, no correction is due (Berger, 1982).
+        """
+        return self.tested and self.evidence.proven and self.beats_guess
 
 
 def promising(sizes: Sequence[SizeResult], margin: float) -> bool:

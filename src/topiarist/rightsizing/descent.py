@@ -24,9 +24,9 @@ from topiarist.rightsizing.candidates import Candidate, SizeResult, joint, neare
 from topiarist.rightsizing.clock import Clock
 from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold
-from topiarist.rightsizing.judging import JudgedAnswers, evidence_of
+from topiarist.rightsizing.judging import JudgedAnswers, clearly_better, evidence_of
 from topiarist.rightsizing.planning import FEWEST_EPOCHS, WorkPlan
-from topiarist.statistics import Metric
+from topiarist.statistics import Metric, PairedEvidence
 
 FINETUNING = "fine-tuning"
 FASTER = 0.95  # of the time of a size that the next, smaller one takes
@@ -83,6 +83,11 @@ class Descent:
         """Return whether the finalist to keep fits the budget."""
         return self.fits(size.kept.model)
 
+    def against_guess(self, answers: Sequence[JudgedAnswers]) -> PairedEvidence:
+        """Compare answers, fold by fold, with the best constant ones."""
+        guesses = [fold.guess_answers for fold in self.folds[:-1]]
+        return evidence_of(answers, guesses, margin=self.margin, alpha=self.alpha)
+
     def make(self, method: str, fold: Fold, ratio: float) -> Outcome:
         """Let a method make a network of one fold and size."""
         training = baseline_training(fold.data, self.plan.finetuning_epochs, fold.seed, fold.whole)
@@ -127,12 +132,15 @@ class Descent:
             with self._spending(FINETUNING):
                 winners, finalists = self._finalists(found, self._epochs(ratio))
         answers = [finalist.answers for finalist in finalists if finalist.answers is not None]
+        guess = self.against_guess(answers)
         return SizeResult(
             ratio=ratio,
             folds=found,
             winners=winners,
             finalists=finalists,
             evidence=evidence_of(answers, baseline, margin=self.margin, alpha=self.alpha),
+            guess=guess,
+            beats_guess=clearly_better(guess, self.alpha),
             tested=not self.sizes or self.sizes[-1].proven,
         )
 

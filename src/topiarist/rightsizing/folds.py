@@ -16,7 +16,7 @@ from topiarist.data.split import fold_tests, original_rows
 from topiarist.data.targets import Targets, learned_targets, targets_of
 from topiarist.errors import DataError
 from topiarist.methods.job import Job, make_job
-from topiarist.rightsizing.judging import JudgedAnswers
+from topiarist.rightsizing.judging import JudgedAnswers, guessed
 from topiarist.rightsizing.planning import Design
 from topiarist.tasks import Task
 from topiarist.training.calibrating import calibrate
@@ -66,6 +66,11 @@ class Fold:
     def baseline_answers(self) -> JudgedAnswers:
         """The answers of the baselines of all seeds: so the luck of one seed decides nothing."""
         return self._answered(self.members)
+
+    @cached_property
+    def guess_answers(self) -> JudgedAnswers:
+        """What the best constant of the training part answers: what networks must be better than."""
+        return guessed(self.data)
 
     def _answered(self, networks: Sequence[nn.Module]) -> JudgedAnswers:
         test = self.data.test

@@ -1,10 +1,12 @@
 """Networks judged by the metric of their task, on the samples that no decision saw, fold by fold."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
+import scipy
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -12,7 +14,7 @@ from torch import Tensor
 from topiarist.data import Data
 from topiarist.statistics import PairedEvidence, compare, pooled_value
 from topiarist.tasks import Task
-from topiarist.training.inference import part_batches
+from topiarist.training.inference import part_batches, weights_of
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,25 @@ def evidence_of(
         weights=one.weights,
         folds=one.folds,
     )
+
+
+def guessed(data: Data) -> JudgedAnswers:
+    """Return what the best constant of the training part answers to the test part: what a network must beat."""
+    train, test = (torch.cat([y for _, y in part_batches(part)]) for part in (data.train, data.test))
+    guess = data.task.guess(train, weights_of(data.train)).float()
+    return JudgedAnswers(data.task, guess.expand(1, len(test), -1), test, weights_of(data.test))
+
+
+def clearly_better(found: PairedEvidence, alpha: float) -> bool:
+    """Return whether a difference is shown to be above 0: its lower bound is.
+
+    The bounds of right answers are found where the margin is lost; for them it is the sign test, which is exact: would
+    at least as many of the answers that differ be won if each were won by the toss of a coin?
+    """
+    if found.won is None or found.lost is None:
+        return found.low > 0
+    luck = scipy.stats.binom.sf(math.floor(found.won) - 1, math.ceil(found.won + found.lost), 0.5)
+    return float(luck) <= alpha
 
 
 def check_metric(data: Data, *, margin: float, alpha: float) -> None:
