@@ -51,7 +51,7 @@ def processor_name() -> str:
     wanted = ("vendor_id", "cpu family", "model", "model name", "stepping", "cache size")
     if facts.is_file():
         known: dict[str, str] = {}
-        for line in facts.read_text(errors="replace").splitlines():
+        for line in facts.read_text(encoding="utf-8", errors="replace").splitlines():
             name, _, value = line.partition(":")
             known.setdefault(name.strip(), value.strip())
         if found := [known[name] for name in wanted if name in known]:

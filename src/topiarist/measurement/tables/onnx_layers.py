@@ -79,7 +79,7 @@ class ProfiledLayer:
     def seconds(self) -> float:
         """Return how long its kernels take, each as the mean of the faster half of its runs; it cannot run again."""
         runs: defaultdict[str, list[int]] = defaultdict(list)
-        for event in json.loads(Path(self.session.end_profiling()).read_text()):
+        for event in json.loads(Path(self.session.end_profiling()).read_text(encoding="utf-8")):
             kernel = event.get("cat") == "Node" and event["name"].endswith("_kernel_time")
             if kernel and event["args"]["op_name"] not in AT_THE_ENDS:
                 runs[event["name"]].append(event["dur"])
