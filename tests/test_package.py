@@ -38,6 +38,7 @@ for call in json.loads(sys.argv[1]):
 print(json.dumps(said))
 """
 DEMO = "rightsize iris --effort quick --methods distinctiveness --out demo"
+DOCTOR = "doctor --json"
 MISSING = {  # a call, what it wants to do, and the extra that it needs
     "export demo/model.safetensors --onnx m.onnx": ("ONNX export", "onnx"),
     "data show t.parquet --target y": ("reading Parquet files", "tables"),
@@ -147,7 +148,7 @@ def test_the_wheel_runs_with_what_it_declares_and_says_what_extras_bring(built: 
     assert version.stdout.strip() == PROJECT["version"]
 
     prepare(tmp_path)
-    calls = json.dumps([DEMO, *MISSING])
+    calls = json.dumps([DEMO, DOCTOR, *MISSING])
     ran = subprocess.run(
         [python, "-c", CALLS, calls], env=clean, cwd=tmp_path, capture_output=True, text=True, check=False
     )
@@ -160,4 +161,11 @@ def test_the_wheel_runs_with_what_it_declares_and_says_what_extras_bring(built: 
         for call, (what, extra) in MISSING.items()
     }
     assert out.startswith("From ") and err.endswith(f"no ONNX file: {next(iter(needs.values()))}")
+    code, out, err = said.pop(DOCTOR)
+    found = json.loads(out)
+    assert (code, err, found["topiarist"], found["onnx_providers"]) == (0, "", PROJECT["version"], [])
+    assert all(package["suits"] for package in found["packages"])
+    assert {name: extra["install"] for name, extra in found["extras"].items()} == {
+        extra: f"pip install 'topiarist[{extra}]'" for _, extra in MISSING.values()
+    }
     assert said == {call: [2, "", f"topiarist: {text}"] for call, text in needs.items()}

@@ -14,7 +14,7 @@ from topiarist.methods import registered
 
 Run = Callable[..., tuple[int, str, str]]
 COMMANDS = [
-    *("rightsize", "train", "anatomy", "recommend", "measure", "predict", "export", "report"),
+    *("rightsize", "train", "anatomy", "recommend", "measure", "predict", "export", "report", "doctor"),
     *("study run", "study resume", "study status", "study results"),
     *("data list", "data get", "data show", "data sounds"),
 ]

@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "Write the report of a rightsizing again, from its record.",
     "study": "Compare configurations over folds and seeds, with statistics.",
     "reproduce": "Run a published system as a ready-made study.",
+    "doctor": "Show what this machine has, what is missing, and the command that installs it.",
     "data": "List, download and inspect data sets; turn sounds into spectrograms.",
 }
 
