@@ -5,8 +5,8 @@ every free space was removed in one cut; whether the outputs keep their shapes, 
 and loaded, whether it equals the reference and whether onnxruntime computes the same. Beside it, torch-pruning at a
 ratio of 0.5, and whether its cut network is the original without the weights that are gone. A network is *useful* when
 it runs, its outputs keep their shapes and a quarter of its parameters is gone. Hidden states and caches that the hub's
-models return beside scores are no outputs. Each tool has a process of its own per network, one thread and a time limit;
-what fails is a row with its reason.
+models return beside scores are no outputs. Each tool has a process of its own per network, one thread and a limit of
+processor time; what fails is a row with its reason.
 
     python -m benchmarks.coverage [names or classes: hub, own, published] [--out results.json]
 
@@ -47,7 +47,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", help="names of networks, or hub, own, published; all without any")
     parser.add_argument("--out", type=Path, default=Path("coverage.json"))
-    parser.add_argument("--limit", type=float, default=120.0, help="seconds per network and tool")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds of processor time per network and tool")
     parser.add_argument("--table", type=Path, nargs="+", help="print the tables of these files and measure nothing")
     return parser.parse_args()
 

@@ -1,8 +1,14 @@
-"""A process per network and tool, with a time limit: no crash and no endless loop of one reaches another."""
+"""A process per network and tool, with a limit of processor time: no crash and no endless loop of one reaches another.
 
+It is processor time that is limited, so that what a tool reaches does not depend on how busy the machine is.
+"""
+
+import math
 import multiprocessing
 import os
+import resource
 import signal
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +24,7 @@ from benchmarks.zoo import NETWORKS, Entry
 
 Kind = TypeVar("Kind", bound=Attempt)
 Measure = Callable[[Entry, Path], None]
+WAITED = 20  # times the limit by the clock, for what does not compute at all
 _PROCESSES = multiprocessing.get_context("forkserver")
 # The server imports what many processes need, once; it passes over what is not installed.
 _PROCESSES.set_forkserver_preload(
@@ -36,23 +43,24 @@ def _isolated(measure: Measure, kind: type[Kind], name: str, limit_seconds: floa
     """Measure in a process of its own; what was found until it ended counts."""
     with TemporaryDirectory() as folder:
         place = Path(folder) / "attempt.json"
-        process = _PROCESSES.Process(target=_work, args=(measure, name, str(place)))
+        process = _PROCESSES.Process(target=_work, args=(measure, name, str(place), limit_seconds))
         process.start()
-        process.join(limit_seconds)
-        late = process.is_alive()
-        if late:
-            process.kill()
-            process.join()
+        process.join(WAITED * limit_seconds)
+        late = process.is_alive() or process.exitcode == -signal.SIGXCPU
+        process.kill()
+        process.join()
         found = kind.model_validate_json(place.read_text()) if place.exists() else kind()
     if late:
-        return found.model_copy(update={"reason": f"took longer than {limit_seconds:.0f} s"})
+        return found.model_copy(update={"reason": f"took longer than {limit_seconds:.0f} s of processor time"})
     if process.exitcode:
         return found.model_copy(update={"reason": f"the process ended: {_ending(process.exitcode)}"})
     return found
 
 
-def _work(measure: Measure, name: str, place: str) -> None:
-    """Measure in silence, on one thread."""
+def _work(measure: Measure, name: str, place: str, limit_seconds: float) -> None:
+    """Measure in silence, on one thread, for so many seconds of processor time at most."""
+    limit = math.ceil(time.process_time() + limit_seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
