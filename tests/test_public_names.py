@@ -34,6 +34,8 @@ PUBLIC = [
     "methods",
     "models",
     "monte_carlo",
+    "plot",
+    "progress_bar",
     "resize",
     "reuse",
     "rightsize",

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from topiarist.estimators import RightSizedClassifier, RightSizedRegressor
     from topiarist.measurement import Budget, Measurement, export_int8, measure
     from topiarist.methods import Outcome, resize
+    from topiarist.notebooks import progress_bar
+    from topiarist.report.plotting import plot
     from topiarist.report.writing import write_report
     from topiarist.rightsizing import Rightsizing, rightsize
     from topiarist.rightsizing.delivery import deliver
@@ -60,6 +62,8 @@ _HOMES = {
     "load_data": "data",
     "measure": "measurement",
     "monte_carlo": "training",
+    "plot": "report.plotting",
+    "progress_bar": "notebooks",
     "resize": "methods",
     "reuse": "training",
     "rightsize": "rightsizing",
@@ -97,6 +101,8 @@ __all__ = [
     "methods",
     "models",
     "monte_carlo",
+    "plot",
+    "progress_bar",
     "resize",
     "reuse",
     "rightsize",

@@ -171,13 +171,10 @@ def share_bar(what: str) -> Iterator[Callable[[float, str], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from topiarist.notebooks import progress_bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[now]}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=1.0, now="")
-        yield lambda share, now: bar.update(task, completed=share, now=now)
+    with progress_bar(what) as show:
+        yield show
 
 
 def checkpoint_beside(out: Path | None) -> Path | None:

@@ -195,32 +195,16 @@ def show_record(record: "RightsizingRecord", out: Path, page: Path) -> None:
     """Print the sentence, the sizes that were tried, and where everything is."""
     from rich.table import Table
 
-    from topiarist.rightsizing.wording import value_words
+    from topiarist.rightsizing.listing import tested_rows
 
     say(record.verdict.sentence + "\n")
-    table = Table(box=None, pad_edge=False)
-    metric = record.metric
-    for name in ("network", "made by", metric.title, "parameters", "KB", "MACs", "ms", "p", ""):
+    table, rows = Table(box=None, pad_edge=False), tested_rows(record)
+    for name in rows[0]:
         table.add_column(name, justify="left" if name in ("network", "made by", "") else "right")
-    tested = {rung.network: rung for rung in record.decision.rungs}
-    for network in record.networks:
-        rung = tested.get(network.id)
-        if rung is None and network is not record.networks[0]:
-            continue
-        status = "" if rung is None else "proven" if rung.proven else "not proven"
-        table.add_row(
-            network.id,
-            network.method or "",
-            "" if network.judged_score is None else value_words(metric, network.judged_score),
-            f"{network.parameters:,}",
-            f"{network.file_kb:.1f}",
-            f"{network.macs:,}",
-            f"{network.latency_ms:.3f}",
-            "" if rung is None else f"{rung.p:.2g}",
-            f"{status}{', chosen' if network.id == record.verdict.chosen else ''}",
-        )
+    for row in rows:
+        table.add_row(*row.values())
     console().print(table)
-    say(f"\n{metric.title} over {record.plan.folds} folds; " + "; ".join(record.verdict.why) + "\n")
+    say(f"\n{record.metric.title} over {record.plan.folds} folds; " + "; ".join(record.verdict.why) + "\n")
     files = {"report": str(page), "model": str(out / (record.exports.model or ""))}
     if record.exports.onnx is not None:
         files["ONNX"] = str(out / record.exports.onnx)

@@ -13,6 +13,7 @@ from topiarist.evolution.lineage import Lineage
 from topiarist.files import JsonObject
 from topiarist.measurement import Int8Export, Measurement, export_int8
 from topiarist.methods.job import Job
+from topiarist.notebooks import html_table
 from topiarist.surgery import Plan, plan_of
 from topiarist.training import History
 
@@ -99,17 +100,37 @@ class Outcome:
 
     def __str__(self) -> str:
         """Return what changed, in one line."""
+        parts = [f"{name} {before} → {after}{unit}" for name, before, after, unit in self._changes()]
+        if self.after.samples:
+            parts[-1] += f" of {self.after.samples:,} test samples"
+        return ", ".join(parts)
+
+    def _changes(self) -> list[tuple[str, str, str, str]]:
+        """Return what was measured, before and after, and its unit."""
         before, after = self.before, self.after
-        parts = [
-            f"parameters {before.parameters:,} → {after.parameters:,}",
-            f"multiply-accumulates {before.macs:,} → {after.macs:,}",
-            f"file {before.file_kb:,.1f} → {after.file_kb:,.1f} KB",
+        changes = [
+            ("parameters", f"{before.parameters:,}", f"{after.parameters:,}", ""),
+            ("multiply-accumulates", f"{before.macs:,}", f"{after.macs:,}", ""),
+            ("file", f"{before.file_kb:,.1f}", f"{after.file_kb:,.1f}", " KB"),
         ]
         if before.latency_ms is not None and after.latency_ms is not None:
-            parts.append(f"latency {before.latency_ms:.3g} → {after.latency_ms:.3g} ms")
+            changes.append(("latency", f"{before.latency_ms:.3g}", f"{after.latency_ms:.3g}", " ms"))
         if after.samples:
-            parts.append(f"{shown_change(before, after)} of {after.samples:,} test samples")
-        return ", ".join(parts)
+            changes.append((after.primary, shown_quality(before), shown_quality(after), ""))
+        return changes
+
+    def _repr_html_(self) -> str:
+        rows = [
+            {"": f"{name},{unit}" if unit else name, "before": before, "after": after}
+            for name, before, after, unit in self._changes()
+        ]
+        rows += [
+            {"": f"units of {name}", "before": f"{before:,}", "after": f"{after:,}"}
+            for name, (before, after) in self.units.items()
+            if before != after
+        ]
+        judged = [f"{self.after.primary}: of {self.after.samples:,} test samples"] if self.after.samples else []
+        return html_table(rows, notes=[*judged, *self.reasons])
 
     def to_json(self) -> JsonObject:
         """Return plain lists and numbers: everything but the network."""
@@ -128,12 +149,9 @@ class Outcome:
 _SIDES = ("before", "after")
 
 
-def shown_change(before: Measurement, after: Measurement) -> str:
-    """Return the primary metric before and after, in words."""
-    name = after.primary
-    if name == "accuracy":
-        return f"accuracy {before.accuracy:.1%} → {after.accuracy:.1%}"
-    return f"{name} {before.quality[name]:.4g} → {after.quality[name]:.4g}"
+def shown_quality(measured: Measurement) -> str:
+    """Return the primary metric as text."""
+    return f"{measured.accuracy:.1%}" if measured.primary == "accuracy" else f"{measured.quality[measured.primary]:.4g}"
 
 
 def new_edits(before: nn.Module, after: nn.Module) -> Plan:

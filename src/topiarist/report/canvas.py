@@ -53,18 +53,37 @@ _SETTINGS: dict[str, str | float | bool] = {
 }
 
 
+class ShownFigure(Figure):
+    """A figure of matplotlib that notebooks show in the colours of their page, whether pyplot is loaded or not."""
+
+    svg = ""
+
+    def _repr_html_(self) -> str:
+        return self.svg
+
+
+class Drawing(str):
+    """The SVG of a figure, and the figure of matplotlib that it was made of."""
+
+    figure: ShownFigure
+
+
 def draw(
     paint: Painter, *, title: str, description: str, height_inches: float = 3.7, hover: Mapping[str, str] | None = None
-) -> str:
+) -> Drawing:
     """Return the SVG of what `paint` draws on empty axes; `hover` has titles of artists by their `gid`."""
     with matplotlib.style.context(["default", _SETTINGS]), warnings.catch_warnings():
         # A reader's font may well have the letters that the one used for measuring lacks.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from", category=UserWarning)
-        figure = Figure(figsize=(_WIDTH_INCHES, height_inches), dpi=72, layout="constrained", facecolor="none")
+        figure = ShownFigure(figsize=(_WIDTH_INCHES, height_inches), dpi=72, layout="constrained", facecolor="none")
         FigureCanvasSVG(figure)
         heading = textwrap.fill(clean(title), 72)
         figure.suptitle(heading, x=0.0, horizontalalignment="left", fontsize=11, fontweight="bold")
         paint(figure, figure.add_subplot())
         drawn = io.StringIO()
         figure.savefig(drawn, format="svg", metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
-    return finish(drawn.getvalue(), title=title, description=description, hover=hover or {})
+    drawing = Drawing(finish(drawn.getvalue(), title=title, description=description, hover=hover or {}))
+    drawing.figure = figure
+    figure.svg = drawing
+    figure.set_facecolor("white")  # of other files, where nothing around it is known
+    return drawing

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from topiarist.errors import DataError
-from topiarist.report.canvas import FAINT, LINE_STYLES, PALETTE, Look, draw
+from topiarist.report.canvas import FAINT, LINE_STYLES, PALETTE, Drawing, Look, draw
 from topiarist.report.svg import INK
 from topiarist.report.wording import as_number, clean, shorten
 
@@ -38,7 +38,7 @@ class Curve:
 
 def learning_curves(
     curves: Mapping[str, Sequence[Run]], *, title: str, y_label: str, x_label: str = "epoch", y_scale: Scale = "linear"
-) -> str:
+) -> Drawing:
     """Return an SVG of the mean over the runs of each name, epoch by epoch, with a band of one standard deviation.
 
     Parameters
@@ -72,7 +72,7 @@ def sweep_curves(
     x_scale: Scale = "linear",
     y_scale: Scale = "linear",
     points: Mapping[str, Mapping[float, float]] | None = None,
-) -> str:
+) -> Drawing:
     """Return an SVG of the mean at each value of a setting, with a band of one standard deviation.
 
     Parameters
@@ -104,7 +104,7 @@ def summarise(name: str, values: Mapping[float, Run]) -> Curve:
     )
 
 
-def _draw_curves(curves: Sequence[Curve], *, title: str, epochs: bool, **settings: str) -> str:
+def _draw_curves(curves: Sequence[Curve], *, title: str, epochs: bool, **settings: str) -> Drawing:
     """Draw curves, named in the order of their ends; those over epochs have whole numbers across, and no dots."""
     if not any(curve.x.size for curve in curves):
         raise DataError(f"cannot draw '{title}': no run has a value")

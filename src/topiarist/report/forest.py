@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from topiarist.errors import DataError
-from topiarist.report.canvas import BLUE, VERMILLION, Look, draw
+from topiarist.report.canvas import BLUE, VERMILLION, Drawing, Look, draw
 from topiarist.report.cells import decimals, signed, without_noise
 from topiarist.report.svg import INK
 from topiarist.report.wording import as_number, clean, shorten
@@ -32,7 +32,7 @@ class Difference:
     significant: bool
 
 
-def differences(rows: Sequence[Difference], *, title: str, unit: str) -> str:
+def differences(rows: Sequence[Difference], *, title: str, unit: str) -> Drawing:
     """Return an SVG of differences and their intervals, with the numbers beside them.
 
     Rows without any difference raise a DataError.
@@ -52,7 +52,7 @@ def differences(rows: Sequence[Difference], *, title: str, unit: str) -> str:
     return _draw_rows(rows, texts, title=title, unit=unit, word="significant")
 
 
-def lower_bounds(rows: Sequence[Difference], *, title: str, unit: str, margin: float) -> str:
+def lower_bounds(rows: Sequence[Difference], *, title: str, unit: str, margin: float) -> Drawing:
     """Return an SVG of one-sided comparisons: the interval goes from the lower bound to the difference.
 
     What lies wholly to the right of the line at minus the margin is proven to be not worse. The numbers themselves
@@ -64,7 +64,7 @@ def lower_bounds(rows: Sequence[Difference], *, title: str, unit: str, margin: f
 
 def _draw_rows(
     rows: Sequence[Difference], texts: Sequence[str], *, title: str, unit: str, word: str, margin: float | None = None
-) -> str:
+) -> Drawing:
     if not any(math.isfinite(as_number(row.difference)) for row in rows):
         raise DataError(f"cannot draw '{title}': no row has a difference")
     words = {True: word, False: f"not {word}"}

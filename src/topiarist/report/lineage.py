@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from topiarist.errors import DataError
-from topiarist.report.canvas import BLUE, FAINT, GREEN, LINE_STYLES, PURPLE, VERMILLION, Look, draw
+from topiarist.report.canvas import BLUE, FAINT, GREEN, LINE_STYLES, PURPLE, VERMILLION, Drawing, Look, draw
 from topiarist.report.svg import INK
 from topiarist.report.wording import capitalised, clean, shorten
 
@@ -83,7 +83,7 @@ def _title(node: "Node", measure: str) -> str:
     return f"{life}\n{node.parameters:,} parameters, {measure} {accuracy}, score {score}\n{node.reason}".rstrip()
 
 
-def lineage_tree(lineage: "Lineage", *, title: str = "Which edits were tried, and which were kept") -> str:
+def lineage_tree(lineage: "Lineage", *, title: str = "Which edits were tried, and which were kept") -> Drawing:
     """Return the tree of a lineage as an SVG: the winning line straight and bold, other branches beside it.
 
     Candidates that were dropped at once are stubs at their decision, larger networks above the line and others below
@@ -142,7 +142,7 @@ def rows_of(view: LineageView, stub: float) -> dict[int, int]:
 
 def lineage_curves(
     lineage: "Lineage", *, title: str = "", baselines: Mapping[str, Sequence[Place]] | None = None
-) -> str:
+) -> Drawing:
     """Return accuracy against epochs as an SVG: the winning line bold, all others thin, and where decisions fell.
 
     Parameters
@@ -208,7 +208,7 @@ class _Box(NamedTuple):
     role: str = ""  # whose colour its frame has; without one, there is no frame
 
 
-def topology_over_time(lineage: "Lineage", *, title: str = "Topology of the winning line") -> str:
+def topology_over_time(lineage: "Lineage", *, title: str = "Topology of the winning line") -> Drawing:
     """Return the layers of the winning line as an SVG, from input (I) to output (O), each time that they changed.
 
     The height of a box goes with the logarithm of its width. Of many columns those in the middle are left out.

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from matplotlib.transforms import Bbox
 
 from topiarist.errors import DataError
-from topiarist.report.canvas import BLUE, VERMILLION, Look, draw
+from topiarist.report.canvas import BLUE, VERMILLION, Drawing, Look, draw
 from topiarist.report.svg import INK
 from topiarist.report.wording import as_number, clean, shorten
 
@@ -35,7 +35,7 @@ class Point:
     knee: bool = False
 
 
-def pareto_figure(points: Sequence[Point], *, size_label: str, score_label: str, title: str) -> str:
+def pareto_figure(points: Sequence[Point], *, size_label: str, score_label: str, title: str) -> Drawing:
     """Return an SVG of sizes and scores: the front as a step line, the knee marked, spreads as bars.
 
     Parameters

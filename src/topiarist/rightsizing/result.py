@@ -7,7 +7,9 @@ from torch import nn
 
 from topiarist.data import Data
 from topiarist.measurement import BudgetError
+from topiarist.notebooks import html_table
 from topiarist.rightsizing.choice import Status
+from topiarist.rightsizing.listing import tested_rows
 from topiarist.rightsizing.record import RightsizingRecord
 
 
@@ -51,3 +53,7 @@ class Rightsizing:
     def sentence(self) -> str:
         """The result in a sentence."""
         return self.record.verdict.sentence
+
+    def _repr_html_(self) -> str:
+        rows, why = tested_rows(self.record), self.record.verdict.why
+        return html_table(rows, heading=self.sentence, notes=[*why, *self.record.notes])

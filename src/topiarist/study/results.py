@@ -12,6 +12,7 @@ import pandas
 
 from topiarist.errors import SettingsError, TopiaristError
 from topiarist.files import JsonObject
+from topiarist.notebooks import html_table
 from topiarist.statistics import SmallestDecision, metrics_of, smallest_not_worse, summarise
 from topiarist.study.comparison import ParetoFront, Scores, TestName, compare, pareto_front
 from topiarist.study.ledger import Ledger, StudyProgress
@@ -190,6 +191,23 @@ class Results:
         if row["model"] is None:
             raise SettingsError("the study kept no networks: declare it with models = true")
         return self.folder / "models" / f"{_content_name(row['model'])}.safetensors"
+
+    def _repr_html_(self) -> str:
+        done, cells = self.progress.done, self.progress.cells
+        notes = [f"{done:,} of {cells:,} cells are done."] if done < cells else []
+        if self.done.empty:
+            return html_table([], heading=self.folder.name, notes=notes)
+        rows = [
+            {
+                "configuration": str(row["configuration"]),
+                f"mean {self.primary}": f"{row['mean']:.4f}",
+                "SD": "" if pandas.isna(row["sd"]) else f"{row['sd']:.4f}",
+                "95 % interval": "" if pandas.isna(row["low"]) else f"{row['low']:.4f} – {row['high']:.4f}",
+                "parameters": f"{row['parameters']:,.0f}",
+            }
+            for row in self.summary().to_dict("records")
+        ]
+        return html_table(rows, heading=self.folder.name, notes=notes)
 
     def _known(self, name: str | None, scores: Scores) -> str:
         if name is not None and name not in scores:

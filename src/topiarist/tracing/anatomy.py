@@ -12,7 +12,7 @@ from topiarist.tracing.parameter_sizes import Shapes
 from topiarist.tracing.solving import Solver
 from topiarist.tracing.spaces import Indices, Space
 from topiarist.tracing.steps import LayerCall
-from topiarist.tracing.table import render
+from topiarist.tracing.table import html_of, render
 from topiarist.tracing.trace import Trace
 
 Value = TypeVar("Value")
@@ -171,3 +171,6 @@ class Anatomy:
 
     def __str__(self) -> str:
         return render(self.spaces, self.shapes, self.notes)
+
+    def _repr_html_(self) -> str:
+        return html_of(self.spaces, self.shapes, self.notes)

@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Mapping, Sequence
 
+from topiarist.notebooks import html_table
 from topiarist.tracing.parameter_sizes import Shapes
 from topiarist.tracing.removable import Removable, find_removable
 from topiarist.tracing.spaces import Place, Space
@@ -36,6 +37,22 @@ def render(spaces: Mapping[str, Space], shapes: Shapes, notes: Sequence[str] = (
     lines, removable = aligned(shown), find_removable(spaces, shapes)
     lines += [line for text in [_count_of(removable), *notes] for line in textwrap.wrap(text, COLUMNS)]
     return "\n".join([*lines, *_holders(spaces, removable)])
+
+
+def html_of(spaces: Mapping[str, Space], shapes: Shapes, notes: Sequence[str] = ()) -> str:
+    """Return the spaces as a table for a notebook, with how many parameters can go and notes on the run."""
+    rows = [
+        {
+            "space": space.name,
+            "units": f"{space.size:,}",
+            "written by": ", ".join(map(_described, space.producers)),
+            "passes through": ", ".join(map(_described, space.passes)),
+            "read by": ", ".join(map(_described, space.consumers)),
+            "fixed": space.reason or "",
+        }
+        for space in spaces.values()
+    ]
+    return html_table(rows, notes=[_count_of(find_removable(spaces, shapes)), *notes])
 
 
 def _fitting_widths(widths: Sequence[int], columns: int) -> list[int]:

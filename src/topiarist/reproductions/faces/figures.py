@@ -89,7 +89,7 @@ def _angle_figures(found: FacesFindings) -> dict[str, str]:
 
 def _penalty_figures(found: FacesFindings) -> dict[str, str]:
     """Draw accuracy and size over λ, for both equations; the paper's points are of 100 units."""
-    drawn = {}
+    drawn: dict[str, str] = {}
     for fitness, rows in found.cells["penalties"].groupby("fitness", sort=False):
         relative = fitness == "relative"
         everywhere = {float(penalty): 100 - paper.REMOVED_BY_ABSOLUTE for penalty in rows["penalty"].unique()}
