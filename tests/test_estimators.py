@@ -24,20 +24,20 @@ from topiarist import Budget, RightSizedClassifier, RightSizedRegressor, Topiari
 from topiarist.measurement import BudgetError, latency
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import isolated
-from topiarist.rightsizing import EFFORTS, baseline
+from topiarist.rightsizing import EFFORTS, preparation
 
 LUCK = dict.fromkeys(
     ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"),
     "which samples validate is drawn: a sample that counts twice is not two samples",
 )
-NOTHING_CUT = replace(EFFORTS["quick"], seconds=3600, folds=2, seeds=1, epochs=10, finetuning_epochs=8, ratios=())
+NOTHING_CUT = replace(EFFORTS["quick"], folds=2, seeds=1, epochs=10, finetuning_epochs=8, ratios=(), finer=0)
 CUT = replace(NOTHING_CUT, ratios=(8,))
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EFFORTS, "quick", CUT)
-    monkeypatch.setattr(baseline, "PROBE_SECONDS", 0.001)
+    monkeypatch.setattr(preparation, "PROBE_SECONDS", 0.001)
     monkeypatch.setattr(latency, "WARM_UP_SECONDS", 0.001)
     monkeypatch.setattr(latency, "MOST_SECONDS", 0.001)
 

@@ -182,6 +182,7 @@ def rung(ratio: int, name: str, accuracy: float, low: float, p: float, proven: b
         samples_needed=300 + 40 * ratio,
         proven=proven,
         tested=True,
+        level=0.05,
         chosen_by_fold=("distinctiveness", "genetic", "distinctiveness", "distinctiveness", "genetic"),
     )
 
@@ -259,6 +260,7 @@ def record() -> RightsizingRecord:
             command="topiarist rightsize digits.csv --target 'the \"digit\"' --budget 20KB --effort quick --seed 0",
         ),
         plan=WorkPlanRecord(
+            work=1e12,
             seconds=60,
             design="refitted",
             folds=5,
@@ -267,8 +269,10 @@ def record() -> RightsizingRecord:
             finetuning_epochs=60,
             trainings=3,
             ratios=(2, 4, 8, 16),
+            finer=0,
             methods=METHODS,
-            notes=("the clock left time for 2 of 3 seeds",),
+            left_out=("for the work that 1,000 training samples take, seeds: 2 instead of 3",),
+            notes=("magnitude, 16 × smaller: too few units",),
         ),
         networks=tuple(networks),
         decision=DecisionRecord(

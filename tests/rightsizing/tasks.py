@@ -12,15 +12,15 @@ from topiarist.data import Data
 from topiarist.measurement import latency
 from topiarist.models import mlp
 from topiarist.randomness import array_generator, generator
-from topiarist.rightsizing import EFFORTS, Rightsizing, baseline, rightsize
+from topiarist.rightsizing import EFFORTS, Rightsizing, preparation, rightsize
 
-SMALL_PLAN = replace(EFFORTS["quick"], folds=2, seeds=2, epochs=6, finetuning_epochs=8, ratios=(4, 8))
+SMALL_PLAN = replace(EFFORTS["quick"], folds=2, seeds=2, epochs=6, finetuning_epochs=8, ratios=(4, 8), finer=0)
 
 
 def use_small_plan(patch: pytest.MonkeyPatch) -> None:
     """Let a quick effort take a second."""
     patch.setitem(EFFORTS, "quick", SMALL_PLAN)
-    patch.setattr(baseline, "PROBE_SECONDS", 0.001)
+    patch.setattr(preparation, "PROBE_SECONDS", 0.001)
     patch.setattr(latency, "WARM_UP_SECONDS", 0.001)
     patch.setattr(latency, "MOST_SECONDS", 0.001)
 

@@ -1,6 +1,6 @@
 """Sizes are tested in a fixed order; the smallest that is proven and fits is chosen, and what is missing is said."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -10,13 +10,14 @@ from torch import nn
 
 from topiarist.measurement.footprint import Footprint
 from topiarist.methods import Outcome
-from topiarist.rightsizing import descent as module
+from topiarist.rightsizing import making
 from topiarist.rightsizing.candidates import Candidate, nearest, promising, still_asked
 from topiarist.rightsizing.choice import Choice, choose
-from topiarist.rightsizing.clock import Clock
+from topiarist.rightsizing.clock import Clock, Deadline
 from topiarist.rightsizing.descent import Descent
 from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.judging import JudgedAnswers
+from topiarist.rightsizing.making import Workshop
 from topiarist.rightsizing.planning import EFFORTS, full_plan
 from topiarist.tasks import Classification, Task
 
@@ -32,6 +33,7 @@ class PlannedFold:
     guess_wrong: int = 200
     seed: int = 0
     training_key: tuple[int, int] = (0, 0)
+    job: Any = None
     task: Task = SIDES
 
     @property
@@ -57,36 +59,45 @@ class PlannedFold:
         pass
 
 
-@dataclass
-class PlannedDescent(Descent):
-    """A descent whose networks have 1000 / ratio weights and answer so many samples wrongly, size after size."""
+@dataclass(frozen=True, kw_only=True)
+class PlannedWorkshop(Workshop):
+    """Makes networks that have 1000 / ratio weights and answer so many samples wrongly, by their ratio."""
 
-    wrong: Sequence[int] = ()
+    wrong: Mapping[float, int]
 
     def make(self, method: str, fold: Fold, ratio: float) -> Outcome:
         network = nn.Linear(round(1000 / ratio), 1, bias=False)
-        network.register_buffer("wrong", torch.tensor(self.wrong[self.ratios.index(ratio)]))
+        network.register_buffer("wrong", torch.tensor(self.wrong[ratio]))
         return Outcome(job=cast(Any, None), model=network)
 
 
 @pytest.fixture(autouse=True)
 def _no_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "finetune", lambda outcomes, folds, epochs, seeds: list(outcomes))
+    monkeypatch.setattr(making, "finetune", lambda outcomes, folds, epochs, seeds, on_epoch: list(outcomes))
 
 
-def descended(*wrong: int, samples: int = SAMPLES, weights: int = 1000, guess_wrong: int = 200) -> Descent:
-    """Go down sizes of which each is half of the one before; what has more weights does not keep the budget."""
-    size = Footprint(parameters=1000, nonzero=1000, memory_kb=4.0, file_kb=4.0, macs=1000)
-    descent = PlannedDescent(
+def descended(
+    *wrong: int, samples: int = SAMPLES, weights: int = 1000, guess_wrong: int = 200, between: Mapping[float, int] = {}
+) -> Descent:
+    """Go down sizes of which each is half of the one before; what has more weights does not keep the budget.
+
+    `between` are networks that finer sizes have.
+    """
+    coarse = {2.0 ** (place + 1): count for place, count in enumerate(wrong)}
+    plan = full_plan(EFFORTS["quick"], ("distinctiveness",), design="held out", folds=2, trained=True)
+    shop = PlannedWorkshop(
         folds=cast(Any, [PlannedFold(samples, guess_wrong)] * 2),
-        plan=full_plan(EFFORTS["quick"], ("distinctiveness",), design="held out", folds=2, trained=True),
-        clock=Clock(1e6),
-        whole=size,
-        ratios=[2.0 ** (place + 1) for place in range(len(wrong))],
+        plan=replace(plan, ratios=tuple(map(int, coarse)), finer=len(between)),
+        whole=Footprint(parameters=1000, nonzero=1000, memory_kb=4.0, file_kb=4.0, macs=1000),
+        wrong={**coarse, **between},
+    )
+    descent = Descent(
+        shop=shop,
+        clock=Clock(),
+        ratios=list(coarse),
         fits=lambda model: sum(weight.numel() for weight in model.parameters()) <= weights,
         margin=MARGIN,
         alpha=0.05,
-        wrong=wrong,
     )
     descent.go()
     return descent
@@ -167,6 +178,33 @@ def test_smaller_sizes_are_tried_as_long_as_nothing_speaks_against_it() -> None:
         assert promising(descent.sizes, MARGIN)
     for descent in (descended(0, 60), descended(60)):
         assert not promising(descent.sizes, MARGIN)
+
+
+def test_finer_sizes_are_tested_from_large_to_small_between_proven_and_failed() -> None:
+    found = descended(0, 60, between={2.38: 2, 2.83: 30, 3.36: 0})
+    assert [size.ratio for size in found.sizes] == [2, 2.38, 2.83, 4]
+    assert [size.proven for size in found.sizes] == [True, True, False, False]
+    assert [size.level for size in found.sizes] == pytest.approx([0.01, 0.04, 0.04, 0.01])
+    assert ratio_of(chosen(found)) == 2.38
+
+
+def test_what_just_failed_the_coarse_level_is_tested_again_at_the_fine_one() -> None:
+    found = descended(0, 12, between={2.83: 2})
+    assert 0.01 < found.sizes[-1].evidence.p <= 0.04
+    assert [(size.ratio, size.proven) for size in found.sizes] == [(2, True), (2.83, True), (4, True)]
+    assert ratio_of(chosen(found)) == 4
+
+
+def test_nothing_finer_is_tried_where_the_samples_are_too_few_for_any_proof() -> None:
+    assert len(descended(0, 0, samples=20, between={1.41: 0}).sizes) == 2
+
+
+def test_at_the_deadline_what_is_tested_counts() -> None:
+    found = descended(0, 2, 60)
+    late = replace(found, shop=replace(found.shop, deadline=Deadline(0.0)), clock=Clock(30), sizes=found.sizes[:2])
+    late.go()
+    assert len(late.sizes) == 2 and ratio_of(chosen(late)) == 4
+    assert late.cut_short == "the time limit of 30 s ended the work after 2 of at most 3 sizes"
 
 
 def candidate(distance: float) -> Candidate:

@@ -18,10 +18,9 @@ from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
 from topiarist.rightsizing import finetuning
 from topiarist.rightsizing.baseline import fold_with
-from topiarist.rightsizing.clock import Clock
-from topiarist.rightsizing.descent import Descent
 from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold, folds_of
+from topiarist.rightsizing.making import Objective, Workshop
 from topiarist.rightsizing.planning import EFFORTS, full_plan
 from topiarist.training import TrainConfig, train, train_many
 
@@ -39,16 +38,12 @@ def folds_with(model: nn.Module, data: Data) -> list[Fold]:
     return [fold_with(each, (model,), model, 0) for each in datas]
 
 
-def descent_of(model: nn.Module, data: Data, *methods: str) -> Descent:
-    return Descent(
+def shop_of(model: nn.Module, data: Data, **options: Any) -> Workshop:
+    return Workshop(
         folds=folds_with(model, data),
-        plan=full_plan(EFFORTS["quick"], methods, design="held out", folds=2, trained=True),
-        clock=Clock(60.0),
-        whole=footprint(model, torch.zeros(1, *data.input_shape)),
-        ratios=(3,),
-        fits=lambda network: True,
-        margin=0.1,
-        alpha=0.05,
+        plan=full_plan(EFFORTS["quick"], (), design="held out", folds=2, trained=True),
+        whole=footprint(model, torch.zeros(1, *data.input_shape), latency="objective" in options),
+        **options,
     )
 
 
@@ -77,7 +72,7 @@ def convolutions() -> nn.Module:
 @pytest.mark.parametrize(("capability", "block"), [("AVX2", 8), ("AVX512", 16), ("DEFAULT", 8)])
 def test_channels_go_in_blocks(monkeypatch: pytest.MonkeyPatch, capability: str, block: int) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
-    down = descent_of(convolutions(), pictures())
+    down = shop_of(convolutions(), pictures())
     fold = down.folds[-1]
     assert channel_multiple(fold.job, down.limits(3)) == block
     made = down.make("distinctiveness", fold, 3).model
@@ -87,7 +82,7 @@ def test_channels_go_in_blocks(monkeypatch: pytest.MonkeyPatch, capability: str,
 
 
 def test_blocks_become_finer_where_they_leave_no_choice() -> None:
-    down = descent_of(convolutions(), pictures())
+    down = shop_of(convolutions(), pictures())
     found = [channel_multiple(down.folds[-1].job, down.limits(ratio)) for ratio in (2, 20, 60, 1e9)]
     assert found == sorted(found, reverse=True) and found[0] >= 8 and found[-1] == 1
     plain = folds_with(small_network(), blobs())[-1]
@@ -98,7 +93,7 @@ def test_blocks_become_finer_where_they_leave_no_choice() -> None:
 def test_what_is_the_same_training_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
     model, data = small_network(), blobs()
     train(model, data, TrainConfig(epochs=2))
-    down = descent_of(model, data)
+    down = shop_of(model, data)
     folds, made = down.folds, down.make("distinctiveness", down.folds[-1], 3)
     calls: list[Any] = []
     monkeypatch.setattr(finetuning, "train_many", counted(train_many, calls))
@@ -116,7 +111,7 @@ def test_what_is_the_same_training_is_done_once(monkeypatch: pytest.MonkeyPatch)
 def test_every_method_makes_a_network_of_the_size(method: str, ratio: int) -> None:
     model, data = small_network(), blobs(apart=6.0)
     train(model, data, TrainConfig(epochs=5, learning_rate=0.01))
-    down = descent_of(model, data)
+    down = shop_of(model, data)
     made = down.make(method, down.folds[-1], ratio)
     found = footprint(made.model, torch.zeros(1, 4))
     limits = down.limits(ratio)
@@ -124,10 +119,22 @@ def test_every_method_makes_a_network_of_the_size(method: str, ratio: int) -> No
     assert made.reasons and card_of(model).bits is None
 
 
+@pytest.mark.parametrize("objective", ["parameters", "macs", "file"])
+def test_an_objective_alone_becomes_smaller(objective: Objective) -> None:
+    model = convolutions()
+    shop = shop_of(model, pictures(), objective=objective)
+    measure = {"file": "file_kb"}.get(objective, objective)
+    found = footprint(shop.make("distinctiveness", shop.folds[-1], 3).model, torch.zeros(1, 1, 12, 12))
+    whole = {name: getattr(shop.whole, name) for name in ("parameters", "macs", "file_kb")}
+    assert 0.2 * whole[measure] < getattr(found, measure) <= whole[measure] / 3
+    if objective != "file":
+        assert set(shop.limits(3)) == {objective}
+
+
 @pytest.mark.slow
 def test_what_is_trained_again_has_a_file_of_the_baselines_kind() -> None:
     model, data = small_network(), blobs()
-    down = descent_of(model, data)
+    down = shop_of(model, data)
     made = down.make("magnitude", down.folds[-1], 2)
     (tuned,) = finetune([made], down.folds[-1:], 1, [0])
     assert (card_of(made.model).bits, card_of(tuned.model).bits) == (32, None)
@@ -138,7 +145,7 @@ def test_what_is_trained_again_has_a_file_of_the_baselines_kind() -> None:
 def test_a_trained_network_is_cut_once_for_all_folds(monkeypatch: pytest.MonkeyPatch) -> None:
     data, model, calls = blobs(apart=6.0), small_network(), list[Any]()
     train(model, data, TrainConfig(epochs=10, learning_rate=0.01))
-    monkeypatch.setattr(Descent, "make", counted(Descent.make, calls))
+    monkeypatch.setattr(Workshop, "make", counted(Workshop.make, calls))
     found = shrunk(data, model, max_drop=0.1)
     ratios = [ratio for _, _, _, ratio in calls]
     assert found.record.plan.design == "held out" and ratios == sorted(set(ratios))

@@ -19,7 +19,7 @@ from topiarist.methods.registry import rightsizing_methods
 from topiarist.models import card_of
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
-from topiarist.rightsizing import FewSamplesError, Rightsizing, RightsizingRecord, UnreachableError, baseline
+from topiarist.rightsizing import EFFORTS, FewSamplesError, Rightsizing, RightsizingRecord, UnreachableError
 from topiarist.training import TrainConfig, train
 
 METHODS = rightsizing_methods()
@@ -211,24 +211,30 @@ def test_a_loss_that_is_too_large_names_what_was_lost() -> None:
     assert any("parameters" not in line and "points, 0.1 points may be lost" in line for line in refused.value.nearest)
 
 
-def test_slow_networks_of_rare_classes_are_judged_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "_seconds_of_epoch", lambda model, data: 10.0)
+def test_large_networks_of_rare_classes_are_judged_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], work=1e6))
     x = array_generator(0, "rare").normal(size=(60, 4))
     found = shrunk(Data.from_arrays(x, [2] * 5 + [0, 1] * 27 + [0], scaling="zscore"))
     assert found.record.plan.design == "refitted"
-    (note,) = found.record.plan.notes
-    assert note.startswith("an epoch takes 10 s")
+    (said,) = found.record.plan.left_out
+    assert said.startswith("for the work that ") and found.record.notes[0] == said
 
 
-def test_where_an_epoch_takes_too_long_some_samples_are_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "_seconds_of_epoch", lambda model, data: 10.0)
+def test_rows_are_left_out_where_nothing_else_is_left_to_leave_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], work=1e6))
     data = blobs(1200, apart=6.0)
     found = shrunk(data, max_drop=0.05)
     assert found.record.data.training == 500 and found.record.plan.design == "held out"
-    assert found.record.plan.notes[0] == (
-        f"an epoch of all {len(data.train)} training samples takes 10 s: 500 are trained on"
-    )
+    rows, _ = found.record.plan.left_out
+    assert rows == f"500 of {len(data.train)} training samples are trained on, drawn by the seed"
     assert len(found.data.validation) == len(data.validation) and len(found.data.test) == len(data.test)
+
+
+def test_a_time_limit_ends_the_search_and_says_what_it_cost() -> None:
+    found = shrunk(blobs(), time_limit=0.01)
+    assert found.status == "unchanged" and found.record.networks[0].id == found.record.verdict.chosen
+    said = "the time limit of 0.01 s ended the work after 0 of at most 2 sizes"
+    assert found.record.plan.cut_short == said and said in found.record.notes
 
 
 def test_too_few_samples_to_judge_by_are_refused_in_one_line() -> None:
@@ -247,6 +253,8 @@ def test_too_few_samples_to_judge_by_are_refused_in_one_line() -> None:
         ({"methods": ("luck",)}, "methods must be one of distinctiveness, .*; found 'luck'"),
         ({"methods": ()}, "methods must name at least one of"),
         ({"effort": "none"}, "effort must be one of quick, normal, thorough; found 'none'"),
+        ({"objective": "beauty"}, "objective must be one of parameters, macs, file, latency; found 'beauty'"),
+        ({"time_limit": 0}, "time_limit must be above 0 seconds; found 0"),
         ({"max_drop": 0.0}, "max_drop must lie between 0 and 1; found 0.0"),
         ({"max_drop": 1.0}, "max_drop must lie between 0 and 1; found 1.0"),
         ({"budget": Budget(max_drop=0.0)}, "a max_drop of 0 cannot be proven"),

@@ -81,8 +81,29 @@ def rightsize_command(
     ] = None,
     effort: Annotated[
         Literal["quick", "normal", "thorough"],
-        typer.Option("--effort", help="About 1 minute, 10 minutes or 1 hour of work; large networks can take longer."),
+        typer.Option(
+            "--effort",
+            help="A declared amount of work: about 1 minute, 10 minutes or 1 hour on one core. The report says what it"
+            " leaves out of large data and networks.",
+        ),
     ] = "quick",
+    objective: Annotated[
+        Literal["parameters", "macs", "file", "latency"] | None,
+        typer.Option(
+            "--objective",
+            help="What is to become smaller.  [default: parameters and multiply-accumulates both]",
+        ),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            "--time-limit",
+            min=1,
+            metavar="SECONDS",
+            help="End the search then, with what is tested; the report says what that cost."
+            "  [default: no clock decides]",
+        ),
+    ] = None,
     input_shape: InputShape = None,
     scaling: Scaling = None,
     samples: Annotated[
@@ -129,7 +150,8 @@ def rightsize_command(
     found_data, start = task_and_model(data, model, into, how, trained=trained)
     asked_data = found_data.with_metric(metric)
     if not as_json:
-        say(f"about {EFFORTS[effort].duration} of work on {asked_data.name} ({effort}; see --effort)", err=True)
+        work = f"{EFFORTS[effort].work / 1e12:g} million million"
+        say(f"{effort}: {work} multiply-accumulates of work at most on {asked_data.name} (see --effort)", err=True)
     try:
         with share_bar(f"rightsizing {asked_data.name}") as tell:
             found = rightsize(
@@ -138,8 +160,10 @@ def rightsize_command(
                 budget=budget,
                 methods=asked,
                 effort=effort,
+                objective=objective,
                 trained=trained,
                 seed=seed,
+                time_limit=time_limit,
                 on_progress=tell,
             )
             with delivering(out) as folder:  # networks, record and page appear together

@@ -1,13 +1,10 @@
 """The baseline: a network that suits the data, well trained, of several seeds at once."""
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import nn
-from torch.nn.modules.conv import _ConvNd
 
 from topiarist.data import Data
 from topiarist.models import Ensemble, card_of, mlp, vgg
@@ -15,13 +12,11 @@ from topiarist.models.copying import copied
 from topiarist.models.stacked import stackable
 from topiarist.randomness import child_seed, generator, isolated
 from topiarist.rightsizing.folds import Fold
-from topiarist.rightsizing.planning import Speed
 from topiarist.tasks import TaskKind
 from topiarist.training import History, TrainConfig
 from topiarist.training.inference import part_logits, weights_of
 from topiarist.training.loop import OnEpoch
 from topiarist.training.rescue import train_with_rescue
-from topiarist.training.stretches import steps_per_epoch, train_stretch
 
 HIDDEN = (128, 64)
 BLOCKS = (2, 2, 3, 3)  # of the scenes' VGG, the strongest of the paper's small networks
@@ -33,12 +28,6 @@ DECAYING = {"optimizer": "adamw", "learning_rate": 0.02, "weight_decay": 0.3}
 # RMSE of diabetes 61.9 → 58.5, of friedman1 2.15 → 1.30; mean ROC AUC of five labels 0.962 → 0.965.
 RECIPES: Mapping[TaskKind, Mapping[str, Any]] = {"classes": STEADY, "numbers": DECAYING, "labels": DECAYING}
 BATCH_SIZES = {20_000: 128, 600: 32, 200: 16, 0: 8}  # from so many training samples on
-PROBE_SECONDS, PROBE_STEPS = 0.3, 4
-STACKED = 0.3  # of the time of a network alone that it takes as one of a stack
-ALONE = 1.3  # times its best steps that an epoch of a network alone takes, with its validation
-FORWARD = 1 / 3  # of the time of a training step that a forward pass takes
-# A cut runs both networks this often for each layer that it refits, on so many samples on average.
-REFIT_PASSES, REFIT_SAMPLES = 3.6, 700
 
 Model = nn.Module | Callable[[], nn.Module]
 Build = Callable[[int], nn.Module]
@@ -83,8 +72,7 @@ def describe(model: nn.Module) -> str:
 
 
 def baseline_training(data: Data, epochs: int, seed: int, network: nn.Module) -> TrainConfig:
-    """Return how such a baseline is trained, with as many threads as torch has now."""
-    threads = torch.get_num_threads()
+    """Return how such a baseline is trained."""
     recipe = RECIPES[data.task.kind] if stackable(network) else STEADY
     return TrainConfig(
         epochs=epochs,
@@ -92,33 +80,9 @@ def baseline_training(data: Data, epochs: int, seed: int, network: nn.Module) ->
         schedule="cosine",
         early_stopping=max(5, epochs // 4),
         precise_norms=True,
-        threads=threads if threads > 1 else None,
         seed=seed,
         **recipe,
     )
-
-
-def speed_of(model: nn.Module, data: Data) -> Speed:
-    """Measure how fast a network learns, and estimate how fast it is cut, which does not count for one of a stack."""
-    epoch, samples = _seconds_of_epoch(model, data), len(data.train)
-    answer = FORWARD * epoch / samples
-    layers = sum(isinstance(module, (nn.Linear, _ConvNd)) for module in model.modules())
-    cut = 0.0 if stackable(model) else REFIT_PASSES * layers * min(samples, REFIT_SAMPLES) * answer
-    return Speed(epoch, cut, answer * (len(data.validation) + len(data.test)))
-
-
-def _seconds_of_epoch(model: nn.Module, data: Data) -> float:
-    """Measure how long an epoch of a network takes, by some steps of a copy; less where it is one of a stack."""
-    copy, config = copied(model), baseline_training(data, 1, 0, model)
-    per_epoch = steps_per_epoch(copy, data, config)
-    steps = min(PROBE_STEPS, per_epoch)
-    train_stretch(copy, data, config, done=0, steps=steps)  # the first time, torch loads and prepares much
-    each, begun = math.inf, time.perf_counter()
-    while each == math.inf or time.perf_counter() - begun < PROBE_SECONDS:
-        start = time.perf_counter()
-        train_stretch(copy, data, config, done=0, steps=steps)
-        each = min(each, (time.perf_counter() - start) / steps)
-    return each * per_epoch * (STACKED if stackable(model) else ALONE)
 
 
 def train_baselines(

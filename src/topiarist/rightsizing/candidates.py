@@ -27,8 +27,9 @@ class Candidate:
 class SizeResult:
     """All networks of one size, by fold and in it by method; the finalist of each fold with its method; the test.
 
-    The last fold is that of the networks to keep. `tested` is whether the turn of the test came, all larger sizes being
-    proven. `guess` compares it with the best constant answer, and `beats_guess` is whether it is shown to be better.
+    The last fold is that of the networks to keep. `tested` is whether the turn of the test came, all sizes before it
+    in the order of tests being proven, and `level` that of its test. `guess` compares it with the best constant answer,
+    and `beats_guess` is whether it is shown to be better.
     """
 
     ratio: float
@@ -39,6 +40,7 @@ class SizeResult:
     guess: PairedEvidence
     beats_guess: bool
     tested: bool
+    level: float
 
     @property
     def name(self) -> str:

@@ -13,12 +13,20 @@ from topiarist.rightsizing.baseline import baseline_training
 from topiarist.rightsizing.folds import Fold
 from topiarist.surgery.applying import copied_with_plan
 from topiarist.training import Distillation, TrainConfig, train_many
+from topiarist.training.loop import OnEpoch
 
 RATES = {True: 0.02, False: 0.005}  # of networks that are trained as one stack, or one by one
 DISTILLATION = Distillation(weight=0.9, temperature=3.0)
 
 
-def finetune(outcomes: Sequence[Outcome], folds: Sequence[Fold], epochs: int, seeds: Sequence[int]) -> list[Outcome]:
+def finetune(
+    outcomes: Sequence[Outcome],
+    folds: Sequence[Fold],
+    epochs: int,
+    seeds: Sequence[int],
+    *,
+    on_epoch: OnEpoch | None = None,
+) -> list[Outcome]:
     """Return networks that have learned from the answers of their fold's baselines, those of one shape together.
 
     What would be the same training in several folds is done once, in the last of them.
@@ -34,7 +42,9 @@ def finetune(outcomes: Sequence[Outcome], folds: Sequence[Fold], epochs: int, se
     for network, fold in zip(networks, places, strict=True):  # trained again, it is no longer as it was packed
         attach(network, replace(card_of(network), bits=card_of(fold.whole).bits))
     teachers = [fold.teacher for fold in places]
-    histories = train_many(networks, [fold.data for fold in places], configs, teachers=teachers, padded=True)
+    histories = train_many(
+        networks, [fold.data for fold in places], configs, teachers=teachers, padded=True, on_epoch=on_epoch
+    )
     found = {
         key: replace(outcomes[number], model=network, histories=(*outcomes[number].histories, history))
         for (key, number), network, history in zip(last.items(), networks, histories, strict=True)

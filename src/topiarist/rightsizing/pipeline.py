@@ -3,8 +3,8 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
-import torch
 from torch import Tensor, nn
 
 from topiarist.data import Data
@@ -19,21 +19,13 @@ from topiarist.models.stacked import stackable
 from topiarist.rightsizing.baseline import Model, describe, fold_with, train_baselines
 from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limits_of, ratios_for
 from topiarist.rightsizing.clock import Clock, OnProgress
-from topiarist.rightsizing.descent import Descent
+from topiarist.rightsizing.descent import BEGUN, ENDED, Descent
 from topiarist.rightsizing.finetuning import finetune
-from topiarist.rightsizing.folds import Fold, folds_of, in_memory, most_folds
+from topiarist.rightsizing.folds import Fold, folds_of, in_memory
 from topiarist.rightsizing.judging import check_metric
-from topiarist.rightsizing.planning import (
-    DEFAULT_EFFORT,
-    EFFORTS,
-    Effort,
-    EffortName,
-    WorkPlan,
-    full_plan,
-    plan_again,
-    plan_work,
-)
-from topiarist.rightsizing.preparation import FEWEST_FOLDS, Setup, in_time, prepare
+from topiarist.rightsizing.making import Objective, Workshop
+from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS, Effort, EffortName, WorkPlan, full_plan
+from topiarist.rightsizing.preparation import Setup, estimated_seconds, planned, prepare
 from topiarist.rightsizing.record import BASELINE, RightsizingRecord, SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
 from topiarist.rightsizing.result import Rightsizing, UnreachableError
@@ -43,7 +35,6 @@ from topiarist.training import History
 from topiarist.training.inference import first_sample
 
 ALPHA = 0.05  # the usual level of a test; benchmarks/proofs.py simulates that it holds
-ANSWERED = 2  # times that all samples of the validation and the test part are answered in the end
 
 
 def rightsize(
@@ -55,9 +46,11 @@ def rightsize(
     metric: str | Metric | None = None,
     methods: Sequence[str] | None = None,
     effort: EffortName = DEFAULT_EFFORT,
+    objective: Objective | None = None,
     trained: bool | None = None,
     alpha: float = ALPHA,
     seed: int = 0,
+    time_limit: float | None = None,
     on_progress: OnProgress | None = None,
 ) -> Rightsizing:
     """Find the smallest network that is proven not to be worse than the baseline by more than `max_drop`.
@@ -79,14 +72,20 @@ def rightsize(
     methods : sequence of str, optional
         Names of registered methods that make candidates; by default those whose traits say so.
     effort : {"quick", "normal", "thorough"}
-        About 1 minute, 10 minutes or 1 hour of work.
+        A declared amount of work: about 1 minute, 10 minutes or 1 hour on one core. What is left out of it for large
+        data and networks follows from their sizes alone; the record says what.
+    objective : {"parameters", "macs", "file", "latency"}, optional
+        What is to become smaller. By default parameters and multiply-accumulates both.
     trained : bool, optional
         Whether to take the model as it is, or to train it first. By default it is taken as it is if it beats chance.
     alpha : float
         Level of the tests.
     seed : int
+    time_limit : float, optional
+        Seconds after which the search ends with what is tested by then; the record says what that cost. The baseline is
+        trained in any case. Without it, no clock decides anything.
     on_progress : callable, optional
-        Called with the share of the work that is done, and what is being done.
+        Called with the share of the work that is done, and what is being done, with the time that is left.
 
     Returns
     -------
@@ -111,24 +110,41 @@ def rightsize(
     data = data.with_metric(metric)
     limits, drop = limits_of(budget, max_drop, data.task.primary_metric)
     asked, level = _methods_of(methods), _effort_of(effort)
-    clock = Clock(level.seconds, on_progress=on_progress or (lambda share, what: None))
-    threads = torch.get_num_threads()
+    _check(objective, time_limit)
+    clock = Clock(time_limit, on_progress=on_progress or (lambda share, what: None))
     with torch_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of single trainings and cuts: the record says what matters
         held = in_memory(data)
         check_metric(held, margin=drop, alpha=alpha)
-        job = prepare(held, model, trained=trained, seed=seed, clock=clock, threads=threads)
-        job = in_time(job, level.seconds, seed)
+        clock.on_progress(0.0, "looking at the data")
+        job = prepare(held, model, trained=trained, seed=seed)
         full = full_plan(
-            level,
-            asked,
-            design=job.design,
-            folds=job.folds,
-            trained=job.trained,
-            stacked=stackable(job.first),
+            level, asked, design=job.design, folds=job.folds, trained=job.trained, stacked=stackable(job.first)
         )
-        with torch_threads(job.threads):
-            return _carry_out(job, full, limits, drop=drop, alpha=alpha, effort=effort, seed=seed, clock=clock)
+        job, plan = planned(job, full, seed)
+        clock.estimate = estimated_seconds(job, plan)
+        settings = SettingsRecord(
+            effort=effort,
+            objective=objective,
+            seed=seed,
+            max_drop=drop,
+            alpha=alpha,
+            methods=asked,
+            budget=budget_record(limits),
+            model=describe(job.first),
+            trained_before=job.trained,
+            time_limit=time_limit,
+        )
+        return _carry_out(job, plan, limits, settings, clock)
+
+
+def _check(objective: Objective | None, time_limit: float | None) -> None:
+    """Raise SettingsError for an objective that is none, or a limit that is no time."""
+    if objective is not None and objective not in get_args(Objective):
+        known = ", ".join(get_args(Objective))
+        raise SettingsError(f"objective must be one of {known}; found '{objective}'", setting="objective")
+    if time_limit is not None and not time_limit > 0:
+        raise SettingsError(f"time_limit must be above 0 seconds; found {time_limit}", setting="time_limit")
 
 
 def _methods_of(methods: Sequence[str] | None) -> tuple[str, ...]:
@@ -147,42 +163,18 @@ def _effort_of(name: EffortName) -> Effort:
     return EFFORTS[name]
 
 
-def _carry_out(
-    job: Setup,
-    full: WorkPlan,
-    budget: Budget,
-    *,
-    drop: float,
-    alpha: float,
-    effort: EffortName,
-    seed: int,
-    clock: Clock,
-) -> Rightsizing:
-    """Train the baselines, go down the sizes, choose, and write down how it came about; `full` is all that is asked."""
-    folds, history, plan = _baselines(job, replace(full, notes=job.notes), seed, clock)
+def _carry_out(job: Setup, plan: WorkPlan, budget: Budget, settings: SettingsRecord, clock: Clock) -> Rightsizing:
+    """Train the baselines, go down the sizes, choose, and write down how it came about."""
+    folds, history, plan = _baselines(job, plan, settings.seed, clock)
     folds[-1].calibrate(folds[-1].whole)
-    descent, baseline_fits = _descend(job, folds, plan, budget, drop=drop, alpha=alpha, clock=clock)
+    descent, baseline_fits = _descend(job, folds, plan, budget, settings, clock)
     choice = choose(descent, baseline_fits=baseline_fits)
     findings = Findings(
-        data=job.data,
-        descent=descent,
-        choice=choice,
-        baseline_history=history,
-        budget=budget,
-        settings=SettingsRecord(
-            effort=effort,
-            seed=seed,
-            max_drop=drop,
-            alpha=alpha,
-            methods=full.methods,
-            budget=budget_record(budget),
-            model=describe(folds[-1].whole),
-            trained_before=job.trained,
-        ),
+        data=job.data, descent=descent, choice=choice, baseline_history=history, budget=budget, settings=settings
     )
-    clock.tell(0.92, "measuring")
+    clock.tell(ENDED, "measuring")
     with clock.stage("measurement"):
-        record = findings.record(threads=job.threads)
+        record = findings.record()
     record = record.model_copy(update={"seconds": {**clock.stages, "total": clock.elapsed}})
     clock.tell(1.0, "done")
     if choice is None:
@@ -205,17 +197,15 @@ def _result(findings: Findings, record: RightsizingRecord, status: Status) -> Ri
     )
 
 
-def _baselines(job: Setup, full: WorkPlan, seed: int, clock: Clock) -> tuple[list[Fold], History | None, WorkPlan]:
-    """Return each fold with its baseline, the last that of the networks to keep; its history; the plan from here."""
-    clock.measuring = ANSWERED * job.speed.answers
-    plan = plan_work(full, job.speed, can_hold_out=most_folds(job.data, "held out") >= FEWEST_FOLDS)
+def _baselines(job: Setup, plan: WorkPlan, seed: int, clock: Clock) -> tuple[list[Fold], History | None, WorkPlan]:
+    """Return each fold with its baseline, the last that of the networks to keep; its history; the plan, with notes."""
     datas = [*folds_of(job.data, plan.design, plan.folds, seed), job.data]
     if job.trained:
         given = copied(job.first).eval()
         return [fold_with(data, (given,), given, seed) for data in datas], None, plan
 
     def tell(epoch: int, records: Sequence[object]) -> None:
-        clock.tell(0.2 * epoch / plan.epochs, f"training {plan.baselines} baselines, epoch {epoch}")
+        clock.tell(BEGUN * epoch / plan.epochs, f"training {plan.baselines} baselines, epoch {epoch}")
 
     with clock.stage("baseline"):
         trained_on = datas if plan.design == "refitted" else datas[-1:]
@@ -224,36 +214,40 @@ def _baselines(job: Setup, full: WorkPlan, seed: int, clock: Clock) -> tuple[lis
         )
     if plan.design == "held out":
         folds = [fold_with(data, folds[0].members, folds[0].whole, seed) for data in datas]
-    full, plan = (replace(each, notes=(*each.notes, *notes)) for each in (full, plan))
-    if not plan.stacked:
-        speed = job.speed.at(clock.stages["baseline"] / (plan.baselines * len(history.epochs)))
-        plan = plan_again(full, plan, speed, clock.left)
-    return folds, history, plan
+    return folds, history, replace(plan, notes=(*plan.notes, *notes))
 
 
 def _descend(
-    job: Setup, folds: Sequence[Fold], plan: WorkPlan, budget: Budget, *, drop: float, alpha: float, clock: Clock
+    job: Setup, folds: Sequence[Fold], plan: WorkPlan, budget: Budget, settings: SettingsRecord, clock: Clock
 ) -> tuple[Descent, bool]:
     """Go down the sizes; return what was found, and whether the baseline itself fits the budget."""
     whole, seed = folds[-1].whole, folds[-1].seed
     sample: Tensor = placed(first_sample(job.data.train), numbers_of(whole))
 
     def weighed(network: nn.Module) -> Footprint:
-        timed = budget.latency_ms is not None
+        timed = budget.latency_ms is not None or settings.objective == "latency"
         runtime, threads = budget.runtime, budget.threads
         return footprint(network, sample, data=job.data, latency=timed, runtime=runtime, threads=threads)
 
     size = weighed(whole)
     baseline_fits = budget.excess(size) is None
-    descent = Descent(
+    shop = Workshop(
         folds=folds,
         plan=plan,
-        clock=clock,
         whole=size,
+        objective=settings.objective,
+        runtime=budget.runtime,
+        threads=budget.threads,
+        deadline=clock.deadline,
+    )
+    descent = Descent(
+        shop=shop,
+        clock=clock,
         ratios=plan.ratios,
         fits=lambda network: not budget.limits_size or budget.excess(weighed(network)) is None,
-        margin=drop,
-        alpha=alpha,
+        margin=settings.max_drop,
+        alpha=settings.alpha,
+        from_whole=baseline_fits,
     )
 
     def file_kb(ratio: float) -> float:

@@ -1,7 +1,7 @@
-"""The work of an effort, and the plan of a rightsizing: all of that work, or as much of it as keeps to its time.
+"""The work of an effort, and the plan of a rightsizing: all of that work, or as much of it as the effort declares.
 
-Where the data are few and the network is small, the plan is that of the level and the clock has no say. Where they are
-not, the speed of one epoch, measured beforehand, makes it smaller, and the plan says so.
+Work is counted in multiply-accumulates. What is left out follows from the sizes of data and network alone: no clock is
+asked, so that the same seed gives the same result on a busy machine.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,76 +15,71 @@ Design = Literal["refitted", "held out"]
 
 TRAININGS = 3  # of a finalist, where they are one stack
 FIRST = 0.1  # of the epochs of fine-tuning that the networks of all methods get
-SMALLER = 0.6  # of the time of the baseline's epoch that an epoch of a smaller network takes
-REACHED, SIZES = 3, 4  # sizes that networks each trained by itself are likely to reach, and that there are at most
-TOO_LONG = 2.0  # times the share of the time, so that the plan of stacks, which are fast, does not hang on the clock
-BASELINE_SHARE, CANDIDATES_SHARE = 0.35, 0.65  # of the time of an effort
+SMALLER = 0.6  # of the work of the baseline's epoch that an epoch of a smaller network takes
+SIZES = 4  # coarse sizes at most, where networks are each trained by themselves; with one finer size after them
+BASELINE_SHARE, CANDIDATES_SHARE = 0.35, 0.65  # of the work of an effort
 ENOUGH = 0.5  # of the epochs of a level, below which something else is left out first
-FEWEST_EPOCHS = 2
+FEWEST_EPOCHS = 4  # with fewer, rows are left out: a network that saw each sample less often is no baseline
+FEWEST_SIZES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effort:
-    """A level: its time in seconds, and what is done where that is enough.
+    """A level: its work in multiply-accumulates, and what is done where that is enough.
 
-    `ratios` are how many times fewer parameters and multiply-accumulates are asked for, from step to step. At each, the
-    networks of all methods are fine-tuned for a tenth of the epochs, and the best of them for all.
+    `ratios` are how many times smaller networks are asked for, from step to step; `finer` is how many sizes are tried
+    between the last that is proven and the first that is not. At each, the networks of all methods are fine-tuned for a
+    tenth of the epochs, and the best of them for all.
     """
 
-    seconds: int
+    work: float
     folds: int
     seeds: int
     epochs: int
     finetuning_epochs: int
     ratios: tuple[int, ...]
-
-    @property
-    def duration(self) -> str:
-        """The time in words."""
-        minutes = self.seconds // 60
-        return "1 hour" if minutes == 60 else f"{minutes} minute{'' if minutes == 1 else 's'}"
+    finer: int
 
 
+# One core of an AMD EPYC with AVX2 trains with 16 billion multiply-accumulates a second: about 1 minute, 10 minutes and
+# 1 hour, where nothing else is to be done.
 EFFORTS: dict[EffortName, Effort] = {
-    "quick": Effort(seconds=60, folds=4, seeds=4, epochs=40, finetuning_epochs=90, ratios=(3, 9, 27)),
+    "quick": Effort(work=1e12, folds=4, seeds=4, epochs=40, finetuning_epochs=90, ratios=(3, 9, 27), finer=3),
     "normal": Effort(
-        seconds=600,
-        folds=5,
-        seeds=3,
-        epochs=100,
-        finetuning_epochs=160,
-        ratios=(2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64),
+        work=1e13, folds=5, seeds=3, epochs=100, finetuning_epochs=160, ratios=(2, 4, 8, 16, 32, 64), finer=3
     ),
     "thorough": Effort(
-        seconds=3600,
-        folds=10,
-        seeds=5,
-        epochs=200,
-        finetuning_epochs=300,
-        ratios=(2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128),
+        work=6e13, folds=10, seeds=5, epochs=200, finetuning_epochs=300, ratios=(2, 4, 8, 16, 32, 64, 128), finer=5
     ),
 }
-DEFAULT_EFFORT: EffortName = "quick"  # an answer within a minute; the others look closer
+DEFAULT_EFFORT: EffortName = "quick"  # an answer within about a minute; the others look closer
 
 
-@dataclass(frozen=True)
-class Speed:
-    """How fast a baseline is: seconds of an epoch, of a cut where that counts, and of answering all samples once."""
+@dataclass(frozen=True, kw_only=True)
+class NetworkWork:
+    """The multiply-accumulates of a baseline: of an epoch of its training, and of a cut where that counts.
 
+    `samples` and `macs`, training samples and multiply-accumulates per sample, are what they follow from.
+    """
+
+    samples: int
+    macs: int
     epoch: float
     cut: float = 0.0
-    answers: float = 0.0
 
-    def at(self, epoch: float) -> "Speed":
-        """Return the same where an epoch turned out to take so long."""
-        return Speed(epoch, self.cut * epoch / self.epoch, self.answers * epoch / self.epoch)
+    def on(self, samples: int) -> "NetworkWork":
+        """Return the same with other training samples."""
+        return replace(self, samples=samples, epoch=self.epoch * samples / self.samples)
 
 
 @dataclass(frozen=True, kw_only=True)
 class WorkPlan:
-    """What is done: how samples are judged, how networks are trained, which sizes and methods are tried."""
+    """What is done: how samples are judged, how networks are trained, which sizes and methods are tried.
 
-    seconds: int
+    `work` is what the effort declares; `left_out` says what that leaves out, `notes` what else the user should know.
+    """
+
+    work: float
     design: Design
     folds: int
     seeds: int
@@ -92,7 +87,9 @@ class WorkPlan:
     finetuning_epochs: int
     trainings: int
     ratios: tuple[int, ...]
+    finer: int
     methods: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -106,19 +103,14 @@ class WorkPlan:
         return self.trainings > 1
 
     @property
-    def too_long(self) -> float:
-        """How many times the share of the time a plan may seem to take; little is known beforehand of stacks."""
-        return TOO_LONG if self.stacked else 1.0
-
-    @property
     def first_epochs(self) -> int:
         """For how many epochs the networks of all methods are fine-tuned."""
         return max(1, round(FIRST * self.finetuning_epochs))
 
     @property
-    def reached(self) -> int:
-        """How many sizes there must be time for."""
-        return len(self.ratios) if self.stacked else min(len(self.ratios), REACHED)
+    def sizes(self) -> int:
+        """How many sizes are tried at most."""
+        return len(self.ratios) + self.finer
 
     def made(self, methods: Iterable[str]) -> int:
         """Return how many networks of a size these methods make.
@@ -128,15 +120,20 @@ class WorkPlan:
         looking = any(find_method(name).traits.looks_at_validation for name in methods)
         return self.folds + 1 if self.design == "refitted" or looking else 1
 
-    def seconds_of_cuts(self, cut_seconds: float) -> float:
-        """Return the time that cutting takes, where one cut takes so long."""
-        return cut_seconds * self.reached * sum(self.made([method]) for method in self.methods)
+    def work_of_cuts(self, cut: float) -> float:
+        """Return the work of all cuts, where one takes so much."""
+        return cut * self.sizes * sum(self.made([method]) for method in self.methods)
 
-    def seconds_of_candidates(self, epoch_seconds: float) -> float:
-        """Return the time that training all candidates takes, where an epoch of the baseline takes so long."""
+    def work_of_candidates(self, epoch: float) -> float:
+        """Return the work of training all candidates, where an epoch of the baseline takes so much."""
         first = FIRST * sum(_cost(method) * self.made([method]) for method in self.methods)
         last = self.trainings * self.made(self.methods)
-        return (first + last) * self.reached * SMALLER * self.finetuning_epochs * epoch_seconds
+        return (first + last) * self.sizes * SMALLER * self.finetuning_epochs * epoch
+
+    def work_with(self, network: NetworkWork) -> float:
+        """Return the work of all of it, which may end sooner: after the first size that is not good enough."""
+        baselines = self.baselines * self.epochs * network.epoch
+        return baselines + self.work_of_candidates(network.epoch) + self.work_of_cuts(network.cut)
 
 
 def _cost(method: str) -> float:
@@ -149,13 +146,13 @@ def full_plan(
     """Return all that an effort asks for.
 
     `folds` are as many as the samples allow; `trained`: the baseline is there already; `stacked`: networks are trained
-    as one computation. Networks that train one by one try every second, or fourth … of the sizes.
+    as one computation. Networks that train one by one try every second, or fourth … of the sizes, and one finer size.
     """
     ratios = effort.ratios
     while not stacked and len(ratios) > SIZES:
         ratios = ratios[::2]
     return WorkPlan(
-        seconds=effort.seconds,
+        work=effort.work,
         design=design,
         folds=min(folds, effort.folds),
         seeds=1 if trained else effort.seeds,
@@ -163,76 +160,84 @@ def full_plan(
         finetuning_epochs=effort.finetuning_epochs,
         trainings=TRAININGS if stacked else 1,
         ratios=ratios,
+        finer=effort.finer if stacked else min(effort.finer, 1),
         methods=tuple(methods),
     )
 
 
-def plan_work(full: WorkPlan, speed: Speed, *, can_hold_out: bool = True) -> WorkPlan:
-    """Return the largest plan that keeps to the time of an effort, with a note of what it leaves out.
+def plan_work(full: WorkPlan, network: NetworkWork, *, can_hold_out: bool = True) -> WorkPlan:
+    """Return the largest plan within the work of an effort, and say what it leaves out.
 
     `can_hold_out`: the validation part alone could be judged.
     """
-    plan = _with_baselines(full, speed.epoch, can_hold_out) if full.epochs else full
-    return _noted(full, _with_candidates(plan, speed, CANDIDATES_SHARE * full.seconds), speed.epoch)
+    plan = _with_baselines(full, network.epoch, can_hold_out) if full.epochs else full
+    return _told(full, _with_candidates(plan, network), network)
 
 
-def plan_again(full: WorkPlan, plan: WorkPlan, speed: Speed, seconds: float) -> WorkPlan:
-    """Return what can be made of trained baselines in the time left, their speed being known by now."""
-    wanted = replace(full, design=plan.design, folds=plan.folds, seeds=plan.seeds, epochs=plan.epochs)
-    return _noted(full, _with_candidates(wanted, speed, seconds), speed.epoch)
+def rows_within(plan: WorkPlan, network: NetworkWork, fewest: int) -> int:
+    """Return how many training samples a plan leaves room for: all, unless it has nothing else left to leave out."""
+    share = plan.work / plan.work_with(network)
+    return network.samples if share >= 1 else min(max(int(share * network.samples), fewest), network.samples)
 
 
-def _with_baselines(full: WorkPlan, epoch_seconds: float, can_hold_out: bool) -> WorkPlan:
+def _with_baselines(full: WorkPlan, epoch: float, can_hold_out: bool) -> WorkPlan:
     """Leave out seeds, then folds, until the baselines can be trained for enough epochs."""
-    if full.baselines * full.epochs * epoch_seconds <= full.too_long * BASELINE_SHARE * full.seconds:
+    if full.baselines * full.epochs * epoch <= BASELINE_SHARE * full.work:
         return full
     thinner = [full, replace(full, seeds=1), replace(full, seeds=1, folds=min(full.folds, 3))]
     if can_hold_out:
         thinner.append(replace(full, seeds=1, folds=2, design="held out"))
     for plan in thinner:
-        epochs = int(BASELINE_SHARE * full.seconds / (plan.baselines * epoch_seconds))
+        epochs = int(BASELINE_SHARE * full.work / (plan.baselines * epoch))
         if epochs >= ENOUGH * full.epochs:
             break
     return replace(plan, epochs=min(max(epochs, FEWEST_EPOCHS), full.epochs))
 
 
-def _with_candidates(full: WorkPlan, speed: Speed, allowed: float) -> WorkPlan:
-    """Shorten fine-tuning, then leave out the slowest methods and the smallest sizes, until all can be made in time."""
-    if full.seconds_of_candidates(speed.epoch) + full.seconds_of_cuts(speed.cut) <= full.too_long * allowed:
+def _with_candidates(full: WorkPlan, network: NetworkWork) -> WorkPlan:
+    """Shorten fine-tuning, then leave out the slowest methods and some of the sizes, until the work is enough."""
+    allowed = CANDIDATES_SHARE * full.work if full.epochs else full.work
+    if full.work_of_candidates(network.epoch) + full.work_of_cuts(network.cut) <= allowed:
         return full
     for plan in _narrower(full):
-        training = allowed - plan.seconds_of_cuts(speed.cut)
-        epochs = int(plan.finetuning_epochs * training / plan.seconds_of_candidates(speed.epoch))
+        training = allowed - plan.work_of_cuts(network.cut)
+        epochs = int(plan.finetuning_epochs * training / plan.work_of_candidates(network.epoch))
         if epochs >= ENOUGH * full.finetuning_epochs:
             break
     return replace(plan, finetuning_epochs=min(max(epochs, FEWEST_EPOCHS), full.finetuning_epochs))
 
 
 def _narrower(plan: WorkPlan) -> Iterator[WorkPlan]:
-    """Yield plans with fewer and fewer methods, then sizes; the last has one method and three sizes."""
+    """Yield plans with fewer and fewer methods, then finer sizes, then sizes; the last has one method, three sizes."""
     yield plan
     while len(plan.methods) > 1:
         slowest = max(plan.methods, key=_cost)
         plan = replace(plan, methods=tuple(method for method in plan.methods if method != slowest))
         yield plan
-    while len(plan.ratios) > 3:
-        plan = replace(plan, ratios=plan.ratios[::2] if len(plan.ratios) > 5 else plan.ratios[:-1])
+    while plan.finer > 1:
+        plan = replace(plan, finer=plan.finer - 1)
         yield plan
+    while len(plan.ratios) > FEWEST_SIZES:
+        plan = replace(plan, ratios=plan.ratios[::2] if len(plan.ratios) > FEWEST_SIZES + 2 else plan.ratios[:-1])
+        yield plan
+    if plan.finer:
+        yield replace(plan, finer=0)
 
 
-def _noted(full: WorkPlan, plan: WorkPlan, epoch_seconds: float) -> WorkPlan:
-    """Add a note of what the clock left out."""
-    if plan == full:
-        return plan
+def _told(full: WorkPlan, plan: WorkPlan, network: NetworkWork) -> WorkPlan:
+    """Say what the declared work leaves out."""
     words = {"design": "samples judged", "folds": "folds", "seeds": "seeds", "epochs": "epochs"}
-    words |= {"finetuning_epochs": "epochs of fine-tuning", "ratios": "sizes", "methods": "methods"}
+    words |= {"finetuning_epochs": "epochs of fine-tuning", "finer": "finer sizes", "ratios": "sizes"}
+    words |= {"methods": "methods"}
     less = [
         f"{word}: {_listed(getattr(plan, name))} instead of {_listed(getattr(full, name))}"
         for name, word in words.items()
         if getattr(plan, name) != getattr(full, name)
     ]
-    note = f"an epoch takes {epoch_seconds:.2g} s, so that the time of {full.seconds} s leaves {'; '.join(less)}"
-    return replace(plan, notes=(*plan.notes, note))
+    if not less:
+        return plan
+    size = f"{network.samples:,} training samples and {network.macs:,} multiply-accumulates per sample"
+    return replace(plan, left_out=(*plan.left_out, f"for the work that {size} take, {'; '.join(less)}"))
 
 
 def _listed(value: object) -> str:

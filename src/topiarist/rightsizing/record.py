@@ -112,13 +112,20 @@ class SettingsRecord(Record):
     budget: BudgetRecord
     model: str
     trained_before: bool
+    objective: Literal["parameters", "macs", "file", "latency"] | None = None
+    time_limit: float | None = None
     command: str | None = None
 
 
 class WorkPlanRecord(Record):
-    """What was planned; notes say what the clock left out, and what could not be done."""
+    """What was planned, in `work` multiply-accumulates, about `seconds` on this machine, by which nothing was decided.
 
-    seconds: int
+    `left_out` says what the declared work leaves out for the sizes of data and network, `cut_short` what a time limit
+    cost, and notes what could not be done. The ratios are the coarse sizes, between which there may be `finer` ones.
+    """
+
+    work: float
+    seconds: float | None
     design: str
     folds: int
     seeds: int
@@ -126,7 +133,10 @@ class WorkPlanRecord(Record):
     finetuning_epochs: int
     trainings: int
     ratios: tuple[float, ...]
+    finer: int
     methods: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    cut_short: str | None = None
     notes: tuple[str, ...]
 
 
@@ -198,14 +208,15 @@ class ReferenceRecord(Record):
 class RungRecord(Record):
     """The test of one size; the figures are those of `statistics.compare`.
 
-    `difference` is positive where the smaller network is better. `won`, `lost` and `discordant` are of decisions alone,
-    `r2_difference` of numbers.
+    It is proven where p is at most its `level`. `difference` is positive where the smaller network is better. `won`,
+    `lost` and `discordant` are of decisions alone, `r2_difference` of numbers.
     """
 
     ratio: float
     network: str
     proven: bool
     tested: bool
+    level: float
     score: float
     baseline_score: float
     difference: float
@@ -349,8 +360,9 @@ class RightsizingRecord(Record):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know about the run."""
-        return self.plan.notes
+        """What the user should know about the run: what was left out, what a limit cost, what could not be done."""
+        cut = () if self.plan.cut_short is None else (self.plan.cut_short,)
+        return (*self.plan.left_out, *cut, *self.plan.notes)
 
     def with_command(self, command: str) -> "RightsizingRecord":
         """Return the record with the command that made it."""

@@ -23,6 +23,7 @@ from topiarist.rightsizing.confirmation import (
 )
 from topiarist.rightsizing.descent import Descent
 from topiarist.rightsizing.judging import JudgedAnswers
+from topiarist.rightsizing.ladder import Ladder
 from topiarist.rightsizing.networks import (
     NamedNetwork,
     as_budgeted,
@@ -61,6 +62,7 @@ from topiarist.training.inference import part_logits, weights_of
 
 NEAREST = 3
 SMALLEST = 1e-300  # so that a share of no error at all is a number
+THREADS = 1  # of torch in every training, so that results do not depend on the machine
 PACKAGES = ("topiarist", "torch", "numpy", "scipy", "onnxruntime")
 
 
@@ -91,7 +93,7 @@ class Findings:
         """The name of the network that was chosen; that of the baseline where none was."""
         return BASELINE if self.choice is None or self.choice.size is None else self.choice.size.name
 
-    def record(self, *, threads: int) -> RightsizingRecord:
+    def record(self) -> RightsizingRecord:
         """Measure all networks, and write everything down; the seconds are added by the caller."""
         measured, plan = measurements(self.networks, self.data), self.descent.plan
         budgeted = as_budgeted(self.networks, measured, self.data, self.budget)
@@ -106,12 +108,14 @@ class Findings:
             data=_data_record(self.data),
             settings=self.settings,
             plan=WorkPlanRecord(
-                **{**asdict(plan), "ratios": self.descent.ratios, "notes": (*plan.notes, *self.descent.notes)}
+                **{**asdict(plan), "ratios": self.descent.ratios, "notes": (*plan.notes, *self.descent.notes)},
+                seconds=self.descent.clock.estimate,
+                cut_short=self.descent.cut_short,
             ),
             networks=networks,
             decision=DecisionRecord(
                 test=describe_test(metric),
-                order="from the largest size to the smallest, each at the full level, until one fails",
+                order=order_words(self.descent.ladder),
                 wanted_power=POWER,
                 rungs=tuple(map(_rung_record, self.descent.sizes)),
             ),
@@ -121,7 +125,7 @@ class Findings:
             calibration=None if tested is None else calibration_record(tested["after"], len(self.data.validation)),
             nearest=self._nearest(networks, budgeted) if self.choice is None else (),
             seconds={},
-            versions=_versions(threads),
+            versions=_versions(),
         )
         return with_sentence(record)
 
@@ -187,6 +191,7 @@ def _rung_record(size: SizeResult) -> RungRecord:
         network=size.name,
         proven=size.proven,
         tested=size.tested,
+        level=size.level,
         score=found.score,
         baseline_score=found.baseline_score,
         difference=found.difference,
@@ -202,6 +207,17 @@ def _rung_record(size: SizeResult) -> RungRecord:
         samples_needed=found.samples_needed,
         chosen_by_fold=tuple(size.winners[:-1]),
         notes=found.notes,
+    )
+
+
+def order_words(ladder: Ladder) -> str:
+    """Return in which order sizes are tested, and at which level."""
+    order = "from the largest size to the smallest, each at level {}, until one fails"
+    if not ladder.finer:
+        return order.format(f"{ladder.alpha:g}")
+    return (
+        f"coarse sizes {order.format(f'{ladder.coarse_level:g}')}; then those between the last that was proven and the"
+        f" one that failed {order.format(f'{ladder.fine_level:g}')}"
     )
 
 
@@ -269,7 +285,7 @@ def budget_record(budget: Budget) -> BudgetRecord:
     return BudgetRecord(**budget.model_dump(exclude={"max_drop"}))
 
 
-def _versions(threads: int) -> VersionsRecord:
+def _versions() -> VersionsRecord:
     known: dict[str, str | None] = {}
     for name in PACKAGES:
         try:
@@ -277,4 +293,4 @@ def _versions(threads: int) -> VersionsRecord:
         except PackageNotFoundError:
             known[name] = None
     python, system = platform.python_version(), platform.platform()
-    return VersionsRecord(**known, python=python, platform=system, threads=threads)
+    return VersionsRecord(**known, python=python, platform=system, threads=THREADS)

@@ -8,7 +8,6 @@ from topiarist.measurement.footprint import footprint
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.rightsizing.baseline import Model, train_baselines
-from topiarist.rightsizing.clock import Clock
 from topiarist.rightsizing.folds import in_memory
 from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS, EffortName, full_plan, plan_work
 from topiarist.rightsizing.preparation import prepare
@@ -31,11 +30,11 @@ def unjudged_baseline(
     """
     level, limits = EFFORTS[effort], budget or Budget()
     with torch_threads(1):
-        job = prepare(in_memory(data), model, trained=None, seed=seed, clock=Clock(level.seconds))
+        job = prepare(in_memory(data), model, trained=None, seed=seed)
         network = copied(job.first).eval() if job.trained else None
         if network is None:
             full = full_plan(level, (), design="held out", folds=0, trained=False)
-            plan = plan_work(full, job.speed)
+            plan = plan_work(full, job.work)
             folds, _, _ = train_baselines(job.build, [job.data], seeds=plan.seeds, epochs=plan.epochs, seed=seed)
             network = folds[0].whole
         sample = placed(first_sample(job.data.train), numbers_of(network))

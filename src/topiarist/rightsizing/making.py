@@ -1,0 +1,205 @@
+"""Makes the networks of one size: tasks that need nothing but what they share, so that any worker can do them.
+
+Networks that train as one stack are one task, whatever the number of workers: their last bits depend on who trains
+beside them. Others are a task each.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import torch
+from torch import nn
+
+from topiarist.errors import TopiaristError
+from topiarist.evolution.lineage import Lineage
+from topiarist.measurement import Budget
+from topiarist.measurement.budget import Runtime
+from topiarist.measurement.footprint import Footprint
+from topiarist.methods.job import Limits
+from topiarist.methods.outcome import Outcome
+from topiarist.methods.registry import find_method
+from topiarist.methods.resizing import resize_all
+from topiarist.randomness import child_seed
+from topiarist.rightsizing.baseline import baseline_training
+from topiarist.rightsizing.clock import Deadline, OutOfTimeError
+from topiarist.rightsizing.finetuning import finetune
+from topiarist.rightsizing.folds import Fold
+from topiarist.rightsizing.planning import WorkPlan
+from topiarist.training import History
+
+Objective = Literal["parameters", "macs", "file", "latency"]
+
+
+@dataclass(frozen=True)
+class MadeNetwork:
+    """A network with how it came about: an outcome without its job, which every worker has."""
+
+    model: nn.Module
+    reasons: tuple[str, ...]
+    histories: tuple[History, ...]
+    lineage: Lineage | None
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> "MadeNetwork":
+        """Leave out the job."""
+        return cls(outcome.model, outcome.reasons, outcome.histories, outcome.lineage)
+
+    def outcome(self, fold: Fold) -> Outcome:
+        """Return it with the job of its fold."""
+        return Outcome(
+            job=fold.job, model=self.model, reasons=self.reasons, histories=self.histories, lineage=self.lineage
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workshop:
+    """What all tasks share: the folds, the plan, the size of the baseline and what is to become smaller of it.
+
+    Without an `objective`, parameters and multiply-accumulates both are.
+    """
+
+    folds: Sequence[Fold]
+    plan: WorkPlan
+    whole: Footprint
+    objective: Objective | None = None
+    runtime: Runtime = "torch"
+    threads: int = 1
+    deadline: Deadline = field(default_factory=Deadline)
+
+    def limits(self, ratio: float) -> Limits:
+        """Return what a network so many times smaller may have, as far as numbers of parameters and products tell."""
+        parameters, macs = int(self.whole.parameters / ratio), int(self.whole.macs / ratio)
+        if self.objective == "parameters":
+            return {"parameters": parameters}
+        return {"macs": macs} if self.objective == "macs" else {"parameters": parameters, "macs": macs}
+
+    def budget(self, ratio: float) -> Budget | None:
+        """Return what a network so many times smaller may take where only its file or a clock can tell."""
+        if self.objective == "file":
+            return Budget(file_kb=self.whole.file_kb / ratio)
+        if self.objective == "latency" and self.whole.latency_ms is not None:
+            return Budget(latency_ms=self.whole.latency_ms / ratio, runtime=self.runtime, threads=self.threads)
+        return None
+
+    def make(self, method: str, fold: Fold, ratio: float) -> Outcome:
+        """Let a method make a network of one fold and size."""
+        training = baseline_training(fold.data, self.plan.finetuning_epochs, fold.seed, fold.whole)
+        resizing = find_method(method).candidate(fold.job, self.limits(ratio), training)
+        return resize_all([fold.job], replace(resizing, budget=self.budget(ratio) or resizing.budget))[0]
+
+
+@dataclass(frozen=True)
+class CandidateTask:
+    """A method to be asked for networks of one size in some folds."""
+
+    method: str
+    ratio: float
+    folds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FinalistTask:
+    """Networks of some folds, by their numbers, to be trained to the end with the seeds given."""
+
+    folds: tuple[int, ...]
+    seeds: tuple[int, ...]
+    networks: tuple[MadeNetwork, ...]
+
+
+@dataclass(frozen=True)
+class Made:
+    """The networks that a task made, by fold or in order; what could not be made is noted."""
+
+    networks: Mapping[int, MadeNetwork]
+    notes: tuple[str, ...] = ()
+
+
+def candidate_tasks(method: str, ratio: float, asked: Sequence[int], shop: Workshop) -> list[CandidateTask]:
+    """Return the tasks of a method: one where its networks are one stack, otherwise one per network that differs."""
+    if shop.plan.stacked:
+        return [CandidateTask(method, ratio, tuple(asked))] if asked else []
+    alike: dict[Hashable, list[int]] = {}
+    for fold in asked:
+        alike.setdefault(_key(method, fold, shop), []).append(fold)
+    return [CandidateTask(method, ratio, tuple(folds)) for folds in alike.values()]
+
+
+def _key(method: str, fold: int, shop: Workshop) -> Hashable:
+    """Return what a method's network of a fold follows from."""
+    return fold if find_method(method).traits.looks_at_validation else shop.folds[fold].training_key
+
+
+def make_candidates(task: CandidateTask, shop: Workshop) -> Made | None:
+    """Let a method make its networks of some folds, each once, and fine-tune them together; None at the deadline."""
+    outcomes: dict[int, Outcome] = {}
+    same: dict[Hashable, Outcome] = {}
+    notes = []
+    for fold in task.folds:
+        if shop.deadline.passed:
+            return None
+        key = _key(task.method, fold, shop)
+        try:
+            outcomes[fold] = same[key] = same.get(key) or shop.make(task.method, shop.folds[fold], task.ratio)
+        except TopiaristError as error:
+            notes.append(f"{task.method}, {task.ratio:.3g} × smaller: {error}")
+    if not outcomes:
+        return Made({}, tuple(dict.fromkeys(notes)))
+    folds = [shop.folds[fold] for fold in outcomes]
+    try:
+        tuned = finetune(
+            list(outcomes.values()),
+            folds,
+            shop.plan.first_epochs,
+            [fold.seed for fold in folds],
+            on_epoch=shop.deadline.check,
+        )
+    except OutOfTimeError:
+        return None
+    return Made(_each_once(dict(zip(outcomes, tuned, strict=True))), tuple(dict.fromkeys(notes)))
+
+
+def finalist_tasks(winners: Sequence[MadeNetwork], shop: Workshop) -> list[FinalistTask]:
+    """Return the tasks of the finalists: each fold's best network, perhaps several times, as one stack or one by one.
+
+    Seeds of one fold differ; a network that is the same in several folds is one task.
+    """
+    times = shop.plan.trainings
+    places = [place for place in range(len(winners)) for _ in range(times)]
+    seeds = [
+        child_seed(shop.folds[place].seed, "finalist", number % times) % 2**32 for number, place in enumerate(places)
+    ]
+    if shop.plan.stacked:
+        return [FinalistTask(tuple(places), tuple(seeds), tuple(winners[place] for place in places))]
+    alike: dict[Hashable, list[int]] = {}
+    for place, seed in zip(places, seeds, strict=True):
+        alike.setdefault((id(winners[place].model), shop.folds[place].training_key, seed), []).append(place)
+    return [
+        FinalistTask(tuple(found), tuple(seeds[place] for place in found), tuple(winners[place] for place in found))
+        for found in alike.values()
+    ]
+
+
+def train_finalists(task: FinalistTask, shop: Workshop) -> Made | None:
+    """Train networks to the end, in the order of the task; None at the deadline."""
+    folds = [shop.folds[fold] for fold in task.folds]
+    known: dict[int, Outcome] = {}
+    pairs = zip(task.networks, folds, strict=True)
+    outcomes = [known.setdefault(id(each.model), each.outcome(fold)) for each, fold in pairs]
+    try:
+        tuned = finetune(outcomes, folds, shop.plan.finetuning_epochs, list(task.seeds), on_epoch=shop.deadline.check)
+    except OutOfTimeError:
+        return None
+    return Made(_each_once(dict(enumerate(tuned))))
+
+
+def _each_once(outcomes: Mapping[int, Outcome]) -> dict[int, MadeNetwork]:
+    """Return networks without their jobs; what is one network in several folds stays one.
+
+    Their tensors lie as they do when they are read from a file, so that what follows rounds alike after a resumption.
+    """
+    once = {id(outcome): MadeNetwork.of(outcome) for outcome in outcomes.values()}
+    for made in once.values():
+        for tensor in (*made.model.parameters(), *made.model.buffers()):
+            tensor.data = tensor.data.clone(memory_format=torch.contiguous_format)
+    return {number: once[id(outcome)] for number, outcome in outcomes.items()}
