@@ -96,7 +96,7 @@ class _Run:
 
     def __init__(self, out: Path) -> None:
         packages = {name: version(name) for name in ("topiarist", "torch", "torch-pruning")}
-        self.results, self.out = Results(packages=packages, processor=_processor()), out
+        self.results, self.out = Results(packages=packages, processor=processor_name()), out
 
     def add_outcome(self, outcome: Outcome) -> None:
         stages = (outcome.cut, outcome.refitted, outcome.settled, outcome.labelled)
@@ -122,7 +122,7 @@ class _Run:
 MISSING = "–"
 
 
-def _processor() -> str:
+def processor_name() -> str:
     """Return the name of the processor, as the system tells it."""
     described = Path("/proc/cpuinfo")
     if described.exists():

@@ -30,10 +30,12 @@ class Block(nn.Module):
 class CifarResNet(nn.Module):
     """A network of three stages of 16, 32 and 64 channels; `blocks` 3 is ResNet-20, 9 is ResNet-56."""
 
-    def __init__(self, blocks: int = 3, widths: tuple[int, ...] = (16, 32, 64), classes: int = 10) -> None:
-        """Make the network."""
+    def __init__(
+        self, blocks: int = 3, widths: tuple[int, ...] = (16, 32, 64), classes: int = 10, channels: int = 3
+    ) -> None:
+        """Make the network for images of so many channels."""
         super().__init__()
-        self.conv = nn.Conv2d(3, widths[0], 3, 1, 1, bias=False)
+        self.conv = nn.Conv2d(channels, widths[0], 3, 1, 1, bias=False)
         self.norm = nn.BatchNorm2d(widths[0])
         stages, before = [], widths[0]
         for width in widths:
