@@ -105,7 +105,8 @@ class NetworkStack:
 
     `flat` and `gradient` (n_numbers,) hold every parameter as a block (n_members, *shape), with zeros where a member is
     narrower than the widest, or than `shapes`; `kernels` marks the numbers that are weights rather than biases or
-    norms. The members are copied: `write_back` puts the result into them.
+    norms. A kernel lies with its longer axis along memory, which is where matrix products are fast. The members are
+    copied: `write_back` puts the result into them.
 
     For two members of mlp([4, 3, 2]), `flat` is 24 weights and 6 biases of hidden0, then 12 and 4 of output.
     """
@@ -118,7 +119,7 @@ class NetworkStack:
         values = [
             torch.stack([_embedded(each[name].detach(), shape) for each in own]) for name, shape in self.shapes.items()
         ]
-        self.flat = torch.cat([value.flatten() for value in values])
+        self.flat = torch.cat([(value.mT if _lies_transposed(value.shape) else value).flatten() for value in values])
         self.gradient = torch.zeros_like(self.flat)
         self.kernels = torch.cat([torch.full((value.numel(),), value.ndim > 2) for value in values])
         members = torch.arange(len(models))
@@ -129,6 +130,7 @@ class NetworkStack:
             for name, _ in models[0].named_buffers()
         }
         self.layers = self._layers()
+        self.draws_noise = any(isinstance(layer, StackedDropout) for layer in self.layers)
         trained = [isinstance(layer, StackedLinear | StackedBatchNorm) for layer in self.layers]
         self.lowest = trained.index(True)
         lowest = self.layers[self.lowest]
@@ -162,7 +164,8 @@ class NetworkStack:
         """Return the parts of a tensor that is laid out as the parameters are, by parameter: (n_members, *shape)."""
         shapes = [torch.Size((len(self), *shape)) for shape in self.shapes.values()]
         blocks = torch.split(flat, [shape.numel() for shape in shapes])
-        return {name: block.view(shape) for name, block, shape in zip(self.shapes, blocks, shapes, strict=True)}
+        laid = zip(self.shapes, blocks, shapes, strict=True)
+        return {name: _laid_out(block, shape) for name, block, shape in laid}
 
     def _layers(self) -> list[StackedLayer]:
         layers: list[StackedLayer] = []
@@ -183,6 +186,16 @@ class NetworkStack:
                     alone = bool(layers) and isinstance(layers[-1], StackedLinear)
                     layers.append(StackedActivation(module, in_place=alone))
         return layers
+
+
+def _lies_transposed(shape: Sequence[int]) -> bool:
+    """Return whether the kernels (n_members, n_outputs, n_inputs) of a layer lie in memory with their outputs last."""
+    return len(shape) == 3 and shape[1] > shape[2]
+
+
+def _laid_out(block: Tensor, shape: torch.Size) -> Tensor:
+    """Return numbers of a parameter (n_members, *shape) as they lie in memory."""
+    return block.view(shape[0], shape[2], shape[1]).mT if _lies_transposed(shape) else block.view(shape)
 
 
 def _corner(value: Tensor) -> tuple[slice, ...]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 Parameters = dict[str, Tensor]
-Derivative = Callable[[nn.Module, Tensor, Tensor, Tensor], Tensor]
+Derivative = Callable[[nn.Module, Tensor, Tensor, Tensor], object]
 aten = torch.ops.aten
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805  # α and λ of Klambauer and others (2017), as in torch
 
@@ -39,18 +39,22 @@ class StackedLinear:
         self.weight, bias = parameters["weight"], parameters.get("bias")
         self.bias = None if bias is None else bias.unsqueeze(2)
         self.weight_gradient, self.bias_gradient = gradients["weight"], gradients.get("bias")
-        self.weight_transposed = self.weight.transpose(1, 2)
+        self.weight_transposed = self.weight.mT
+        # Where the stack holds a kernel transposed: its gradient is written along memory.
+        self.gradient_transposed = None if self.weight_gradient.is_contiguous() else self.weight_gradient.mT
         self.lowest = False
 
     def forward(self, x: Tensor, run: Pass) -> Tensor:
         """Multiply and add."""
         self.input = x
-        y = torch.bmm(self.weight, x)
-        return y if self.bias is None else y.add_(self.bias)
+        return torch.bmm(self.weight, x) if self.bias is None else torch.baddbmm(self.bias, self.weight, x)
 
     def backward(self, slope: Tensor) -> Tensor:
         """dW = slope · xᵀ, db = Σ slope, dx = Wᵀ · slope (which nothing below the lowest layer needs)."""
-        torch.bmm(slope, self.input.transpose(1, 2), out=self.weight_gradient)
+        if self.gradient_transposed is None:
+            torch.bmm(slope, self.input.mT, out=self.weight_gradient)
+        else:
+            torch.bmm(self.input, slope.mT, out=self.gradient_transposed)
         if self.bias_gradient is not None:
             torch.sum(slope, dim=2, out=self.bias_gradient)
         if self.lowest:
@@ -61,7 +65,7 @@ class StackedLinear:
 
 
 class StackedActivation:
-    """An elementwise activation; `derive(module, slope, input, output)` is its derivative times the slope."""
+    """An elementwise activation; `derive(module, slope, input, output)` multiplies the slope by its derivative."""
 
     def __init__(self, module: nn.Module, *, in_place: bool) -> None:
         self.apply = IN_PLACE.get(type(module), module) if in_place else module
@@ -76,7 +80,8 @@ class StackedActivation:
 
     def backward(self, slope: Tensor) -> Tensor:
         """Chain rule."""
-        return self.derive(self.module, slope, self.input, self.output)
+        self.derive(self.module, slope, self.input, self.output)
+        return slope
 
 
 class StackedDropout:
@@ -92,7 +97,7 @@ class StackedDropout:
 
     def backward(self, slope: Tensor) -> Tensor:
         """The same factor."""
-        return slope if self.factor is None else slope * self.factor
+        return slope if self.factor is None else slope.mul_(self.factor)
 
 
 class StackedAlphaDropout(StackedDropout):
@@ -181,16 +186,24 @@ def _draw_kept(x: Tensor, run: Pass, rate: float) -> Tensor:
     return kept.transpose(1, 2).contiguous()
 
 
-# (module, slope, input, output) → slope of the input, from torch's own backward operators.
+# (module, slope, input, output): the slope of the output becomes that of the input, by torch's own backward operators.
 DERIVATIVES: dict[type[nn.Module], Derivative] = {
-    nn.Sigmoid: lambda module, slope, x, y: aten.sigmoid_backward(slope, y),
-    nn.Tanh: lambda module, slope, x, y: aten.tanh_backward(slope, y),
-    nn.ReLU: lambda module, slope, x, y: aten.threshold_backward(slope, y, 0),
-    nn.LeakyReLU: lambda module, slope, x, y: aten.leaky_relu_backward(slope, x, module.negative_slope, False),
-    nn.ELU: lambda module, slope, x, y: aten.elu_backward(slope, module.alpha, 1, 1, False, x),
-    nn.SELU: lambda module, slope, x, y: aten.elu_backward(slope, SELU_ALPHA, SELU_SCALE, 1, False, x),
-    nn.GELU: lambda module, slope, x, y: aten.gelu_backward(slope, x, approximate=module.approximate),
-    nn.SiLU: lambda module, slope, x, y: aten.silu_backward(slope, x),
+    nn.Sigmoid: lambda module, slope, x, y: aten.sigmoid_backward.grad_input(slope, y, grad_input=slope),
+    nn.Tanh: lambda module, slope, x, y: aten.tanh_backward.grad_input(slope, y, grad_input=slope),
+    nn.ReLU: lambda module, slope, x, y: aten.threshold_backward.grad_input(slope, y, 0, grad_input=slope),
+    nn.LeakyReLU: lambda module, slope, x, y: aten.leaky_relu_backward.grad_input(
+        slope, x, module.negative_slope, False, grad_input=slope
+    ),
+    nn.ELU: lambda module, slope, x, y: aten.elu_backward.grad_input(
+        slope, module.alpha, 1, 1, False, x, grad_input=slope
+    ),
+    nn.SELU: lambda module, slope, x, y: aten.elu_backward.grad_input(
+        slope, SELU_ALPHA, SELU_SCALE, 1, False, x, grad_input=slope
+    ),
+    nn.GELU: lambda module, slope, x, y: aten.gelu_backward.grad_input(
+        slope, x, approximate=module.approximate, grad_input=slope
+    ),
+    nn.SiLU: lambda module, slope, x, y: aten.silu_backward.grad_input(slope, x, grad_input=slope),
 }
 
 # Those whose derivative follows from the output alone.

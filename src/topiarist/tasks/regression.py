@@ -95,8 +95,10 @@ class Regression(Task):
     def losses_and_slopes(self, outputs: "Tensor", y: "Tensor") -> "tuple[Tensor, Tensor]":
         """Return the mean loss over targets of each sample, and its slope in the outputs."""
         error = outputs - y
-        slopes = formulas.error_slope(error, self.named_loss)
-        return formulas.error_loss(error, self.named_loss).mean(dim=-2), slopes / len(self.targets)
+        losses, slopes = formulas.error_loss(error, self.named_loss), formulas.error_slope(error, self.named_loss)
+        if len(self.targets) == 1:  # the usual case, of which a stack makes thousands of steps
+            return losses.squeeze(-2), slopes
+        return losses.mean(dim=-2), slopes.div_(len(self.targets))
 
     def distilled(
         self, outputs: "Tensor", teacher: "Tensor", y: "Tensor", *, weight: float, temperature: float

