@@ -5,6 +5,7 @@ from typing import NamedTuple, TypeVar
 
 from topiarist.evolution.lineage import Decision, Fate, Lineage, Node
 from topiarist.rightsizing.record import (
+    GUESSING,
     BudgetRecord,
     CalibrationRecord,
     ColumnRecord,
@@ -12,22 +13,27 @@ from topiarist.rightsizing.record import (
     ConfusionRecord,
     DataRecord,
     DecisionRecord,
+    EachRecord,
     EpochRecord,
+    EstimateRecord,
     ExportsRecord,
     GainsRecord,
+    GuessRecord,
     LayerRecord,
     MetricRecord,
     NearestRecord,
     NetworkRecord,
+    OfferRecord,
+    ReferenceRecord,
     RightsizingRecord,
     RungRecord,
     SettingsRecord,
-    SidesRecord,
     TaskRecord,
     VerdictRecord,
     VersionsRecord,
     WorkPlanRecord,
 )
+from topiarist.rightsizing.recording import with_sentence
 from topiarist.settings import Record
 
 EVIL = "<script>alert(1)</script>"
@@ -173,6 +179,11 @@ def rung(ratio: int, name: str, accuracy: float, low: float, p: float, proven: b
         difference=round(accuracy - 0.9771, 4),
         low=low,
         high=round(accuracy - 0.9771 + 0.0051, 4),
+        inferior=accuracy - 0.9771 + 0.0051 < -0.01,
+        verdict="proven" if proven else "rejected" if accuracy < 0.9671 else "not proven",
+        guess_difference=round(accuracy - 0.1018, 4),
+        guess_low=round(accuracy - 0.1018 - 0.013, 4),
+        beats_guess=True,
         p=p,
         won=4.25,
         lost=12.25 + ratio,
@@ -180,11 +191,15 @@ def rung(ratio: int, name: str, accuracy: float, low: float, p: float, proven: b
         samples=1438,
         power=0.99 - ratio / 100,
         samples_needed=300 + 40 * ratio,
-        proven=proven,
         tested=True,
         level=0.05,
         chosen_by_fold=("distinctiveness", "genetic", "distinctiveness", "distinctiveness", "genetic"),
     )
+
+
+def estimate(value: float, reach: float) -> EstimateRecord:
+    """Return a value with its interval."""
+    return EstimateRecord(value=value, low=round(value - reach, 4), high=round(value + reach, 4))
 
 
 def confusion(
@@ -198,19 +213,18 @@ def confusion(
 
 
 def record() -> RightsizingRecord:
-    """Return the whole record: proven, with ONNX and a Surgeon."""
+    """Return the whole record: proven, with ONNX, references and a Surgeon."""
     networks = [network(place, row) for place, row in enumerate((BASELINE, *CANDIDATES))]
     networks[0] = changed(networks[0], onnx_latency_ms=0.0153, onnx_kb=76.8)
     networks[5] = changed(networks[5], onnx_latency_ms=0.0057, onnx_kb=10.2)
-    return RightsizingRecord(
+    whole = RightsizingRecord(
         verdict=VerdictRecord(
             status="proven",
-            sentence="From 76.1 KB to 10.4 KB: 7.3 × smaller, 2.8 × faster, accuracy 97.2 → 96.9 %, "
-            "not worse within 1 point (p = 0.0031).",
-            confirmed=True,
+            sentence="",
+            agreement="does not contradict",
             chosen="genetic-8",
-            why=("the smallest network that was proven to be not worse", "16 × failed: 3.5 points worse"),
-            power=0.83,
+            why=(),
+            power=0.91,
             samples=1438,
             samples_needed=620,
         ),
@@ -279,6 +293,15 @@ def record() -> RightsizingRecord:
             order="largest first, each at level alpha, until one fails",
             test="paired differences of correct answers, one-sided t",
             wanted_power=0.8,
+            guess=GuessRecord(
+                answer="always answering the most frequent class",
+                score=0.1018,
+                baseline_score=0.9771,
+                difference=0.8753,
+                low=0.861,
+                samples=1438,
+                beaten=True,
+            ),
             rungs=(
                 rung(2, "distinctiveness-2", 0.9785, -0.0022, 0.00000123, True),
                 rung(4, "distinctiveness-4", 0.9764, -0.0041, 0.00031, True),
@@ -299,7 +322,11 @@ def record() -> RightsizingRecord:
             samples_needed=900,
             lost=3,
             won=2,
-            each=SidesRecord(before=(0.97,) * len(CLASSES), after=(0.96,) * len(CLASSES)),
+            score=EachRecord(samples=359, before=estimate(0.9721, 0.0171), after=estimate(0.9693, 0.0179)),
+            each=tuple(
+                EachRecord(samples=36 + n, before=estimate(0.97, 0.02), after=estimate(0.96 - n / 500, 0.03))
+                for n in range(len(CLASSES))
+            ),
         ),
         calibration=CalibrationRecord(
             temperature=1.234,
@@ -329,12 +356,26 @@ def record() -> RightsizingRecord:
             platform="Linux-6.1.0-x86_64",
             threads=1,
         ),
+        references=(
+            ReferenceRecord(name="majority", score=0.1018, test_score=0.1003, parameters=0, file_kb=0.0, seconds=0.0),
+            ReferenceRecord(name="logistic regression", score=0.9583, test_score=0.9554, parameters=650, seconds=0.31),
+            ReferenceRecord(name="gradient boosting", score=0.9701, test_score=0.9666, file_kb=812.4, seconds=4.21),
+        ),
     )
+    return with_sentence(whole)
+
+
+def rewritten(record: RightsizingRecord, **values: object) -> RightsizingRecord:
+    """Return a record with some values replaced and the words that follow from it, which must be a record again."""
+    return RightsizingRecord.model_validate(with_sentence(changed(record, **values)).to_json())
 
 
 def unproven() -> RightsizingRecord:
     """Return a record with too few samples, no ONNX, no lineage, and no network that keeps the budget."""
     whole = record()
+    doubted = [changed(each, verdict="not proven", p=0.21) for each in whole.decision.rungs[:3]]
+    doubted.append(changed(whole.decision.rungs[3], tested=False))
+    doubt = {"power": 0.31, "samples_needed": 2480}
     nothing = {
         "onnx_latency_ms": None,
         "onnx_kb": None,
@@ -343,16 +384,15 @@ def unproven() -> RightsizingRecord:
         "fits": False,
         "curve": (),
     }
-    return changed(
+    return rewritten(
         whole,
         verdict=changed(
             whole.verdict,
-            sentence="From 76.1 KB to 10.4 KB: 7.3 × smaller, accuracy 97.2 → 96.9 %; not proven (p = 0.21).",
             status="unproven",
-            confirmed=False,
             power=0.31,
-            samples_needed=None,
+            samples_needed=2480,
         ),
+        decision=changed(whole.decision, rungs=(*doubted[:2], changed(doubted[2], **doubt), doubted[3])),
         exports=changed(whole.exports, onnx=None, onnx_difference=None, onnx_samples=None),
         gains=changed(whole.gains, latency=None, onnx_latency=None, onnx_size=None),
         versions=changed(whole.versions, onnxruntime=None),
@@ -362,22 +402,57 @@ def unproven() -> RightsizingRecord:
     )
 
 
+def offering() -> RightsizingRecord:
+    """Return a record in which the size after the proven one is neither proven nor rejected."""
+    whole = record()
+    last = changed(whole.decision.rungs[3], verdict="not proven", inferior=False, **{"p": 0.31, "difference": -0.006})
+    return rewritten(
+        whole,
+        verdict=changed(
+            whole.verdict, offered=(OfferRecord(network=last.network, file=f"{last.network}.safetensors"),)
+        ),
+        decision=changed(
+            whole.decision, rungs=(*whole.decision.rungs[:3], changed(last, score=0.9711, low=-0.0139, high=0.0019))
+        ),
+    )
+
+
+def guessing() -> RightsizingRecord:
+    """Return a record of labels that have nothing to do with the inputs."""
+    whole = unchanged()
+    small = changed(
+        record().decision.rungs[0],
+        verdict=GUESSING,
+        beats_guess=False,
+        guess_difference=0.0021,
+        guess_low=-0.0102,
+    )
+    guess = changed(
+        whole.decision.guess, beaten=False, score=0.1018, baseline_score=0.1032, difference=0.0014, low=-0.0107
+    )
+    return rewritten(
+        whole,
+        verdict=changed(whole.verdict, status=GUESSING),
+        networks=record().networks[:2],
+        decision=changed(whole.decision, guess=guess, rungs=(small,)),
+    )
+
+
 def unchanged() -> RightsizingRecord:
     """Return a record in which the baseline stays, and nothing was decided."""
     whole = record()
     assert whole.test is not None
     none_lost = {"difference": 0.0, "low": -0.0075, "high": 0.0075, "p": 0.027, "proven": True, "won": 0, "lost": 0}
-    return changed(
+    return rewritten(
         whole,
         verdict=changed(
             whole.verdict,
             status="unchanged",
-            sentence="The network keeps its 76.1 KB: no smaller one is not worse within 1 point.",
             chosen="baseline",
+            agreement=None,
             power=None,
             samples=None,
             samples_needed=None,
-            why=(),
         ),
         gains=GainsRecord(size=1, parameters=1, macs=1, nonzero=1, memory=1, latency=1, score=0),
         networks=whole.networks[:1],
@@ -390,7 +465,7 @@ def unchanged() -> RightsizingRecord:
 def many_classes(count: int = 40) -> RightsizingRecord:
     """Return a record with more classes than a matrix can show."""
     whole = record()
-    return changed(
+    return rewritten(
         whole,
         task=changed(whole.task, names=tuple(f"class {number} {EVIL}" for number in range(count))),
         confusion=ConfusionRecord(
@@ -403,9 +478,9 @@ def many_classes(count: int = 40) -> RightsizingRecord:
 def untested() -> RightsizingRecord:
     """Return a record of data without a test part, as scikit-learn's tools set it aside themselves."""
     whole = record()
-    return changed(
+    return rewritten(
         whole,
-        verdict=changed(whole.verdict, confirmed=None),
+        verdict=changed(whole.verdict, agreement=None),
         data=changed(whole.data, test=0),
         gains=changed(whole.gains, score=None),
         test=None,
@@ -418,12 +493,11 @@ def untested() -> RightsizingRecord:
 def unreachable() -> RightsizingRecord:
     """Return a record in which nothing fits the budget and is good enough: that of an `UnreachableError`."""
     whole = unchanged()
-    return changed(
+    return rewritten(
         whole,
         verdict=changed(
             whole.verdict,
             status="unreachable",
-            sentence="No network was found that fits the budget and is not worse by more than 1 point.",
         ),
         networks=tuple(changed(each, fits=False) for each in record().networks),
         nearest=(NearestRecord(id="genetic-8", text="12.3 KB on disk, the budget is 10", lost=None),),
@@ -435,10 +509,9 @@ def smallest() -> RightsizingRecord:
     alone = unchanged()
     known = {"judged_score": None, "fold_scores": (), "validation_loss": None, "latency_ms": None}
     baseline = changed(alone.networks[0], **known, layers=(), curve=(), onnx_latency_ms=None, onnx_kb=None)
-    return changed(
+    return rewritten(
         alone,
-        verdict=changed(alone.verdict, confirmed=None),
-        gains=GainsRecord(**dict.fromkeys(GainsRecord.model_fields)),
+        gains=GainsRecord(**dict.fromkeys(name for name in GainsRecord.model_fields if name != "speed")),
         data=DataRecord(name="", input_shape=(), training=0, validation=0, test=0, notes=()),
         networks=(baseline,),
         test=None,

@@ -28,7 +28,9 @@ pytestmark = pytest.mark.slow
 CASES: dict[str, Callable[[], RightsizingRecord]] = {
     "proven": records.record,
     "unproven": records.unproven,
+    "offering": records.offering,
     "unchanged": records.unchanged,
+    "guessing": records.guessing,
     "many classes": records.many_classes,
     "untested": records.untested,
     "unreachable": records.unreachable,
@@ -109,7 +111,8 @@ def test_everything_that_was_found_is_told() -> None:
             return [below for place, part in enumerate(value) for below in paths(part, f"{path}.{place}")]
         return [] if value is None else [path]
 
-    silent = r"version|networks\.\d+\.(id|marker|lineage|curve)|confusion|verdict\.(chosen|confirmed|samples_needed)"
+    silent = r"version|networks\.\d+\.(id|marker|lineage|curve)|confusion|verdict\.(chosen|samples_needed)"
+    silent += r"|test\.(before|after)\.accuracy|test\.score\.samples|gains\.latency"
     silent += r"|task\.metrics\.\d+\.(name|higher_is_better|share|relative)"
     untold = [
         path
@@ -168,30 +171,30 @@ def test_what_is_not_in_the_record_is_left_out() -> None:
     assert everything == list(PARTS)
     assert page_of("unproven").headings == [part for part in everything if part != "lineage"]
     unproven = " ".join(page_of("unproven").loose)
-    assert "No curve was recorded." in unproven and "No number of samples would raise it to" in unproven
+    assert "No curve was recorded." in unproven and "samples to raise it to" in unproven
     assert "No network keeps the budget and loses no more than is allowed. The nearest:" in unproven
     assert "not measured" in unproven
     assert "does not fit the budget" in unproven and "ONNX Runtime" not in unproven
     unchanged = " ".join(page_of("unchanged").loose)
-    assert "No smaller network was good enough" in unchanged and "No smaller network came to be tested." in unchanged
+    assert "The baseline stays" in unchanged and "No smaller network came to be tested." in unchanged
     assert not [found.path for found in page_of("unchanged").quoted if found.path.startswith(("gains", "test.after"))]
 
 
 def test_the_verdict_comes_first() -> None:
     paths = [found.path for found in page_of("proven").quoted]
     assert paths[:3] == ["data.name", "verdict.sentence", "verdict.status"]
-    tiles = [path for path in paths if path.startswith(("networks", "test.", "gains"))]
+    tiles = [path for path in paths[paths.index("networks.0.file_kb") :] if not path.startswith("verdict")]
     assert tiles[:12] == [
         *("networks.0.file_kb", "networks.5.file_kb", "gains.size"),
-        *("networks.0.latency_ms", "networks.5.latency_ms", "gains.latency"),
+        *("networks.0.latency_ms", "networks.5.latency_ms", "gains.speed"),
         *("networks.0.parameters", "networks.5.parameters", "gains.parameters"),
-        *("test.before.accuracy", "test.after.accuracy", "gains.score"),
+        *("decision.rungs.2.baseline_score", "decision.rungs.2.score", "decision.rungs.2.difference"),
     ]
 
 
 def test_an_almost_empty_record_has_a_page() -> None:
     page = read_page(rightsizing_page(records.smallest()))
-    assert page.headings == ["comparison", "networks", "curves", "statistics", "repeating"]
+    assert page.headings == ["comparison", "references", "networks", "curves", "statistics", "repeating"]
 
 
 def test_without_a_test_part_nothing_is_claimed_of_it() -> None:

@@ -135,25 +135,35 @@ def test_it_ends_at_the_first_size_that_is_not_good_enough_and_fits() -> None:
     assert len(descended(0, 60, 0, weights=125).sizes) == 3
 
 
-def test_the_smallest_that_is_proven_is_chosen_and_why_the_next_is_not() -> None:
+def test_the_smallest_that_is_proven_is_chosen() -> None:
     choice = chosen(descended(0, 2, 60))
     assert choice is not None and (choice.status, ratio_of(choice)) == ("proven", 4)
-    assert choice.why[0].startswith("4 × smaller is proven not to be worse by more than 5 points: −0.50 points")
-    assert choice.why[1].startswith("8 × smaller is not proven: −15.00 points, p = 1")
+    assert choice.offered == ()  # what lost more than is allowed is rejected
+
+
+def test_what_is_neither_proven_nor_rejected_is_offered() -> None:
+    choice = chosen(descended(0, 16, 0))  # −4 of 5 points
+    assert choice is not None and (choice.status, ratio_of(choice)) == ("proven", 2)
+    assert [size.ratio for size in choice.offered] == [4]
+    unproven = chosen(descended(16))
+    assert unproven is not None and (unproven.status, ratio_of(unproven)) == ("unproven", 2)
+
+
+def test_a_baseline_that_is_no_better_than_a_guess_is_called_so() -> None:
+    choice = chosen(descended(0, guess_wrong=0))
+    assert choice is not None and (choice.status, choice.size) == ("no better than guessing", None)
 
 
 def test_too_few_samples_leave_the_smallest_that_lost_little_unproven() -> None:
     choice = chosen(descended(0, 0, 5, samples=20))
     assert choice is not None and (choice.status, ratio_of(choice)) == ("unproven", 4)
-    assert "over 20 samples, which cannot prove a loss below 5 points: the power was 0%" in choice.why[0]
 
 
 def test_the_baseline_stays_where_all_else_is_worse() -> None:
     choice = chosen(descended(60, 80))
     assert choice is not None and (choice.status, choice.size) == ("unchanged", None)
-    assert choice.why == ("already 2 × smaller showed −15.00 points over 400 samples; 5 points may be lost",)
     nothing = chosen(descended())
-    assert nothing is not None and nothing.why == ("no smaller network could be made",)
+    assert nothing is not None and (nothing.status, nothing.size) == ("unchanged", None)
 
 
 def test_nothing_is_chosen_where_the_baseline_does_not_fit_and_all_else_is_worse() -> None:

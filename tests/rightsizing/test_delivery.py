@@ -139,7 +139,7 @@ def test_without_the_extra_for_onnx_the_rest_is_written(
 def test_an_unchanged_network_without_a_test_part_has_its_files_and_its_page(tmp_path: Path) -> None:
     found = shrunk(blobs(test_fraction=0), lambda: mlp([4, 2, 3]))
     assert found.status == "unchanged" and found.model is found.baseline
-    assert found.record.verdict.why == ("no smaller network could be made",)
+    assert found.sentence.endswith("no smaller network could be made.")
     assert found.record.plan.notes[0].startswith("distinctiveness, 4 × smaller: ")
     record = deliver(found, tmp_path)
     assert record.gains.size == record.gains.onnx_size == 1 and record.test is None

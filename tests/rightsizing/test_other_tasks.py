@@ -65,7 +65,7 @@ def test_a_smaller_network_with_a_verdict_a_page_and_an_onnx_file(name: str, tmp
         assert "accurac" not in text.lower() and "accurac" not in (tmp_path / "result.json").read_text()
         assert record.decision.rungs[0].r2_difference is not None
     quoted = read_page(text).quoted
-    assert f"test.after.{task.primary}" in {each.path for each in quoted}
+    assert "test.score.after.value" in {each.path for each in quoted}
     loaded, test = load(tmp_path / "model.safetensors"), data.test
     saved = card_of(loaded).task
     assert isinstance(test, Part) and saved is not None

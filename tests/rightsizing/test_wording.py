@@ -1,10 +1,12 @@
 """The result in a sentence: how much smaller and faster, what that cost, and how sure it is."""
 
+from typing import Any
+
 import pytest
 
 from tests.report.rightsizing_record import changed, record
-from topiarist.rightsizing.record import RecordStatus, RightsizingRecord
-from topiarist.rightsizing.wording import sentence
+from topiarist.rightsizing.record import GUESSING, Agreement, RecordStatus, RightsizingRecord
+from topiarist.rightsizing.wording import sentence, speed_words, why_of
 
 Times = tuple[float, float]
 
@@ -14,11 +16,11 @@ def record_of(
     torch_ms: Times = (1.0, 0.5),
     onnx_ms: Times | None = None,
     *,
-    confirmed: bool = True,
+    agreement: Agreement | None = "confirms",
+    **figures: Any,
 ) -> RightsizingRecord:
-    """Return a record with the figures that a sentence needs."""
+    """Return a record with the figures that a sentence needs; `figures` are those of the size that was tested."""
     whole = record()
-    assert whole.test is not None
     onnx = onnx_ms or (None, None)
     before, after = (
         changed(network, id=name, ratio=ratio, file_kb=size, latency_ms=latency, onnx_latency_ms=onnx_latency)
@@ -26,17 +28,16 @@ def record_of(
             whole.networks[:2], ("baseline", "final-3"), (None, 3.0), (30.0, 10.0), torch_ms, onnx, strict=True
         )
     )
-    chosen = before if status in ("unchanged", "unreachable") else after
-    rung = changed(whole.decision.rungs[0], ratio=3.0, p=0.0123, samples=200, samples_needed=1500)
-    quality: list[dict[str, float | None]] = [{"accuracy": accuracy} for accuracy in (0.9, 0.895)]
-    onnx_gain = None if onnx_ms is None else onnx_ms[0] / onnx_ms[1]
+    chosen = after if status in ("proven", "unproven") else before
+    known: dict[str, Any] = {"ratio": 3.0, "network": "final-3", "p": 0.0123, "samples": 200, "samples_needed": 1500}
+    known |= {"score": 0.895, "baseline_score": 0.9, "difference": -0.005, "power": 0.31} | figures
+    guess = changed(whole.decision.guess, baseline_score=0.9, score=0.895, difference=0.005, samples=200)
     return changed(
         whole,
-        verdict=changed(whole.verdict, status=status, chosen=chosen.id, confirmed=confirmed),
+        verdict=changed(whole.verdict, status=status, chosen=chosen.id, agreement=agreement),
         networks=(before, after),
-        gains=changed(whole.gains, size=3.0, latency=torch_ms[0] / torch_ms[1], onnx_latency=onnx_gain),
-        decision=changed(whole.decision, rungs=(rung,)),
-        test=changed(whole.test, before=quality[0], after=quality[1]),
+        gains=changed(whole.gains, size=3.0),
+        decision=changed(whole.decision, rungs=(changed(whole.decision.rungs[0], **known),), guess=guess),
     )
 
 
@@ -44,17 +45,22 @@ def record_of(
     ("record", "said"),
     [
         (record_of(torch_ms=(1.0, 0.5)), "2.0 × faster in torch"),
-        (record_of(torch_ms=(1.0, 0.5), onnx_ms=(0.9, 0.3)), "3.0 × faster in ONNX Runtime"),
-        (record_of(torch_ms=(0.5, 1.0)), "2.0 × slower in torch"),
-        (record_of(torch_ms=(1.0, 0.97)), "as fast in torch"),
         (
-            record_of(torch_ms=(1.0, 0.5), onnx_ms=(0.017, 0.021)),
-            "as fast in ONNX Runtime",
-        ),  # by some µs
+            record_of(torch_ms=(1.0, 0.5), onnx_ms=(0.9, 0.3)),
+            "3.0 × faster in ONNX Runtime and 2.0 × faster in torch",
+        ),
+        (record_of(torch_ms=(0.5, 1.0)), "2.0 × slower in torch"),
+        (record_of(torch_ms=(1.01, 1.0), onnx_ms=(0.013, 0.014)), "as fast in ONNX Runtime and in torch"),
+        (record_of(torch_ms=(1.0, 0.5), onnx_ms=(0.017, 0.021)), "as fast in ONNX Runtime and 2.0 × faster in torch"),
     ],
 )
 def test_times_that_differ_by_chance_are_the_same(record: RightsizingRecord, said: str) -> None:
-    assert sentence(record).split(", ")[1] == said
+    assert speed_words(record) == said
+    assert sentence(record).startswith(f"From 30.0 KB to 10.0 KB: 3.0 × smaller, {said}; ")
+
+
+SIZES = "From 30.0 KB to 10.0 KB: 3.0 × smaller, 2.0 × faster in torch"
+SCORES = "accuracy 90.0 → 89.5 % over 200 samples"
 
 
 @pytest.mark.parametrize(
@@ -62,25 +68,77 @@ def test_times_that_differ_by_chance_are_the_same(record: RightsizingRecord, sai
     [
         (
             record_of(),
-            "From 30.0 KB to 10.0 KB: 3.0 × smaller, 2.0 × faster in torch, accuracy 90.0 → 89.5 %,"
-            " not worse within 1 point (p = 0.012).",
+            f"{SIZES}; {SCORES}, not worse within 1 point (p = 0.012); the test part confirms it.",
         ),
         (
-            record_of(confirmed=False),
-            "From 30.0 KB to 10.0 KB: 3.0 × smaller, 2.0 × faster in torch, accuracy 90.0 → 89.5 %,"
-            " not worse within 1 point (p = 0.012; the test part by itself lost more).",
+            record_of(agreement="does not contradict"),
+            f"{SIZES}; {SCORES}, not worse within 1 point (p = 0.012);"
+            " the test part does not contradict it (too few samples to tell).",
         ),
         (
-            record_of("unproven"),
-            "From 30.0 KB to 10.0 KB: 3.0 × smaller, 2.0 × faster in torch, accuracy 90.0 → 89.5 %,"
-            " unproven within 1 point (1,500 samples would tell, 200 were there).",
+            record_of(agreement="contradicts"),
+            f"{SIZES}; {SCORES}, not worse within 1 point (p = 0.012); the test part contradicts it.",
         ),
-        (record_of("unchanged"), "30.0 KB, accuracy 90.0 %: no smaller network is good enough."),
+        (record_of(agreement=None), f"{SIZES}; {SCORES}, not worse within 1 point (p = 0.012)."),
         (
-            record_of("unreachable"),
+            record_of("unproven", agreement=None, verdict="not proven", p=0.21),
+            f"{SIZES}; {SCORES}, not proven within 1 point"
+            " (p = 0.21; the power was 31%, 1,500 samples would make it 80%).",
+        ),
+        (
+            record_of("unproven", agreement="contradicts", verdict="not proven", p=0.21, power=0.85),
+            f"{SIZES}; {SCORES}, not proven within 1 point (p = 0.21, although the power was 85%);"
+            " the test part shows that it loses more than 1 point.",
+        ),
+        (
+            record_of("unchanged", verdict="rejected"),
+            "30.0 KB, accuracy 90.0 % over 200 samples: no smaller network is good enough, all that were tried lost"
+            " more than 1 point.",
+        ),
+        (
+            record_of("unchanged", verdict=GUESSING),
+            "30.0 KB, accuracy 90.0 % over 200 samples: all smaller networks that were tried lost more than 1 point or"
+            " are no better than guessing.",
+        ),
+        (
+            record_of(GUESSING, verdict=GUESSING),
+            "30.0 KB, accuracy 90.0 % over 200 samples: no better than guessing (always answering the most frequent"
+            " class, which has 89.5 %).",
+        ),
+        (
+            record_of("unreachable", verdict="rejected"),
             "No network was found that fits the budget and is not worse by more than 1 point.",
+        ),
+        (
+            record_of("unreachable", verdict=GUESSING),
+            "No network was found that fits the budget, is better than guessing and is not worse by more than 1 point.",
         ),
     ],
 )
 def test_the_sentence_says_what_came_of_it(record: RightsizingRecord, said: str) -> None:
     assert sentence(record) == said
+
+
+@pytest.mark.parametrize(
+    ("figures", "said"),
+    [
+        (
+            {"verdict": "rejected", "inferior": True, "difference": -0.02},
+            "3 × smaller is rejected: −2.00 points over 200 samples, more than 1 point, and that it loses more is"
+            " shown",
+        ),
+        (
+            {"verdict": "rejected", "inferior": False, "difference": -0.02},
+            "3 × smaller is rejected: −2.00 points over 200 samples, more than 1 point, though so few samples do not"
+            " show that it does",
+        ),
+        (
+            {"verdict": "not proven", "tested": False, "p": 0.01, "power": 0.9},
+            "3 × smaller is not proven: −0.50 points over 200 samples, p = 0.01, although the power was 90%, its turn"
+            " did not come after a larger size that was not proven",
+        ),
+    ],
+)
+def test_every_verdict_comes_with_its_figures(figures: dict[str, Any], said: str) -> None:
+    (line,) = why_of(record_of("unchanged", **figures))
+    assert line == said

@@ -48,7 +48,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedEstimator):  # type: ignor
         What turns samples into the network's inputs.
     report_ : RightsizingRecord or None
         The record; None where a class has too few samples to judge by: then a warning says so, and the baseline stays.
-    status_ : {"proven", "unproven", "unchanged"}
+    status_ : {"proven", "unproven", "unchanged", "no better than guessing"}
     sentence_ : str
         The result in a sentence.
 

@@ -37,7 +37,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedEstimator):  # type: ignore[
         What turns samples into the network's inputs.
     report_ : RightsizingRecord or None
         The record; None where there are too few samples to judge by: then a warning says so, and the baseline stays.
-    status_ : {"proven", "unproven", "unchanged"}
+    status_ : {"proven", "unproven", "unchanged", "no better than guessing"}
     sentence_ : str
         The result in a sentence.
 

@@ -11,6 +11,7 @@ from topiarist.files import check_readable, parse_json, write_atomically
 from topiarist.report.lineage import lineage_curves, lineage_tree, topology_over_time
 from topiarist.report.rightsizing import rightsizing_page
 from topiarist.rightsizing.record import VERSION, RightsizingRecord
+from topiarist.rightsizing.wording import sentence, why_of
 
 LARGEST_RECORD = 2**28  # bytes: a hundred times the largest record of ours
 PAGE_FILE, RECORD_FILE = "report.html", "result.json"
@@ -61,7 +62,7 @@ def read_record(place: Path) -> RightsizingRecord:
         which = "without a version" if version is None else f"of version {version}"
         raise DataError(f"{place} is a record {which}; this topiarist reads version {VERSION}: run again")
     try:
-        return RightsizingRecord.model_validate(found)
+        record = RightsizingRecord.model_validate(found)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         what = (
@@ -71,6 +72,9 @@ def read_record(place: Path) -> RightsizingRecord:
         )
         where = f"{'.'.join(map(str, first['loc']))}: " if first["loc"] else ""
         raise DataError(f"{place} is not a whole record of a rightsizing: {where}{what}") from error
+    if (record.verdict.sentence, record.verdict.why) != (sentence(record), why_of(record)):
+        raise DataError(f"{place} is not a record of ours: its sentence does not follow from its figures")
+    return record
 
 
 def lineage_paths(out: Path) -> dict[str, Path]:

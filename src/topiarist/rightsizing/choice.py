@@ -10,70 +10,49 @@ from topiarist.measurement.footprint import Footprint
 from topiarist.methods.budget_search import first_limits
 from topiarist.rightsizing.candidates import LITTLE, SizeResult
 from topiarist.rightsizing.descent import Descent
-from topiarist.rightsizing.wording import change_words, margin_words, shown_p
+from topiarist.rightsizing.judging import clearly_better
+from topiarist.rightsizing.record import GUESSING, SizeVerdict, verdict_of
 from topiarist.statistics import Metric, default_margin
-from topiarist.statistics.answers import POWER
 
 CLOSER, TRIES = 1.03, 3  # of a budget's ratio
 ROOM_KB = 96 / 1024  # for the digits of epochs, seed and temperature: the text of a file is filled up to whole 8 bytes
 SMALLER_THAN_BUDGET = 1.2
-Status = Literal["proven", "unproven", "unchanged"]
+Status = Literal["proven", "unproven", "unchanged", "no better than guessing"]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen, and why; without a size, the baseline stays."""
+    """What was chosen, and what is offered beside it; without a size, the baseline stays."""
 
     status: Status
     size: SizeResult | None
-    why: tuple[str, ...]
+    offered: tuple[SizeResult, ...] = ()
 
 
 def choose(descent: Descent, *, baseline_fits: bool) -> Choice | None:
-    """Choose among the sizes that were tested; None where nothing fits the budget and is good enough."""
-    sizes, margin, metric = descent.sizes, descent.margin, descent.metric
-    possible = [size for size in sizes if descent.keeps_budget(size)]
+    """Choose among the sizes that were tested; None where nothing fits the budget and is good enough.
+
+    The smallest proven size is chosen, and smaller ones that were neither proven nor rejected are offered. Where none
+    is proven, it is the smallest of those that lost little, or the one that lost least. The baseline stays where every
+    size was rejected or is no better than guessing.
+    """
+    possible = [size for size in descent.sizes if descent.keeps_budget(size)]
+    undecided = [size for size in possible if judged_as(size, descent) == "not proven"]
     proven = [size for size in possible if size.proven]
     if proven:
-        return Choice("proven", proven[-1], (_proof(proven[-1], metric), *_next_size(sizes, proven[-1], metric)))
-    close = [size for size in possible if size.evidence.difference >= -LITTLE * margin]
-    if close:
-        return Choice("unproven", close[-1], (_doubt(close[-1], metric),))
-    return Choice("unchanged", None, (_nothing_smaller(sizes, margin, metric),)) if baseline_fits else None
+        return Choice("proven", proven[-1], tuple(size for size in undecided if size.ratio > proven[-1].ratio))
+    if undecided:
+        close = [size for size in undecided if size.evidence.difference >= -LITTLE * descent.margin]
+        return Choice("unproven", close[-1] if close else max(undecided, key=lambda size: size.evidence.difference))
+    if not baseline_fits:
+        return None
+    return Choice("unchanged" if clearly_better(descent.baseline_guess, descent.alpha) else GUESSING, None)
 
 
-def _proof(size: SizeResult, metric: Metric) -> str:
-    found = size.evidence
-    return (
-        f"{size.ratio:.3g} × smaller is proven not to be worse by more than {margin_words(metric, found.margin)}:"
-        f" {change_words(metric, found.difference)} over {found.samples:,} samples, {shown_p(found.p)}"
-    )
-
-
-def _next_size(sizes: Sequence[SizeResult], chosen: SizeResult, metric: Metric) -> tuple[str, ...]:
-    """Return why the next size is not it."""
-    return tuple(
-        f"{size.ratio:.3g} × smaller is not proven: {change_words(metric, size.evidence.difference)},"
-        f" {shown_p(size.evidence.p)}"
-        for size in sizes[sizes.index(chosen) + 1 :][:1]
-    )
-
-
-def _doubt(size: SizeResult, metric: Metric) -> str:
-    found = size.evidence
-    return (
-        f"{size.ratio:.3g} × smaller showed {change_words(metric, found.difference)} over {found.samples:,} samples,"
-        f" which cannot prove a loss below {margin_words(metric, found.margin)}: the power was {found.power:.0%},"
-        f" and {found.samples_needed:,} samples would make it {POWER:.0%}"
-    )
-
-
-def _nothing_smaller(sizes: Sequence[SizeResult], margin: float, metric: Metric) -> str:
-    if not sizes:
-        return "no smaller network could be made"
-    found = sizes[0].evidence
-    showed = f"{change_words(metric, found.difference)} over {found.samples:,} samples"
-    return f"already {sizes[0].ratio:.3g} × smaller showed {showed}; {margin_words(metric, margin)} may be lost"
+def judged_as(size: SizeResult, descent: Descent) -> SizeVerdict:
+    """Return the word for a size."""
+    found, how = size.evidence, {"margin": descent.margin, "level": size.level}
+    return verdict_of(found.difference, found.p, tested=size.tested, beats_guess=size.beats_guess, **how)
 
 
 def limits_of(budget: Budget | None, max_drop: float | None, metric: Metric) -> tuple[Budget, float]:

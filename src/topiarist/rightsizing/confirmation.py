@@ -1,18 +1,23 @@
 """The confirmation: the baseline and the chosen network on the test part, which no decision saw."""
 
+import math
 from collections.abc import Mapping
 from typing import Literal
+
+import numpy
 
 from topiarist.rightsizing.judging import JudgedAnswers, evidence_of
 from topiarist.rightsizing.record import (
     CalibrationRecord,
     ConfirmationRecord,
     ConfusionRecord,
+    EachRecord,
+    EstimateRecord,
     MetricRecord,
-    SidesRecord,
     finite,
 )
 from topiarist.statistics.metrics import Metric, metrics_of
+from topiarist.statistics.proofs.intervals import is_fraction, value_interval, wilson
 from topiarist.tasks import Task
 from topiarist.tasks.probabilities import ProbabilityTask
 
@@ -29,7 +34,12 @@ def confirm(tested: Tested, *, margin: float, alpha: float) -> ConfirmationRecor
     return ConfirmationRecord(
         before=_quality(tested["before"]),
         after=_quality(tested["after"]),
-        each=SidesRecord(before=_each(tested["before"]), after=_each(tested["after"])),
+        score=EachRecord(
+            samples=found.samples,
+            before=_estimate(tested["before"], found.baseline_score),
+            after=_estimate(tested["after"], found.score),
+        ),
+        each=_each(tested),
         difference=found.difference,
         low=found.low,
         high=found.high,
@@ -68,13 +78,42 @@ def _quality(judged: JudgedAnswers) -> dict[str, float | None]:
     return {name: finite(value) for name, value in values.items()}
 
 
-def _each(judged: JudgedAnswers) -> tuple[float | None, ...]:
+def _estimate(judged: JudgedAnswers, value: float, column: int | None = None) -> EstimateRecord:
+    """Return the primary metric of all answers, or of one target or label, with its interval."""
+    answers, targets = judged.answers[0], judged.task.true_answers(judged.y).numpy()
+    if column is not None:
+        answers, targets = answers[:, [column]], targets[:, [column]]
+    weights = None if judged.weights is None else judged.weights.numpy()
+    low, high = value_interval(judged.task.primary_metric, answers, targets, weights)
+    return EstimateRecord(value=finite(value), low=finite(low), high=finite(high))
+
+
+def _each(tested: Tested) -> tuple[EachRecord, ...]:
     """Return the primary metric of each class, target or label; nothing where there is but one, or it has none."""
+    judged = tested["before"]
     metric, task = judged.task.primary_metric, judged.task
     if metric.each is None or task.outputs < 2:
         return ()
+    targets = task.true_answers(judged.y).numpy()
     weights = None if judged.weights is None else judged.weights.numpy()
-    return tuple(map(finite, metric.each(judged.answers[0], task.true_answers(judged.y).numpy(), weights).tolist()))
+    values = {side: metric.each(found.answers[0], targets, weights)[: task.outputs] for side, found in tested.items()}
+    counts = numpy.bincount(targets, minlength=task.outputs) if metric.kind == "classes" else (targets != 0).sum(axis=0)
+    if metric.kind == "numbers":
+        counts = numpy.full(task.outputs, len(targets))
+
+    def estimate(side: Literal["before", "after"], place: int) -> EstimateRecord:
+        value = float(values[side][place])
+        if not math.isfinite(value):
+            return EstimateRecord(value=None)
+        if metric.kind != "classes":
+            return _estimate(tested[side], value, place)
+        low, high = wilson(value, float(counts[place])) if is_fraction(metric) else (math.nan, math.nan)
+        return EstimateRecord(value=value, low=finite(low), high=finite(high))
+
+    return tuple(
+        EachRecord(samples=int(counts[place]), before=estimate("before", place), after=estimate("after", place))
+        for place in range(task.outputs)
+    )
 
 
 def calibration_record(judged: JudgedAnswers, samples: int) -> CalibrationRecord | None:

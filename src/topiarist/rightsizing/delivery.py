@@ -34,6 +34,8 @@ def deliver(result: Rightsizing, folder: str | Path, *, onnx: bool = True) -> Ri
     place.mkdir(parents=True, exist_ok=True)
     save(result.baseline, place / BASELINE_FILE, data=result.data)
     save(result.model, place / MODEL_FILE, data=result.data)
+    for offer in result.record.verdict.offered:
+        save(result.networks[offer.network], place / offer.file, data=result.data)
     exports = result.record.exports.model_copy(update={"model": MODEL_FILE, "baseline": BASELINE_FILE})
     record = result.record.model_copy(update={"exports": exports})
     if not onnx:

@@ -82,6 +82,11 @@ class Descent:
         """Return whether the finalist to keep fits the budget."""
         return self.fits(size.kept.model)
 
+    @property
+    def baseline_guess(self) -> PairedEvidence:
+        """How the baselines compare with the best constant answer."""
+        return self.against_guess([fold.baseline_answers for fold in self.folds[:-1]])
+
     def against_guess(self, answers: Sequence[JudgedAnswers]) -> PairedEvidence:
         """Compare answers, fold by fold, with the best constant ones."""
         guesses = [fold.guess_answers for fold in self.folds[:-1]]

@@ -12,7 +12,7 @@ def tested_rows(record: RightsizingRecord) -> list[dict[str, str]]:
         rung = tested.get(network.id)
         if rung is None and place:
             continue
-        status = "" if rung is None else "proven" if rung.proven else "not proven"
+        status = "" if rung is None else rung.verdict
         rows.append(
             {
                 "network": network.id,

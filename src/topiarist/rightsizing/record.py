@@ -1,6 +1,7 @@
 """The record of a rightsizing: typed, versioned, written as JSON; everything that the report shows."""
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -11,16 +12,27 @@ from topiarist.settings import Record
 
 VERSION = 4  # of the record: 3 had the metric of its task, 4 has references and what exactly was shown
 BASELINE = "baseline"
-RecordStatus = Literal["proven", "unproven", "unchanged", "unreachable"]
+GUESSING: Literal["no better than guessing"] = "no better than guessing"
+RecordStatus = Literal["proven", "unproven", "unchanged", "no better than guessing", "unreachable"]
+SizeVerdict = Literal["proven", "not proven", "rejected", "no better than guessing"]
+Agreement = Literal["confirms", "does not contradict", "contradicts"]
+
+
+class OfferRecord(Record):
+    """A network that is smaller than the chosen one, not proven and not rejected, and its file beside the others."""
+
+    network: str
+    file: str
 
 
 class VerdictRecord(Record):
-    """What was decided; `confirmed` is whether the test part lost no more than allowed."""
+    """What was decided; `agreement` is what the test part says of it, `power` and samples are of the deciding test."""
 
     status: RecordStatus
     sentence: str
-    confirmed: bool | None
+    agreement: Agreement | None
     chosen: str
+    offered: tuple[OfferRecord, ...] = ()
     why: tuple[str, ...]
     power: float | None
     samples: int | None
@@ -52,7 +64,10 @@ class TaskRecord(Record):
 
 
 class GainsRecord(Record):
-    """How many times smaller and faster the network is, and how much better or worse on the test part."""
+    """How many times smaller and faster the network is, and how much better or worse on the test part.
+
+    `speed` is what the times of torch and ONNX Runtime say together, in words.
+    """
 
     size: float | None
     parameters: float | None
@@ -62,6 +77,7 @@ class GainsRecord(Record):
     latency: float | None
     onnx_latency: float | None = None
     onnx_size: float | None = None
+    speed: str = ""
     score: float | None
 
 
@@ -208,13 +224,16 @@ class ReferenceRecord(Record):
 class RungRecord(Record):
     """The test of one size; the figures are those of `statistics.compare`.
 
-    It is proven where p is at most its `level`. `difference` is positive where the smaller network is better. `won`,
-    `lost` and `discordant` are of decisions alone, `r2_difference` of numbers.
+    `difference` is positive where the smaller network is better. `won`, `lost` and `discordant` are of decisions alone,
+    `r2_difference` of numbers. `verdict` follows from the figures: see `verdict_of`; `level` is that of the test, which p
+    may not exceed; `inferior` is whether the size was shown to lose more than is allowed. `guess_difference` and
+    `guess_low` are against the best constant answer.
     """
 
     ratio: float
     network: str
-    proven: bool
+    verdict: SizeVerdict
+    inferior: bool
     tested: bool
     level: float
     score: float
@@ -230,8 +249,23 @@ class RungRecord(Record):
     samples: int
     power: float
     samples_needed: int
+    guess_difference: float
+    guess_low: float
+    beats_guess: bool
     chosen_by_fold: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+
+class GuessRecord(Record):
+    """The best constant answer of the training parts over the same samples, and how the baseline compares with it."""
+
+    answer: str
+    score: float | None
+    baseline_score: float | None
+    difference: float
+    low: float
+    samples: int
+    beaten: bool
 
 
 class DecisionRecord(Record):
@@ -240,22 +274,38 @@ class DecisionRecord(Record):
     test: str
     order: str
     wanted_power: float
+    guess: GuessRecord
     rungs: tuple[RungRecord, ...]
 
 
-class SidesRecord(Record):
-    """The primary metric of each class, target or label on the test part, before and after."""
+class EstimateRecord(Record):
+    """A metric's value for one network, with a confidence interval; None where there is none."""
 
-    before: tuple[float | None, ...] = ()
-    after: tuple[float | None, ...] = ()
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+class EachRecord(Record):
+    """The primary metric of one class, target or label on the test part, and how many samples have it."""
+
+    samples: int
+    before: EstimateRecord
+    after: EstimateRecord
 
 
 class ConfirmationRecord(Record):
-    """The chosen network against the baseline on the test part, which no decision saw; all metrics by name."""
+    """The chosen network against the baseline on the test part, which no decision saw; all metrics by name.
+
+    `low` and `high` are one-sided bounds of the difference; `score` is the metric that decides, with intervals of
+    `confidence`.
+    """
 
     before: dict[str, float | None]
     after: dict[str, float | None]
-    each: SidesRecord = SidesRecord()
+    score: EachRecord
+    confidence: float = 0.95
+    each: tuple[EachRecord, ...] = ()
     difference: float
     low: float
     high: float
@@ -344,6 +394,37 @@ class RightsizingRecord(Record):
             raise ValueError(f"verdict.chosen must be one of {', '.join(names)}; found '{self.verdict.chosen}'")
         return self
 
+    @model_validator(mode="after")
+    def _check_claims(self) -> Self:
+        """Refuse a word that does not follow from the figures."""
+        margin = self.settings.max_drop
+        for place, rung in enumerate(self.decision.rungs):
+            word = {"tested": rung.tested, "beats_guess": rung.beats_guess}
+            found = verdict_of(rung.difference, rung.p, margin=margin, level=rung.level, **word)
+            if rung.verdict != found:
+                raise ValueError(f"decision.rungs.{place}.verdict must be '{found}' by its figures")
+            if rung.inferior != (rung.high < -margin):
+                raise ValueError(f"decision.rungs.{place}.inferior does not follow from its upper bound")
+        agreement = None if self.verdict.chosen == BASELINE else agreement_of(self.test, margin)
+        if self.verdict.agreement != agreement:
+            raise ValueError(f"verdict.agreement must be {agreement!r} by the test part")
+        self._check_status({rung.network: rung for rung in self.decision.rungs})
+        return self
+
+    def _check_status(self, rungs: Mapping[str, RungRecord]) -> None:
+        status, chosen = self.verdict.status, self.verdict.chosen
+        word = {"proven": "proven", "unproven": "not proven"}.get(status)
+        if word is not None and (chosen not in rungs or rungs[chosen].verdict != word):
+            raise ValueError(f"verdict.status is '{status}', but the size of '{chosen}' is not '{word}'")
+        if word is None and chosen != BASELINE:
+            raise ValueError(f"verdict.status is '{status}', but '{chosen}' was chosen")
+        if status in ("unchanged", GUESSING) and self.decision.guess.beaten != (status == "unchanged"):
+            better = "better" if self.decision.guess.beaten else "no better"
+            raise ValueError(f"verdict.status is '{status}', but the baseline is {better} than guessing")
+        for offer in self.verdict.offered:
+            if offer.network not in rungs or rungs[offer.network].verdict != "not proven":
+                raise ValueError(f"verdict.offered: the size of '{offer.network}' is not 'not proven'")
+
     @property
     def metric(self) -> MetricRecord:
         """What decisions were made by."""
@@ -352,6 +433,10 @@ class RightsizingRecord(Record):
     def network(self, name: str) -> NetworkRecord:
         """Return the record of a network by its id."""
         return next(network for network in self.networks if network.id == name)
+
+    def rung(self, name: str) -> RungRecord:
+        """Return the test of the size that a network is of."""
+        return next(rung for rung in self.decision.rungs if rung.network == name)
 
     @property
     def chosen(self) -> NetworkRecord:
@@ -371,6 +456,30 @@ class RightsizingRecord(Record):
     def with_note(self, note: str) -> "RightsizingRecord":
         """Return the record with one more note."""
         return self.model_copy(update={"plan": self.plan.model_copy(update={"notes": (*self.plan.notes, note)})})
+
+
+def verdict_of(
+    difference: float, p: float, *, margin: float, level: float, tested: bool, beats_guess: bool
+) -> SizeVerdict:
+    """Return the word for a size.
+
+    It is *rejected* only where the loss that was observed exceeds the margin, as it does wherever a loss beyond the
+    margin is shown; *proven* where the opposite is shown in its turn, and that it is better than guessing.
+    """
+    if difference < -margin:
+        return "rejected"
+    if not beats_guess:
+        return GUESSING
+    return "proven" if tested and p <= level else "not proven"
+
+
+def agreement_of(test: ConfirmationRecord | None, margin: float) -> Agreement | None:
+    """Return what the test part says: only bounds that lie within the margin confirm, only such beyond contradict."""
+    if test is None:
+        return None
+    if test.proven and test.low >= -margin:
+        return "confirms"
+    return "contradicts" if test.high < -margin else "does not contradict"
 
 
 def finite(value: float | None) -> float | None:

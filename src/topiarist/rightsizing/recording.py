@@ -12,7 +12,7 @@ from topiarist.data import Data
 from topiarist.measurement import Budget, Measurement
 from topiarist.models import card_of
 from topiarist.rightsizing.candidates import SizeResult
-from topiarist.rightsizing.choice import Choice
+from topiarist.rightsizing.choice import Choice, judged_as
 from topiarist.rightsizing.confirmation import (
     Tested,
     calibration_record,
@@ -22,7 +22,7 @@ from topiarist.rightsizing.confirmation import (
     metrics_shown,
 )
 from topiarist.rightsizing.descent import Descent
-from topiarist.rightsizing.judging import JudgedAnswers
+from topiarist.rightsizing.judging import JudgedAnswers, clearly_better
 from topiarist.rightsizing.ladder import Ladder
 from topiarist.rightsizing.networks import (
     NamedNetwork,
@@ -41,8 +41,10 @@ from topiarist.rightsizing.record import (
     DataRecord,
     DecisionRecord,
     GainsRecord,
+    GuessRecord,
     NearestRecord,
     NetworkRecord,
+    OfferRecord,
     ReferenceRecord,
     RightsizingRecord,
     RungRecord,
@@ -51,16 +53,23 @@ from topiarist.rightsizing.record import (
     VerdictRecord,
     VersionsRecord,
     WorkPlanRecord,
+    agreement_of,
+    finite,
 )
-from topiarist.rightsizing.wording import margin_words, sentence
+from topiarist.rightsizing.wording import margin_words, sentence, speed_words, why_of
 from topiarist.statistics import Metric
 from topiarist.statistics.answers import POWER
 from topiarist.statistics.proofs import describe_test
-from topiarist.tasks import Task
+from topiarist.tasks import Task, TaskKind
 from topiarist.training import History
 from topiarist.training.inference import part_logits, weights_of
 
 NEAREST = 3
+GUESSES: Mapping[TaskKind, str] = {
+    "classes": "always answering the most frequent class",
+    "numbers": "always answering the same number",
+    "labels": "always answering how frequent each label is",
+}
 SMALLEST = 1e-300  # so that a share of no error at all is a number
 THREADS = 1  # of torch in every training, so that results do not depend on the machine
 PACKAGES = ("topiarist", "torch", "numpy", "scipy", "onnxruntime")
@@ -117,7 +126,8 @@ class Findings:
                 test=describe_test(metric),
                 order=order_words(self.descent.ladder),
                 wanted_power=POWER,
-                rungs=tuple(map(_rung_record, self.descent.sizes)),
+                guess=self._guess(),
+                rungs=tuple(_rung_record(size, self.descent) for size in self.descent.sizes),
             ),
             references=self.references,
             test=test,
@@ -142,15 +152,32 @@ class Findings:
         task = self.data.task.answering_like(card_of(network).task)
         return JudgedAnswers(task, outputs[None], y, weights_of(self.data.test))
 
+    def _guess(self) -> GuessRecord:
+        """Return how the baseline compares with the best constant answer."""
+        found = self.descent.baseline_guess
+        return GuessRecord(
+            answer=GUESSES[self.data.task.kind],
+            score=finite(found.baseline_score),
+            baseline_score=finite(found.score),
+            difference=found.difference,
+            low=found.low,
+            samples=found.samples,
+            beaten=clearly_better(found, self.settings.alpha),
+        )
+
     def _verdict(self, test: ConfirmationRecord | None) -> VerdictRecord:
         """Return what was decided; its sentence is written last."""
         size = None if self.choice is None else self.choice.size
         return VerdictRecord(
             status="unreachable" if self.choice is None else self.choice.status,
             sentence="",
-            confirmed=None if test is None else test.difference >= -self.settings.max_drop,
+            agreement=None if self.chosen == BASELINE else agreement_of(test, self.settings.max_drop),
             chosen=self.chosen,
-            why=() if self.choice is None else self.choice.why,
+            offered=tuple(
+                OfferRecord(network=size.name, file=f"{size.name}.safetensors")
+                for size in (() if self.choice is None else self.choice.offered)
+            ),
+            why=(),
             power=None if size is None else size.evidence.power,
             samples=None if size is None else size.evidence.samples,
             samples_needed=None if size is None else size.evidence.samples_needed,
@@ -178,18 +205,20 @@ class Findings:
 
 
 def with_sentence(record: RightsizingRecord) -> RightsizingRecord:
-    """Return the record with the sentence that follows from it."""
-    verdict = record.verdict.model_copy(update={"sentence": sentence(record)})
-    return record.model_copy(update={"verdict": verdict})
+    """Return the record with the words that follow from it: the sentence, what it rests on, and the speed."""
+    verdict = record.verdict.model_copy(update={"sentence": sentence(record), "why": why_of(record)})
+    gains = record.gains.model_copy(update={"speed": speed_words(record)})
+    return record.model_copy(update={"verdict": verdict, "gains": gains})
 
 
-def _rung_record(size: SizeResult) -> RungRecord:
+def _rung_record(size: SizeResult, descent: Descent) -> RungRecord:
     found = size.evidence
     differing = None if found.won is None or found.lost is None else (found.won + found.lost) / found.samples
     return RungRecord(
         ratio=size.ratio,
         network=size.name,
-        proven=size.proven,
+        verdict=judged_as(size, descent),
+        inferior=found.high < -descent.margin,
         tested=size.tested,
         level=size.level,
         score=found.score,
@@ -205,6 +234,9 @@ def _rung_record(size: SizeResult) -> RungRecord:
         samples=found.samples,
         power=found.power,
         samples_needed=found.samples_needed,
+        guess_difference=size.guess.difference,
+        guess_low=size.guess.low,
+        beats_guess=size.beats_guess,
         chosen_by_fold=tuple(size.winners[:-1]),
         notes=found.notes,
     )

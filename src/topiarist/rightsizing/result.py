@@ -32,9 +32,9 @@ class Rightsizing:
         The network, and the baseline that it was made of.
     networks : mapping
         All networks that could be kept, by name.
-    status : {"proven", "unproven", "unchanged"}
-        "unproven": the samples were too few to prove that nothing is lost; "unchanged": no smaller network was good
-        enough, and the baseline stays.
+    status : {"proven", "unproven", "unchanged", "no better than guessing"}
+        "unproven": it was not shown that nothing is lost, nor that something is; "unchanged": the baseline stays;
+        "no better than guessing": it stays, and was not shown to be better than the best constant answer.
     data : Data
     record : RightsizingRecord
         How it came about: everything that the report shows.

@@ -2,7 +2,8 @@
 
 from typing import Protocol
 
-from topiarist.rightsizing.record import BASELINE, RightsizingRecord
+from topiarist.rightsizing.record import BASELINE, GUESSING, RightsizingRecord, RungRecord
+from topiarist.statistics.proofs.evidence import MOST_SAMPLES
 
 AS_FAST = (0.95, 1.05)
 LEAST_MS = 0.01  # below which two times differ by chance: calling a network takes longer
@@ -27,51 +28,140 @@ class Worded(Protocol):
 
 
 def sentence(record: RightsizingRecord) -> str:
-    """Return how much smaller and faster the network is, what that cost, and how sure that is."""
-    status = record.verdict.status
+    """Return how much smaller and faster the network is, what that cost, and how sure that is.
+
+    Score, p and samples are those of the one comparison that decided.
+    """
+    status, metric = record.verdict.status, record.metric
     if status == "unreachable":
-        margin = margin_words(record.metric, record.settings.max_drop)
-        return f"No network was found that fits the budget and is not worse by more than {margin}."
+        better = " is better than guessing" if any(rung.verdict == GUESSING for rung in record.decision.rungs) else ""
+        margin = margin_words(metric, record.settings.max_drop)
+        return f"No network was found that fits the budget,{better} and is not worse by more than {margin}.".replace(
+            "budget, and", "budget and"
+        )
     before, after = record.networks[0], record.chosen
+    if status == GUESSING:
+        return f"{before.file_kb:.1f} KB, {_baseline_quality(record)}: {_against_guess(record)}."
     if status == "unchanged":
-        return f"{before.file_kb:.1f} KB, {_quality(record)}: no smaller network is good enough."
-    sizes = f"From {before.file_kb:.1f} KB to {after.file_kb:.1f} KB: {record.gains.size:.1f} × smaller"
-    return f"{sizes}, {_speed(record)}, {_quality(record)}, {_certainty(record)}."
+        return f"{before.file_kb:.1f} KB, {_baseline_quality(record)}: {_why_unchanged(record)}."
+    rung = record.rung(after.id)
+    times = record.gains.size or 1.0
+    smaller = f"{times:.1f} × smaller" if times >= AS_FAST[1] else "hardly smaller"
+    gains = ", ".join(filter(None, (smaller, speed_words(record))))
+    sides = [value_words(metric, value, decimals=1) for value in (rung.baseline_score, rung.score)]
+    quality = f"{metric.title} {sides[0].removesuffix(' %')} → {sides[1]} over {rung.samples:,} samples"
+    return f"From {before.file_kb:.1f} KB to {after.file_kb:.1f} KB: {gains}; {quality}, {_certainty(record, rung)}."
 
 
-def _certainty(record: RightsizingRecord) -> str:
-    verdict, margin = record.verdict, margin_words(record.metric, record.settings.max_drop)
-    rung = next(each for each in record.decision.rungs if each.ratio == record.chosen.ratio)
-    if verdict.status == "proven":
-        doubt = "; the test part by itself lost more" if verdict.confirmed is False else ""
-        return f"not worse within {margin} ({shown_p(rung.p)}{doubt})"
-    needed = f"{rung.samples_needed:,} samples would tell, {rung.samples:,} were there"
-    return f"unproven within {margin} ({needed})"
+def _certainty(record: RightsizingRecord, rung: RungRecord) -> str:
+    margin = margin_words(record.metric, record.settings.max_drop)
+    if rung.verdict == "proven":
+        said = {
+            "confirms": "; the test part confirms it",
+            "does not contradict": "; the test part does not contradict it (too few samples to tell)",
+            "contradicts": "; the test part contradicts it",
+        }
+        return f"not worse within {margin} ({shown_p(rung.p)}){said.get(record.verdict.agreement or '', '')}"
+    said = {
+        "confirms": "; the test part by itself shows it",
+        "contradicts": f"; the test part shows that it loses more than {margin}",
+    }
+    told = said.get(record.verdict.agreement or "", "")
+    return f"not proven within {margin} ({_missing(record, rung)}){told}"
 
 
-def _quality(record: RightsizingRecord) -> str:
-    """Return the metric before and after, on the test part or, where there is none, over the folds."""
-    metric = record.metric
-    if record.test is not None:
-        sides = (record.test.before[metric.name], record.test.after[metric.name])
-    else:
-        sides = (record.networks[0].judged_score, record.chosen.judged_score)
-    before, after = (value_words(metric, side or 0.0, decimals=1) for side in sides)
-    if record.verdict.status == "unchanged":
-        return f"{metric.title} {before}"
-    return f"{metric.title} {before.removesuffix(' %')} → {after}"
+def _missing(record: RightsizingRecord, rung: RungRecord) -> str:
+    """Return why a size is not proven: the power that there was, and the samples that a proof takes."""
+    power = f"the power was {rung.power:.0%}"
+    if rung.power >= record.decision.wanted_power:
+        return f"{shown_p(rung.p)}, although {power}"
+    if rung.samples_needed >= MOST_SAMPLES:
+        return f"{shown_p(rung.p)}; {power}, and no number of samples would make it {record.decision.wanted_power:.0%}"
+    needed = f"{rung.samples_needed:,} samples would make it {record.decision.wanted_power:.0%}"
+    return f"{shown_p(rung.p)}; {power}, {needed}"
 
 
-def _speed(record: RightsizingRecord) -> str:
-    """Return how much faster the network is: where it will be used if that is known, in torch otherwise."""
-    gains, sides = record.gains, (record.network(BASELINE), record.chosen)
-    if gains.onnx_latency is not None:
-        where, gain, times = "ONNX Runtime", gains.onnx_latency, [side.onnx_latency_ms or 0.0 for side in sides]
-    else:
-        where, gain, times = "torch", gains.latency or 1.0, [side.latency_ms or 0.0 for side in sides]
-    if AS_FAST[0] <= gain <= AS_FAST[1] or abs(times[0] - times[1]) < LEAST_MS:
-        return f"as fast in {where}"
-    return f"{gain:.1f} × faster in {where}" if gain > 1 else f"{1 / gain:.1f} × slower in {where}"
+def _baseline_quality(record: RightsizingRecord) -> str:
+    guess, metric = record.decision.guess, record.metric
+    known = "not known" if guess.baseline_score is None else value_words(metric, guess.baseline_score, decimals=1)
+    return f"{metric.title} {known} over {guess.samples:,} samples"
+
+
+def _against_guess(record: RightsizingRecord) -> str:
+    guess = record.decision.guess
+    has = "" if guess.score is None else f", which has {value_words(record.metric, guess.score, decimals=1)}"
+    return f"no better than guessing ({guess.answer}{has})"
+
+
+def _why_unchanged(record: RightsizingRecord) -> str:
+    verdicts = {rung.verdict for rung in record.decision.rungs}
+    if not verdicts:
+        return "no smaller network could be made"
+    lost = f"lost more than {margin_words(record.metric, record.settings.max_drop)}"
+    if verdicts == {"rejected"}:
+        return f"no smaller network is good enough, all that were tried {lost}"
+    if verdicts <= {"rejected", GUESSING}:
+        return f"all smaller networks that were tried {lost} or are no better than guessing"
+    return "no smaller network was chosen"
+
+
+def why_of(record: RightsizingRecord) -> tuple[str, ...]:
+    """Return what the choice rests on, size by size: that of the chosen one and the next, or all where none is."""
+    if record.verdict.status == GUESSING:
+        return (_guess_line(record),)
+    rungs, names = record.decision.rungs, [rung.network for rung in record.decision.rungs]
+    if record.verdict.status in ("proven", "unproven"):
+        place = names.index(record.verdict.chosen)
+        rungs = rungs[place : place + 2]
+    return tuple(rung_words(record, rung) for rung in rungs)
+
+
+def _guess_line(record: RightsizingRecord) -> str:
+    guess, metric = record.decision.guess, record.metric
+    found = f"{change_words(metric, guess.difference)} over {guess.samples:,} samples"
+    return f"against {guess.answer}, the baseline shows {found}, which may be luck"
+
+
+def rung_words(record: RightsizingRecord, rung: RungRecord) -> str:
+    """Return the verdict on a size with the figures that it follows from."""
+    metric, size = record.metric, f"{rung.ratio:.3g} × smaller"
+    margin = margin_words(metric, record.settings.max_drop)
+    found = f"{change_words(metric, rung.difference)} over {rung.samples:,} samples"
+    if rung.verdict == "proven":
+        return f"{size} is proven not to be worse by more than {margin}: {found}, {shown_p(rung.p)}"
+    if rung.verdict == "rejected":
+        sure = "and that it loses more is shown" if rung.inferior else "though so few samples do not show that it does"
+        return f"{size} is rejected: {found}, more than {margin}, {sure}"
+    if rung.verdict == GUESSING:
+        guess = f"{change_words(metric, rung.guess_difference)} against {record.decision.guess.answer} may be luck"
+        return f"{size} is no better than guessing: {guess}"
+    turn = "" if rung.tested else ", its turn did not come after a larger size that was not proven"
+    offered = next((offer.file for offer in record.verdict.offered if offer.network == rung.network), None)
+    file = "" if offered is None else f"; it is offered as {offered}"
+    return f"{size} is not proven: {found}, {_missing(record, rung)}{turn}{file}"
+
+
+def speed_words(record: RightsizingRecord) -> str:
+    """Return how much faster the network is, in ONNX Runtime and in torch, as far as both were timed."""
+    before, after = record.network(BASELINE), record.chosen
+    timed = {
+        "ONNX Runtime": _speed(before.onnx_latency_ms, after.onnx_latency_ms),
+        "torch": _speed(before.latency_ms, after.latency_ms),
+    }
+    known = {where: words for where, words in timed.items() if words is not None}
+    if len(set(known.values())) == 1:
+        return f"{next(iter(known.values()))} in {' and in '.join(known)}"
+    return " and ".join(f"{words} in {where}" for where, words in known.items())
+
+
+def _speed(before: float | None, after: float | None) -> str | None:
+    """Return a ratio of times in words; those that differ by chance are the same."""
+    if not before or not after:
+        return None
+    gain = before / after
+    if AS_FAST[0] <= gain <= AS_FAST[1] or abs(before - after) < LEAST_MS:
+        return "as fast"
+    return f"{gain:.1f} × faster" if gain > 1 else f"{1 / gain:.1f} × slower"
 
 
 def value_words(metric: Worded, value: float, *, decimals: int = 2) -> str:

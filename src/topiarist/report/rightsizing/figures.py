@@ -46,7 +46,7 @@ def bounds_of(record: RightsizingRecord) -> str | None:
             name=names.get(rung.network, rung.network),
             difference=scale * rung.difference,
             low=scale * rung.low,
-            significant=rung.proven,
+            significant=rung.verdict == "proven",
         )
         for rung in record.decision.rungs
     ]

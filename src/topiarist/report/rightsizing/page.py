@@ -15,9 +15,11 @@ from topiarist.report.rightsizing.tables import (
     comparison_table,
     confused_pairs,
     each_table,
+    few_samples,
     heat_map,
     leaves,
     networks_table,
+    references_table,
     rungs_table,
 )
 from topiarist.report.svg import embed
@@ -27,6 +29,7 @@ from topiarist.rightsizing.record import RightsizingRecord
 PARTS = {
     "front": "{metric} against size",
     "comparison": "Before and after",
+    "references": "Beside simple models",
     "widths": "Layers",
     "networks": "All networks",
     "curves": "Learning curves",
@@ -66,6 +69,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
     cards = {network.id: place for place, network in enumerate(record.networks)}
     chosen = cards[record.verdict.chosen]
     before, after = "networks.0", f"networks.{chosen}"
+    tested = [rung.network for rung in record.decision.rungs]
     drawn = _draw_all(record, chosen)
     sides = ("before", "after") if chosen else ("before",)
     maps = [(side, squares) for side in sides if (squares := heat_map(quotes, side))]
@@ -81,6 +85,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         "each": parts_of_task is None,
         "calibration": record.calibration is None,
         "columns": not record.data.columns,
+        "references": not record.references,
     }
     return render(
         "rightsizing.html.j2",
@@ -93,6 +98,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         before=before,
         after=after,
         changed=chosen != 0,
+        rung=f"decision.rungs.{tested.index(record.verdict.chosen)}" if record.verdict.chosen in tested else None,
         chosen=chosen,
         cards=cards,
         drawn=drawn,
@@ -101,10 +107,12 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         title_of=capitalised,
         each=parts_of_task,
         calibration=calibration_table(quotes),
+        few=few_samples(quotes),
         comparison=comparison_table(quotes, before, after),
         networks=networks_table(quotes, chosen),
         rungs=rungs_table(quotes),
         columns=columns_table(quotes),
+        references=references_table(quotes, chosen),
         maps=maps,
         pairs=pairs,
         repeating={title: leaves(quotes, path) for path, title in _REPEATING.items()},

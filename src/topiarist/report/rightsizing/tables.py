@@ -36,7 +36,7 @@ _NETWORK_COLUMNS = (
 )
 _RUNG_COLUMNS = (
     ("asked", "ratio", "times"),
-    ("proven", "proven", "text"),
+    ("verdict", "verdict", "text"),
     ("difference", "difference", "difference"),
     ("lower bound", "low", "difference"),
     ("upper bound", "high", "difference"),
@@ -50,6 +50,10 @@ _RUNG_COLUMNS = (
     ("samples", "samples", "count"),
     ("power", "power", "probability"),
     ("samples needed", "samples_needed", "count"),
+    ("against a guess", "guess_difference", "difference"),
+    ("its lower bound", "guess_low", "difference"),
+    ("better than guessing", "beats_guess", "text"),
+    ("shown to lose more", "inferior", "text"),
     ("tested", "tested", "text"),
     ("method chosen in each fold", "chosen_by_fold", "text"),
     ("remarks", "notes", "text"),
@@ -62,12 +66,20 @@ _TABLE_COLUMNS = (
     ("inputs", "inputs", "count"),
     ("remarks", "remarks", "text"),
 )
+_REFERENCE_COLUMNS = (
+    ("{metric}, judged", "score", "value"),
+    ("{metric}, test part", "test_score", "value"),
+    ("parameters", "parameters", "count"),
+    ("on disk", "file_kb", "kilobytes"),
+    ("seconds to make", "seconds", "seconds"),
+)
 _OF_SOME = ("won", "lost", "discordant", "r2_difference", "notes")  # figures that not every metric has
 _EACH = {"classes": "class", "numbers": "target", "labels": "label"}
 _EMPTY = TableCell(text="", value=None)
 _SHOWN_ELSEWHERE = ("names", "metrics", "columns", "command")
 _MOST_CLASSES = 30  # of a matrix that is still readable
 _MOST_PAIRS = 15
+FEW_SAMPLES = 30  # of a test part: below it, even half of them right may be a third or two thirds (Wilson's interval)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +100,7 @@ def comparison_table(quotes: Quotes, before: str, after: str) -> Grid:
     for label, path, form, gain in (*_qualities(quotes), *_COMPARED):
         sides = [path.format(side="before", network=before), path.format(side="after", network=after)][: 2 - alone]
         if any(quotes.look(side) is not None for side in sides):
-            cells = [quotes.cell(side, form) for side in sides]
+            cells = [_scored(quotes, side) if gain == "score" else quotes.cell(side, form) for side in sides]
             change = quotes.cell(f"gains.{gain}", quotes.forms.difference if gain == "score" else "times")
             said = quotes.cell(label) if label.startswith("task.") else TableCell(text=label, value=None)
             rows.append((said, *cells, *([] if alone else [change if gain else _EMPTY])))
@@ -97,26 +109,51 @@ def comparison_table(quotes: Quotes, before: str, after: str) -> Grid:
 
 
 def _qualities(quotes: Quotes) -> list[tuple[str, str, str, str]]:
-    """Return the metrics of the test part as rows of the comparison, the one that decided first."""
-    known = [(f"test.{{side}}.{metric.name}", forms_of(metric).value) for metric in quotes.record.task.metrics]
-    gains = ("score", *[""] * len(known))
-    return [(f"task.metrics.{n}.title", path, form, gains[n]) for n, (path, form) in enumerate(known)]
+    """Return the metrics of the test part as rows of the comparison, the one that decided first, with its interval.
+
+    Of few samples it stands alone: without an interval, the others would say more than is known.
+    """
+    first, *others = quotes.record.task.metrics
+    others = [] if few_samples(quotes) else others
+    return [
+        ("task.metrics.0.title", "test.score.{side}", forms_of(first).value, "score"),
+        *(
+            (f"task.metrics.{n}.title", f"test.{{side}}.{metric.name}", forms_of(metric).value, "")
+            for n, metric in enumerate(others, start=1)
+        ),
+    ]
+
+
+def few_samples(quotes: Quotes) -> bool:
+    """Return whether the test part is so small that a value without its interval would mislead."""
+    test = quotes.record.test
+    return test is not None and test.samples < FEW_SAMPLES
+
+
+def _scored(quotes: Quotes, place: str) -> TableCell:
+    """Return a value with its interval, sorted by the value; the value alone where there is no interval."""
+    cell, form = quotes.cell(f"{place}.value", quotes.forms.value), quotes.forms.value
+    if quotes.look(f"{place}.low") is None:
+        return cell
+    sides = [quotes.quote(f"{place}.{side}", form) for side in ("low", "high")]
+    return TableCell(text=Markup("{} ({} to {})").format(cell.text, *sides), value=cell.value)
 
 
 def each_table(quotes: Quotes, sides: Sequence[str]) -> Grid | None:
     """Return the metric of each class, target or label on the test part; None where there is no such thing."""
-    known = [side for side in sides if quotes.look(f"test.each.{side}")]
-    if not known or len(quotes.record.task.names) > _MOST_CLASSES:
+    test, task = quotes.record.test, quotes.record.task
+    if test is None or not test.each or len(task.names) > _MOST_CLASSES:
         return None
     return Grid(
-        columns=(_EACH.get(quotes.record.task.kind, "name"), *(known if len(sides) > 1 else ("baseline",))),
-        kinds=("text", *["number"] * len(known)),
+        columns=(_EACH.get(task.kind, "name"), "samples", *(sides if len(sides) > 1 else ("baseline",))),
+        kinds=("text", *["number"] * (1 + len(sides))),
         rows=tuple(
             (
                 quotes.cell(f"task.names.{place}"),
-                *(quotes.cell(f"test.each.{side}.{place}", quotes.forms.value) for side in known),
+                quotes.cell(f"test.each.{place}.samples", "count"),
+                *(_scored(quotes, f"test.each.{place}.{side}") for side in sides),
             )
-            for place in range(len(quotes.record.task.names))
+            for place in range(len(test.each))
         ),
     )
 
@@ -145,6 +182,25 @@ def networks_table(quotes: Quotes, chosen: int) -> Grid:
     places = range(len(quotes.record.networks))
     rows = [(f"networks.{place}", f"networks.{place}.name", place) for place in places]
     return _linked_table(quotes, rows, _NETWORK_COLUMNS, highlight=frozenset({chosen}))
+
+
+def references_table(quotes: Quotes, chosen: int) -> Grid:
+    """Return the simple models, below the baseline and the chosen network."""
+    record = quotes.record
+    rows = [(f"references.{n}", f"references.{n}.name", None) for n in range(len(record.references))]
+    grid = _linked_table(quotes, rows, _REFERENCE_COLUMNS, highlight=frozenset())
+    networks = [
+        (
+            TableCell(text=_linked(quotes.quote(f"networks.{place}.name"), place), value=None),
+            quotes.cell(f"networks.{place}.judged_score", quotes.forms.value),
+            quotes.cell(f"test.score.{side}.value", quotes.forms.value),
+            quotes.cell(f"networks.{place}.parameters", "count"),
+            quotes.cell(f"networks.{place}.file_kb", "kilobytes"),
+            TableCell(text="", value=None),
+        )
+        for place, side in ((0, "before"), (chosen, "after"))[: 2 if chosen else 1]
+    ]
+    return replace(grid, columns=("model", *grid.columns[1:]), rows=(*networks, *grid.rows))
 
 
 def columns_table(quotes: Quotes) -> Grid:
