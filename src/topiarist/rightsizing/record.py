@@ -225,8 +225,8 @@ class RungRecord(Record):
     """The test of one size; the figures are those of `statistics.compare`.
 
     `difference` is positive where the smaller network is better. `won`, `lost` and `discordant` are of decisions alone,
-    `r2_difference` of numbers. `verdict` follows from the figures: see `verdict_of`; `level` is that of the test, which p
-    may not exceed; `inferior` is whether the size was shown to lose more than is allowed. `guess_difference` and
+    `r2_difference` of numbers. `verdict` follows from the figures: see `verdict_of`; `level` is that of the test, which
+    p may not exceed; `inferior` is whether the size was shown to lose more than is allowed. `guess_difference` and
     `guess_low` are against the best constant answer.
     """
 
