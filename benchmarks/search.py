@@ -6,8 +6,8 @@ For each seed the Surgeon trains one network from a small start, and its process
 and successive halving (optuna; reduction by 3, from one epoch on) draw networks of one to three layers of 8 to 512
 units and a rate, and train them by the same recipe for as many epochs, until they have used as much processor time;
 what was begun before then is ended. All choose by the validation part; accuracies are of the test part, which no
-choice sees. `fashion` is 4,000 training images of Fashion-MNIST (Debian's package dataset-fashion-mnist). Needs the extra
-`benchmarks`. The same command resumes.
+choice sees. `fashion` is 4,000 training images of Fashion-MNIST (Debian's package dataset-fashion-mnist). Needs the
+extra `benchmarks`. The same command resumes.
 """
 
 import argparse
