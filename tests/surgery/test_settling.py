@@ -456,11 +456,18 @@ def test_the_default_number_of_steps_falls_with_the_size_of_the_work() -> None:
 
 
 def test_few_parameters_take_more_steps_over_the_same_samples() -> None:
-    whole, few, x = perceptron(12, seed=0), nn.Linear(6, 3).double(), samples(400)
+    whole, few, x = perceptron(12, seed=0), nn.Linear(6, 2).double(), samples(200)
     drawn = answered(whole, batches_for(x, whole, None), 0)
     assert drawn is not None
-    assert drawn.originals == 400 < drawn.count  # mixtures are no samples
+    assert drawn.originals == 200 < drawn.count  # mixtures are no samples
     assert suited_steps(few, drawn) == pytest.approx(1.5 * suited_steps(whole, drawn), abs=1)
+
+
+def test_few_parameters_learn_from_images_in_smaller_batches() -> None:
+    whole = nn.Sequential(nn.Flatten(), nn.Linear(12, 300), nn.ReLU(), nn.Linear(300, 3)).double()
+    images = batches_for(samples(2100, 3, 2, 2), whole, None)
+    sizes = [answered(whole, images, 0, parameters=count) for count in (209, 210, None)]
+    assert [found and found.batch_size for found in sizes] == [64, 128, 128]
 
 
 def test_layers_inside_that_still_have_their_units_are_compared_too() -> None:

@@ -28,6 +28,11 @@ FEWEST_SAMPLES = 6  # fewer show nothing
 # A tenth of the units, 10,000 samples, as many passes over them: in batches of 512, 256 and 128, LeNet-300-100 on
 # Fashion-MNIST ends at 86.9, 86.8 and 86.6 %, the convolutional LeNet on MNIST at 94.7, 94.9 and 95.1 %.
 LARGEST_BATCH, LARGEST_IMAGE_BATCH, SMALLEST_BATCH = 512, 128, 32
+# Few parameters cannot learn many samples by heart, and like more and smaller steps still. The convolutional LeNet with
+# 286 parameters and 10,000 images agrees on 88.4 % of 10,000 new ones after 2,930 steps of 128, on 89.6 % after 5,860
+# of 64, in the same time.
+FEW_PARAMETERS = 0.1  # per sample
+FEW_PARAMETERS_IMAGE_BATCH = 64
 STEPS_PER_PASS = 16  # batches are that small a part of the samples
 JUDGED_TOGETHER = 512  # samples that are run at a time to judge by
 
@@ -62,8 +67,13 @@ class SettlingSamples:
         return map(self.batch, torch.split(self.judging, self.judged_size))
 
 
-def answered(whole: nn.Module, batches: CalibrationBatches, seed: int) -> SettlingSamples | None:
-    """Return calibration data with the answers of a network; None where there is too little, or it answers nothing."""
+def answered(
+    whole: nn.Module, batches: CalibrationBatches, seed: int, *, parameters: int | None = None
+) -> SettlingSamples | None:
+    """Return calibration data with the answers of a network; None where there is too little, or it answers nothing.
+
+    `parameters` are those of the network that learns from them; without, they are not few.
+    """
     inputs = list(batches)
     answers = [answers_of(whole, each) for each in inputs]
     if not answers[0] or len({len(each) for each in answers}) > 1:
@@ -72,8 +82,9 @@ def answered(whole: nn.Module, batches: CalibrationBatches, seed: int) -> Settli
     if pooled is not None and pooled.is_row_by_row(whole):
         if len(pooled) < FEWEST_SAMPLES:
             return None
-        size = suited_batch(len(pooled), LARGEST_IMAGE_BATCH if pooled.is_of_images else LARGEST_BATCH)
         originals = len(pooled)
+        image_batch = FEW_PARAMETERS_IMAGE_BATCH if are_few(parameters, originals) else LARGEST_IMAGE_BATCH
+        size = suited_batch(originals, image_batch if pooled.is_of_images else LARGEST_BATCH)
         pooled = with_mixtures(pooled, whole, suited_mixtures(pooled, whole), seed)
         count = len(pooled)
         judging, judged = _judging(count, FEWEST_JUDGING, seed), max(size, JUDGED_TOGETHER)
@@ -86,6 +97,11 @@ def answered(whole: nn.Module, batches: CalibrationBatches, seed: int) -> Settli
 
     count = len(inputs)
     return SettlingSamples(count, _judging(count, 1, seed), batch, answers, 1, 1, min(samples), count)
+
+
+def are_few(parameters: int | None, samples: int) -> bool:
+    """Return whether so many parameters, None for very many, are too few to learn the samples by heart."""
+    return parameters is not None and parameters < FEW_PARAMETERS * samples
 
 
 def suited_batch(count: int, largest: int) -> int:

@@ -87,7 +87,8 @@ def settle(
         raise SettingsError(f"settling takes 0 steps or more; found {steps}")
     with torch.inference_mode(False), torch.enable_grad():
         network = None if steps == 0 else Settleable.of(cut)
-        samples = None if network is None or not network.parameters else answered(whole, batches, seed)
+        can_settle = network is not None and bool(network.parameters)
+        samples = answered(whole, batches, seed, parameters=count_parameters(cut)) if can_settle else None
         if network is None or samples is None:
             return Settled()
         inner = InnerAnswers.between(whole, cut, samples.batch(torch.arange(samples.batch_size)).inputs)

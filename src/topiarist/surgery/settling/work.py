@@ -5,7 +5,7 @@ from torch import nn
 
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery.settling.macs import rough_macs
-from topiarist.surgery.settling.samples import SettlingSamples
+from topiarist.surgery.settling.samples import SettlingSamples, are_few
 
 # More than 25 passes over the samples learn them by heart; 8 of a ResNet-56 that has lost half of
 # its inner channels take about as long as 6 forward passes of the whole one.
@@ -17,17 +17,18 @@ SMALL_WORK = 3e10  # multiply-accumulates, a second or two of one core: as many 
 MOST_INNER_PASSES, INNER_WORK = 50, 2.4e11
 BACKWARD = 3  # a step beside a forward pass
 MOST_STEPS, FEWEST_STEPS = 2000, 60  # of perceptrons for digits, 2,000 take a second of one core
-# Few parameters cannot learn many samples by heart. LeNet on MNIST with 286 parameters agrees on 88.8 % of 8,000 new
-# images after 2,000 steps, and on 89.7 % after 3,000; with 884 on 95.5 and 95.7 %. Both took 10,000 samples.
-FEW_PARAMETERS, MORE = 0.1, 1.5  # per sample; times as many passes and steps at most
+# Where parameters are few. LeNet on MNIST with 286 parameters agrees on 88.8 % of 8,000 new images after 2,000 steps of
+# 128, and on 89.7 % after 3,000; with 884 on 95.5 and 95.7 %. Both took 10,000 samples. `samples.py` has half batches.
+MORE_PASSES, MORE_STEPS = 1.5, 3.0  # times as many at most
 
 
 def suited_steps(cut: nn.Module, samples: SettlingSamples, *, inner: bool = False) -> int:
     """Return how many steps a cut network takes by default: many where they are cheap, or its layers are compared."""
     work, most = (INNER_WORK, MOST_INNER_PASSES) if inner else (SMALL_WORK, MOST_PASSES)
-    more = MORE if count_parameters(cut) < FEW_PARAMETERS * samples.originals else 1.0
+    few = are_few(count_parameters(cut), samples.originals)
+    more_passes, more_steps = (MORE_PASSES, MORE_STEPS) if few else (1.0, 1.0)
     macs = rough_macs(cut, samples.batch(torch.arange(samples.batch_size)))
     steps_per_pass = max(samples.count / samples.batch_size, 1)
     passes = work / (BACKWARD * max(macs, 1) * steps_per_pass)
-    steps = round(min(max(passes, FEWEST_PASSES), more * most) * steps_per_pass)
-    return min(max(steps, FEWEST_STEPS), round(more * MOST_STEPS))
+    steps = round(min(max(passes, FEWEST_PASSES), more_passes * most) * steps_per_pass)
+    return min(max(steps, FEWEST_STEPS), round(more_steps * MOST_STEPS))
