@@ -12,9 +12,12 @@ import numpy
 import pandas
 import pytest
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimators_pickle, check_fit_idempotent, parametrize_with_checks
@@ -234,6 +237,46 @@ def test_a_regressor_in_a_pipeline_with_pandas_and_threads() -> None:
     assert cross_val_score(pipeline, frame, y, cv=2, scoring="r2").mean() > 0.3
     with pytest.raises(ValueError, match="n_jobs must not be 0"):
         regressor(n_jobs=0).fit(x, y)
+
+
+def labelled(samples: int = 150) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return samples with three labels that follow from them."""
+    x = numpy.random.default_rng(0).normal(size=(samples, 4))
+    return x, numpy.stack([x[:, 0] > 0, x[:, 1] > 0.5, x[:, 0] + x[:, 2] > 0], axis=1).astype(int)
+
+
+@pytest.mark.slow
+def test_several_labels_are_a_matrix_as_for_the_perceptron_of_scikit_learn() -> None:
+    x, y = labelled()
+    frame, labels = pandas.DataFrame(x, columns=list("abcd")), pandas.DataFrame(y, columns=["red", "round", "ripe"])
+    pipeline = make_pipeline(StandardScaler(), classifier(random_state=0, n_jobs=1)).set_output(transform="pandas")
+    odd = numpy.arange(150) % 2 == 1
+    found = pipeline.fit(frame, labels, rightsizedclassifier__sample_weight=numpy.where(odd, 0.0, 1.0))
+    assert found[-1].report_ is not None and found[-1].report_.metric.name == "roc_auc"
+    assert found[-1].report_.task.names == ("red", "round", "ripe")
+    theirs = MLPClassifier(random_state=0, max_iter=2000).fit(x, y)
+    assert found.classes_.tolist() == theirs.classes_.tolist() == [0, 1, 2]
+    for ours, their in zip(
+        (found.predict(frame), found.predict_proba(frame)), (y, theirs.predict_proba(x)), strict=True
+    ):
+        assert ours.shape == their.shape and ours.dtype == their.dtype
+    assert (found.predict(frame) == y).mean() > 0.85 and 0.6 < found.score(frame, labels) <= 1
+    with pytest.raises(ValueError, match="class_weight should be a list of dicts, or the string"):
+        classifier(class_weight={0: 1, 1: 2}).fit(x, y)
+
+
+@pytest.mark.usefixtures("nothing_cut")
+def test_labels_that_are_none_are_refused_and_a_single_column_is_one_target() -> None:
+    x, y = labelled(60)
+    with pytest.raises(ValueError, match="y must be one class for each sample, or 0 and 1 for each of several labels"):
+        classifier().fit(x, y * 2 + numpy.arange(60)[:, None] % 3)
+    with pytest.raises(ValueError, match="each label is always the same: there is nothing to learn"):
+        classifier().fit(x, numpy.ones_like(y))
+    forms: list[Any] = [csr_array(y), y]
+    sparse, dense = (classifier(random_state=0).fit(x, each).predict_proba(x) for each in forms)
+    assert (sparse == dense).all()
+    with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
+        assert classifier(random_state=0).fit(x, y[:, :1]).predict(x).shape == (60,)
 
 
 def test_a_target_that_is_always_the_same_is_refused() -> None:

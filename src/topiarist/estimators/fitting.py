@@ -144,6 +144,17 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         return table.set_axis(names, axis=1).reset_index(drop=True)
 
 
+def has_columns(y: Any) -> bool:
+    """Return whether there are several targets for each sample."""
+    shape = numpy.shape(y)
+    return len(shape) == 2 and shape[1] > 1
+
+
+def names_of_columns(y: Any, count: int) -> tuple[str, ...]:
+    """Return what several targets are called: as the columns of a table are, or y0, y1, …"""
+    return tuple(str(name) for name in getattr(y, "columns", ())) or tuple(f"y{number}" for number in range(count))
+
+
 def threads_of(n_jobs: int | None) -> int | None:
     """Return how many threads scikit-learn's parameter asks for: −1 is one per core, −2 one fewer."""
     if n_jobs == 0:

@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from topiarist.data import Source
 from topiarist.errors import DataError
-from topiarist.estimators.fitting import RightSizedEstimator, weighed
+from topiarist.estimators.fitting import RightSizedEstimator, names_of_columns, weighed
 
 
 class RightSizedRegressor(RegressorMixin, RightSizedEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -72,15 +72,13 @@ class RightSizedRegressor(RegressorMixin, RightSizedEstimator):  # type: ignore[
         if len(targets) < 2:
             raise ValueError("there must be 2 samples or more to learn from; found one sample")
         self._one_target = targets.ndim == 1
-        count = 1 if self._one_target else targets.shape[1]
-        names = tuple(str(name) for name in getattr(y, "columns", ())) or tuple(f"y{n}" for n in range(count))
         source = Source(
             name="X",
             features=found.features,
             labels=targets,
             weights=found.weights,
             task="numbers",
-            targets=("y",) if self._one_target else names,
+            targets=("y",) if self._one_target else names_of_columns(y, targets.shape[1]),
         )
         try:
             self._fit_source(source)
