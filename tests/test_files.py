@@ -77,6 +77,18 @@ def test_a_folder_is_delivered_whole_or_not_at_all(tmp_path: Path, there: bool) 
     assert (place / "a").read_text() == "new"
 
 
+def test_a_folder_of_the_same_files_is_replaced_whole(tmp_path: Path) -> None:
+    place = tmp_path / "results"
+    place.mkdir()
+    (place / "a").write_text("old")
+    with delivering(place) as folder:
+        (folder / "a").write_text("new")
+        (folder / "b").write_text("new")
+        before = place.stat().st_ino
+    assert place.stat().st_ino != before
+    assert names(tmp_path) == ["results"] and [(place / name).read_text() for name in "ab"] == ["new", "new"]
+
+
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "long").write_bytes(b"12345")

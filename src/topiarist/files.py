@@ -66,7 +66,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 def delivering(folder: Path) -> Iterator[Path]:
     """Yield a folder beside `folder` that becomes it, or whose files go into it, when the block ends well.
 
-    A new folder appears whole. Into one that is there, each file goes whole, in the order in which they were written.
+    A new folder appears whole, and in the place of one that holds nothing but files of the same names. Into one that
+    holds others, each file goes whole, in the order in which they were written.
     """
     check_folder(folder)
     place = _followed(folder)
@@ -78,12 +79,24 @@ def delivering(folder: Path) -> Iterator[Path]:
         if not place.exists():
             temporary.replace(place)
             return
+        if _holds_no_other(place, temporary):
+            old = place.with_name(f".{secrets.token_hex(8)}.part")
+            place.replace(old)
+            temporary.replace(place)
+            shutil.rmtree(old, ignore_errors=True)
+            return
         for path in sorted(temporary.iterdir(), key=lambda path: path.stat().st_mtime_ns):
             path.replace(_writable_place(place / path.name))
     except OSError as error:
         raise cannot_write(folder, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _holds_no_other(place: Path, new: Path) -> bool:
+    """Return whether a folder has no file that a new one does not have; refuse one that may not be written."""
+    names = {path.name for path in new.iterdir()}
+    return all(path.name in names and _writable_place(path) for path in place.iterdir())
 
 
 def check_place(path: Path, *, inputs: Iterable[Path | str] = ()) -> None:

@@ -19,6 +19,7 @@ from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.judging import JudgedAnswers
 from topiarist.rightsizing.making import Workshop
 from topiarist.rightsizing.planning import EFFORTS, full_plan
+from topiarist.rightsizing.running import Runner
 from topiarist.tasks import Classification, Task
 
 SIDES = Classification(("wrong", "right"))
@@ -93,6 +94,7 @@ def descended(
     )
     descent = Descent(
         shop=shop,
+        runner=Runner(shop, []),
         clock=Clock(),
         ratios=list(coarse),
         fits=lambda model: sum(weight.numel() for weight in model.parameters()) <= weights,
@@ -211,7 +213,9 @@ def test_nothing_finer_is_tried_where_the_samples_are_too_few_for_any_proof() ->
 
 def test_at_the_deadline_what_is_tested_counts() -> None:
     found = descended(0, 2, 60)
-    late = replace(found, shop=replace(found.shop, deadline=Deadline(0.0)), clock=Clock(30), sizes=found.sizes[:2])
+    late = replace(found, clock=Clock(30), sizes=found.sizes[:2])
+    late.shop = replace(found.shop, deadline=Deadline(0.0))
+    late.runner = Runner(late.shop, [])
     late.go()
     assert len(late.sizes) == 2 and ratio_of(chosen(late)) == 4
     assert late.cut_short == "the time limit of 30 s ended the work after 2 of at most 3 sizes"

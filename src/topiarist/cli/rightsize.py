@@ -14,6 +14,7 @@ from topiarist.cli.options import (
     BUDGET,
     AsJson,
     Category,
+    Cluster,
     DataLocation,
     Date,
     Drop,
@@ -27,6 +28,7 @@ from topiarist.cli.options import (
     Target,
     TaskOption,
     Weight,
+    Workers,
     column_choices,
     parse_shape,
 )
@@ -112,6 +114,8 @@ def rightsize_command(
     out: Annotated[Path, typer.Option("--out", help="The folder for report, networks and ONNX file.")] = Path(
         "rightsized"
     ),
+    workers: Workers = None,
+    cluster: Cluster = None,
     onnx: Annotated[bool, typer.Option("--onnx/--no-onnx", help="Whether to export the network as ONNX.")] = True,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -127,6 +131,8 @@ def rightsize_command(
 
     Numbers or labels: topiarist rightsize homes.csv --target price, or --target red,round,ripe
 
+    Killed or stopped on the way, the same command resumes: finished stages are in OUT.work until all is delivered.
+
     Exit code 3: no network fits the budget and loses no more than --max-drop (0.01 of the accuracy, 2 % of the RMSE of
     numbers, 0.01 of the ROC AUC of labels); the nearest are listed.
     """
@@ -135,6 +141,7 @@ def rightsize_command(
     from topiarist.report.writing import PAGE_FILE, RECORD_FILE, write_report
     from topiarist.rightsizing import EFFORTS, UnreachableError, rightsize
     from topiarist.rightsizing.delivery import BASELINE_FILE, MODEL_FILE, ONNX_FILE, deliver
+    from topiarist.rightsizing.stages import working_in
 
     files = (MODEL_FILE, BASELINE_FILE, ONNX_FILE, RECORD_FILE, PAGE_FILE)
     check_folder(out, files, inputs=(data, *(() if model is None else (model,))))
@@ -153,22 +160,30 @@ def rightsize_command(
         work = f"{EFFORTS[effort].work / 1e12:g} million million"
         say(f"{effort}: {work} multiply-accumulates of work at most on {asked_data.name} (see --effort)", err=True)
     try:
-        with share_bar(f"rightsizing {asked_data.name}") as tell:
-            found = rightsize(
-                asked_data,
-                start,
-                budget=budget,
-                methods=asked,
-                effort=effort,
-                objective=objective,
-                trained=trained,
-                seed=seed,
-                time_limit=time_limit,
-                on_progress=tell,
-            )
+        with share_bar(f"rightsizing {asked_data.name}") as tell, working_in(work_folder_of(out)) as stages:
+            try:
+                found = rightsize(
+                    asked_data,
+                    start,
+                    budget=budget,
+                    methods=asked,
+                    effort=effort,
+                    objective=objective,
+                    trained=trained,
+                    seed=seed,
+                    time_limit=time_limit,
+                    workers=workers,
+                    cluster=cluster,
+                    work_folder=stages,
+                    on_progress=tell,
+                )
+            except UnreachableError:
+                stages.remove()
+                raise
             with delivering(out) as folder:  # networks, record and page appear together
                 record = deliver(found, folder, onnx=onnx).with_command(shlex.join(["topiarist", *sys.argv[1:]]))
                 page = out / write_report(record, folder).name
+            stages.remove()
     except UnreachableError as error:
         show_nearest(error.record, as_json=as_json)
         raise typer.Exit(NOTHING_FITS) from error
@@ -176,6 +191,12 @@ def rightsize_command(
         warnings.warn(note, TopiaristWarning, stacklevel=1)
     summary = {**record.to_json(), "out": str(out), "report": str(page)}
     emit(summary, as_json=as_json, show=lambda _: show_record(record, out, page))
+
+
+def work_folder_of(out: Path) -> Path:
+    """Return the folder beside the results that keeps finished stages until they are delivered."""
+    place = out.resolve()
+    return place.with_name(f"{place.name}.work")
 
 
 def task_and_model(

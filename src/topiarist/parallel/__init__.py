@@ -4,7 +4,7 @@ Dask is loaded when a cluster is asked for, and not before.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -35,6 +35,10 @@ class Pool(Protocol):
 
         The function is named at the top of a module, so that workers find it.
         """
+        ...
+
+    def sharing(self, shared: Any) -> "AbstractContextManager[Pool]":
+        """Return the same workers with something else that all tasks read, for as long as a block."""
         ...
 
 
@@ -76,6 +80,11 @@ class InProcess:
         """Run a task whenever the next result is asked for."""
         for number, task in enumerate(tasks):
             yield self._attempt(function, number, task)
+
+    @contextmanager
+    def sharing(self, shared: Any) -> "Iterator[InProcess]":
+        """Run tasks here that read something else."""
+        yield InProcess(shared)
 
     def _attempt(self, function: Function, number: int, task: Any) -> TaskResult:
         for tries_left in reversed(range(RETRIES + 1)):

@@ -68,6 +68,12 @@ class DaskPool:
         finally:
             self.client.cancel(list(numbers), force=True)
 
+    @contextmanager
+    def sharing(self, shared: Any) -> "Iterator[DaskPool]":
+        """Run tasks on the same workers that read something else."""
+        with holding(self.client, shared) as name:
+            yield DaskPool(self.client, name)
+
     def _ended(self, left: set[Any]) -> Iterator[Any]:
         """Yield futures as they end; warn where there is no worker to end them."""
         deserted = False

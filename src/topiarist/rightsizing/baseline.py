@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from torch import nn
 
@@ -31,6 +31,21 @@ BATCH_SIZES = {20_000: 128, 600: 32, 200: 16, 0: 8}  # from so many training sam
 
 Model = nn.Module | Callable[[], nn.Module]
 Build = Callable[[int], nn.Module]
+
+
+class Fit(Protocol):
+    """Trains networks in place and returns their histories, and notes: as `train_with_rescue` does."""
+
+    def __call__(
+        self,
+        models: Sequence[nn.Module],
+        datas: Sequence[Data],
+        configs: Sequence[TrainConfig],
+        *,
+        on_epoch: OnEpoch | None = None,
+    ) -> tuple[list[History], tuple[str, ...]]:
+        """Train them."""
+        ...
 
 
 def fold_with(data: Data, members: Sequence[nn.Module], best: nn.Module, seed: int) -> Fold:
@@ -86,12 +101,19 @@ def baseline_training(data: Data, epochs: int, seed: int, network: nn.Module) ->
 
 
 def train_baselines(
-    build: Build, datas: Sequence[Data], *, seeds: int, epochs: int, seed: int, on_epoch: OnEpoch | None = None
+    build: Build,
+    datas: Sequence[Data],
+    *,
+    seeds: int,
+    epochs: int,
+    seed: int,
+    on_epoch: OnEpoch | None = None,
+    fit: Fit = train_with_rescue,
 ) -> tuple[list[Fold], History, tuple[str, ...]]:
     """Train networks of several seeds on each of several data sets, those of one shape as one computation.
 
-    Return a fold for each data set, the history of the last one's best network, and notes on networks that had to be
-    trained again.
+    `fit` trains them in place. Return a fold for each data set, the history of the last one's best network, and notes
+    on networks that had to be trained again.
     """
     numbers = [
         [child_seed(seed, "baseline", fold, member) % 2**32 for member in range(seeds)] for fold in range(len(datas))
@@ -102,7 +124,7 @@ def train_baselines(
         for data, row in zip(datas, numbers, strict=True)
         for number in row
     ]
-    histories, notes = train_with_rescue(
+    histories, notes = fit(
         [network for row in networks for network in row],
         [data for data in datas for _ in range(seeds)],
         configs,

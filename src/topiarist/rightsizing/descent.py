@@ -19,7 +19,6 @@ from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.judging import JudgedAnswers, clearly_better, evidence_of
 from topiarist.rightsizing.ladder import Ladder
 from topiarist.rightsizing.making import (
-    Made,
     MadeNetwork,
     Workshop,
     candidate_tasks,
@@ -28,9 +27,11 @@ from topiarist.rightsizing.making import (
     train_finalists,
 )
 from topiarist.rightsizing.planning import WorkPlan
+from topiarist.rightsizing.running import Runner
 from topiarist.statistics import Metric, PairedEvidence
 
 BEGUN, ENDED = 0.2, 0.9  # share of the job that is done before and after
+FIRST_PART = 0.6  # of the work of a size, about, before the finalists
 HOPELESS = 0.2  # power below which finer sizes are not worth their work: the samples are too few for any proof
 
 
@@ -42,6 +43,7 @@ class Descent:
     """
 
     shop: Workshop
+    runner: Runner
     clock: Clock
     ratios: Sequence[float]
     fits: Callable[[nn.Module], bool]
@@ -156,18 +158,11 @@ class Descent:
 
     def _size(self, ratio: float, number: int) -> SizeResult | None:
         """Make the networks of one size, which are still to be judged; None where a fold has none."""
-        found: list[dict[str, Candidate]] = [{} for _ in self.folds]
-        methods = self._asked(ratio)
         with self.clock.stage("candidates"):
-            for place, method in enumerate(self.plan.methods):
-                self._tell(number + 0.8 * place / len(self.plan.methods), f"{ratio:.3g} × smaller: {method}")
-                asked = [fold for fold, known in enumerate(methods) if method in known]
-                for fold, made in self._made(method, ratio, asked).items():
-                    found[fold][method] = self._candidate(fold, made)
+            found = self._candidates(ratio, number)
             if not all(found):
                 return None
-            self._tell(number + 0.8, f"{ratio:.3g} × smaller: fine-tuning")
-            winners, finalists = self._finalists(found)
+            winners, finalists = self._finalists(ratio, number, found)
         answers = [finalist.answers for finalist in finalists if finalist.answers is not None]
         guess = self.against_guess(answers)
         return SizeResult(
@@ -189,25 +184,47 @@ class Descent:
         better = clearly_better(size.guess, level)
         return replace(size, evidence=evidence, beats_guess=better, tested=tested, level=level)
 
-    def _made(self, method: str, ratio: float, asked: Sequence[int]) -> dict[int, MadeNetwork]:
-        """Let a method make its networks of some folds."""
-        found: dict[int, MadeNetwork] = {}
-        for task in candidate_tasks(method, ratio, asked, self.shop):
-            made = _in_time(make_candidates(task, self.shop))
-            found |= made.networks
+    def _candidates(self, ratio: float, number: int) -> list[dict[str, Candidate]]:
+        """Let the methods make their networks, by fold and in it by method."""
+        asked = self._asked(ratio)
+        tasks = [
+            task
+            for method in self.plan.methods
+            for task in candidate_tasks(
+                method, ratio, [fold for fold, known in enumerate(asked) if method in known], self.shop
+            )
+        ]
+
+        def tell(done: int) -> None:
+            what = tasks[min(done, len(tasks) - 1)].method
+            self._tell(number + FIRST_PART * done / len(tasks), f"{ratio:.3g} × smaller: {what}")
+
+        tell(0)
+        found: list[dict[str, Candidate]] = [{} for _ in self.folds]
+        for task, made in zip(tasks, self.runner.run(make_candidates, tasks, tell), strict=True):
             self.notes.extend(note for note in made.notes if note not in self.notes)
+            for fold, network in made.networks.items():
+                found[fold][task.method] = self._candidate(fold, network)
         return found
 
-    def _finalists(self, found: Sequence[Mapping[str, Candidate]]) -> tuple[list[str], list[Candidate]]:
+    def _finalists(
+        self, ratio: float, number: int, found: Sequence[Mapping[str, Candidate]]
+    ) -> tuple[list[str], list[Candidate]]:
         """Train the best network of each fold on, perhaps several times: all of them answer, and the best stays."""
         fitting = {name: each for name, each in found[-1].items() if self.fits(each.outcome.model)} or found[-1]
         winners = [nearest(fold) for fold in (*found[:-1], fitting)]
         best = [MadeNetwork.of(fold[winner].outcome) for fold, winner in zip(found, winners, strict=True)]
+        tasks = finalist_tasks(ratio, best, self.shop)
+
+        def tell(done: int) -> None:
+            share = FIRST_PART + (1 - FIRST_PART) * done / len(tasks)
+            self._tell(number + share, f"{ratio:.3g} × smaller: fine-tuning")
+
+        tell(0)
         trained: list[list[Candidate]] = [[] for _ in found]
-        for task in finalist_tasks(best, self.shop):
-            made = _in_time(train_finalists(task, self.shop))
-            for number, fold in enumerate(task.folds):
-                trained[fold].append(self._candidate(fold, made.networks[number]))
+        for task, made in zip(tasks, self.runner.run(train_finalists, tasks, tell), strict=True):
+            for place, fold in enumerate(task.folds):
+                trained[fold].append(self._candidate(fold, made.networks[place]))
         return winners, [joint(candidates) for candidates in trained]
 
     def _candidate(self, fold: int, made: MadeNetwork) -> Candidate:
@@ -224,10 +241,3 @@ class Descent:
         proven = [size.ratio for size in self.sizes if size.proven]
         best = f"; {proven[-1]:.3g} × is proven" if proven else ""
         self.clock.tell(BEGUN + (ENDED - BEGUN) * sizes / self.plan.sizes, f"{what}{best}")
-
-
-def _in_time(made: Made | None) -> Made:
-    """Return what was made; raise OutOfTimeError where the deadline came first."""
-    if made is None:
-        raise OutOfTimeError
-    return made

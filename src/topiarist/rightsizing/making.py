@@ -67,6 +67,11 @@ class Workshop:
     threads: int = 1
     deadline: Deadline = field(default_factory=Deadline)
 
+    @property
+    def lean(self) -> "Workshop":
+        """The same without what its folds remember, to be sent to workers."""
+        return replace(self, folds=[replace(fold) for fold in self.folds])
+
     def limits(self, ratio: float) -> Limits:
         """Return what a network so many times smaller may have, as far as numbers of parameters and products tell."""
         parameters, macs = int(self.whole.parameters / ratio), int(self.whole.macs / ratio)
@@ -97,14 +102,33 @@ class CandidateTask:
     ratio: float
     folds: tuple[int, ...]
 
+    @property
+    def name(self) -> str:
+        """What its result is kept as."""
+        return f"{self.ratio:.4g}-{self.method}-{'-'.join(map(str, self.folds))}"
+
+    def fold_of(self, place: int) -> int:
+        """Return the fold of a network by its place in the result, which is that fold."""
+        return place
+
 
 @dataclass(frozen=True)
 class FinalistTask:
-    """Networks of some folds, by their numbers, to be trained to the end with the seeds given."""
+    """Networks of one size and some folds, by their numbers, to be trained to the end with the seeds given."""
 
+    ratio: float
     folds: tuple[int, ...]
     seeds: tuple[int, ...]
     networks: tuple[MadeNetwork, ...]
+
+    @property
+    def name(self) -> str:
+        """What its result is kept as."""
+        return f"{self.ratio:.4g}-finalists-{'-'.join(map(str, dict.fromkeys(self.folds)))}"
+
+    def fold_of(self, place: int) -> int:
+        """Return the fold of a network by its place in the result."""
+        return self.folds[place]
 
 
 @dataclass(frozen=True)
@@ -159,7 +183,7 @@ def make_candidates(task: CandidateTask, shop: Workshop) -> Made | None:
     return Made(_each_once(dict(zip(outcomes, tuned, strict=True))), tuple(dict.fromkeys(notes)))
 
 
-def finalist_tasks(winners: Sequence[MadeNetwork], shop: Workshop) -> list[FinalistTask]:
+def finalist_tasks(ratio: float, winners: Sequence[MadeNetwork], shop: Workshop) -> list[FinalistTask]:
     """Return the tasks of the finalists: each fold's best network, perhaps several times, as one stack or one by one.
 
     Seeds of one fold differ; a network that is the same in several folds is one task.
@@ -170,12 +194,14 @@ def finalist_tasks(winners: Sequence[MadeNetwork], shop: Workshop) -> list[Final
         child_seed(shop.folds[place].seed, "finalist", number % times) % 2**32 for number, place in enumerate(places)
     ]
     if shop.plan.stacked:
-        return [FinalistTask(tuple(places), tuple(seeds), tuple(winners[place] for place in places))]
+        return [FinalistTask(ratio, tuple(places), tuple(seeds), tuple(winners[place] for place in places))]
     alike: dict[Hashable, list[int]] = {}
     for place, seed in zip(places, seeds, strict=True):
         alike.setdefault((id(winners[place].model), shop.folds[place].training_key, seed), []).append(place)
     return [
-        FinalistTask(tuple(found), tuple(seeds[place] for place in found), tuple(winners[place] for place in found))
+        FinalistTask(
+            ratio, tuple(found), tuple(seeds[place] for place in found), tuple(winners[place] for place in found)
+        )
         for found in alike.values()
     ]
 
@@ -196,10 +222,15 @@ def train_finalists(task: FinalistTask, shop: Workshop) -> Made | None:
 def _each_once(outcomes: Mapping[int, Outcome]) -> dict[int, MadeNetwork]:
     """Return networks without their jobs; what is one network in several folds stays one.
 
-    Their tensors lie as they do when they are read from a file, so that what follows rounds alike after a resumption.
+    What follows rounds alike after a resumption.
     """
     once = {id(outcome): MadeNetwork.of(outcome) for outcome in outcomes.values()}
     for made in once.values():
-        for tensor in (*made.model.parameters(), *made.model.buffers()):
-            tensor.data = tensor.data.clone(memory_format=torch.contiguous_format)
+        make_dense(made.model)
     return {number: once[id(outcome)] for number, outcome in outcomes.items()}
+
+
+def make_dense(model: nn.Module) -> None:
+    """Let the tensors of a network lie in memory as they do in one that is read from a file."""
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.data = tensor.data.clone(memory_format=torch.contiguous_format)

@@ -1,14 +1,18 @@
 """`rightsize`: from data, perhaps a network and a budget, to the smallest network proven not to be worse."""
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
 from typing import get_args
 
 from torch import Tensor, nn
 
 from topiarist.data import Data
 from topiarist.errors import SettingsError, TopiaristWarning
+from topiarist.files import canonical_json
 from topiarist.measurement import Budget
 from topiarist.measurement.footprint import Footprint, footprint
 from topiarist.methods.registry import DEFAULT_METHOD, find_method, rightsizing_methods
@@ -16,6 +20,7 @@ from topiarist.models import attach, card_for
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.models.stacked import stackable
+from topiarist.parallel import Pool, open_pool
 from topiarist.rightsizing.baseline import Model, describe, fold_with, train_baselines
 from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limits_of, ratios_for
 from topiarist.rightsizing.clock import Clock, OnProgress
@@ -29,11 +34,15 @@ from topiarist.rightsizing.preparation import Setup, estimated_seconds, planned,
 from topiarist.rightsizing.record import BASELINE, RightsizingRecord, SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
 from topiarist.rightsizing.result import Rightsizing, UnreachableError
+from topiarist.rightsizing.running import KeptFit, Runner
+from topiarist.rightsizing.stages import Stages, data_digest, network_digest, working_in
 from topiarist.statistics import Metric
-from topiarist.threads import torch_threads
+from topiarist.threads import torch_threads, usable_cores
 from topiarist.training import History
 from topiarist.training.inference import first_sample
 
+RECORD = "record.json"
+WORTH_WORKERS = 2e11  # multiply-accumulates, about 12 s: starting workers takes some seconds
 ALPHA = 0.05  # the usual level of a test; benchmarks/proofs.py simulates that it holds
 
 
@@ -51,6 +60,9 @@ def rightsize(
     alpha: float = ALPHA,
     seed: int = 0,
     time_limit: float | None = None,
+    workers: int | None = 1,
+    cluster: str | None = None,
+    work_folder: str | Path | Stages | None = None,
     on_progress: OnProgress | None = None,
 ) -> Rightsizing:
     """Find the smallest network that is proven not to be worse than the baseline by more than `max_drop`.
@@ -84,6 +96,14 @@ def rightsize(
     time_limit : float, optional
         Seconds after which the search ends with what is tested by then; the record says what that cost. The baseline is
         trained in any case. Without it, no clock decides anything.
+    workers : int or None
+        Processes on this machine that make candidates; None for one per core where that pays. A script that asks for
+        more than one needs `if __name__ == "__main__":`.
+    cluster : str, optional
+        Address of a running Dask scheduler, whose workers make candidates.
+    work_folder : path, optional
+        A folder that keeps each stage when it is finished: the same call resumes from it after any end, and ends with
+        the same networks. It is left there.
     on_progress : callable, optional
         Called with the share of the work that is done, and what is being done, with the time that is left.
 
@@ -98,7 +118,7 @@ def rightsize(
     FewSamplesError
         If a class has too few samples to judge networks by.
     SettingsError
-        If a setting makes no sense.
+        If a setting makes no sense, or the work folder holds the work of another call.
 
     Examples
     --------
@@ -112,7 +132,7 @@ def rightsize(
     asked, level = _methods_of(methods), _effort_of(effort)
     _check(objective, time_limit)
     clock = Clock(time_limit, on_progress=on_progress or (lambda share, what: None))
-    with torch_threads(1), warnings.catch_warnings():
+    with working_in(work_folder) as stages, torch_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of single trainings and cuts: the record says what matters
         held = in_memory(data)
         check_metric(held, margin=drop, alpha=alpha)
@@ -122,7 +142,6 @@ def rightsize(
             level, asked, design=job.design, folds=job.folds, trained=job.trained, stacked=stackable(job.first)
         )
         job, plan = planned(job, full, seed)
-        clock.estimate = estimated_seconds(job, plan)
         settings = SettingsRecord(
             effort=effort,
             objective=objective,
@@ -135,7 +154,42 @@ def rightsize(
             trained_before=job.trained,
             time_limit=time_limit,
         )
-        return _carry_out(job, plan, limits, settings, clock)
+        stages.identify(_identity(job, plan, settings))
+        clock.estimate = estimated_seconds(job, plan)
+        with _pool(job, plan, workers, cluster) as pool:
+            return _carry_out(Crew(stages, pool, clock), job, plan, limits, settings)
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Who works: the stages that are kept, the workers if there are any, and the clock."""
+
+    stages: Stages
+    pool: Pool | None
+    clock: Clock
+
+
+def _identity(job: Setup, plan: WorkPlan, settings: SettingsRecord) -> dict[str, str]:
+    """Return what must be the same for work to be resumed."""
+    asked = settings.model_dump(mode="json", exclude={"time_limit", "command"})
+    return {
+        "data": data_digest(job.data),
+        "network": network_digest(job.first),
+        "settings": canonical_json([asked, asdict(plan)]),
+        "versions": ", ".join(f"{name} {version(name)}" for name in ("topiarist", "torch", "numpy")),
+    }
+
+
+@contextmanager
+def _pool(job: Setup, plan: WorkPlan, workers: int | None, cluster: str | None) -> Iterator[Pool | None]:
+    """Yield the workers that were asked for; None where this process is the only one."""
+    if workers is None:
+        workers = usable_cores() if not plan.stacked and plan.work_with(job.work) >= WORTH_WORKERS else 1
+    if workers == 1 and cluster is None:
+        yield None
+        return
+    with open_pool(None, workers=workers, cluster=cluster) as pool:
+        yield pool
 
 
 def _check(objective: Objective | None, time_limit: float | None) -> None:
@@ -163,19 +217,25 @@ def _effort_of(name: EffortName) -> Effort:
     return EFFORTS[name]
 
 
-def _carry_out(job: Setup, plan: WorkPlan, budget: Budget, settings: SettingsRecord, clock: Clock) -> Rightsizing:
+def _carry_out(crew: Crew, job: Setup, plan: WorkPlan, budget: Budget, settings: SettingsRecord) -> Rightsizing:
     """Train the baselines, go down the sizes, choose, and write down how it came about."""
-    folds, history, plan = _baselines(job, plan, settings.seed, clock)
+    clock = crew.clock
+    folds, history, plan = _baselines(crew, job, plan, settings.seed)
     folds[-1].calibrate(folds[-1].whole)
-    descent, baseline_fits = _descend(job, folds, plan, budget, settings, clock)
+    descent, baseline_fits = _descend(crew, job, folds, plan, budget, settings)
     choice = choose(descent, baseline_fits=baseline_fits)
     findings = Findings(
         data=job.data, descent=descent, choice=choice, baseline_history=history, budget=budget, settings=settings
     )
     clock.tell(ENDED, "measuring")
-    with clock.stage("measurement"):
-        record = findings.record()
-    record = record.model_copy(update={"seconds": {**clock.stages, "total": clock.elapsed}})
+
+    def measured() -> str:
+        with clock.stage("measurement"):
+            record = findings.record()
+        return record.model_copy(update={"seconds": {**clock.stages, "total": clock.elapsed}}).model_dump_json()
+
+    kept = measured() if descent.cut_short else crew.stages.text(RECORD, measured)  # there may be more time next time
+    record = RightsizingRecord.model_validate_json(kept)
     clock.tell(1.0, "done")
     if choice is None:
         raise UnreachableError(record)
@@ -197,7 +257,7 @@ def _result(findings: Findings, record: RightsizingRecord, status: Status) -> Ri
     )
 
 
-def _baselines(job: Setup, plan: WorkPlan, seed: int, clock: Clock) -> tuple[list[Fold], History | None, WorkPlan]:
+def _baselines(crew: Crew, job: Setup, plan: WorkPlan, seed: int) -> tuple[list[Fold], History | None, WorkPlan]:
     """Return each fold with its baseline, the last that of the networks to keep; its history; the plan, with notes."""
     datas = [*folds_of(job.data, plan.design, plan.folds, seed), job.data]
     if job.trained:
@@ -205,12 +265,18 @@ def _baselines(job: Setup, plan: WorkPlan, seed: int, clock: Clock) -> tuple[lis
         return [fold_with(data, (given,), given, seed) for data in datas], None, plan
 
     def tell(epoch: int, records: Sequence[object]) -> None:
-        clock.tell(BEGUN * epoch / plan.epochs, f"training {plan.baselines} baselines, epoch {epoch}")
+        if plan.stacked:
+            crew.clock.tell(BEGUN * epoch / plan.epochs, f"training {plan.baselines} baselines, epoch {epoch}")
 
-    with clock.stage("baseline"):
+    def tell_done(done: int) -> None:
+        if not plan.stacked:
+            crew.clock.tell(BEGUN * done / plan.baselines, f"{done} of {plan.baselines} baselines are trained")
+
+    fit = KeptFit(crew.stages, crew.pool, tell_done)
+    with crew.clock.stage("baseline"):
         trained_on = datas if plan.design == "refitted" else datas[-1:]
         folds, history, notes = train_baselines(
-            job.build, trained_on, seeds=plan.seeds, epochs=plan.epochs, seed=seed, on_epoch=tell
+            job.build, trained_on, seeds=plan.seeds, epochs=plan.epochs, seed=seed, on_epoch=tell, fit=fit
         )
     if plan.design == "held out":
         folds = [fold_with(data, folds[0].members, folds[0].whole, seed) for data in datas]
@@ -218,7 +284,7 @@ def _baselines(job: Setup, plan: WorkPlan, seed: int, clock: Clock) -> tuple[lis
 
 
 def _descend(
-    job: Setup, folds: Sequence[Fold], plan: WorkPlan, budget: Budget, settings: SettingsRecord, clock: Clock
+    crew: Crew, job: Setup, folds: Sequence[Fold], plan: WorkPlan, budget: Budget, settings: SettingsRecord
 ) -> tuple[Descent, bool]:
     """Go down the sizes; return what was found, and whether the baseline itself fits the budget."""
     whole, seed = folds[-1].whole, folds[-1].seed
@@ -238,11 +304,12 @@ def _descend(
         objective=settings.objective,
         runtime=budget.runtime,
         threads=budget.threads,
-        deadline=clock.deadline,
+        deadline=crew.clock.deadline,
     )
     descent = Descent(
         shop=shop,
-        clock=clock,
+        runner=Runner(shop, [fold.whole for fold in folds], crew.stages),
+        clock=crew.clock,
         ratios=plan.ratios,
         fits=lambda network: not budget.limits_size or budget.excess(weighed(network)) is None,
         margin=settings.max_drop,
@@ -257,7 +324,9 @@ def _descend(
 
     if not baseline_fits:
         descent.ratios = ratios_for(budget, size, plan.ratios, numbers_of(whole).element_size(), file_kb)
-    descent.go()
-    if not descent.sizes and not baseline_fits:
-        go_nearest_below(descent)
+    with nullcontext() if crew.pool is None else crew.pool.sharing(shop.lean) as pool:
+        descent.runner = replace(descent.runner, pool=pool)
+        descent.go()
+        if not descent.sizes and not baseline_fits:
+            go_nearest_below(descent)
     return descent, baseline_fits

@@ -17,14 +17,14 @@ PATIENCE_SECONDS = 1  # for somebody who only looks whether the lock is held
 
 
 @contextmanager
-def only_driver(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock; a second driver is refused."""
+def only_driver(folder: Path, said: str | None = None) -> Iterator[None]:
+    """Hold the folder's lock; a second driver is refused, and told what is `said` in the place of a study's words."""
     lock = FileLock(folder / FILE, timeout=PATIENCE_SECONDS)
     try:
         lock.acquire()
     except Timeout:
-        other = driver_of(folder)
-        raise TopiaristError(f"the study in {folder} is being run by {other}: wait for it, or stop it first") from None
+        told = said or f"the study in {folder} is being run by {driver_of(folder)}"
+        raise TopiaristError(f"{told}: wait for it, or stop it first") from None
     except OSError as error:
         raise cannot_write(folder / FILE, error) from error
     try:

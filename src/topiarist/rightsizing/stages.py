@@ -1,0 +1,188 @@
+"""The work folder of a rightsizing: each finished stage as a file, so that the same command resumes after any end.
+
+A stage is one safetensors file, whole or not there: the weights of networks, and in its header how they came about.
+Nothing is unpickled: a network is rebuilt from the one of its fold and its edits. The folder says whose work it holds,
+and one process at a time works in it.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from topiarist.data import Data, Part
+from topiarist.errors import SettingsError, TopiaristError
+from topiarist.evolution.lineage import Lineage
+from topiarist.files import JsonObject, cannot_write, canonical_json, check_folder, parse_json, write_atomically
+from topiarist.models import attach, card_of
+from topiarist.models.evaluation import under
+from topiarist.rightsizing.making import Made, MadeNetwork
+from topiarist.storage.header import make_header, parse_header
+from topiarist.study.lock import only_driver
+from topiarist.surgery import Plan, plan_of
+from topiarist.surgery.edits.plan import attach_plan
+from topiarist.surgery.replaying import rebuild
+from topiarist.training import History
+
+KEY, IDENTITY, SUFFIX = "topiarist-stage", "identity.json", ".safetensors"
+Base = Callable[[int], nn.Module]  # the network that those of a place were made of
+
+
+@dataclass
+class Stages:
+    """What is done, by the name of the stage; without a folder, nothing is kept."""
+
+    folder: Path | None = None
+    resumed: int = 0
+
+    def identify(self, identity: Mapping[str, str]) -> None:
+        """Begin the work of a rightsizing, or raise SettingsError where the folder holds that of another."""
+        if self.folder is None:
+            return
+        place = self.folder / IDENTITY
+        if not place.exists():
+            write_atomically(place, canonical_json(dict(identity)).encode())
+            return
+        try:
+            known = parse_json(place.read_text())
+        except (OSError, ValueError) as error:
+            raise TopiaristError(f"cannot read {place}: {error}; remove {self.folder} to start over") from error
+        other = [name for name in identity if known.get(name) != identity[name]]
+        if other:
+            raise SettingsError(
+                f"{self.folder} holds the unfinished work of another rightsizing (other {', '.join(other)}): remove it"
+                " to start over, or choose another folder"
+            )
+        self.resumed = len(list(self.folder.glob(f"*{SUFFIX}")))
+
+    def read(self, name: str, base: Base) -> Made | None:
+        """Return what a stage made; None where it is not finished."""
+        if self.folder is None or not (place := self.folder / f"{name}{SUFFIX}").exists():
+            return None
+        try:
+            with safe_open(place, "pt") as file:
+                header = json.loads((file.metadata() or {})[KEY])
+                tensors = {key: file.get_tensor(key).clone() for key in file.keys()}  # noqa: SIM118  # not a dict
+        except (SafetensorError, OSError, ValueError, KeyError) as error:
+            raise TopiaristError(f"cannot read {place}: {error}; remove {self.folder} to start over") from error
+        places: dict[str, int] = header["places"]
+        first = {number: int(key) for key, number in reversed(places.items())}
+        networks = [
+            _read_network(record, under(f"{number}/", tensors), base(first[number]))
+            for number, record in enumerate(header["networks"])
+        ]
+        return Made({int(key): networks[number] for key, number in places.items()}, tuple(header["notes"]))
+
+    def keep(self, name: str, made: Made) -> Made:
+        """Write what a stage made, and return it."""
+        if self.folder is None:
+            return made
+        once = {id(network): network for network in made.networks.values()}
+        numbers = {key: number for number, key in enumerate(once)}
+        tensors: dict[str, Tensor] = {}
+        for number, network in enumerate(once.values()):
+            tensors |= {f"{number}/{key}": value for key, value in _tensors_of(network.model)}
+        header = {
+            "networks": [_network_record(network) for network in once.values()],
+            "places": {str(place): numbers[id(network)] for place, network in made.networks.items()},
+            "notes": list(made.notes),
+        }
+        dense = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+        write_atomically(self.folder / f"{name}{SUFFIX}", save(dense, {KEY: json.dumps(header)}))
+        return made
+
+    def text(self, name: str, make: Callable[[], str]) -> str:
+        """Return the text of a stage, made and written the first time."""
+        if self.folder is None:
+            return make()
+        place = self.folder / name
+        if not place.exists():
+            write_atomically(place, make().encode())
+        return place.read_text()
+
+    def remove(self) -> None:
+        """Remove the folder, when its result is delivered."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextmanager
+def working_in(folder: Path | str | Stages | None) -> Iterator[Stages]:
+    """Open a work folder, made where it is not there, for one process at a time; None keeps nothing."""
+    if folder is None or isinstance(folder, Stages):
+        yield folder or Stages()
+        return
+    place = Path(folder)
+    check_folder(place)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(place, error) from error
+    with only_driver(place, f"the rightsizing in {place} is being done by another process"):
+        yield Stages(place)
+
+
+def _tensors_of(model: nn.Module) -> Iterator[tuple[str, Tensor]]:
+    """Yield weights, and the numbers of refits, by name."""
+    yield from ((f"weights/{name}", value) for name, value in model.state_dict().items())
+    for number, (_, numbers) in enumerate(plan_of(model).steps()):
+        yield from ((f"numbers/{number}/{name}", value) for name, value in numbers.items())
+
+
+def _network_record(made: MadeNetwork) -> JsonObject:
+    card = card_of(made.model)
+    return {
+        "card": make_header(card, Plan(), {}).to_text(),
+        "bits": card.bits,
+        "plan": plan_of(made.model).to_record(),
+        "reasons": list(made.reasons),
+        "histories": [history.to_json() for history in made.histories],
+        "lineage": None if made.lineage is None else made.lineage.to_record(),
+    }
+
+
+def _read_network(record: JsonObject, tensors: Mapping[str, Tensor], base: nn.Module) -> MadeNetwork:
+    known, plan = plan_of(base), Plan.from_record(record["plan"])
+    model = rebuild(Plan(plan.edits[len(known) :], plan.example), base)
+    weights = under("weights/", tensors)
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        tensor.data = weights[name]
+    numbers = tuple(under(f"numbers/{number}/", tensors) for number in range(len(plan)))
+    attach_plan(model, Plan(plan.edits, plan.example, numbers))
+    attach(model, replace(parse_header(record["card"]).card(), bits=record["bits"]))
+    return MadeNetwork(
+        model.eval(),
+        tuple(record["reasons"]),
+        tuple(map(History.from_json, record["histories"])),
+        None if record["lineage"] is None else Lineage.from_record(record["lineage"]),
+    )
+
+
+def data_digest(data: Data) -> str:
+    """Return a hash of what is predicted, and of all samples."""
+    found = hashlib.sha256(canonical_json([data.name, list(data.input_shape), data.task.to_record()]).encode())
+    for part in (data.train, data.validation, data.test):
+        if isinstance(part, Part):
+            _add(found, [part.x, part.y, *(() if part.weights is None else (part.weights,))])
+    return found.hexdigest()
+
+
+def network_digest(model: nn.Module) -> str:
+    """Return a hash of a network's structure and weights."""
+    found = hashlib.sha256(str(model).encode())
+    _add(found, list(model.state_dict().values()))
+    return found.hexdigest()
+
+
+def _add(digest: "hashlib._Hash", tensors: Sequence[Tensor]) -> None:
+    for tensor in tensors:
+        digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
