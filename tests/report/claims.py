@@ -110,7 +110,7 @@ def says(text: str, value: float) -> bool:
 
 
 def _of_speed(words: str, before: Json, after: Json) -> Iterator[str]:
-    claims = {}
+    claims: dict[str, tuple[str, str | None]] = {}
     for claim in words.split(" and ") if words else []:
         known = re.fullmatch(rf"(?:(as fast)|{NUMBER} × (faster|slower))? ?in (torch|ONNX Runtime)", claim)
         if known is None:
