@@ -234,7 +234,7 @@ def test_the_network_nearest_to_the_teacher_wins_the_first_of_equals() -> None:
 
 
 def test_methods_that_fell_far_behind_are_asked_no_more() -> None:
-    fold = {"distinctiveness": candidate(0.1), "magnitude": candidate(0.2), "surgeon": candidate(0.3)}
+    fold = {"distinctiveness": candidate(0.1), "magnitude": candidate(0.15), "surgeon": candidate(0.2)}
     assert still_asked(fold) == ["distinctiveness", "magnitude"]
     near = {"distinctiveness": candidate(0.0), "magnitude": candidate(0.002), "surgeon": candidate(0.01)}
     assert still_asked(near) == ["distinctiveness", "magnitude"]

@@ -57,7 +57,7 @@ def pictures(samples: int = 60) -> Data:
 
 
 CASES: dict[str, tuple[Any, Any]] = {
-    "a stack": (blobs, small_network),
+    "a stack": (lambda: blobs(test_fraction=0), small_network),
     "one by one": (lambda: pictures(90), lambda: vgg(1, 1, 0, 0, input_shape=(1, 12, 12), classes=3)),
 }
 

@@ -9,7 +9,7 @@ from topiarist.rightsizing.judging import JudgedAnswers
 from topiarist.statistics import PairedEvidence
 
 LITTLE = 0.5  # of the loss that is allowed
-FALLEN_BEHIND = 2.5  # times the distance of the best, after which a method is asked no more in a fold
+FALLEN_BEHIND = 1.6  # times the distance of the best, after which a method is asked no more in a fold
 ALIKE = 0.003  # a distance from the teacher, in nats or squared deviations, that is next to none
 DEEPER = 1.5  # times the distance of a network with more layers: it must be clearly nearer to win
 

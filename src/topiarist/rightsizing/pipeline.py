@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import get_args
@@ -154,7 +155,7 @@ def rightsize(
             trained_before=job.trained,
             time_limit=time_limit,
         )
-        stages.identify(_identity(job, plan, settings))
+        stages.identify(partial(_identity, job, plan, settings))
         clock.estimate = estimated_seconds(job, plan)
         with _pool(job, plan, workers, cluster) as pool:
             return _carry_out(Crew(stages, pool, clock), job, plan, limits, settings)

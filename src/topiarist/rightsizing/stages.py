@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
@@ -43,10 +42,11 @@ class Stages:
     folder: Path | None = None
     resumed: int = 0
 
-    def identify(self, identity: Mapping[str, str]) -> None:
+    def identify(self, identity_of: Callable[[], Mapping[str, str]]) -> None:
         """Begin the work of a rightsizing, or raise SettingsError where the folder holds that of another."""
         if self.folder is None:
             return
+        identity = identity_of()
         place = self.folder / IDENTITY
         if not place.exists():
             write_atomically(place, canonical_json(dict(identity)).encode())
@@ -185,4 +185,4 @@ def network_digest(model: nn.Module) -> str:
 def _add(digest: "hashlib._Hash", tensors: Sequence[Tensor]) -> None:
     for tensor in tensors:
         digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
