@@ -10,6 +10,7 @@ from topiarist.statistics import PairedEvidence
 
 LITTLE = 0.5  # of the loss that is allowed
 FALLEN_BEHIND = 1.6  # times the distance of the best, after which a method is asked no more in a fold
+ASKED_AGAIN = 2  # methods of a fold, after the first size
 ALIKE = 0.003  # a distance from the teacher, in nats or squared deviations, that is next to none
 DEEPER = 1.5  # times the distance of a network with more layers: it must be clearly nearer to win
 
@@ -69,9 +70,10 @@ def promising(sizes: Sequence[SizeResult], margin: float) -> bool:
 
 
 def still_asked(fold: Mapping[str, Candidate]) -> list[str]:
-    """Return the methods of a fold that have not fallen behind the best."""
+    """Return the methods of a fold to ask again: the best, and the next where it has not fallen behind."""
     best = min(candidate.distance for candidate in fold.values())
-    return [name for name, candidate in fold.items() if candidate.distance <= FALLEN_BEHIND * best + ALIKE]
+    close = [name for name, candidate in fold.items() if candidate.distance <= FALLEN_BEHIND * best + ALIKE]
+    return sorted(close, key=lambda name: fold[name].distance)[:ASKED_AGAIN]
 
 
 def nearest(fold: Mapping[str, Candidate]) -> str:
