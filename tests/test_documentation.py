@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -13,6 +14,7 @@ import pytest
 import typer.main
 from sklearn.datasets import load_iris
 
+import topiarist
 from topiarist.cli import COMMANDS, build_app, main
 from topiarist.measurement import Budget
 from topiarist.methods import FineTuning, registered, registry
@@ -184,8 +186,8 @@ def test_links_lead_somewhere() -> None:
 
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning_and_fetches_nothing_from_elsewhere(tmp_path: Path) -> None:
-    if find_spec("mkdocs") is None or find_spec("material") is None:
-        pytest.skip("mkdocs-material is not installed: it is in the extra docs")
+    if find_spec("material") is None or find_spec("mkdocstrings") is None:
+        pytest.skip("mkdocs-material or mkdocstrings is not installed: they are in the extra docs")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stderr
@@ -193,3 +195,32 @@ def test_the_site_is_built_without_a_warning_and_fetches_nothing_from_elsewhere(
     assert len(files) > len(NAV)
     for path in files:
         assert FETCHED.search(path.read_text()) is None, path.name
+    if shutil.which("chromium") is not None and shutil.which("chromedriver") is not None:
+        assert "surgery.html" in found_by_search(tmp_path, "settling")
+
+
+def found_by_search(site: Path, word: str) -> str:
+    """Return the addresses that the search of a site finds, opened from the disk."""
+    from selenium import webdriver
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(shutil.which("chromium"))
+    for option in ("--headless", "--no-sandbox", "--disable-background-networking", "--window-size=1300,900"):
+        options.add_argument(option)
+    service = webdriver.ChromeService(executable_path=str(shutil.which("chromedriver")))
+    with webdriver.Chrome(options=options, service=service) as browser:
+        wait = WebDriverWait(browser, 60)
+        browser.get((site / "index.html").as_uri())
+        field = wait.until(lambda _: browser.find_element("css selector", "input.md-search__input"))
+        wait.until(lambda _: field.is_displayed())
+        field.click()
+        field.send_keys(word)
+        found = wait.until(lambda _: browser.find_elements("css selector", ".md-search-result__link"))
+        return " ".join(str(link.get_attribute("href")) for link in found)
+
+
+def test_the_reference_has_every_public_name() -> None:
+    text = (DOCS / "reference.md").read_text()
+    for name in topiarist.__all__:
+        assert re.search(rf"^::: topiarist\.(?:[\w.]+\.)?{name}$", text, re.MULTILINE), name

@@ -32,7 +32,8 @@ def html_table(rows: Sequence[Mapping[str, str]], *, heading: str = "", notes: S
         ]
         body = "".join(f'<tr style="background:none">{line}</tr>' for line in lines)
         parts.append(
-            '<div style="overflow-x:auto"><table style="border-collapse:collapse;margin:0">'
+            '<div style="overflow-x:auto">'
+            '<table style="border-collapse:collapse;margin:0;color:inherit;font-size:inherit">'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
     left_out = len(rows) - MOST_ROWS

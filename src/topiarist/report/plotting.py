@@ -10,7 +10,7 @@ from topiarist.methods import Outcome
 from topiarist.report.curves import Run, learning_curves
 from topiarist.report.lineage import topology_over_time
 from topiarist.report.pareto import Point, pareto_figure
-from topiarist.report.rightsizing.front import spots_of
+from topiarist.report.rightsizing.front import front_drawing, spots_of
 from topiarist.rightsizing import Rightsizing
 from topiarist.study.results import Results
 from topiarist.training import History
@@ -75,11 +75,7 @@ def _(outcome: Outcome) -> Figure:
 
 @plot.register
 def _(result: Rightsizing) -> Figure:
-    points = [spot.point for spot in spots_of(result.record, "parameters")]
-    title = result.record.metric.title
-    return pareto_figure(
-        points, size_label="parameters", score_label=f"{title} over the folds", title=result.sentence
-    ).figure
+    return front_drawing(result.record, "parameters", spots_of(result.record, "parameters")).figure
 
 
 @plot.register

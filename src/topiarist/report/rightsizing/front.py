@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from topiarist.report.canvas import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Look, draw
+from topiarist.report.canvas import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Drawing, Look, draw
 from topiarist.report.pareto import Point, front_of, name_points, places, scale_sizes
 from topiarist.report.svg import INK, parse, write
 from topiarist.report.wording import as_number, capitalised, clean
@@ -51,6 +51,11 @@ def front_figure(record: RightsizingRecord, axis: str) -> str | None:
     spots = spots_of(record, axis)
     if not spots:
         return None
+    return _with_rings(front_drawing(record, axis, spots), {f"#{spot.card}": spot.point.name for spot in spots})
+
+
+def front_drawing(record: RightsizingRecord, axis: str, spots: Sequence[FrontSpot]) -> Drawing:
+    """Return the metric of networks against one of `AXES`, better networks higher."""
     metric, least = record.metric, least_allowed(record)
     allowed = f"{'least' if metric.higher_is_better else 'most'} {metric.title} allowed"
 
@@ -70,13 +75,11 @@ def front_figure(record: RightsizingRecord, axis: str) -> str | None:
         figure.draw_without_rendering()  # Where a name fits depends on where the axes came to lie.
         name_points(axes, [replace(spot.point, front=spot.point.front and spot.point.knee) for spot in spots])
 
-    names = {f"#{spot.card}": spot.point.name for spot in spots}
     listed = "; ".join(point.name for point in front_of([spot.point for spot in spots])) or "none"
     description = f"On the front, from small to large: {listed}. Every point leads to the card of its network."
-    svg = draw(
+    return draw(
         paint, title=f"{capitalised(metric.title)} against {AXES[axis]}", description=description, height_inches=4.6
     )
-    return _with_rings(svg, names)
 
 
 def least_allowed(record: RightsizingRecord) -> float:
