@@ -4,7 +4,7 @@ Layer initialisers and dropout draw from torch's global generator; `isolated` is
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -40,9 +40,29 @@ def isolated(seed: int, device: "torch.device | str" = "cpu") -> Iterator[None]:
     import torch  # noqa: PLC0415
 
     place = torch.device(device)
-    elsewhere = [] if place.type == "cpu" else [place]
-    with torch.random.fork_rng(devices=elsewhere, device_type=place.type if elsewhere else "cuda"):
+    before = global_states(place)
+    try:
         torch.default_generator.manual_seed(seed)
-        if elsewhere:
-            torch.get_device_module(place).manual_seed(seed)
+        if len(before) > 1:
+            with torch.accelerator.device_index(place.index):
+                torch.get_device_module(place).manual_seed(seed)
         yield
+    finally:
+        set_global_states(before, place)
+
+
+def global_states(device: "torch.device") -> "list[torch.Tensor]":
+    """Return the states of torch's global generators: the CPU's, and that of a device that has one of its own."""
+    import torch  # noqa: PLC0415
+
+    own = [] if device.type in ("cpu", "meta") else [torch.get_device_module(device).get_rng_state(device)]
+    return [torch.default_generator.get_state(), *own]
+
+
+def set_global_states(states: "Sequence[torch.Tensor]", device: "torch.device") -> None:
+    """Take torch's global generators back to the states that `global_states` returned."""
+    import torch  # noqa: PLC0415
+
+    torch.default_generator.set_state(states[0])
+    for own in states[1:]:
+        torch.get_device_module(device).set_rng_state(own, device)

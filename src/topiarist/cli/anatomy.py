@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from topiarist.cli.examples import ExampleShapes, find_inputs, make_inputs, parse_example, record_inputs, shown_inputs
-from topiarist.cli.options import AsJson, Into, Seed
+from topiarist.cli.options import AsJson, Device, Into, Seed
 from topiarist.cli.output import console, emit, say, waiting
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def anatomy_command(
     model: ModelWord,
     example: ExampleShapes = None,
     into: Into = None,
+    device: Device = None,
     proof: Proof = True,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -50,7 +51,7 @@ def anatomy_command(
     Nothing is changed, written or downloaded, and no code of a Hugging Face folder is run. A file of `train` and a
     Hugging Face folder say themselves what they read; so does a network with an attribute `example_input`.
     """
-    from topiarist.cli.loading import find_network
+    from topiarist.cli.loading import find_network, on_device
     from topiarist.surgery import blocks, proven
     from topiarist.tracing import anatomy
     from topiarist.tracing.record import record_anatomy
@@ -58,7 +59,7 @@ def anatomy_command(
 
     tensors = parse_example(example or [])
     with waiting(f"looking at {model}"):
-        network = find_network(model, into)
+        network = on_device(find_network(model, into), device)
         inputs = make_inputs(tensors, seed) if tensors else find_inputs(network, seed)
         found = proven(network, inputs) if proof else anatomy(network, inputs)
         record, residual = record_anatomy(found), blocks(network, inputs)

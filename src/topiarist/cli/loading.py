@@ -15,11 +15,18 @@ if TYPE_CHECKING:
     from topiarist.data import Data, Part, Preprocessing, Samples, Source
 
 
-def load_network(path: Path, into: str | None) -> "nn.Module":
-    """Load a model file that can be used, into the user's own module where its code is named."""
-    network = open_network(path, into)
+def load_network(path: Path, into: str | None, device: str | None = None) -> "nn.Module":
+    """Load a model file that can be used, into the user's own module where its code is named, and onto a device."""
+    network = on_device(open_network(path, into), device)
     check_usable(path, network)
     return network
+
+
+def on_device(network: "nn.Module", device: str | None) -> "nn.Module":
+    """Return a network on a device; without one, where it is."""
+    from topiarist.devices import find_device
+
+    return network if device is None else network.to(find_device(device))
 
 
 def open_network(path: Path, into: str | None) -> "nn.Module":

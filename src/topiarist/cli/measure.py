@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from topiarist.cli.options import AsJson, DataLocation, Group, Into, MetricOption, ModelFile, Target, Weight
+from topiarist.cli.options import AsJson, DataLocation, Device, Group, Into, MetricOption, ModelFile, Target, Weight
 from topiarist.cli.output import emit, measurement_rows, print_rows
 from topiarist.files import JsonObject
 
@@ -26,6 +26,7 @@ def measure_command(
     ] = None,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Number of threads for the latency.")] = 1,
     into: Into = None,
+    device: Device = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure accuracy and log loss, or the metrics of another task; parameters, size, MACs and latency.
@@ -37,7 +38,7 @@ def measure_command(
     from topiarist.cli.loading import load_for, load_network
     from topiarist.measurement import measure
 
-    network = load_network(model, into)
+    network = load_network(model, into, device)
     samples = load_for(network, data, target=target, group=group, part=part, seed=seed, weight=weight)
     measured = measure(network, samples, threads=threads, path=model, metric=metric).to_json()
     result = {"model": str(model), "data": data, "part": part, **measured}

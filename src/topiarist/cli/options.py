@@ -64,6 +64,14 @@ Date = Annotated[
         help="Read a column as dates, perhaps in a form such as %d/%m/%Y.",
     ),
 ]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="Where to compute: cpu, cuda, cuda:1, mps, or auto, which is this machine's accelerator.  [default: cpu]",
+    ),
+]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all random choices: the same seed, the same result.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object as the last line of standard output.")]
 Into = Annotated[

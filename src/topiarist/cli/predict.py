@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from topiarist.cli.options import AsJson, DataLocation, Into, ModelFile, Target
+from topiarist.cli.options import AsJson, DataLocation, Device, Into, ModelFile, Target
 from topiarist.cli.output import emit, say, say_table
 from topiarist.errors import SettingsError
 from topiarist.files import JsonObject
@@ -35,6 +35,7 @@ def predict_command(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of Monte-Carlo dropout.")] = 0,
     into: Into = None,
+    device: Device = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict every sample, in the order of the data: its class, its numbers or its labels; no labels are needed.
@@ -50,7 +51,7 @@ def predict_command(
 
     if out is not None:
         check_place(out, inputs=(model, data))
-    network = load_network(model, into)
+    network = load_network(model, into, device)
     x = features_for(network, data, target=target)
     table = prediction_table(network, x, probabilities=probabilities, passes=monte_carlo, seed=seed)
     text = without_formulas(table).to_csv(index=False)

@@ -1,7 +1,7 @@
 """`topiarist recommend`: widths and a depth for a saved network, from its weights and training samples."""
 
 from topiarist.cli.loading import load_network, task_for
-from topiarist.cli.options import AsJson, DataLocation, Group, Into, ModelFile, Seed, Target
+from topiarist.cli.options import AsJson, DataLocation, Device, Group, Into, ModelFile, Seed, Target
 from topiarist.cli.output import emit, say, waiting
 
 
@@ -11,6 +11,7 @@ def recommend_command(
     target: Target = None,
     group: Group = None,
     into: Into = None,
+    device: Device = None,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -24,7 +25,7 @@ def recommend_command(
     from topiarist.methods.surgeon.surgeon import looked_at
     from topiarist.surgery import recommend
 
-    network = load_network(model, into)
+    network = load_network(model, into, device)
     samples = task_for(network, data, target=target, group=group)
     with waiting(f"looking at {model.name}"):
         known, example = looked_at(network, samples, seed), make_job(network, samples, seed=seed).example_input

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from topiarist.cli.derived import derive, naming, with_options
-from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Seed, Target, Workers
+from topiarist.cli.options import DATA_FORMS, AsJson, Cluster, Device, Seed, Target, Workers
 from topiarist.cli.output import InterruptionError, console, count_bar, emit, say
 from topiarist.cli.study_output import ended_by_signals, study_bar
 from topiarist.errors import SettingsError
@@ -66,6 +66,7 @@ def practices_command(
     seed: Seed = 0,
     workers: Workers = None,
     cluster: Cluster = None,
+    device: Device = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare every good practice of training with its alternatives, with tests, curves and a table.
@@ -85,6 +86,7 @@ def practices_command(
             seed=seed,
             workers=workers,
             cluster=cluster,
+            device=device,
             on_progress=on_progress,
         )
     emit(found, as_json=as_json, show=show_findings)
@@ -103,6 +105,7 @@ def faces_command(
     seed: Seed = 0,
     workers: Workers = None,
     cluster: Cluster = None,
+    device: Device = None,
     as_json: AsJson = False,
     **options: Any,
 ) -> None:
@@ -128,6 +131,7 @@ def faces_command(
             seed=seed,
             workers=workers,
             cluster=cluster,
+            device=device,
             on_image=on_image,
             on_progress=on_progress,
         )
@@ -151,6 +155,7 @@ def scenes_command(
     seed: Seed = 0,
     workers: Workers = None,
     cluster: Cluster = None,
+    device: Device = None,
     as_json: AsJson = False,
     **options: Any,
 ) -> None:
@@ -175,6 +180,7 @@ def scenes_command(
             seed=seed,
             workers=workers,
             cluster=cluster,
+            device=device,
             on_clip=on_clip,
             watch=study_bar,
         )
@@ -198,6 +204,7 @@ def surgeon_command(
     seed: Seed = 0,
     workers: Workers = None,
     cluster: Cluster = None,
+    device: Device = None,
     as_json: AsJson = False,
     **options: Any,
 ) -> None:
@@ -214,7 +221,7 @@ def surgeon_command(
         raise SettingsError("--seeds has no effect with --paper-seeds, which runs 5 seeds 3 times each")
     with resumable(), count_bar("networks") as on_run:
         found = reproduce_surgeon(
-            out, data=data or (), scope=scope, seed=seed, workers=workers, cluster=cluster, on_run=on_run
+            out, data=data or (), scope=scope, seed=seed, workers=workers, cluster=cluster, device=device, on_run=on_run
         )
     emit(found, as_json=as_json, show=show_found)
 

@@ -16,6 +16,7 @@ from topiarist.cli.options import (
     BUDGET,
     AsJson,
     DataLocation,
+    Device,
     Group,
     Into,
     MetricOption,
@@ -129,8 +130,9 @@ class MethodCommand:
         after = AFTER_CUT.make(values) if self.training is None else AfterCut()
         if chosen.round_count > 1 and after.retraining is None:
             raise SettingsError("--rounds above 1 needs training between the cuts: add --finetune EPOCHS")
-        network = load_network(model, values["into"])
-        early = None if after.early is None else load_network(after.early, values["into"])
+        how = values["into"], values["device"]
+        network = load_network(model, *how)
+        early = None if after.early is None else load_network(after.early, *how)
         samples = task_for(network, data, target=values["target"], group=values["group"], weight=values["weight"])
         samples = samples.with_metric(values["metric"])
         common: dict[str, Any] = {"budget": budget, "seed": values["seed"], "ignored": IGNORED.make(values).ignore}
@@ -206,12 +208,14 @@ def add_command(method: type[Method]) -> None:
         weight: Weight = None,
         metric: MetricOption = None,
         into: Into = None,
+        device: Device = None,
         seed: Seed = 0,
         as_json: AsJson = False,
         **options: Any,
     ) -> None:
-        common = {"out": out, "target": target, "group": group, "weight": weight, "metric": metric, "into": into}
-        command.run(model, data, {**common, "seed": seed, "as_json": as_json, **options})
+        common = {"out": out, "target": target, "group": group, "weight": weight, "metric": metric}
+        others = {"into": into, "device": device, "seed": seed, "as_json": as_json}
+        command.run(model, data, {**common, **others, **options})
 
     app.command(method.name, help=command.help)(with_options(*command.derived)(run))
 

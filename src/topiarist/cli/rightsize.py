@@ -17,6 +17,7 @@ from topiarist.cli.options import (
     Cluster,
     DataLocation,
     Date,
+    Device,
     Drop,
     Group,
     InputShape,
@@ -117,6 +118,7 @@ def rightsize_command(
     workers: Workers = None,
     cluster: Cluster = None,
     onnx: Annotated[bool, typer.Option("--onnx/--no-onnx", help="Whether to export the network as ONNX.")] = True,
+    device: Device = None,
     seed: Seed = 0,
     as_json: AsJson = False,
     **options: Any,
@@ -136,6 +138,7 @@ def rightsize_command(
     Exit code 3: no network fits the budget and loses no more than --max-drop (0.01 of the accuracy, 2 % of the RMSE of
     numbers, 0.01 of the ROC AUC of labels); the nearest are listed.
     """
+    from topiarist.devices import find_device
     from topiarist.files import check_folder, delivering
     from topiarist.methods import find_method
     from topiarist.report.writing import PAGE_FILE, RECORD_FILE, write_report
@@ -149,6 +152,8 @@ def rightsize_command(
     for name in asked or ():
         find_method(name, setting="--methods")
     budget = BUDGET.make(options)
+    if device is not None:
+        find_device(device)
     if budget.max_drop == 0:
         raise SettingsError("--max-drop must be above 0: no number of samples can prove that nothing at all is lost")
     how: dict[str, Any] = {"target": target, "group": group, "weight": weight, "task": task}
@@ -171,6 +176,7 @@ def rightsize_command(
                     objective=objective,
                     trained=trained,
                     seed=seed,
+                    device=device,
                     time_limit=time_limit,
                     workers=workers,
                     cluster=cluster,

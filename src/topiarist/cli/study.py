@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from topiarist.cli.options import AsJson, Cluster, Workers
+from topiarist.cli.options import AsJson, Cluster, Device, Workers
 from topiarist.cli.output import InterruptionError, emit, say_table
 from topiarist.cli.study_output import ended_by_signals, show_results, show_status, status_of, study_bar
 
@@ -36,6 +36,7 @@ def run_command(
     ] = None,
     workers: Workers = None,
     cluster: Cluster = None,
+    device: Device = None,
     allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
@@ -47,7 +48,7 @@ def run_command(
 
     study = Study.from_file(file, allow_code=allow_code)
     place = file.with_suffix("") if out is None else out
-    drive(study, place, workers=workers, cluster=cluster, retry_failed=False, as_json=as_json)
+    drive(study, place, workers=workers, cluster=cluster, device=device, retry_failed=False, as_json=as_json)
 
 
 @app.command("resume")
@@ -55,6 +56,7 @@ def resume_command(
     folder: Folder,
     workers: Workers = None,
     cluster: Cluster = None,
+    device: Device = None,
     allow_code: AllowCode = False,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Also try again what failed.")] = False,
     as_json: AsJson = False,
@@ -66,7 +68,7 @@ def resume_command(
     from topiarist.study.study import Study
 
     study = Study.in_folder(folder, allow_code=allow_code)
-    drive(study, folder, workers=workers, cluster=cluster, retry_failed=retry_failed, as_json=as_json)
+    drive(study, folder, workers=workers, cluster=cluster, device=device, retry_failed=retry_failed, as_json=as_json)
 
 
 @app.command("status")
@@ -161,14 +163,22 @@ def write_table(frame: Any, form: Any, *, caption: str, out: Path | None) -> Non
 
 
 def drive(
-    study: "Study", out: Path, *, workers: int | None, cluster: str | None, retry_failed: bool, as_json: bool
+    study: "Study",
+    out: Path,
+    *,
+    workers: int | None,
+    cluster: str | None,
+    device: str | None,
+    retry_failed: bool,
+    as_json: bool,
 ) -> None:
     """Run a study with a bar; an interruption prints how to resume."""
     from topiarist.study.ledger import FILE as LEDGER
 
     try:
         with ended_by_signals(), study_bar(study.name) as on_progress:
-            study.run(out, workers=workers, cluster=cluster, retry_failed=retry_failed, on_progress=on_progress)
+            how: dict[str, Any] = {"workers": workers, "cluster": cluster, "device": device}
+            study.run(out, **how, retry_failed=retry_failed, on_progress=on_progress)
     except KeyboardInterrupt:
         known = (out / LEDGER).exists()
         hint = f"resume with `topiarist study resume {out}`" if known else "nothing was written"

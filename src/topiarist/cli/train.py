@@ -142,11 +142,14 @@ def train_command(
     --out resumes.
     """
     from topiarist.cli.loading import as_base_reads, load_network
+    from topiarist.devices import find_device
     from topiarist.features.described import load_described
 
     check_model_out(out, inputs=(data, *(() if base is None else (base,))), resumes=True)
     check_transfer(options, base, drop_top=drop_top, into=into)
     config = training_of(options, seed=seed)
+    if config.device is not None:
+        find_device(config.device)
     network = None if base is not None else network_of(options)
     declared = parse_phases(phases, base)
     trained = None if base is None else load_network(base, into)

@@ -43,6 +43,8 @@ class RightSizedClassifier(ClassifierMixin, RightSizedEstimator):  # type: ignor
         Share of the samples that networks are chosen by.
     n_jobs : int or None
         Threads for torch; −1 is one per core. None leaves torch alone. Networks below a million parameters take one.
+    device : str or None
+        Where networks are trained and answer, such as "cuda"; None is the CPU, or where the given network lies.
 
     Attributes
     ----------
@@ -80,6 +82,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedEstimator):  # type: ignor
         random_state: int | numpy.random.RandomState | None = None,
         validation_fraction: float = 0.15,
         n_jobs: int | None = None,
+        device: str | None = None,
     ) -> None:
         super().__init__(
             budget=budget,
@@ -91,6 +94,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedEstimator):  # type: ignor
             random_state=random_state,
             validation_fraction=validation_fraction,
             n_jobs=n_jobs,
+            device=device,
         )
         self.class_weight = class_weight
 

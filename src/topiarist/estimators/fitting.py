@@ -23,10 +23,12 @@ from torch import nn
 from topiarist.data import Data, Preprocessing, Source
 from topiarist.data.columns.deciding import read_source_columns
 from topiarist.data.source import Features, RawFeatures, take_rows
+from topiarist.devices import exact_device
 from topiarist.errors import TopiaristWarning
 from topiarist.measurement import Budget
 from topiarist.models import card_of
 from topiarist.models.copying import copied
+from topiarist.models.evaluation import numbers_of
 from topiarist.rightsizing import DEFAULT_EFFORT, FewSamplesError, RightsizingRecord, rightsize, unjudged_baseline
 from topiarist.rightsizing.baseline import Model
 from topiarist.rightsizing.planning import EffortName
@@ -59,6 +61,7 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         random_state: int | numpy.random.RandomState | None = None,
         validation_fraction: float = 0.15,
         n_jobs: int | None = None,
+        device: str | None = None,
     ) -> None:
         self.budget = budget
         self.max_drop = max_drop
@@ -69,6 +72,7 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         self.random_state = random_state
         self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         """Declare to scikit-learn that numbers may be missing."""
@@ -107,7 +111,9 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
     def _rightsize(self, data: Data, seed: int) -> None:
         settings: dict[str, Any] = {"budget": self.budget, "max_drop": self.max_drop, "effort": self.effort}
-        found = rightsize(data, self.model, metric=self.metric, methods=self.methods, seed=seed, **settings)
+        found = rightsize(
+            data, self.model, metric=self.metric, methods=self.methods, seed=seed, device=self.device, **settings
+        )
         self.model_, self.baseline_ = found.model, found.baseline
         self.report_ = found.record
         self.status_, self.sentence_ = found.status, found.sentence
@@ -115,7 +121,8 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     def _keep_baseline(self, data: Data, seed: int, *, why: str) -> None:
         chosen = data if len(data.validation) else replace(data, validation=data.train)
         warnings.warn(f"the baseline stays as it is: {why}", TopiaristWarning, stacklevel=4)
-        self.model_ = unjudged_baseline(chosen, self.model, budget=self.budget, effort=self.effort, seed=seed)
+        how: dict[str, Any] = {"budget": self.budget, "effort": self.effort, "seed": seed, "device": self.device}
+        self.model_ = unjudged_baseline(chosen, self.model, **how)
         self.baseline_, self.report_, self.status_ = self.model_, None, "unchanged"
         self.sentence_ = f"The baseline stays as it is: {why}."
 
@@ -192,7 +199,9 @@ def holds_text(samples: object) -> bool:
 
 def in_double_precision(model: nn.Module) -> nn.Module:
     """Return a network of ours in float64, so that no answer depends on the samples beside it; a user's as it is."""
-    return model if card_of(model).spec is None else copied(model).double()
+    if card_of(model).spec is None:
+        return model
+    return copied(model).to(exact_device(numbers_of(model).device)).double()
 
 
 def seed_of(random_state: int | numpy.random.RandomState | None) -> int:

@@ -28,6 +28,8 @@ class RightSizedRegressor(RegressorMixin, RightSizedEstimator):  # type: ignore[
         Share of the samples that networks are chosen by.
     n_jobs : int or None
         Threads for torch; −1 is one per core. None leaves torch alone. Networks below a million parameters take one.
+    device : str or None
+        Where networks are trained and answer, such as "cuda"; None is the CPU, or where the given network lies.
 
     Attributes
     ----------

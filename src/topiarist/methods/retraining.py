@@ -93,7 +93,7 @@ def _training(job: Job, retraining: FineTuning | Rewinding) -> TrainConfig:
         )
     if retraining.training is None and known is None:
         raise SettingsError("rewinding repeats the original training, and the network does not remember it: give it")
-    original = TrainConfig(**(known or {})) if retraining.training is None else retraining.training
+    original = TrainConfig(**{**(known or {}), "device": None}) if retraining.training is None else retraining.training
     if original.steps is None and retraining.epoch >= original.epochs:
         raise SettingsError(
             f"the training has {original.epochs} epochs: it cannot continue from epoch {retraining.epoch}"

@@ -21,5 +21,5 @@ def keeping_buffers(model: nn.Module) -> Iterator[None]:
             module._buffers.update(buffers)
         with torch.no_grad():
             for key, own in tensors.items():
-                if not torch.equal(own, values[key]):
+                if not own.is_meta and not torch.equal(own, values[key]):
                     own.copy_(values[key])

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
+from topiarist.errors import ModelError
+
 NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
@@ -57,6 +59,12 @@ def numbers_of(model: nn.Module) -> Tensor:
     """Return an empty tensor of the floating-point type and on the device that a network computes with."""
     tensors = chain(model.parameters(), model.buffers())
     return next((tensor for tensor in tensors if tensor.is_floating_point()), torch.empty(0)).new_empty(0)
+
+
+def check_values(model: nn.Module, what: str) -> None:
+    """Raise ModelError for a network on the meta device, which has shapes and no values; `what` needs them."""
+    if numbers_of(model).is_meta:
+        raise ModelError(f"{what} needs the values of weights, and the network is on the meta device, which has none")
 
 
 def placed(x: Tensor, like: Tensor) -> Tensor:

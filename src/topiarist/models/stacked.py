@@ -121,8 +121,9 @@ class NetworkStack:
         ]
         self.flat = torch.cat([(value.mT if _lies_transposed(value.shape) else value).flatten() for value in values])
         self.gradient = torch.zeros_like(self.flat)
-        self.kernels = torch.cat([torch.full((value.numel(),), value.ndim > 2) for value in values])
-        members = torch.arange(len(models))
+        device = self.flat.device
+        self.kernels = torch.cat([torch.full((value.numel(),), value.ndim > 2, device=device) for value in values])
+        members = torch.arange(len(models), device=device)
         self.member_of = torch.cat([members.repeat_interleave(value[0].numel()) for value in values])
         self.parameters, self.gradients = self.views(self.flat), self.views(self.gradient)
         self.buffers = {

@@ -179,11 +179,11 @@ StackedLayer = StackedLinear | StackedActivation | StackedDropout | StackedBatch
 
 def _draw_kept(x: Tensor, run: Pass, rate: float) -> Tensor:
     """Draw 1 (kept) or 0 for each unit and sample, in the order in which a single network draws: sample by sample."""
-    kept = torch.zeros_like(x.transpose(1, 2), memory_format=torch.contiguous_format)
+    kept = torch.zeros(x.transpose(1, 2).shape, dtype=x.dtype)  # on the CPU, as the generators are
     for drawn, rows, generator in zip(kept, run.rows, run.noise, strict=True):
         if rows:
             drawn[:rows].bernoulli_(1 - rate, generator=generator)
-    return kept.transpose(1, 2).contiguous()
+    return kept.to(x.device).transpose(1, 2).contiguous()
 
 
 # (module, slope, input, output): the slope of the output becomes that of the input, by torch's own backward operators.

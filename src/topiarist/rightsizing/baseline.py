@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from torch import nn
 
 from topiarist.data import Data
+from topiarist.devices import find_device
 from topiarist.models import Ensemble, card_of, mlp, vgg
 from topiarist.models.copying import copied
 from topiarist.models.stacked import stackable
@@ -54,8 +55,14 @@ def fold_with(data: Data, members: Sequence[nn.Module], best: nn.Module, seed: i
     return Fold(data=data, whole=best, members=members, teacher=teacher, seed=seed)
 
 
-def builder(model: Model | None, data: Data) -> Build:
-    """Return what builds a fresh baseline for a seed; a network that is given is copied, weights and all."""
+def builder(model: Model | None, data: Data, device: str | None = None) -> Build:
+    """Return what builds a fresh baseline for a seed, on a device; a network that is given is copied, weights and all.
+
+    Without a device, a network stays where it is built.
+    """
+    if device is not None:
+        place, build_anywhere = find_device(device), builder(model, data)
+        return lambda seed: build_anywhere(seed).to(place)
     if model is None:
         return lambda seed: _suited_network(data, seed)
     if isinstance(model, nn.Module):

@@ -60,6 +60,7 @@ def rightsize(
     trained: bool | None = None,
     alpha: float = ALPHA,
     seed: int = 0,
+    device: str | None = None,
     time_limit: float | None = None,
     workers: int | None = 1,
     cluster: str | None = None,
@@ -94,6 +95,8 @@ def rightsize(
     alpha : float
         Level of the tests.
     seed : int
+    device : str, optional
+        Where networks are trained and cut, such as "cuda". By default where the given network lies, else the CPU.
     time_limit : float, optional
         Seconds after which the search ends with what is tested by then; the record says what that cost. The baseline is
         trained in any case. Without it, no clock decides anything.
@@ -138,7 +141,7 @@ def rightsize(
         held = in_memory(data)
         check_metric(held, margin=drop, alpha=alpha)
         clock.on_progress(0.0, "looking at the data")
-        job = prepare(held, model, trained=trained, seed=seed)
+        job = prepare(held, model, trained=trained, seed=seed, device=device)
         full = full_plan(
             level, asked, design=job.design, folds=job.folds, trained=job.trained, stacked=stackable(job.first)
         )

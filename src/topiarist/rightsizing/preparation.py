@@ -66,9 +66,9 @@ class Setup:
         return most_folds(self.data, "held out") >= FEWEST_FOLDS
 
 
-def prepare(data: Data, model: Model | None, *, trained: bool | None, seed: int) -> Setup:
+def prepare(data: Data, model: Model | None, *, trained: bool | None, seed: int, device: str | None = None) -> Setup:
     """Build the baseline, see whether it is trained, and count how much work it takes."""
-    build = builder(model, data)
+    build = builder(model, data, device)
     first = build(seed)
     check_outputs(first, data)
     known = model is not None and (

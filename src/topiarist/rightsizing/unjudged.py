@@ -23,6 +23,7 @@ def unjudged_baseline(
     budget: Budget | None = None,
     effort: EffortName = DEFAULT_EFFORT,
     seed: int = 0,
+    device: str | None = None,
 ) -> nn.Module:
     """Return the network that a rightsizing would start from, where a class has too few samples to judge by.
 
@@ -30,7 +31,7 @@ def unjudged_baseline(
     """
     level, limits = EFFORTS[effort], budget or Budget()
     with torch_threads(1):
-        job = prepare(in_memory(data), model, trained=None, seed=seed)
+        job = prepare(in_memory(data), model, trained=None, seed=seed, device=device)
         network = copied(job.first).eval() if job.trained else None
         if network is None:
             full = full_plan(level, (), design="held out", folds=0, trained=False)

@@ -3,10 +3,12 @@
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
 from topiarist.data import Data, Source
+from topiarist.devices import find_device
 from topiarist.errors import DataError, SettingsError, TopiaristError, TopiaristWarning
 from topiarist.files import JsonObject, cannot_write, check_folder
 from topiarist.parallel import check_workers, open_pool
@@ -35,6 +37,7 @@ def run_study(
     folder: Path | None = None,
     workers: int | None = 1,
     cluster: str | None = None,
+    device: str | None = None,
     retry_failed: bool = False,
     on_progress: OnProgress | None = None,
 ) -> None:
@@ -42,10 +45,12 @@ def run_study(
 
     `data`, samples in memory, take the place of what the study names; where it names several locations, they are given
     by location. Relative paths of data start from `folder`.
-    Without a number of workers there are as many as pay.
+    Without a number of workers there are as many as pay. What declares no device of its own is trained on `device`.
     """
     if workers is not None:
         check_workers(workers)
+    if device is not None and cluster is None:
+        find_device(device)
     check_folder(out, (LEDGER_FILE,))
     base = Path.cwd() if folder is None else folder
     samples = StudySamples(read_sources(declared.cells, base) if data is None else given_sources(declared, data))
@@ -61,6 +66,7 @@ def run_study(
             raise TopiaristError(f"the ledger in {out} is damaged: its cells are not those that the study declares")
         settled = ("done",) if retry_failed else ("done", "failed")
         left = [stack for stack in stacks if any(states[cell.hash] not in settled for cell in stack.cells)]
+        left = [replace(stack, device=device) for stack in left]
         count = suited_workers(left) if workers is None else workers
         drive(ledger, left, samples, workers=count, cluster=cluster, on_progress=on_progress)
 

@@ -40,6 +40,7 @@ class CellStack:
     cells: tuple[Cell, ...]
     cost: float
     keep_models: bool
+    device: str | None = None  # where cells are trained that declare none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +70,8 @@ def run_stack(stack: CellStack, samples: StudySamples) -> StackResult:
     started, clock = time.time(), time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)
-        trained = train_cells(first_of_each_training(stack.cells), samples)
-        early = train_early(stack.cells, samples)
+        trained = train_cells(first_of_each_training(stack.cells), samples, stack.device)
+        early = train_early(stack.cells, samples, stack.device)
         results, failures = judge_all(stack, trained, treat_all(stack.cells, trained, early))
     return StackResult(
         results=results,
@@ -87,11 +88,11 @@ def first_of_each_training(cells: Sequence[Cell]) -> list[Cell]:
     return list({cell.training_key: cell for cell in reversed(cells)}.values())[::-1]
 
 
-def train_cells(cells: Sequence[Cell], samples: StudySamples) -> dict[str, TrainedNetwork]:
+def train_cells(cells: Sequence[Cell], samples: StudySamples, device: str | None = None) -> dict[str, TrainedNetwork]:
     """Train one network per cell, as one computation where possible."""
     datas = [samples.of(cell) for cell in cells]
-    models = start_networks(cells, datas, samples)
-    configs = [train_config(cell) for cell in cells]
+    models = start_networks(cells, datas, samples, device)
+    configs = [train_config(cell, device) for cell in cells]
     phases = cells[0].settings.training.phases
     if phases:
         each = zip(models, datas, configs, strict=True)
@@ -102,19 +103,22 @@ def train_cells(cells: Sequence[Cell], samples: StudySamples) -> dict[str, Train
     return dict(zip(keys, zip(models, datas, histories, strict=True), strict=True))
 
 
-def train_early(cells: Sequence[Cell], samples: StudySamples) -> EarlyNetworks:
+def train_early(cells: Sequence[Cell], samples: StudySamples, device: str | None = None) -> EarlyNetworks:
     """Train the networks of early epochs, to which some methods rewind the weights."""
     found: EarlyNetworks = {}
     for epoch in sorted({epoch for epoch in map(rewound_epoch, cells) if epoch is not None}):
         some = first_of_each_training([cell for cell in cells if rewound_epoch(cell) == epoch])
         datas = [samples.of(cell) for cell in some]
-        models = start_networks(some, datas, samples)
-        train_many(models, datas, [train_config(cell).model_copy(update={"until_epoch": epoch}) for cell in some])
+        models = start_networks(some, datas, samples, device)
+        configs = [train_config(cell, device).model_copy(update={"until_epoch": epoch}) for cell in some]
+        train_many(models, datas, configs)
         found |= {(cell.training_key, epoch): model for cell, model in zip(some, models, strict=True)}
     return found
 
 
-def start_networks(cells: Sequence[Cell], datas: Sequence[Data], samples: StudySamples) -> list[nn.Module]:
+def start_networks(
+    cells: Sequence[Cell], datas: Sequence[Data], samples: StudySamples, device: str | None = None
+) -> list[nn.Module]:
     """Return fresh networks, or the lower layers of those that are trained first."""
     base = cells[0].settings.base
     if base is None:
@@ -122,7 +126,7 @@ def start_networks(cells: Sequence[Cell], datas: Sequence[Data], samples: StudyS
     base_datas = [samples.of_base(cell, base) for cell in cells]
     bases = [network_for(cell.settings, data, cell.training_seed) for cell, data in zip(cells, base_datas, strict=True)]
     shorter = {"epochs": base.epochs, "steps": None, "pruning": None}
-    train_many(bases, base_datas, [train_config(cell).model_copy(update=shorter) for cell in cells])
+    train_many(bases, base_datas, [train_config(cell, device).model_copy(update=shorter) for cell in cells])
     return [
         reuse(
             trained,
@@ -140,10 +144,10 @@ def network_for(settings: CellSettings, data: Data, seed: int) -> nn.Module:
     return build_network(settings.model, input_shape=data.input_shape, classes=data.task.outputs, seed=seed)
 
 
-def train_config(cell: Cell) -> TrainConfig:
-    """Return the declared training with the cell's own seed."""
+def train_config(cell: Cell, device: str | None = None) -> TrainConfig:
+    """Return the declared training with the cell's own seed, on a device where it declares none."""
     declared = cell.settings.training.model_dump(exclude={"phases", "seed"})
-    return TrainConfig(**declared, seed=cell.training_seed)
+    return TrainConfig(**{**declared, "device": declared["device"] or device}, seed=cell.training_seed)
 
 
 def joined(histories: Sequence[History]) -> History:

@@ -78,7 +78,7 @@ def shape_of(cell: Cell, samples: StudySamples, *, most: int) -> StackShape:
     training, base = cell.settings.training, cell.settings.base
     parameters, count, together = count_parameters(model), len(data.train), 1
     alone = bool(training.phases) and base is None
-    if stackable(model) and not alone and training.device == "cpu":
+    if stackable(model) and not alone:
         held = count * math.prod(data.input_shape)
         together = max(1, min(most, max(4, STACKED_NUMBERS // parameters), HELD_NUMBERS // held))
     per_epoch = math.ceil(count / training.batch_size)

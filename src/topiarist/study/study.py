@@ -91,6 +91,7 @@ class Study(Declaration):
         data: Data | Mapping[str, Data | Source] | None = None,
         workers: int | None = 1,
         cluster: str | None = None,
+        device: str | None = None,
         retry_failed: bool = False,
         on_progress: OnProgress | None = None,
     ) -> Results:
@@ -98,7 +99,8 @@ class Study(Declaration):
 
         `data`, samples in memory, take the place of what the study names; where that is more than one location, they
         are given by location. `workers` are processes on this machine, None for as many as pay; `cluster` is the
-        address of a Dask scheduler. Neither changes a result.
+        address of a Dask scheduler. Neither changes a result. What declares no device of its own
+        is trained on `device`.
         """
         place = Path(out)
         run_study(
@@ -108,6 +110,7 @@ class Study(Declaration):
             folder=self._folder,
             workers=workers,
             cluster=cluster,
+            device=device,
             retry_failed=retry_failed,
             on_progress=on_progress,
         )

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from topiarist.errors import ModelError, TopiaristError, first_line
 from topiarist.models.buffers import keeping_buffers
 from topiarist.models.copying import copied
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import isolated
 from topiarist.surgery import layers
 from topiarist.surgery.bases.turning import turn_bases
@@ -304,5 +304,5 @@ def _remembered(model: nn.Module, given: ExampleInput) -> Example | None:
 
 
 def _try_out(model: nn.Module, example_input: ExampleInput) -> None:
-    with evaluating(model), isolated(0), keeping_buffers(model):
+    with evaluating(model), isolated(0, numbers_of(model).device), keeping_buffers(model):
         call(model, example_input)

@@ -13,7 +13,7 @@ from torch.utils.hooks import RemovableHandle
 
 from topiarist.errors import DataError, ModelError, first_line
 from topiarist.models.attention import free_attention
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import isolated
 from topiarist.tracing import ExampleInput, Inputs
 from topiarist.tracing.running import Args, Kwargs, arguments
@@ -137,7 +137,7 @@ def watch_readers(
 def _run_until_seen(model: nn.Module, handles: Sequence[RemovableHandle], args: Args, kwargs: Kwargs) -> None:
     """Run a network until a hook has seen enough, and remove the hooks."""
     try:
-        with evaluating(model), isolated(0), free_attention(model):
+        with evaluating(model), isolated(0, numbers_of(model).device), free_attention(model):
             model(*args, **kwargs)
     except _SeenError:
         pass

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from topiarist.models.evaluation import numbers_of
 from topiarist.randomness import isolated
 from topiarist.tracing import ExampleInput
 from topiarist.tracing.constraints import SCALING
@@ -106,7 +107,7 @@ def run_products(
 ) -> ProductRun:
     """Run a network as a proof does, and return its products; `kept` numbers those whose values are wanted."""
     watch = _ProductWatch(kept, before or {})
-    with isolated(0), plain_kernels(model), Steady(wide=wide), watch:
+    with isolated(0, numbers_of(model).device), plain_kernels(model), Steady(wide=wide), watch:
         given = call(model, inputs)
     watch.run.outputs = [tensor.detach() for tensor in wanted_outputs(given)]
     return watch.run

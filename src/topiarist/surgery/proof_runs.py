@@ -85,7 +85,12 @@ def _measure_norms(whole: nn.Module, inputs: ExampleInput, *, wide: bool) -> Non
     if not any(name.endswith("running_var") for name, _ in whole.named_buffers()):
         return
     other = sharing_copy(whole)  # forward may keep what it computes from weights, such as biases of attention
-    steps = evaluating(other), isolated(0), plain_kernels(other), default_numbers(numbers_of(other).dtype)
+    steps = (
+        evaluating(other),
+        isolated(0, numbers_of(other).device),
+        plain_kernels(other),
+        default_numbers(numbers_of(other).dtype),
+    )
     with ExitStack() as stack:
         for step in (*steps, Measuring(wide=wide), Recurrences()):
             stack.enter_context(step)
@@ -138,7 +143,12 @@ def outputs_without(
     wide: bool = False,
 ) -> list[Tensor]:
     """Run a network, as if units were gone where an anatomy says which, and return its outputs."""
-    with evaluating(model), isolated(0), plain_kernels(model), default_numbers(numbers_of(model).dtype):
+    with (
+        evaluating(model),
+        isolated(0, numbers_of(model).device),
+        plain_kernels(model),
+        default_numbers(numbers_of(model).dtype),
+    ):
         if anatomy is None or anatomy.trace is None:
             with Steady(wide=wide), Recurrences():
                 return wanted_outputs(call(model, inputs))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from topiarist.errors import ModelError
 from topiarist.models.copying import copied
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import generator
 from topiarist.surgery.proof_runs import ProofBatch, outputs_of_cut, outputs_without, references
 from topiarist.surgery.scales import Change, counted_tensors, find_rescalings
@@ -59,9 +59,12 @@ def prove(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, units
 
 
 def ensure_proven(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy, names: Iterable[str]) -> None:
-    """Make sure that spaces can lose units together; what was proven before is remembered in the anatomy."""
+    """Make sure that spaces can lose units together; what was proven before is remembered in the anatomy.
+
+    Of a network without values, on the meta device, nothing can be proven.
+    """
     wanted = frozenset(name for name in names if anatomy.spaces[name].size > 1)
-    if not wanted or wanted in anatomy.proofs or anatomy.trace is None:
+    if not wanted or wanted in anatomy.proofs or anatomy.trace is None or numbers_of(model).is_meta:
         return
     known = anatomy if anatomy.valid_for == "all" else trace_again(model, example_input, anatomy)
     anatomy.proofs[wanted] = prove(model, example_input, known, trial_units(known, wanted))
@@ -74,6 +77,8 @@ def prove_counted(
 
     A rounded root of the number of units, for instance, may be the same for all of them and for half of them.
     """
+    if numbers_of(model).is_meta:
+        return
     if anatomy.trace is not None and any(anatomy.spaces[name].counted for name in units):
         known = anatomy if anatomy.valid_for == "all" else trace_again(model, example_input, anatomy)
         prove(model, example_input, known, units)
@@ -88,7 +93,7 @@ def ensure_kept(model: nn.Module, example_input: ExampleInput, anatomy: Anatomy,
     key, space = frozenset((name, "more units")), anatomy.spaces[name]
     own = any(place.parameter is not None for place in space.places)
     unclear = space.size == 1 and any(place.positions.size > 1 for place in space.places)
-    if not (own or unclear) or key in anatomy.proofs or anatomy.trace is None:
+    if not (own or unclear) or key in anatomy.proofs or anatomy.trace is None or numbers_of(model).is_meta:
         return
     nothing = numpy.zeros(len(anatomy.trace.tracer.labels), bool)
     whole, batches = references(model, example_input, anatomy, nothing)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from topiarist.devices import in_float64
 from topiarist.errors import DataError
 from topiarist.tasks import formulas
 from topiarist.tasks.losses import TaskKind
@@ -119,7 +120,7 @@ class Classification(ProbabilityTask):
 
     def rightness(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
         """Return 1 for each sample whose true class is named, and 0 for others."""
-        return (outputs.argmax(dim=1) == y).double()
+        return in_float64(outputs.argmax(dim=1) == y)
 
     def confusion(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
         """Return the counts (n_classes, n_classes) of true classes by named ones."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy
 from numpy.typing import NDArray
 
+from topiarist.devices import in_float64
 from topiarist.errors import DataError
 from topiarist.files import JsonObject
 from topiarist.tasks import formulas
@@ -79,12 +80,12 @@ class Regression(Task):
 
     def answers(self, outputs: "Tensor") -> "Tensor":
         """Return numbers in the user's units, in double precision: a price of 10⁹ has more digits than a float32."""
-        wide = outputs.double()
+        wide = in_float64(outputs)
         return wide * wide.new_tensor(self.scale) + wide.new_tensor(self.centre)
 
     def finite_answers(self, outputs: "Tensor") -> "Tensor":
         """Return numbers in the user's units; what is not finite is far from all targets."""
-        wide = outputs.double()
+        wide = in_float64(outputs)
         far = wide.new_tensor(self.spread) * DIVERGED
         return self.answers(wide.where(wide.isfinite(), far.expand_as(wide)))
 

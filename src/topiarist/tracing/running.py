@@ -155,7 +155,7 @@ def uncollected() -> Iterator[None]:
 @contextmanager
 def quietly(model: nn.Module) -> Iterator[None]:
     """Run a network in evaluation mode, without gradients and without touching the global random state."""
-    with evaluating(model), isolated(0), plain_kernels(model):
+    with evaluating(model), isolated(0, numbers_of(model).device), plain_kernels(model):
         yield
 
 

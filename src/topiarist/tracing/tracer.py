@@ -13,10 +13,14 @@ from topiarist.tracing.leaves import Leaf
 from topiarist.tracing.notes import Notes
 from topiarist.tracing.operation import RULES, Operation
 from topiarist.tracing.remedies import RULE
-from topiarist.tracing.rules import contraction, pointwise
+from topiarist.tracing.rules import cells, contraction, pointwise
 from topiarist.tracing.steps import Step
 
-WRITTEN_OUT = {"_trilinear": contraction.trilinear}  # what torch does in one operation, and has no decomposition of
+WRITTEN_OUT: dict[str, Any] = {  # what torch does in one operation, and has no decomposition of
+    "_trilinear": contraction.trilinear,
+    "_thnn_fused_lstm_cell": cells.lstm_cell,
+    "_thnn_fused_gru_cell": cells.gru_cell,
+}
 
 
 class Tracer(Notes, TorchDispatchMode):  # type: ignore[no-untyped-call]

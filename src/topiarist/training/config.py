@@ -103,7 +103,10 @@ class TrainConfig(Settings):
     after_epoch: int = Field(default=0, ge=0, description="Start after this epoch, as if those before had been run.")
     until_epoch: int | None = Field(default=None, ge=0, description="Stop after this epoch; schedules stay the same.")
     seed: int = Field(default=0, ge=0, description="Seed of the order of samples and of all noise.")
-    device: str = Field(default="cpu", description="Device to compute on, such as cpu or cuda.")
+    device: str | None = Field(
+        default=None,
+        description="Device to compute on, as cpu, cuda, cuda:1, mps or auto; default where the network is.",
+    )
     threads: int | None = Field(
         default=None, ge=1, description="Threads for torch; 1 below a million parameters, where more are slower."
     )
@@ -119,6 +122,11 @@ class TrainConfig(Settings):
     def last_epoch(self, steps_per_epoch: int) -> int:
         """Return the number of the last epoch to run."""
         return self.total_epochs(steps_per_epoch) if self.until_epoch is None else self.until_epoch
+
+    @property
+    def repeatable(self) -> JsonObject:
+        """What a network remembers of its training, to repeat it on any machine: all but defaults and the device."""
+        return self.model_dump(mode="json", exclude_defaults=True, exclude={"device"})
 
     @property
     def prunings(self) -> dict[int, float]:

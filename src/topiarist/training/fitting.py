@@ -167,7 +167,7 @@ def _finish(model: nn.Module, data: Data, config: TrainConfig, history: History)
     """Settle batch norm where asked, write the card, and warn of a training that diverged."""
     if config.precise_norms:
         settle_norms(model, data.train)
-    settings = config.model_dump(mode="json", exclude_defaults=True)
+    settings = config.repeatable
     if data.task.own_loss is not None:
         settings["loss"] = OWN_LOSS
     known = card_for(model, data)

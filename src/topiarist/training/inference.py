@@ -77,7 +77,7 @@ def part_logits(model: nn.Module, part: AnyPart, *, batch_size: int | None = Non
                 outputs = logits.new_empty(len(part), logits.shape[1])
             outputs[done : done + len(logits)] = logits
             done += len(logits)
-            targets.append(y)
+            targets.append(y.cpu())
     return outputs, torch.cat(targets)
 
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from topiarist.data import Data
 from topiarist.errors import SettingsError
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import child_seed, isolated
 from topiarist.tasks import Task
 from topiarist.training.checkpoint import Checkpoint, Snapshot
@@ -163,7 +163,7 @@ class Loop:
         found: list[float | None] = []
         for index in self.active:
             seed = child_seed(self.runs[index].config.seed, "score", self.done_epochs)
-            with evaluating(self.models[index]), isolated(seed):
+            with evaluating(self.models[index]), isolated(seed, numbers_of(self.models[index]).device):
                 found.append(float(self.score(self.models[index])))
         return found
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Hashable, Sequence
 
-import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from topiarist.data import Data, Part
+from topiarist.devices import find_device
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 from topiarist.models.stacked import padded_signature, reads_flat, signature, stackable
@@ -28,10 +28,8 @@ def check_trainable(model: nn.Module, data: Data, config: TrainConfig, *, scored
             raise ModelError(f"'{name}' of the network has no values yet: run the network on a batch first")
         if parameter.is_inference():
             raise ModelError(f"'{name}' of the network was created in inference mode: it cannot be trained")
-    try:
-        torch.zeros(1, device=config.device).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise SettingsError(f"the device '{config.device}' cannot be used: {str(error).splitlines()[0]}") from error
+    if config.device is not None:
+        find_device(config.device)
     check_outputs(model, data)
 
 
@@ -120,14 +118,14 @@ def stack_key(model: nn.Module, data: Data, config: TrainConfig, *, padded: bool
     """
     in_memory = isinstance(data.train, Part) and isinstance(data.validation, Part)
     alone = config.pruning is not None or config.augmentation is not None
-    if config.device != "cpu" or alone or not in_memory or data.task.own_loss is not None:
+    if alone or not in_memory or data.task.own_loss is not None:
         return None
     if not (stackable(model) and reads_flat(model, data.input_shape)):
         return None
     shape = (padded_signature(model) if padded else None) or signature(model)
     settings = config.model_dump_json(exclude={"seed", "learning_rate"})
     task = data.task.kind, data.task.outputs, data.task.loss, weights_of(data.train) is not None
-    return shape, settings, data.input_shape, task, len(data.validation) > 0
+    return shape, numbers_of(model).device, settings, data.input_shape, task, len(data.validation) > 0
 
 
 def answers_beforehand(

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from topiarist.devices import exact_device
+
 
 class LossSums:
     """Sums, in double precision, of the weighted losses (n_members, n_samples) and the weights (n_members, 1) of steps.
@@ -24,13 +26,13 @@ class LossSums:
 
     def add(self, losses: Tensor, weights: Tensor) -> None:
         """Add what one step returned; column after column, which is fewer operations than a sum of each step."""
-        width = losses.shape[1]
+        width, place = losses.shape[1], exact_device(losses.device)
         if width > self.losses.shape[1]:
-            wider = losses.new_zeros(losses.shape, dtype=torch.float64)
+            wider = torch.zeros(losses.shape, dtype=torch.float64, device=place)
             wider[:, : self.losses.shape[1]] = self.losses
-            self.losses, self.weights = wider, self.weights.to(losses.device).expand(len(losses), 1).clone()
-        (self.losses if width == self.losses.shape[1] else self.losses[:, :width]).add_(losses)
-        self.weights.add_(weights)
+            self.losses, self.weights = wider, self.weights.to(place).expand(len(losses), 1).clone()
+        (self.losses if width == self.losses.shape[1] else self.losses[:, :width]).add_(losses.to(place))
+        self.weights.add_(weights.to(place))
 
     def means(self) -> list[float]:
         """Return the mean loss of each member: NaN where there was nothing."""

@@ -86,9 +86,9 @@ def right_answers(judged: MaskedNetwork, masks: Tensor) -> Tensor:
     if judged.task is not None and not _of_classes(judged):
         task, targets = judged.task, judged.y.to(logits)
         parts = logits.view(len(masks), len(judged.y), -1)
-        return torch.stack([task.rightness(part, targets).double().sum() for part in parts]).cpu()
+        return torch.stack([task.rightness(part, targets).cpu().double().sum() for part in parts])
     answers = logits.argmax(dim=1).view(len(masks), -1)
-    return (answers == judged.y).sum(dim=1)
+    return (answers.cpu() == judged.y).sum(dim=1)
 
 
 def _of_classes(judged: MaskedNetwork) -> bool:
@@ -102,8 +102,8 @@ def _answers_without(judged: MaskedNetwork, hiding: UnitMasks, mask: Tensor, siz
     with hiding.without({name: numbers for name, numbers in units.items() if numbers}):
         outputs = call(judged.model, judged.x)
         if judged.task is not None and not _of_classes(judged):
-            return judged.task.rightness(outputs, judged.y.to(outputs)).double().sum().cpu()
-        return (outputs.argmax(dim=1) == judged.y).sum()
+            return judged.task.rightness(outputs, judged.y.to(outputs)).cpu().double().sum()
+        return (outputs.argmax(dim=1).cpu() == judged.y).sum()
 
 
 def hide_each(place: Place, bits: Tensor) -> Any:

@@ -67,7 +67,6 @@ class SurgeonMethod(TrainingMethod):
             "distillation": known.distillation is not None,
             "a length in steps": known.steps is not None,
             "a stretch of a training": bool(known.after_epoch) or known.until_epoch is not None,
-            "another device than the CPU": known.device != "cpu",
         }
         for what, asked in refused.items():
             if asked:
@@ -228,8 +227,7 @@ def _finished(job: Job, best: Branch, evolution: Evolution) -> Outcome:
     model, config, data = best.model.eval(), evolution.setup.config, evolution.setup.data
     if config.precise_norms:
         settle_norms(model, data.train)
-    training = config.model_dump(mode="json", exclude_defaults=True)
-    attach(model, replace(card_for(model, data), training=training))
+    attach(model, replace(card_for(model, data), training=config.repeatable))
     narrowed = plan_of(evolution.job.whole).edits[len(plan_of(job.whole)) :]
     cut = [f"to keep the budget: {'; '.join(map(str, narrowed))}"] if narrowed else []
     decided = [f"after epoch {each.epoch:g}: {each.reason}" for each in evolution.lineage.decisions]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor, nn
 
+from topiarist.devices import in_float64
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.methods.surgeon.evolution import EditCandidate, Evolution
 from topiarist.methods.surgeon.wider_networks import NEARLY_FREE, Factors, forgotten, groups_of, more, redraw
@@ -227,7 +228,7 @@ def held_out_losses(logits: Tensor, labels: Tensor, task: Task | None = None) ->
     Of numbers, the negative log-likelihood of each sample at the deviation of the errors: ½ · (e² / σ² + ln σ²).
     """
     if task is not None and task.kind == "numbers":
-        errors = task.divergence(logits, task.as_targets(labels)).double()
+        errors = in_float64(task.divergence(logits, task.as_targets(labels)))
         spread = errors.mean().clamp(min=1e-12)
         return (0.5 * (errors / spread + spread.log())).to(logits)
     if task is not None and task.kind == "labels":

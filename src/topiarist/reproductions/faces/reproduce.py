@@ -31,6 +31,7 @@ def reproduce_faces(
     seed: int = 0,
     workers: int | None = 1,
     cluster: str | None = None,
+    device: str | None = None,
     on_image: OnImage | None = None,
     on_progress: OnProgress | None = None,
 ) -> JsonObject:
@@ -46,7 +47,9 @@ def reproduce_faces(
         data = Data.from_source(source, projection=projection, validation_fraction=0.0, seed=seed)
         scope = QUICK if quick else FULL
         plan = plan_faces(source.name, samples=len(source), projection=projection, scope=scope, seed=seed)
-        results = plan.study.run(out / "study", data=data, workers=workers, cluster=cluster, on_progress=on_progress)
+        results = plan.study.run(
+            out / "study", data=data, workers=workers, cluster=cluster, device=device, on_progress=on_progress
+        )
         found = faces_findings(plan, results, faces)
     figures, judged = faces_figures(found), _verdicts_json(found)
     places = write_findings(out, found.tables, figures, faces_page(found, figures, _facts(plan, found)))

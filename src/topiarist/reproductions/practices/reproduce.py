@@ -26,6 +26,7 @@ def reproduce_practices(
     seed: int = 0,
     workers: int | None = 1,
     cluster: str | None = None,
+    device: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> JsonObject:
     """Compare every practice with its alternatives; the same call after an interruption resumes.
@@ -37,7 +38,7 @@ def reproduce_practices(
         warnings.simplefilter("ignore", TopiaristWarning)  # the study says it again
         data = load_data(location, target=target, seed=seed)
     plan = plan_practices(data, location=location, target=target, samples=samples, quick=quick, seed=seed)
-    results = plan.study.run(out / "study", workers=workers, cluster=cluster, on_progress=on_progress)
+    results = plan.study.run(out / "study", workers=workers, cluster=cluster, device=device, on_progress=on_progress)
     return _write(out, plan, results, data)
 
 

@@ -42,6 +42,7 @@ def reproduce_scenes(
     seed: int = 0,
     workers: int | None = 1,
     cluster: str | None = None,
+    device: str | None = None,
     on_clip: OnClip | None = None,
     watch: Watch | None = None,
 ) -> JsonObject:
@@ -64,6 +65,7 @@ def reproduce_scenes(
                     data=scenes.sources,
                     workers=workers,
                     cluster=cluster,
+                    device=device,
                     on_progress=on_progress,
                 )
         tables, findings = _gather(plan, results, scenes)

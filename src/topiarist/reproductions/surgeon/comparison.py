@@ -69,6 +69,7 @@ def run_studies(
     seed: int,
     workers: int | None = 1,
     cluster: str | None = None,
+    device: str | None = None,
     on_run: OnRun | None = None,
 ) -> tuple[list[TrainedNetwork], list[Results]]:
     """Run what is left to do, and return the networks of the cells that ended well, and all studies.
@@ -87,6 +88,7 @@ def run_studies(
             data={data.name: data.source},
             workers=workers,
             cluster=cluster,
+            device=device,
             retry_failed=True,
             on_progress=None if on_run is None else lambda now: on_run(done + now.done + now.failed, total),
         )

@@ -26,6 +26,7 @@ def reproduce_surgeon(
     seed: int = 0,
     workers: int | None = 1,
     cluster: str | None = None,
+    device: str | None = None,
     on_run: OnRun | None = None,
 ) -> JsonObject:
     """Reproduce the paper's Table 3 and Figure 2, and add ours; the same call after an interruption resumes.
@@ -38,7 +39,7 @@ def reproduce_surgeon(
         warnings.simplefilter("ignore", TopiaristWarning)  # the page says it
         data_sets = read_data_sets(data, seed=seed, samples=scope.samples)
         networks, studies = run_studies(
-            scope, data_sets, out / "studies", seed=seed, workers=workers, cluster=cluster, on_run=on_run
+            scope, data_sets, out / "studies", seed=seed, workers=workers, cluster=cluster, device=device, on_run=on_run
         )
     comparisons = comparisons_of(networks, scope, data_sets)
     table, claims, figures = table_3(comparisons), judge_surgeon_claims(comparisons), surgeon_figures(comparisons)

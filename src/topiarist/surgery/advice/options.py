@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.errors import ModelError, SettingsError
-from topiarist.models.evaluation import count_parameters
+from topiarist.models.evaluation import count_parameters, numbers_of
 from topiarist.randomness import isolated
 from topiarist.surgery import layers
 from topiarist.surgery.advice.readings import Readings, evidence_read
@@ -205,7 +205,7 @@ def expected_growth(
     change = growing(space, edit, structure_only=True)
     gains = numpy.zeros(space.size + edit.by)
     for place, gradient in zip(space.readers, gradients, strict=True):
-        squares = gradient.to(torch.float64).square().transpose(0, 1).flatten(1).sum(1).cpu().numpy()
+        squares = gradient.to("cpu", torch.float64).square().transpose(0, 1).flatten(1).sum(1).numpy()
         _, (part,) = new_axis([(place, change)])
         gains += squares[part.positions].sum((1, 2))
     existing, fresh = (tuple(part.tolist()) for part in numpy.split(gains, [space.size]))
@@ -216,7 +216,7 @@ def _weight_gradients(model: nn.Module, paths: list[str], samples: LabelledSampl
     """Return the gradients of the mean loss at the weights of some layers of a network that is the caller's own."""
     if not paths:
         return []
-    with torch.inference_mode(False), torch.enable_grad(), isolated(0):
+    with torch.inference_mode(False), torch.enable_grad(), isolated(0, numbers_of(model).device):
         model.requires_grad_(False)
         weights = [model.get_parameter(f"{path}.weight".removeprefix(".")).requires_grad_() for path in paths]
         totals = [torch.zeros_like(weight, requires_grad=False) for weight in weights]

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from topiarist.errors import DataError, ModelError
 from topiarist.models.copying import copied
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import isolated
 from topiarist.surgery.applying import change_structure
 from topiarist.surgery.calibration import BATCH_SIZE, CalibrationBatches, unreadable
@@ -86,7 +86,7 @@ def is_finite(tensor: Tensor) -> bool:
 
 def mean_loss(model: nn.Module, samples: LabelledSamples) -> float:
     """Return a network's mean cross-entropy on samples, in evaluation mode."""
-    with evaluating(model), isolated(0):
+    with evaluating(model), isolated(0, numbers_of(model).device):
         return sum(float(loss) for loss in samples.losses(model))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
+from topiarist.devices import in_float64
 from topiarist.surgery.layers import Holders
 from topiarist.tracing import Place, Space
 from topiarist.tracing.spaces import Indices
@@ -57,7 +58,7 @@ class HeadDims:
         for name, axis in self.tensors:
             tensor = getattr(module, name).detach()
             chosen = torch.from_numpy(self.positions).to(tensor.device)
-            old = tensor.index_select(axis, chosen).movedim(axis, -1).to(torch.float64)
+            old = in_float64(tensor.index_select(axis, chosen).movedim(axis, -1))
             new = (old @ mixing.to(old.device)).to(tensor).movedim(-1, axis)
             holders.put(module, name, tensor.index_copy(axis, chosen, new))
 

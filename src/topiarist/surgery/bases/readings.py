@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.models.attention import free_attention
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import isolated
 from topiarist.surgery.calibration import CalibrationBatches, unreadable
 from topiarist.tracing.running import Args, Kwargs
@@ -69,7 +69,7 @@ def moments_read(model: nn.Module, reads: Iterable[Read], batches: CalibrationBa
         if value is not None:
             found.setdefault(read, TokenMoments()).add(_tokens(module, value.detach()))
 
-    with evaluating(model), isolated(0), free_attention(model), torch.no_grad():
+    with evaluating(model), isolated(0, numbers_of(model).device), free_attention(model), torch.no_grad():
         handles = [
             model.get_submodule(read[0]).register_forward_pre_hook(
                 lambda module, args, kwargs, read=read: remember(read, module, args, kwargs), with_kwargs=True

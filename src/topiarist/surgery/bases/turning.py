@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.models.copying import copied
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import isolated
 from topiarist.surgery.bases.exactness import BasisTrials, ExactBases, exact_bases
 from topiarist.surgery.bases.heads import Contraction, HeadDims
@@ -211,7 +211,7 @@ def _same_answers(model: nn.Module, turned: nn.Module, batches: CalibrationBatch
     args, kwargs = next(iter(batches))
     answers = []
     for network in (model, turned):
-        with evaluating(network), isolated(0), torch.no_grad():
+        with evaluating(network), isolated(0, numbers_of(network).device), torch.no_grad():
             answers.append(real_outputs(network(*args, **kwargs)))
     return all(_near(one, other) for one, other in zip(*answers, strict=True))
 

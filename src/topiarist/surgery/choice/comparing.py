@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import isolated
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.choice.choosing import cut_to_widths
@@ -51,5 +51,5 @@ def nearest_widths(
 
 
 def _answers(model: nn.Module, args: Args, kwargs: Kwargs) -> Answers:
-    with evaluating(model), isolated(0), torch.no_grad():
+    with evaluating(model), isolated(0, numbers_of(model).device), torch.no_grad():
         return real_outputs(model(*args, **kwargs))

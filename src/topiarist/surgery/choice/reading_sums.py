@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.conv import _ConvNd
 
+from topiarist.devices import in_float64
 from topiarist.errors import DataError
 from topiarist.surgery import layers
 from topiarist.surgery.choice.selection import MANY_UNITS, SelectionEvidence, damped
@@ -96,7 +97,7 @@ class ReadingSums:
 
 
 def _centred(rows: Sequence[Tensor]) -> Tensor:
-    x = torch.cat(list(rows)).to(torch.float64)
+    x = in_float64(torch.cat(list(rows)))
     if not bool(x.isfinite().all()):
         raise DataError("on the calibration data, the network computes values that are not finite numbers")
     return x - x.mean(0)
@@ -130,7 +131,9 @@ class PatchSums:
     def evidence(self) -> SelectionEvidence:
         """Return the evidence of this one reader."""
         spread, cross = self.moments.covariances()
-        return SelectionEvidence(damped(spread[None]), cross.T[None], float(self.returned.variance.sum()), self.each)
+        return SelectionEvidence(
+            damped(spread[None].cpu()), cross.T[None].cpu(), float(self.returned.variance.sum()), self.each
+        )
 
 
 def has_few_patches(module: _ConvNd, place: Place) -> bool:
@@ -158,8 +161,8 @@ def combined(parts: Iterable[Part], each: int = 1, rank: int | None = None) -> S
     """
     spreads, needs, count = [], [], 0.0
     for spread, needed, variance in parts:
-        spreads.append(spread)
-        needs.append(needed / math.sqrt(variance) if variance > 0 else torch.zeros_like(needed))
+        spreads.append(spread.cpu())  # a choice is many small steps: the CPU's work
+        needs.append((needed / math.sqrt(variance) if variance > 0 else torch.zeros_like(needed)).cpu())
         count += variance > 0
     if not spreads:
         return None
@@ -203,7 +206,7 @@ def reading_matrix(model: nn.Module, readers: Sequence[Place], *, joint: bool = 
     """
     rows = []
     for place in readers:
-        weight = layers.weight_of(model.get_submodule(place.module)).to(torch.float64)
+        weight = in_float64(layers.weight_of(model.get_submodule(place.module)))
         positions = torch.from_numpy(place.positions.reshape(-1)).to(weight.device)
         features = place.positions.size if joint else len(place.positions)
         columns = weight.index_select(1, positions).reshape(len(weight), features, -1)

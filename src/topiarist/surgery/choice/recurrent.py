@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from topiarist.models.buffers import keeping_buffers
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import isolated
 from topiarist.tracing import Anatomy, ExampleInput, Place, Space
 from topiarist.tracing.running import call
@@ -40,7 +40,7 @@ def begins_with_zeros(model: nn.Module, path: str, example_input: ExampleInput) 
 
     handle = model.get_submodule(path).register_forward_pre_hook(note, with_kwargs=True)
     try:
-        with evaluating(model), isolated(0), keeping_buffers(model), torch.no_grad():
+        with evaluating(model), isolated(0, numbers_of(model).device), keeping_buffers(model), torch.no_grad():
             call(model, example_input)
     finally:
         handle.remove()

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from topiarist.devices import in_float64
 from topiarist.surgery.choice.reading_sums import Part, of_units
 from topiarist.surgery.refit.moments import RIDGE, Moments
 from topiarist.surgery.refit.recurrent import (
@@ -59,7 +60,7 @@ class RecurrentSums:
 
     def part(self) -> Part:
         """Return what an error in the units costs, and the covariances that `combined` takes."""
-        weight = self.module._parameters[self.place.parameter].detach().to(torch.float64)
+        weight = in_float64(self.module._parameters[self.place.parameter].detach())
         columns = weight.index_select(1, self.positions.to(weight.device)).reshape(len(weight), self.units, -1)
         root = torch.linalg.qr(columns.transpose(1, 2).reshape(-1, self.units), mode="r").R
         spread = without(self.moments.covariances()[0], self.units)

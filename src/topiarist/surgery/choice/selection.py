@@ -56,7 +56,9 @@ class SelectionEvidence:
 def damped(spread: Tensor, ridge: float = RIDGE) -> Tensor:
     """Add to covariances (…, n, n) a ridge in proportion to the mean variance."""
     scale = spread.diagonal(dim1=-2, dim2=-1).mean(-1).clamp_min(torch.finfo(spread.dtype).eps)
-    return spread + (ridge * scale)[..., None, None] * torch.eye(spread.shape[-1], dtype=spread.dtype)
+    return spread + (ridge * scale)[..., None, None] * torch.eye(
+        spread.shape[-1], dtype=spread.dtype, device=spread.device
+    )
 
 
 def select(evidence: SelectionEvidence, count: int, strategy: Strategy = "best") -> list[int]:

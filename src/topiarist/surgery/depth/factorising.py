@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
+from topiarist.devices import in_float64
 from topiarist.errors import ModelError
 from topiarist.randomness import isolated
 from topiarist.surgery import layers
@@ -69,7 +70,7 @@ def _split(weight: Tensor, rank: int, *, balanced: bool) -> tuple[Tensor, Tensor
 
     They are of like size, unless not `balanced`: then `narrow` has the singular values, and `wide` is orthonormal.
     """
-    left, values, right = torch.linalg.svd(weight.to(torch.float64), full_matrices=False)
+    left, values, right = torch.linalg.svd(in_float64(weight), full_matrices=False)
     first = values[:rank].sqrt() if balanced else values[:rank]
     second = first if balanced else torch.ones_like(first)
     # Contiguous, as in a network that is loaded: with another layout in memory, products round in another way.

@@ -11,6 +11,7 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.conv import _ConvNd
 
+from topiarist.devices import in_float64
 from topiarist.errors import ModelError
 from topiarist.surgery import layers
 from topiarist.surgery.refit.moments import Moments, Spread
@@ -125,8 +126,8 @@ class NormFit:
         mean, variance = self.module.running_mean, self.module.running_var
         assert mean is not None and variance is not None
         ratio = torch.where(self.before.variance > 0, self.now.variance / self.before.variance, 1.0)
-        moved = mean + (self.now.mean - self.before.mean)
-        return {"running_mean": moved.to(mean), "running_var": (variance * ratio).to(variance)}
+        moved = in_float64(mean) + (self.now.mean - self.before.mean)
+        return {"running_mean": moved.to(mean), "running_var": (in_float64(variance) * ratio).to(variance)}
 
 
 def readers_of(model: nn.Module, spaces: Iterable[Space]) -> Readers:

@@ -13,7 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.models.attention import free_attention
 from topiarist.models.buffers import keeping_buffers
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import isolated
 from topiarist.surgery import layers
 from topiarist.surgery.calibration import CalibrationBatches
@@ -95,7 +95,7 @@ def _counts(
     args, kwargs = next(iter(batches))
 
     def run() -> None:
-        with evaluating(whole), isolated(0), free_attention(whole), keeping_buffers(whole):
+        with evaluating(whole), isolated(0, numbers_of(whole).device), free_attention(whole), keeping_buffers(whole):
             whole(*args, **kwargs)
 
     order = list(probe(whole, paths, own, run))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from topiarist.devices import in_float64
 from topiarist.errors import DataError
 
 RIDGE = 1e-4  # of the mean second moment of the features: see docs/methods/index.md, "Refit"
@@ -30,8 +31,8 @@ class Spread:
         """Add samples."""
         values = x.unsqueeze(-1).flatten(2)
         self.count += len(values) * values.shape[2]
-        self.total = self.total + values.sum(-1).to(torch.float64).sum(0)
-        self.squares = self.squares + torch.linalg.vector_norm(values, dim=-1).to(torch.float64).square().sum(0)
+        self.total = self.total + in_float64(values.sum(-1)).sum(0)
+        self.squares = self.squares + in_float64(torch.linalg.vector_norm(values, dim=-1)).square().sum(0)
 
     @property
     def mean(self) -> Tensor:
@@ -56,8 +57,8 @@ class Moments:
 
     def add(self, features: Tensor, targets: Tensor | None = None) -> None:
         """Add samples; without targets, only the features count."""
-        x = features.to(torch.float64)
-        y = x[:, :0] if targets is None else targets.to(torch.float64)
+        x = in_float64(features)
+        y = x[:, :0] if targets is None else in_float64(targets)
         self.count += len(x)
         self.feature_sum = self.feature_sum + x.sum(0)
         self.target_sum = self.target_sum + y.sum(0)

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.models.attention import free_attention
-from topiarist.models.evaluation import evaluating
-from topiarist.randomness import isolated
+from topiarist.models.evaluation import evaluating, numbers_of
+from topiarist.randomness import global_states, isolated, set_global_states
 from topiarist.surgery.calibration import CalibrationBatches, first_of, unreadable, with_first
 from topiarist.surgery.refit.operations import OperationsWatched, OwnReader
 from topiarist.threads import torch_threads, usable_cores
@@ -25,6 +25,9 @@ from topiarist.tracing.running import Args, Kwargs
 
 MOST_NUMBERS = 2**29  # held by all runs where they wait: 2 GB in float32
 _here = local()  # the run of the thread that a hook is called in
+
+
+States = list[Tensor]  # of random generators
 
 
 class _LeftError(Exception):
@@ -46,7 +49,7 @@ class Visit:
 class _Run:
     """One network on one batch, in a thread that waits at layers."""
 
-    def __init__(self, model: nn.Module, args: Args, kwargs: Kwargs, turns: Semaphore, state: Tensor | None) -> None:
+    def __init__(self, model: nn.Module, args: Args, kwargs: Kwargs, turns: Semaphore, state: States | None) -> None:
         self.model, self.args, self.kwargs = model, args, kwargs
         self._turns, self._state = turns, state  # of torch's generator, where random numbers are drawn
         self.at: str | None = None
@@ -98,11 +101,11 @@ class _Run:
     def _take_turn(self) -> None:
         self._turns.acquire()
         if self._state is not None:
-            torch.set_rng_state(self._state)
+            set_global_states(self._state, numbers_of(self.model).device)
 
     def _end_turn(self) -> None:
         if self._state is not None:
-            self._state = torch.get_rng_state()
+            self._state = global_states(numbers_of(self.model).device)
         self._turns.release()
         self._arrived.set()
 
@@ -166,8 +169,9 @@ class Walk:
         turns = Semaphore(1 if self.draws else usable_cores())
         with self._stack as stack:
             stack.enter_context(torch_threads(1))
-            stack.enter_context(isolated(0))
-            state = torch.get_rng_state() if self.draws else None
+            device = numbers_of(self.whole).device
+            stack.enter_context(isolated(0, device))
+            state = global_states(device) if self.draws else None
             for model, after in ((self.whole, True), (self.cut, False)):
                 stack.enter_context(evaluating(model))
                 stack.enter_context(free_attention(model))
@@ -183,7 +187,7 @@ class Walk:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def _run(self, model: nn.Module, args: Args, kwargs: Kwargs, turns: Semaphore, state: Tensor | None) -> _Run:
+    def _run(self, model: nn.Module, args: Args, kwargs: Kwargs, turns: Semaphore, state: States | None) -> _Run:
         """Return a run that stops at layers, which have hooks, and at operations, which it watches itself."""
         run = _Run(model, args, kwargs, turns, state)
         readers = {stop.path: stop.reader for stop in self.stops.values() if stop.reader is not None}

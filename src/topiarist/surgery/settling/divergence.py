@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from topiarist.devices import in_float64
 from topiarist.tasks import Task
 from topiarist.tasks.formulas import bernoulli_entropy
 
@@ -69,7 +70,7 @@ def _are_probabilities(answers: Tensor) -> bool:
     """Return whether a tensor (n_samples, n_classes) has rows of probabilities."""
     if answers.ndim != 2 or answers.shape[1] < 2 or not bool((answers >= 0).all()):
         return False
-    return bool((answers.double().sum(dim=1) - 1).abs().max() < SUMS_TO_ONE)
+    return bool((in_float64(answers).sum(dim=1) - 1).abs().max() < SUMS_TO_ONE)
 
 
 def _from_scores(found: Tensor, wanted: Tensor) -> Tensor:
@@ -101,7 +102,7 @@ class _SquaredError:
 
 def _scale_of(wanted: Sequence[Tensor]) -> float:
     """Return the variance of answers, each number of an answer about its own mean; 1 where they never vary."""
-    numbers = [each.double().flatten(1) if each.ndim > 1 else each.double().reshape(-1, 1) for each in wanted]
+    numbers = [in_float64(each).flatten(1) if each.ndim > 1 else in_float64(each).reshape(-1, 1) for each in wanted]
     if len({each.shape[1] for each in numbers}) > 1:  # answers of several lengths
         numbers = [each.reshape(-1, 1) for each in numbers]
     together = torch.cat(numbers)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from topiarist.models.buffers import keeping_buffers
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import isolated
 from topiarist.surgery.refit.moments import Moments
 from topiarist.surgery.refit.recurrent import is_recurrent
@@ -134,7 +134,7 @@ def _equal(before: Sequence[Tensor], now: Sequence[Tensor]) -> bool:
 
 def _isolated_run(model: nn.Module, inputs: Inputs, seed: int) -> tuple[Returned, Sequence[Tensor]]:
     """Return what layers return, and the answers; the network is left as it was."""
-    with evaluating(model), keeping_buffers(model), isolated(seed):
+    with evaluating(model), keeping_buffers(model), isolated(seed, numbers_of(model).device):
         return _run(model, None, inputs)
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.models.buffers import keeping_buffers
-from topiarist.models.evaluation import evaluating
+from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import isolated
 from topiarist.surgery.calibration import unreadable
 from topiarist.surgery.settling.divergence import Answers
@@ -32,7 +32,7 @@ def answers_of(model: nn.Module, inputs: Inputs) -> list[Tensor]:
     """Return what a network answers: the tensors of real numbers that it is run for."""
     args, kwargs = cloned(inputs)
     try:
-        with evaluating(model), isolated(0), keeping_buffers(model):
+        with evaluating(model), isolated(0, numbers_of(model).device), keeping_buffers(model):
             return real_outputs(model(*args, **kwargs))
     except (RuntimeError, ValueError, TypeError) as error:
         raise unreadable(error) from error

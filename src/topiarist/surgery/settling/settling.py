@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from topiarist.errors import SettingsError, TopiaristWarning
-from topiarist.models.evaluation import count_parameters
+from topiarist.models.evaluation import count_parameters, numbers_of
 from topiarist.randomness import isolated
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.refit.fits import Fitted
@@ -93,8 +93,8 @@ def settle(
             return Settled()
         inner = InnerAnswers.between(whole, cut, samples.batch(torch.arange(samples.batch_size)).inputs)
         count = suited_steps(cut, samples, inner=bool(inner.paths)) if steps is None else steps
-        threads = 1 if count_parameters(cut) < SMALL_NETWORK else None
-        with torch_threads(threads), without_denormals(), isolated(seed), network.kept_apart(), inner.ready():
+        threads, device = 1 if count_parameters(cut) < SMALL_NETWORK else None, numbers_of(cut).device
+        with torch_threads(threads), without_denormals(), isolated(seed, device), network.kept_apart(), inner.ready():
             descent = SettlingDescent(network, samples, divergence(samples.wanted), inner, seed)
             try:
                 descent.run(count)

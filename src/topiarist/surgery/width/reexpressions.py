@@ -8,7 +8,9 @@ import numpy
 import torch
 from torch import Tensor, nn
 
+from topiarist.devices import in_float64
 from topiarist.errors import ModelError, SettingsError
+from topiarist.models.evaluation import check_values
 from topiarist.randomness import generator
 from topiarist.surgery import layers
 from topiarist.surgery.edits.kinds import GrowSpace, MergeUnits, ProjectSpace, WidenSpace
@@ -152,6 +154,7 @@ def project_space(model: nn.Module, edit: ProjectSpace, anatomy: Anatomy, struct
     if structure_only:
         nothing_old = {space.name: Reexpression(copies=copies, fresh=edit.to)}
         return change_widths(model, anatomy, nothing_old, structure_only=True)[1]
+    check_values(model, "a projection")
     writer = model.get_submodule(space.producers[0].module)
     weight, bias = layers.weight_of(writer), layers.bias_of(writer)
     if not bool(weight.isfinite().all()):
@@ -160,7 +163,7 @@ def project_space(model: nn.Module, edit: ProjectSpace, anatomy: Anatomy, struct
     _, after = change_widths(model, anatomy, {space.name: Reexpression(copies=copies, mix=directions)})
     for name, tensor in (("weight", weight), ("bias", bias)):
         if tensor is not None:
-            projected = torch.einsum("um,u...->m...", directions, tensor.to(torch.float64))
+            projected = torch.einsum("um,u...->m...", directions, in_float64(tensor))
             layers.put(writer, name, projected.to(tensor))
     return after
 
@@ -170,7 +173,7 @@ def _first_directions(weight: Tensor, count: int) -> Tensor:
 
     Behind those that the layer has come others that are orthogonal to them: units with no weights in, only a bias.
     """
-    rows = weight.to(torch.float64).flatten(1)
+    rows = in_float64(weight).flatten(1)
     left = torch.linalg.svd(rows, full_matrices=len(rows) > rows.shape[1])[0][:, :count]
     largest = left.gather(0, left.abs().argmax(0, keepdim=True))
     return torch.where(largest < 0, -left, left)

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from topiarist.errors import ModelError, SettingsError
+from topiarist.models.evaluation import check_values
 from topiarist.surgery.applying import apply, carry_out, copied_with_plan
 from topiarist.surgery.calibration import Calibration
 from topiarist.surgery.edits.kinds import GrowSpace, Merge, MergeUnits, ProjectSpace, RemoveUnits, WidenSpace
@@ -234,6 +235,7 @@ def compact(model: nn.Module, example_input: ExampleInput, *, anatomy: Known = N
     >>> compact(sparse, x)[0].out_features
     10
     """
+    check_values(model, "compacting")
     known = ensure_anatomy(model, example_input, anatomy)
     with torch.inference_mode(False):
         current = copied_with_plan(model)

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from topiarist.data import Data
+from topiarist.devices import find_device
 from topiarist.models.evaluation import numbers_of
 from topiarist.models.memory_format import channels_last
 from topiarist.threads import torch_threads, without_denormals
@@ -26,7 +27,10 @@ Engine = AutogradEngine | StackedEngine
 
 @contextmanager
 def computing(models: Sequence[nn.Module], datas: Sequence[Data], configs: Sequence[TrainConfig]) -> Iterator[None]:
-    """Let torch compute inside the block as suits the training of these networks."""
+    """Let torch compute inside the block as suits the training of these networks, which are put on their device."""
+    for model, config in zip(models, configs, strict=True):
+        if config.device is not None:
+            model.to(find_device(config.device))
     threads = suited_threads(models[0]) if configs[0].threads is None else configs[0].threads
     with torch_threads(threads), without_denormals(), channels_last(models, example_input(models[0], datas[0])):
         yield
@@ -40,9 +44,7 @@ def make_engine(
     *,
     stacked: bool,
 ) -> Engine:
-    """Return what runs networks in training, and put them on their device."""
-    for model in (*models, *teachers):
-        model.to(configs[0].device)
+    """Return what runs networks in training, where they lie; a teacher answers where it lies."""
     weights, task = class_weights(datas, configs, numbers_of(models[0])), datas[0].task.with_loss(configs[0].loss)
     if stacked:
         return StackedEngine(models, configs, task, class_weights=None if weights is None else torch.stack(weights))

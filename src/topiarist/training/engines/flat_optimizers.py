@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from topiarist.devices import in_float64
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines.steps import State
 
@@ -82,7 +83,7 @@ class FlatOptimizer:
 def _corrections(steps: PerMember) -> tuple[PerMember, PerMember]:
     """Return √(1 − β₂ᵗ) and √(1 − β₂ᵗ) / (1 − β₁ᵗ), in double precision, where 1 − β₂ᵗ is exact enough."""
     if isinstance(steps, Tensor):
-        exact = steps.double()
+        exact = in_float64(steps)
         roots = (1 - BETA2**exact).sqrt_()
         return roots.to(steps), (roots / (1 - BETA1**exact)).to(steps)
     root = math.sqrt(1 - BETA2**steps)

@@ -122,13 +122,13 @@ class StackedEngine:
                 gradient.add_(flat * self.decay)
         self.optimizer.step(flat, gradient, rate, step, self._spread)
         if saved:
-            idle = torch.tensor([not count for count in rows])[self.stack.member_of]
+            idle = torch.tensor([not count for count in rows], device=flat.device)[self.stack.member_of]
             for tensor, old in zip(changed, saved, strict=True):
                 torch.where(idle, old, tensor, out=tensor)
 
     def _joint(self, values: Sequence[float]) -> PerMember:
         """Return one number where all members agree, otherwise one per member."""
-        return values[0] if len(set(values)) == 1 else torch.tensor(values, dtype=self.stack.flat.dtype)
+        return values[0] if len(set(values)) == 1 else self.stack.flat.new_tensor(values)
 
     def _spread(self, values: PerMember) -> PerNumber:
         """Return one number where all members agree, otherwise one for each entry of the flat parameters."""
@@ -144,7 +144,8 @@ class StackedEngine:
             x = pad_sequence([part.samples[first : first + together] for part in held], batch_first=True)
             outputs = self.stack.forward(_features_first(placed(x, self.stack.flat)), Pass(training=False))
             logits[:, :, first : first + together] = outputs
-        return [(logits[member, :, : len(part)].T, part.y) for member, part in enumerate(held)]
+        found = logits.cpu()
+        return [(found[member, :, : len(part)].T, part.y) for member, part in enumerate(held)]
 
     def finite(self) -> list[bool]:
         """Return which members have only finite weights; single members are looked at only if one has not."""
@@ -176,7 +177,7 @@ class StackedEngine:
     def continue_with(self, members: Sequence[int]) -> None:
         """Rebuild the stack from these members only, with what the optimizer remembers of them."""
         self.write_back()
-        kept = torch.isin(self.stack.member_of, torch.tensor(list(members)))
+        kept = torch.isin(self.stack.member_of, self.stack.member_of.new_tensor(list(members)))
         state = {name: value[kept] for name, value in self.optimizer.state.items()}
         self.configs = [self.configs[member] for member in members]
         self.steps = [self.steps[member] for member in members]
@@ -193,7 +194,9 @@ class StackedEngine:
     def load_optimizer_state(self, state: State) -> None:
         """Take up what `optimizer_state` returned."""
         self.steps = [int(steps) for steps in state["steps"]]
-        self.optimizer.state = {name: value.clone() for name, value in state.items() if name != "steps"}
+        self.optimizer.state = {
+            name: value.to(self.stack.flat.device, copy=True) for name, value in state.items() if name != "steps"
+        }
 
     def memory(self) -> Memory:
         """Return what the optimizer remembers of each parameter of the only member."""

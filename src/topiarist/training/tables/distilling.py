@@ -55,5 +55,6 @@ def _training(rows: int, config: TabularConfig) -> TrainConfig:
         weight_decay=WEIGHT_DECAY,
         distillation=Distillation(weight=1.0, temperature=1.0),
         threads=1,
+        device=config.device,
         seed=child_seed(config.seed, "student") % 2**32,
     )

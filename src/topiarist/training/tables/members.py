@@ -101,5 +101,6 @@ def _training(rows: int, setting: MemberSetting, config: TabularConfig, number: 
         weight_decay=WEIGHT_DECAY,
         early_stopping=epochs,  # the best weights are kept; a cosine is not cut short
         threads=1,
+        device=config.device,
         seed=child_seed(config.seed, "member", number) % 2**32,
     )
