@@ -14,7 +14,9 @@ from torch import nn
 from tests.devices.accelerator import plug_in
 from tests.devices.scenarios import SCENARIOS, Result, Scenario
 
-SAME = 1e-4  # the device runs the CPU's kernels, but for attention, which the CPU has a kernel of its own for
+# The device runs the CPU's kernels, and differs where the CPU has one of its own: fused attention, fused Adam, which
+# turns what rounding leaves of a gradient of zero, as of a bias before batch norm, into steps.
+SAME = 1e-3
 
 
 def difference(here: Result, there: Result) -> str | None:
