@@ -154,7 +154,7 @@ def _read_network(record: JsonObject, tensors: Mapping[str, Tensor], base: nn.Mo
     model = rebuild(Plan(plan.edits[len(known) :], plan.example), base)
     weights = under("weights/", tensors)
     for name, tensor in model.state_dict(keep_vars=True).items():
-        tensor.data = weights[name]
+        tensor.data = weights[name].to(tensor.device)
     numbers = tuple(under(f"numbers/{number}/", tensors) for number in range(len(plan)))
     attach_plan(model, Plan(plan.edits, plan.example, numbers))
     attach(model, replace(parse_header(record["card"]).card(), bits=record["bits"]))
