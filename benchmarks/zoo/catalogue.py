@@ -69,7 +69,10 @@ def join(catalogues: Iterable[Catalogue]) -> dict[str, Entry]:
 
 @torch.no_grad()
 def unsettle(model: nn.Module) -> None:
-    """Add noise to parameters that hold one value, and to the statistics of batch norms."""
+    """Add noise to parameters that hold one value and to the statistics of batch norms, and shuffle what picks units.
+
+    A buffer `index` of zeros, as CondenseNet's before its training, picks one unit again and again: no other counts.
+    """
     for parameter in model.parameters():
         if parameter.is_floating_point() and parameter.numel() and bool((parameter == parameter.flatten()[0]).all()):
             parameter.add_(torch.empty_like(parameter).uniform_(-NOISE, NOISE))
@@ -78,6 +81,8 @@ def unsettle(model: nn.Module) -> None:
             buffer.uniform_(-NOISE, NOISE)
         elif name.endswith("running_var"):
             buffer.uniform_(LEAST_VARIANCE, 2 - LEAST_VARIANCE)
+        elif name.endswith("index") and buffer.ndim == 1 and not buffer.any():
+            buffer.copy_(torch.randperm(len(buffer)))
 
 
 def use(model: nn.Module, inputs: Inputs) -> Any:
