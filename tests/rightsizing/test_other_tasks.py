@@ -1,6 +1,7 @@
 """Numbers and labels rightsized: judged by their own metric, written, exported, and without a word of accuracy."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy
@@ -9,19 +10,20 @@ import torch
 from sklearn import metrics as oracle
 
 from tests.report.rightsizing_reader import read_page
-from tests.rightsizing.tasks import shrunk
+from tests.rightsizing.tasks import blobs, shrunk
 from topiarist import load
 from topiarist.data import Data, Part
 from topiarist.errors import SettingsError
 from topiarist.models import card_of, mlp
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator, generator
+from topiarist.report.rightsizing.page import rightsizing_page
 from topiarist.report.writing import read_record, write_report
 from topiarist.rightsizing import Rightsizing
 from topiarist.rightsizing.delivery import deliver
-from topiarist.rightsizing.judging import JudgedAnswers, evidence_of, judged_score
+from topiarist.rightsizing.judging import JudgedAnswers, each_evidence, evidence_of, judged_score
 from topiarist.rightsizing.wording import change_words, margin_words, value_words
-from topiarist.statistics import find_metric, own_metric
+from topiarist.statistics import find_metric, holm, own_metric
 from topiarist.storage.onnx_export import Session
 from topiarist.tasks import MultiLabel, Regression, Task
 
@@ -89,6 +91,44 @@ def test_another_metric_decides_in_its_own_words() -> None:
     off = own_metric("far_off", lambda a, y: float((abs(a - y) > 1e4).mean()), False, margin=0.2)
     own = found_for("a number", metric=off)
     assert own.record.settings.max_drop == 0.2 and "far_off" in own.sentence
+
+
+@pytest.mark.slow
+def test_each_target_is_tested_by_itself_where_that_is_asked_for() -> None:
+    found = found_for("two numbers", max_drop=0.5, each=True)
+    rung = next(rung for rung in found.record.decision.rungs if rung.network == found.record.verdict.chosen)
+    assert len(rung.each) == 2 and rung.each[0].difference != rung.each[1].difference
+    assert [test.proven for test in rung.each] == [test.p <= rung.level for test in rung.each]
+    place = found.record.decision.rungs.index(rung)
+    page = rightsizing_page(found.record)
+    paths = {each.path for each in read_page(page).quoted}
+    assert f"decision.rungs.{place}.each.1.p" in paths and "One by one" in page
+    assert "One by one" not in rightsizing_page(found_for("two numbers", max_drop=0.5).record)
+
+
+def test_tests_one_by_one_are_those_of_each_column_with_the_correction_of_holm() -> None:
+    task = Regression(("a", "b", "c"))
+    one, two = ([judged(task, 2, 90, seed)] for seed in (0, 0))
+    worse = [replace(each, outputs=each.outputs + torch.tensor([0.0, 0.05, 0.4])) for each in one]
+    found = each_evidence(worse, two, margin=0.1, alpha=0.05)
+    alone = []
+    for column in range(3):
+        single = Regression((task.targets[column],))
+        pair = (
+            [JudgedAnswers(single, each.outputs[..., [column]], each.y[:, [column]], each.weights) for each in side]
+            for side in (worse, two)
+        )
+        alone.append(evidence_of(*pair, margin=0.1, alpha=0.05))
+    assert [each.difference for each in found] == pytest.approx([each.difference for each in alone])
+    assert [each.p for each in found] == pytest.approx(holm([each.p for each in alone]))
+    assert found[0].proven and not found[2].proven
+
+
+@pytest.mark.parametrize(("name", "message"), [("a number", "found a number: y"), ("classes", "found 3 classes")])
+def test_one_target_is_not_tested_one_by_one(name: str, message: str) -> None:
+    data = blobs() if name == "classes" else data_of(name)
+    with pytest.raises(SettingsError, match=f"several numbers or labels are tested one by one; {message}"):
+        shrunk(data, each=True)
 
 
 def judged(task: Task, networks: int, samples: int, seed: int) -> JudgedAnswers:

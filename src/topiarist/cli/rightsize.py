@@ -53,6 +53,10 @@ def rightsize_command(
     weight: Weight = None,
     task: TaskOption = None,
     metric: MetricOption = None,
+    each: Annotated[
+        bool,
+        typer.Option("--each", help="Test each of several targets or labels by itself too, with Holm's correction."),
+    ] = False,
     drop: Drop = None,
     category: Category = None,
     number: Number = None,
@@ -171,6 +175,7 @@ def rightsize_command(
                     asked_data,
                     start,
                     budget=budget,
+                    each=each,
                     methods=asked,
                     effort=effort,
                     objective=objective,

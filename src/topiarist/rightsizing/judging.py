@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from topiarist.data import Data
-from topiarist.statistics import PairedEvidence, compare, pooled_value
+from topiarist.errors import SettingsError
+from topiarist.statistics import PairedEvidence, compare, compare_each, pooled_value
 from topiarist.tasks import Task
 from topiarist.training.inference import part_batches, weights_of
 
@@ -86,6 +87,32 @@ def evidence_of(
         weights=one.weights,
         folds=one.folds,
     )
+
+
+def each_evidence(
+    candidates: Sequence[JudgedAnswers], baselines: Sequence[JudgedAnswers], *, margin: float, alpha: float
+) -> tuple[PairedEvidence, ...]:
+    """Test every target or label by itself, as `evidence_of` tests them together; p is Holm's over all of them."""
+    one, two = _pooled(candidates), _pooled(baselines)
+    return compare_each(
+        candidates[0].task.primary_metric,
+        one.answers,
+        two.answers,
+        one.targets,
+        margin=margin,
+        alpha=alpha,
+        weights=one.weights,
+        folds=one.folds,
+    )
+
+
+def check_each(task: Task) -> None:
+    """Raise SettingsError where there is nothing to be tested one by one."""
+    if task.outputs < 2 or task.kind == "classes":
+        raise SettingsError(f"several numbers or labels are tested one by one; found {task}", setting="each")
+    if task.own_metric is not None:
+        found = f"found {task.own_metric.name}, one of your own"
+        raise SettingsError(f"targets and labels are tested one by one by metrics that topiarist knows; {found}")
 
 
 def guessed(data: Data) -> JudgedAnswers:

@@ -28,7 +28,7 @@ from topiarist.rightsizing.clock import Clock, OnProgress
 from topiarist.rightsizing.descent import BEGUN, ENDED, Descent
 from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold, folds_of, in_memory
-from topiarist.rightsizing.judging import check_metric
+from topiarist.rightsizing.judging import check_each, check_metric
 from topiarist.rightsizing.making import Objective, Workshop
 from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS, Effort, EffortName, WorkPlan, full_plan
 from topiarist.rightsizing.preparation import Setup, estimated_seconds, planned, prepare
@@ -54,6 +54,7 @@ def rightsize(
     budget: Budget | None = None,
     max_drop: float | None = None,
     metric: str | Metric | None = None,
+    each: bool = False,
     methods: Sequence[str] | None = None,
     effort: EffortName = DEFAULT_EFFORT,
     objective: Objective | None = None,
@@ -83,6 +84,9 @@ def rightsize(
     metric : str or Metric, optional
         What networks are compared by, such as "roc_auc", or one from `statistics.own_metric`. By default accuracy of
         classes, RMSE of numbers, ROC AUC of labels.
+    each : bool
+        Whether to test each of several targets or labels by itself too, with Holm's correction over them, and to write
+        that down. The decision is made by all of them together.
     methods : sequence of str, optional
         Names of registered methods that make candidates; by default those whose traits say so.
     effort : {"quick", "normal", "thorough"}
@@ -135,6 +139,8 @@ def rightsize(
     limits, drop = limits_of(budget, max_drop, data.task.primary_metric)
     asked, level = _methods_of(methods), _effort_of(effort)
     _check(objective, time_limit)
+    if each:
+        check_each(data.task)
     clock = Clock(time_limit, on_progress=on_progress or (lambda share, what: None))
     with working_in(work_folder) as stages, torch_threads(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", TopiaristWarning)  # of single trainings and cuts: the record says what matters
@@ -156,6 +162,7 @@ def rightsize(
             budget=budget_record(limits),
             model=describe(job.first),
             trained_before=job.trained,
+            each=each,
             time_limit=time_limit,
         )
         stages.identify(partial(_identity, job, plan, settings))

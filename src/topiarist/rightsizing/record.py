@@ -128,6 +128,7 @@ class SettingsRecord(Record):
     budget: BudgetRecord
     model: str
     trained_before: bool
+    each: bool = False
     objective: Literal["parameters", "macs", "file", "latency"] | None = None
     time_limit: float | None = None
     command: str | None = None
@@ -221,13 +222,22 @@ class ReferenceRecord(Record):
     seconds: float | None = None
 
 
+class EachProofRecord(Record):
+    """The test of one target or label by itself; `p` and `proven` are Holm's over all of them, `low` is of it alone."""
+
+    difference: float
+    low: float
+    p: float
+    proven: bool
+
+
 class RungRecord(Record):
     """The test of one size; the figures are those of `statistics.compare`.
 
     `difference` is positive where the smaller network is better. `won`, `lost` and `discordant` are of decisions alone,
     `r2_difference` of numbers. `verdict` follows from the figures: see `verdict_of`; `level` is that of the test, which
     p may not exceed; `inferior` is whether the size was shown to lose more than is allowed. `guess_difference` and
-    `guess_low` are against the best constant answer.
+    `guess_low` are against the best constant answer; `each` has the tests one by one where they were asked for.
     """
 
     ratio: float
@@ -253,6 +263,7 @@ class RungRecord(Record):
     guess_low: float
     beats_guess: bool
     chosen_by_fold: tuple[str, ...]
+    each: tuple[EachProofRecord, ...] = ()
     notes: tuple[str, ...] = ()
 
 

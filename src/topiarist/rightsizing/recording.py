@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from torch import nn
 
 from topiarist.data import Data
+from topiarist.errors import TopiaristError
 from topiarist.measurement import Budget, Measurement
 from topiarist.models import card_of
 from topiarist.rightsizing.candidates import SizeResult
@@ -22,7 +23,7 @@ from topiarist.rightsizing.confirmation import (
     metrics_shown,
 )
 from topiarist.rightsizing.descent import Descent
-from topiarist.rightsizing.judging import JudgedAnswers, clearly_better
+from topiarist.rightsizing.judging import JudgedAnswers, clearly_better, each_evidence
 from topiarist.rightsizing.ladder import Ladder
 from topiarist.rightsizing.networks import (
     NamedNetwork,
@@ -40,6 +41,7 @@ from topiarist.rightsizing.record import (
     ConfusionRecord,
     DataRecord,
     DecisionRecord,
+    EachProofRecord,
     GainsRecord,
     GuessRecord,
     NearestRecord,
@@ -127,7 +129,7 @@ class Findings:
                 order=order_words(self.descent.ladder),
                 wanted_power=POWER,
                 guess=self._guess(),
-                rungs=tuple(_rung_record(size, self.descent) for size in self.descent.sizes),
+                rungs=tuple(_rung_record(size, self.descent, each=self.settings.each) for size in self.descent.sizes),
             ),
             references=self.references,
             test=test,
@@ -211,8 +213,9 @@ def with_sentence(record: RightsizingRecord) -> RightsizingRecord:
     return record.model_copy(update={"verdict": verdict, "gains": gains})
 
 
-def _rung_record(size: SizeResult, descent: Descent) -> RungRecord:
+def _rung_record(size: SizeResult, descent: Descent, *, each: bool) -> RungRecord:
     found = size.evidence
+    one_by_one, notes = _one_by_one(size, descent) if each else ((), ())
     differing = None if found.won is None or found.lost is None else (found.won + found.lost) / found.samples
     return RungRecord(
         ratio=size.ratio,
@@ -238,8 +241,20 @@ def _rung_record(size: SizeResult, descent: Descent) -> RungRecord:
         guess_low=size.guess.low,
         beats_guess=size.beats_guess,
         chosen_by_fold=tuple(size.winners[:-1]),
-        notes=found.notes,
+        each=one_by_one,
+        notes=(*found.notes, *notes),
     )
+
+
+def _one_by_one(size: SizeResult, descent: Descent) -> tuple[tuple[EachProofRecord, ...], tuple[str, ...]]:
+    """Return the tests of all targets or labels by themselves, or why there are none."""
+    answers = [finalist.answers for finalist in size.finalists if finalist.answers is not None]
+    try:
+        found = each_evidence(answers, descent.baseline, margin=descent.margin, alpha=size.level)
+    except TopiaristError as error:
+        return (), (f"not tested one by one: {error}",)
+    kept = ("difference", "low", "p", "proven")
+    return tuple(EachProofRecord(**{name: getattr(test, name) for name in kept}) for test in found), ()
 
 
 def order_words(ladder: Ladder) -> str:

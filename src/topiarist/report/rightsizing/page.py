@@ -19,6 +19,7 @@ from topiarist.report.rightsizing.tables import (
     heat_map,
     leaves,
     networks_table,
+    proofs_table,
     references_table,
     rungs_table,
 )
@@ -70,6 +71,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
     chosen = cards[record.verdict.chosen]
     before, after = "networks.0", f"networks.{chosen}"
     tested = [rung.network for rung in record.decision.rungs]
+    rung = f"decision.rungs.{tested.index(record.verdict.chosen)}" if record.verdict.chosen in tested else None
     drawn = _draw_all(record, chosen)
     sides = ("before", "after") if chosen else ("before",)
     maps = [(side, squares) for side in sides if (squares := heat_map(quotes, side))]
@@ -98,7 +100,8 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         before=before,
         after=after,
         changed=chosen != 0,
-        rung=f"decision.rungs.{tested.index(record.verdict.chosen)}" if record.verdict.chosen in tested else None,
+        rung=rung,
+        proofs=proofs_table(quotes, rung),
         chosen=chosen,
         cards=cards,
         drawn=drawn,

@@ -158,6 +158,26 @@ def each_table(quotes: Quotes, sides: Sequence[str]) -> Grid | None:
     )
 
 
+def proofs_table(quotes: Quotes, rung: str | None) -> Grid | None:
+    """Return the test of each target or label by itself, of one step of the decision; None where none was asked for."""
+    task, found = quotes.record.task, [] if rung is None else quotes.look(f"{rung}.each")
+    if not found or len(task.names) > _MOST_CLASSES:
+        return None
+    shown = (("difference", quotes.forms.difference), ("low", quotes.forms.difference), ("p", "p_value"))
+    return Grid(
+        columns=(_EACH.get(task.kind, "name"), "difference", "at least", "p, Holm's", "proven"),
+        kinds=("text", *["number"] * len(shown), "text"),
+        rows=tuple(
+            (
+                quotes.cell(f"task.names.{place}"),
+                *(quotes.cell(f"{rung}.each.{place}.{name}", form) for name, form in shown),
+                quotes.cell(f"{rung}.each.{place}.proven", "truth"),
+            )
+            for place in range(len(found))
+        ),
+    )
+
+
 def calibration_table(quotes: Quotes) -> Grid | None:
     """Return what the temperature does to the probabilities of the test part; None where there is none."""
     found = quotes.record.calibration
