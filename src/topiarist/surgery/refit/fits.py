@@ -21,7 +21,8 @@ from topiarist.surgery.refit.walking import Visit
 from topiarist.surgery.width.change import rows_along
 from topiarist.tracing import Space
 
-MOST_FEATURES = 4096  # the cost of solving grows with their cube
+MOST_FEATURES = 4096  # the cost of solving grows with their cube: above it, a layer is fitted by units where it can be
+LARGEST_SOLVED = 2**14  # features of a layer that cannot: their moments take 2 GB, solving about two minutes of a core
 FEWEST_POSITIONS, MOST_POSITIONS = 8, 128  # of an image: neighbours tell much the same
 ENOUGH_ROWS, ROWS_PER_FEATURE = 2**13, 16  # of samples × positions: more change a fit no more than its ridge does
 Fitted = dict[str, Tensor]
@@ -69,17 +70,11 @@ def solved(module: Any, moments: Moments) -> Fitted:
 class UnitsFit:
     """Units that a layer read, expressed by those that it reads now, the same way at all positions."""
 
-    def __init__(
-        self, path: str, whole: Any, cut: Any, repeat: int | None, kept: Tensor | None, positions: int
-    ) -> None:
+    def __init__(self, whole: Any, cut: Any, each: int, kept: Tensor | None, positions: int) -> None:
         old = layers.weight_of(whole)
         self.cut, self.old = cut, old if kept is None else old[kept]
         self.now, self.positions = layers.weight_of(cut), positions
-        self.is_convolution = isinstance(cut, _ConvNd)
-        self.each = 1 if self.is_convolution else repeat or 0
-        widths = self.old.shape[1], self.now.shape[1]
-        if not self.each or any(width % self.each for width in widths) or widths[0] // self.each > MOST_FEATURES:
-            raise ModelError(f"'{path}' reads {widths[1]} values, more than can be refitted")
+        self.is_convolution, self.each = isinstance(cut, _ConvNd), each
         self.moments, self.seen = Moments(), 0
 
     def add(self, before: Visit, now: Visit) -> None:
@@ -157,17 +152,22 @@ def fit_for(path: str, whole: nn.Module, cut: nn.Module, readers: Readers, rows:
         return NormFit(cut, kept)
     if is_recurrent(cut):
         return RecurrentFit(path, whole.get_submodule(path), cut, rows)
-    features = layers.weight_of(cut)[0].numel()
-    if features <= MOST_FEATURES:
-        return OutputsFit(cut, kept, positions_for(features, samples))
-    return UnitsFit(
-        path,
-        whole.get_submodule(path),
-        cut,
-        repeat,
-        kept,
-        positions_for(layers.weight_of(cut).shape[1], samples),
-    )
+    features, source = layers.weight_of(cut)[0].numel(), whole.get_submodule(path)
+    each = values_per_unit(source, cut, repeat) if features > MOST_FEATURES else None
+    if each is not None:
+        return UnitsFit(source, cut, each, kept, positions_for(layers.weight_of(cut).shape[1], samples))
+    if features > LARGEST_SOLVED:
+        raise ModelError(f"'{path}' reads {features} values, more than can be refitted: leave out the calibration data")
+    return OutputsFit(cut, kept, positions_for(features, samples))
+
+
+def values_per_unit(whole: nn.Module, cut: nn.Module, repeat: int | None) -> int | None:
+    """Return how many values of a unit a layer reads in a row; None where its units are too many, or not so regular."""
+    each = 1 if isinstance(cut, _ConvNd) else repeat or 0
+    widths = [layers.weight_of(layer).shape[1] for layer in (whole, cut)]
+    if not each or any(width % each for width in widths) or widths[0] // each > MOST_FEATURES:
+        return None
+    return each
 
 
 def positions_for(features: int, samples: int) -> int:
