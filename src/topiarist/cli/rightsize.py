@@ -94,6 +94,14 @@ def rightsize_command(
             " leaves out of large data and networks.",
         ),
     ] = "quick",
+    teacher: Annotated[
+        Literal["ensemble", "boosting", "both"] | None,
+        typer.Option(
+            "--teacher",
+            help="Who teaches the networks of a table: networks, gradient boosting, or the best blend of both."
+            "  [default: both, without --model]",
+        ),
+    ] = None,
     objective: Annotated[
         Literal["parameters", "macs", "file", "latency"] | None,
         typer.Option(
@@ -180,6 +188,7 @@ def rightsize_command(
                     effort=effort,
                     objective=objective,
                     trained=trained,
+                    teacher=teacher,
                     seed=seed,
                     device=device,
                     time_limit=time_limit,

@@ -19,6 +19,7 @@ from topiarist.rightsizing.baseline import Model
 from topiarist.rightsizing.planning import EffortName
 from topiarist.statistics import Metric
 from topiarist.statistics.metrics.labels import THRESHOLD
+from topiarist.training.tables.config import TeacherName
 
 
 class RightSizedClassifier(ClassifierMixin, RightSizedEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -33,7 +34,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedEstimator):  # type: ignor
 
     Parameters
     ----------
-    budget, max_drop, metric, methods, effort, model
+    budget, max_drop, metric, methods, effort, model, teacher
         As in `rightsize`.
     class_weight : dict, list of dicts (one per label), "balanced" or None
         How much samples of each class count, times their `sample_weight`: in losses, metrics and tests.
@@ -78,6 +79,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedEstimator):  # type: ignor
         methods: Sequence[str] | None = None,
         effort: EffortName = DEFAULT_EFFORT,
         model: Model | None = None,
+        teacher: TeacherName | None = None,
         class_weight: Mapping[Any, float] | Sequence[Mapping[int, float]] | Literal["balanced"] | None = None,
         random_state: int | numpy.random.RandomState | None = None,
         validation_fraction: float = 0.15,
@@ -91,6 +93,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedEstimator):  # type: ignor
             methods=methods,
             effort=effort,
             model=model,
+            teacher=teacher,
             random_state=random_state,
             validation_fraction=validation_fraction,
             n_jobs=n_jobs,

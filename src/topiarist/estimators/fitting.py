@@ -35,6 +35,7 @@ from topiarist.rightsizing.planning import EffortName
 from topiarist.statistics import Metric
 from topiarist.threads import torch_threads, usable_cores
 from topiarist.training.inference import predict_logits
+from topiarist.training.tables.config import TeacherName
 
 NUMBERS: dict[str, Any] = {"dtype": (numpy.float64, numpy.float32), "ensure_all_finite": "allow-nan"}
 
@@ -58,6 +59,7 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         methods: Sequence[str] | None = None,
         effort: EffortName = DEFAULT_EFFORT,
         model: Model | None = None,
+        teacher: TeacherName | None = None,
         random_state: int | numpy.random.RandomState | None = None,
         validation_fraction: float = 0.15,
         n_jobs: int | None = None,
@@ -69,6 +71,7 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         self.methods = methods
         self.effort = effort
         self.model = model
+        self.teacher = teacher
         self.random_state = random_state
         self.validation_fraction = validation_fraction
         self.n_jobs = n_jobs
@@ -111,9 +114,8 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
     def _rightsize(self, data: Data, seed: int) -> None:
         settings: dict[str, Any] = {"budget": self.budget, "max_drop": self.max_drop, "effort": self.effort}
-        found = rightsize(
-            data, self.model, metric=self.metric, methods=self.methods, seed=seed, device=self.device, **settings
-        )
+        settings |= {"metric": self.metric, "methods": self.methods, "teacher": self.teacher}
+        found = rightsize(data, self.model, seed=seed, device=self.device, **settings)
         self.model_, self.baseline_ = found.model, found.baseline
         self.report_ = found.record
         self.status_, self.sentence_ = found.status, found.sentence

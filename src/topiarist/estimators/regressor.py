@@ -20,7 +20,7 @@ class RightSizedRegressor(RegressorMixin, RightSizedEstimator):  # type: ignore[
 
     Parameters
     ----------
-    budget, max_drop, metric, methods, effort, model
+    budget, max_drop, metric, methods, effort, model, teacher
         As in `rightsize`: by default, the RMSE may become 2 % larger.
     random_state : int, RandomState or None
         As scikit-learn means it: an int gives the same network each time, None another one each time.

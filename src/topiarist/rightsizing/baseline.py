@@ -18,6 +18,7 @@ from topiarist.training import History, TrainConfig
 from topiarist.training.inference import part_logits, weights_of
 from topiarist.training.loop import OnEpoch
 from topiarist.training.rescue import train_with_rescue
+from topiarist.training.tables.distilling import ACTIVATION
 
 HIDDEN = (128, 64)
 BLOCKS = (2, 2, 3, 3)  # of the scenes' VGG, the strongest of the paper's small networks
@@ -82,7 +83,7 @@ def _suited_network(data: Data, seed: int) -> nn.Module:
     shape, outputs, random = data.input_shape, data.task.outputs, generator(seed, "initial weights")
     if len(shape) == 3 and min(shape[1:]) >= SMALLEST_IMAGE:
         return vgg(*BLOCKS, input_shape=shape, classes=outputs, dropout=DROPOUT, generator=random)
-    return mlp([math.prod(shape), *HIDDEN, outputs], generator=random)
+    return mlp([math.prod(shape), *HIDDEN, outputs], ACTIVATION, generator=random)
 
 
 def describe(model: nn.Module) -> str:

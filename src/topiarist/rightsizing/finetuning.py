@@ -41,9 +41,9 @@ def finetune(
     ]
     for network, fold in zip(networks, places, strict=True):  # trained again, it is no longer as it was packed
         attach(network, replace(card_of(network), bits=card_of(fold.whole).bits))
-    teachers = [fold.teacher for fold in places]
+    teachers = [fold.taught for fold in places]
     histories = train_many(
-        networks, [fold.data for fold in places], configs, teachers=teachers, padded=True, on_epoch=on_epoch
+        networks, [fold.learned for fold in places], configs, teachers=teachers, padded=True, on_epoch=on_epoch
     )
     found = {
         key: replace(outcomes[number], model=network, histories=(*outcomes[number].histories, history))
@@ -53,7 +53,10 @@ def finetune(
 
 
 def _finetuning(network: nn.Module, fold: Fold, epochs: int, seed: int) -> TrainConfig:
-    usual = baseline_training(fold.data, epochs, child_seed(seed, "fine-tuning") % 2**32, network)
+    number = child_seed(seed, "fine-tuning") % 2**32
+    if fold.lesson is not None:
+        return fold.lesson.training(epochs, number)
+    usual = baseline_training(fold.data, epochs, number, network)
     rate = RATES[stackable(network)]
     changes = {"early_stopping": None, "learning_rate": rate, "distillation": DISTILLATION}
     return TrainConfig(**{**dict(usual), **changes})

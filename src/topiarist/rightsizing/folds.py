@@ -1,15 +1,15 @@
 """Samples to judge by: folds, in each of which a network is made without the samples that it is judged on."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.data import AnyPart, Data, Part
 from topiarist.data.split import fold_tests, original_rows
@@ -17,12 +17,15 @@ from topiarist.data.targets import Targets, learned_targets, targets_of
 from topiarist.errors import DataError
 from topiarist.methods.job import Job, make_job
 from topiarist.rightsizing.judging import JudgedAnswers, guessed
+from topiarist.rightsizing.lessons import TableLesson
 from topiarist.rightsizing.planning import Design
 from topiarist.tasks import Task
 from topiarist.training.calibrating import calibrate
 from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits, weights_of
 
 VALIDATION_FRACTION = 0.15  # of a fold's training samples, for methods to choose by
+STOPPING_FOLDS = 7  # of the training part, of which one stops training: about the fraction above
+FEWEST_TO_STOP_BY = 2
 FEWEST_GROUPS = 3  # one to judge, one to train on, one to choose by
 
 
@@ -34,7 +37,9 @@ class FewSamplesError(DataError):
 class Fold:
     """A baseline with the data that methods may see; the test part of the data is what networks are judged on.
 
-    `members` are the baselines of all seeds, `whole` the best of them, `teacher` what smaller networks learn from.
+    `members` are the baselines of all seeds, `whole` the best of them, `teacher` what smaller networks learn from, by
+    the `lesson` of a table where there is one. `rivals` are the networks that the baselines were chosen from, by how
+    they were trained; there are none where there was no choice.
     """
 
     data: Data
@@ -42,6 +47,8 @@ class Fold:
     members: Sequence[nn.Module]
     teacher: nn.Module
     seed: int
+    lesson: TableLesson | None = None
+    rivals: Mapping[str, Sequence[nn.Module]] = field(default_factory=dict)
 
     @property
     def task(self) -> Task:
@@ -52,6 +59,16 @@ class Fold:
     def job(self) -> Job:
         """The baseline as methods are given it."""
         return make_job(self.whole, self.data, seed=self.seed)
+
+    @property
+    def learned(self) -> Data:
+        """What smaller networks are trained on."""
+        return self.data if self.lesson is None else self.lesson.data
+
+    @property
+    def taught(self) -> nn.Module | Tensor:
+        """Who teaches them, or the answers that are known already."""
+        return self.teacher if self.lesson is None else self.lesson.answers
 
     @property
     def training_key(self) -> tuple[int, int]:
@@ -66,6 +83,10 @@ class Fold:
     def baseline_answers(self) -> JudgedAnswers:
         """The answers of the baselines of all seeds: so the luck of one seed decides nothing."""
         return self._answered(self.members)
+
+    def judged_together(self, networks: Sequence[nn.Module]) -> JudgedAnswers:
+        """Return what several networks, which differ by luck alone, answer to those samples."""
+        return self._answered(networks)
 
     @cached_property
     def guess_answers(self) -> JudgedAnswers:
@@ -150,6 +171,23 @@ def folds_of(data: Data, design: Design, count: int, seed: int) -> list[Data]:
         replace(data, validation=held.take(seen), test=held.take(chosen))
         for seen, chosen in zip(others, rows, strict=True)
     ]
+
+
+def stopping_apart(data: Data, seed: int) -> Data:
+    """Return data whose validation part is a seventh of the training part: what is judged must not end a training.
+
+    Groups stay whole, and classes are spread evenly.
+    """
+    part = data.train
+    assert isinstance(part, Part)
+    strata = learned_targets(data.task, part.y.numpy()).strata
+    different = len(part) if part.groups is None else len(numpy.unique(part.groups))
+    if different < FEWEST_TO_STOP_BY:
+        raise FewSamplesError(f"{different} training sample(s) or group(s) leave none to stop training by")
+    count = min(STOPPING_FOLDS, different)
+    apart = fold_tests(strata, part.groups, folds=count, seed=seed, classes=False)[0]
+    learned = numpy.setdiff1d(numpy.arange(len(part)), apart)
+    return replace(data, train=part.take(torch.from_numpy(learned)), validation=part.take(torch.from_numpy(apart)))
 
 
 def in_memory(data: Data) -> Data:

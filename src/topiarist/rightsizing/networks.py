@@ -52,11 +52,25 @@ def named_networks(
 ) -> dict[str, NamedNetwork]:
     """Return the baseline, then the networks of each size and their finalist, by name."""
     histories = () if baseline_history is None else (baseline_history,)
-    baseline = Outcome(job=folds[-1].job, model=folds[-1].whole, histories=histories)
+    kept = folds[-1]
+    baseline = Outcome(job=kept.job, model=kept.whole, histories=histories, reasons=_reasons(folds))
     found = {BASELINE: NamedNetwork(baseline, [fold.baseline_answers for fold in folds[:-1]])}
+    for name, networks in kept.rivals.items():
+        if networks is not kept.members:
+            answers = [fold.judged_together(fold.rivals[name]) for fold in folds[:-1]]
+            found[name] = NamedNetwork(Outcome(job=kept.job, model=networks[0]), answers)
     for size in sizes:
         found |= _named_of(size)
     return found
+
+
+def _reasons(folds: Sequence[Fold]) -> tuple[str, ...]:
+    """Return which kind of baseline was the better one, and in how many of the folds."""
+    if not folds[-1].rivals:
+        return ()
+    kinds = [next(name for name, networks in fold.rivals.items() if networks is fold.members) for fold in folds]
+    counted = ", ".join(f"{name} in {kinds.count(name)}" for name in dict.fromkeys(kinds))
+    return (f"by the loss on the validation part, the better kind of training was: {counted} of {len(folds)} folds",)
 
 
 def _named_of(size: SizeResult) -> dict[str, NamedNetwork]:

@@ -27,7 +27,7 @@ from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limit
 from topiarist.rightsizing.clock import Clock, OnProgress
 from topiarist.rightsizing.descent import BEGUN, ENDED, Descent
 from topiarist.rightsizing.finetuning import finetune
-from topiarist.rightsizing.folds import Fold, folds_of, in_memory
+from topiarist.rightsizing.folds import Fold, folds_of, in_memory, stopping_apart
 from topiarist.rightsizing.judging import check_each, check_metric
 from topiarist.rightsizing.making import Objective, Workshop
 from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS, Effort, EffortName, WorkPlan, full_plan
@@ -37,10 +37,12 @@ from topiarist.rightsizing.recording import Findings, budget_record
 from topiarist.rightsizing.result import Rightsizing, UnreachableError
 from topiarist.rightsizing.running import KeptFit, Runner
 from topiarist.rightsizing.stages import Stages, data_digest, network_digest, working_in
+from topiarist.rightsizing.teaching import teacher_for, with_references, with_teachers
 from topiarist.statistics import Metric
 from topiarist.threads import torch_threads, usable_cores
 from topiarist.training import History
 from topiarist.training.inference import first_sample
+from topiarist.training.tables.config import TeacherName
 
 RECORD = "record.json"
 WORTH_WORKERS = 2e11  # multiply-accumulates, about 12 s: starting workers takes some seconds
@@ -59,6 +61,7 @@ def rightsize(
     effort: EffortName = DEFAULT_EFFORT,
     objective: Objective | None = None,
     trained: bool | None = None,
+    teacher: TeacherName | None = None,
     alpha: float = ALPHA,
     seed: int = 0,
     device: str | None = None,
@@ -96,6 +99,9 @@ def rightsize(
         What is to become smaller. By default parameters and multiply-accumulates both.
     trained : bool, optional
         Whether to take the model as it is, or to train it first. By default it is taken as it is if it beats chance.
+    teacher : {"ensemble", "boosting", "both"}, optional
+        Who teaches the networks of a table: networks, gradient boosting, or the better blend of both, which is the
+        default where no model is given. Networks for anything else learn from the baselines of all seeds.
     alpha : float
         Level of the tests.
     seed : int
@@ -148,6 +154,7 @@ def rightsize(
         check_metric(held, margin=drop, alpha=alpha)
         clock.on_progress(0.0, "looking at the data")
         job = prepare(held, model, trained=trained, seed=seed, device=device)
+        taught_by = teacher_for(teacher, job.data, given=model is not None, trained=job.trained)
         full = full_plan(
             level, asked, design=job.design, folds=job.folds, trained=job.trained, stacked=stackable(job.first)
         )
@@ -163,6 +170,7 @@ def rightsize(
             model=describe(job.first),
             trained_before=job.trained,
             each=each,
+            teacher=taught_by,
             time_limit=time_limit,
         )
         stages.identify(partial(_identity, job, plan, settings))
@@ -232,6 +240,9 @@ def _carry_out(crew: Crew, job: Setup, plan: WorkPlan, budget: Budget, settings:
     """Train the baselines, go down the sizes, choose, and write down how it came about."""
     clock = crew.clock
     folds, history, plan = _baselines(crew, job, plan, settings.seed)
+    if history is not None:
+        with clock.stage("baseline"):
+            folds, history = _referred(folds, history, plan, settings, clock)
     folds[-1].calibrate(folds[-1].whole)
     descent, baseline_fits = _descend(crew, job, folds, plan, budget, settings)
     choice = choose(descent, baseline_fits=baseline_fits)
@@ -285,13 +296,23 @@ def _baselines(crew: Crew, job: Setup, plan: WorkPlan, seed: int) -> tuple[list[
 
     fit = KeptFit(crew.stages, crew.pool, tell_done)
     with crew.clock.stage("baseline"):
-        trained_on = datas if plan.design == "refitted" else datas[-1:]
+        trained_on = datas if plan.design == "refitted" else [stopping_apart(datas[-1], seed)]
         folds, history, notes = train_baselines(
             job.build, trained_on, seeds=plan.seeds, epochs=plan.epochs, seed=seed, on_epoch=tell, fit=fit
         )
     if plan.design == "held out":
         folds = [fold_with(data, folds[0].members, folds[0].whole, seed) for data in datas]
     return folds, history, replace(plan, notes=(*plan.notes, *notes))
+
+
+def _referred(
+    folds: Sequence[Fold], history: History, plan: WorkPlan, settings: SettingsRecord, clock: Clock
+) -> tuple[list[Fold], History]:
+    """Return folds with their teachers, whose baseline is the better of the plain and a distilled one; its history."""
+    clock.tell(BEGUN, "teaching networks of the same size")
+    taught = folds if settings.teacher is None else with_teachers(folds, settings.teacher, settings.seed)
+    epochs, trainings = plan.finetuning_epochs, plan.trainings
+    return with_references(taught, history, epochs=epochs, trainings=trainings, seed=settings.seed)
 
 
 def _descend(

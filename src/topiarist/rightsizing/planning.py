@@ -98,6 +98,11 @@ class WorkPlan:
         return self.seeds * (self.folds + 1 if self.design == "refitted" else 1)
 
     @property
+    def references(self) -> int:
+        """How many networks of the baseline's size are trained as candidates are."""
+        return min(self.trainings, self.seeds) * self.baselines // self.seeds if self.epochs else 0
+
+    @property
     def stacked(self) -> bool:
         """Whether networks are trained as one computation."""
         return self.trainings > 1
@@ -128,7 +133,7 @@ class WorkPlan:
         """Return the work of training all candidates, where an epoch of the baseline takes so much."""
         first = FIRST * sum(_cost(method) * self.made([method]) for method in self.methods)
         last = self.trainings * self.made(self.methods)
-        return (first + last) * self.sizes * SMALLER * self.finetuning_epochs * epoch
+        return ((first + last) * self.sizes * SMALLER + self.references) * self.finetuning_epochs * epoch
 
     def work_with(self, network: NetworkWork) -> float:
         """Return the work of all of it, which may end sooner: after the first size that is not good enough."""

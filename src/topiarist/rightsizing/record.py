@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from topiarist.evolution.lineage import Lineage
 from topiarist.measurement.budget import Runtime
 from topiarist.settings import Record
+from topiarist.training.tables.config import TeacherName
 
 VERSION = 4  # of the record: 3 had the metric of its task, 4 has references and what exactly was shown
 BASELINE = "baseline"
@@ -118,7 +119,7 @@ class BudgetRecord(Record):
 
 
 class SettingsRecord(Record):
-    """What was asked for."""
+    """What was asked for; `teacher` is who taught the networks of a table, where it was not the baselines."""
 
     effort: str
     seed: int
@@ -129,6 +130,7 @@ class SettingsRecord(Record):
     model: str
     trained_before: bool
     each: bool = False
+    teacher: TeacherName | None = None
     objective: Literal["parameters", "macs", "file", "latency"] | None = None
     time_limit: float | None = None
     command: str | None = None

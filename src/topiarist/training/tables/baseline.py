@@ -9,12 +9,12 @@ from topiarist.data import Data, Part
 from topiarist.models.ensemble import Ensemble
 from topiarist.tasks import Task
 from topiarist.training.inference import predict_logits
-from topiarist.training.tables.boosting import cross_fit_boosting
 from topiarist.training.tables.config import TabularConfig
 from topiarist.training.tables.distilling import distil
-from topiarist.training.tables.folds import inner_folds, training_part
-from topiarist.training.tables.members import MemberSetting, train_members
-from topiarist.training.tables.teachers import CrossFitted, TableTeacher, best_blend
+from topiarist.training.tables.folds import training_part
+from topiarist.training.tables.members import MemberSetting
+from topiarist.training.tables.teachers import CrossFitted, TableTeacher
+from topiarist.training.tables.teaching import fit_teacher
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,19 +76,15 @@ def train_tabular(data: Data, config: TabularConfig | None = None) -> TabularBas
     """
     settings = TabularConfig() if config is None else config
     part = training_part(data)
-    folds = inner_folds(data, settings.folds, seed=settings.seed)
-    members = [] if settings.teacher == "boosting" else train_members(data, folds, settings)
-    candidates = [each.fitted for each in members]
-    if settings.teacher != "ensemble":
-        candidates.append(cross_fit_boosting(folds, data.task, seed=settings.seed))
-    teacher = best_blend(candidates, part, data.task)
+    found = fit_teacher(data, settings)
+    teacher, members = found.teacher, found.members
     network = distil(data, teacher, settings)
     return TabularBaseline(
         network=network,
         ensemble=Ensemble(members[0].networks) if members else None,
         teacher=teacher,
         setting=members[0].setting if members else None,
-        cross_validated=_cross_validated(candidates, teacher, part, data.task),
+        cross_validated=_cross_validated(found.candidates, teacher, part, data.task),
         validated=_validated(network, teacher, data),
     )
 

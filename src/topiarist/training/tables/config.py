@@ -45,6 +45,12 @@ class TabularConfig(Settings):
     filled_to: int = Field(
         default=10_000, ge=0, description="Samples that a table is filled up to with mixed ones, for the teacher."
     )
+    least_boosting: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Share of the blend of the first fold below which boosting is not fitted on the others.",
+    )
     device: str | None = Field(default=None, description="Device to train networks on, such as cuda; default the CPU.")
     seed: int = Field(default=0, ge=0, description="Seed of folds, weights, order and mixed samples.")
 

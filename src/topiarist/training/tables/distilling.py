@@ -31,7 +31,8 @@ def distil(data: Data, teacher: TableTeacher, config: TabularConfig) -> nn.Modul
     lent = replace(data, train=lesson, validation=replace(lesson, samples=lesson.x[:0], y=lesson.y[:0], weights=None))
     outputs, random = data.task.outputs, generator(config.seed, "student")
     student = tabular(data.input_shape[0], outputs, hidden=config.hidden, activation=ACTIVATION, generator=random)
-    train(student, lent, _training(len(lesson), config), teacher=teacher.outputs(lesson.x))
+    epochs, seed = config.epochs_of(len(lesson), config.network_samples), child_seed(config.seed, "student") % 2**32
+    train(student, lent, student_training(len(lesson), epochs, seed, config.device), teacher=teacher.outputs(lesson.x))
     return student
 
 
@@ -45,9 +46,10 @@ def lesson_of(part: Part, config: TabularConfig) -> Part:
     return Part(torch.cat([part.x, mixed]), torch.cat([part.y, part.y[rows]]), weights=weights)
 
 
-def _training(rows: int, config: TabularConfig) -> TrainConfig:
+def student_training(rows: int, epochs: int, seed: int, device: str | None = None) -> TrainConfig:
+    """Return how a network learns from answers to so many samples, and from nothing else."""
     return TrainConfig(
-        epochs=config.epochs_of(rows, config.network_samples),
+        epochs=epochs,
         batch_size=max(SMALLEST_BATCH, batch_size_for(rows)),
         learning_rate=LEARNING_RATE,
         schedule="cosine",
@@ -55,6 +57,6 @@ def _training(rows: int, config: TabularConfig) -> TrainConfig:
         weight_decay=WEIGHT_DECAY,
         distillation=Distillation(weight=1.0, temperature=1.0),
         threads=1,
-        device=config.device,
-        seed=child_seed(config.seed, "student") % 2**32,
+        device=device,
+        seed=seed,
     )

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from topiarist.data import Part
 from topiarist.models.ensemble import mean_outputs
@@ -66,6 +66,18 @@ class TableTeacher:
     def outputs(self, x: Tensor) -> Tensor:
         """Return outputs (n_samples, n_outputs) for samples (n_samples, n_inputs)."""
         return blended([part.outputs(x) for part in self.parts], self.weights, self.parts[0].kind)
+
+
+class TeacherNetwork(nn.Module):
+    """A teacher of tables where a network is asked for: it answers, and has nothing to train."""
+
+    def __init__(self, teacher: TableTeacher) -> None:
+        super().__init__()
+        self.teacher = teacher
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return outputs (n_samples, n_outputs) for samples (n_samples, n_inputs)."""
+        return self.teacher.outputs(x)
 
 
 def blended(outputs: Sequence[Tensor], weights: Sequence[float], kind: TaskKind) -> Tensor:

@@ -1,0 +1,117 @@
+"""Teachers and references: what smaller networks learn from, and the better of two ways to train the baseline.
+
+A baseline that is weaker than its own distilled copies is an easy reference. So networks of the baseline's size are
+trained as the smaller ones are, on the answers of the teacher, and in each fold the better kind is the baseline: by the
+loss on the validation part, never by samples that are judged.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import nn
+
+from topiarist.data import Data, Part
+from topiarist.errors import SettingsError
+from topiarist.methods.outcome import Outcome
+from topiarist.randomness import child_seed
+from topiarist.rightsizing.finetuning import finetune
+from topiarist.rightsizing.folds import Fold
+from topiarist.rightsizing.lessons import TableLesson
+from topiarist.training import History, TabularConfig
+from topiarist.training.inference import part_logits, weights_of
+from topiarist.training.tables.config import TeacherName
+from topiarist.training.tables.teachers import TeacherNetwork
+from topiarist.training.tables.teaching import fit_teacher
+
+PLAIN, DISTILLED = "plain", "distilled"
+FEWEST_ROWS = 10  # two for each of the folds of a teacher
+# Cross-fitting is repeated in every fold: one setting instead of six, and boosting, which takes longest, on all folds
+# only where it counts in the blend of the first. benchmarks/README.md: what that costs.
+MEMBERS = TabularConfig(rates=(0.01,), dropouts=(0.0,), least_boosting=0.25)
+
+
+def teacher_for(asked: TeacherName | None, data: Data, *, given: bool, trained: bool) -> TeacherName | None:
+    """Return who teaches the networks of a table; None where the baselines of all seeds do.
+
+    By default networks and boosting teach where the user gives no network; a user's own learns from its own seeds.
+    """
+    part = data.train
+    rows = isinstance(part, Part) and len(data.input_shape) == 1 and data.task.own_loss is None
+    if asked is None:
+        return "both" if rows and not given and len(part) >= FEWEST_ROWS else None
+    if asked not in ("ensemble", "boosting", "both"):
+        raise SettingsError(f"teacher must be ensemble, boosting or both; found '{asked}'", setting="teacher")
+    if trained:
+        raise SettingsError(
+            "a trained network teaches the smaller ones itself: leave out the teacher", setting="teacher"
+        )
+    if asked == "ensemble" and (given or not rows):
+        return None  # the baselines of all seeds are an ensemble
+    if not rows or len(part) < FEWEST_ROWS:
+        raise SettingsError(
+            f"gradient boosting teaches networks for a table, with {FEWEST_ROWS} rows or more and a loss by name;"
+            f" found {len(part)} samples of shape {data.input_shape}",
+            setting="teacher",
+        )
+    return asked
+
+
+def with_teachers(folds: Sequence[Fold], teacher: TeacherName, seed: int) -> list[Fold]:
+    """Return folds of a table with a cross-fitted teacher and its lesson, one for folds that train on the same rows."""
+    found: dict[int, tuple[nn.Module, TableLesson]] = {}
+    for fold in folds:
+        key = id(fold.data.train)
+        if key not in found:
+            number = child_seed(seed, "teacher", len(found)) % 2**32
+            fitted = fit_teacher(fold.data, MEMBERS.model_copy(update={"teacher": teacher, "seed": number}))
+            lesson = TableLesson(fold.data, fitted.teacher, number)
+            found[key] = TeacherNetwork(fitted.teacher), lesson
+    taught = []
+    for fold in folds:
+        network, lesson = found[id(fold.data.train)]
+        taught.append(replace(fold, teacher=network, lesson=lesson))
+    return taught
+
+
+def with_references(
+    folds: Sequence[Fold], history: History, *, epochs: int, trainings: int, seed: int
+) -> tuple[list[Fold], History]:
+    """Return folds whose baselines are the better of the plain ones and of as large ones that learn from the teacher.
+
+    Of both kinds there are as many in each fold. Also return the history of the network to keep.
+    """
+    trainings = min(trainings, len(folds[0].members))
+    distinct = {id(fold.data.train): fold for fold in folds}
+    places = [fold for fold in distinct.values() for _ in range(trainings)]
+    starts = [fold.members[number] for fold in distinct.values() for number in range(trainings)]
+    outcomes = [Outcome(job=fold.job, model=start) for fold, start in zip(places, starts, strict=True)]
+    seeds = [child_seed(seed, "reference", number % trainings) % 2**32 for number in range(len(places))]
+    tuned = finetune(outcomes, places, epochs, seeds)
+    made = {key: tuned[number * trainings : (number + 1) * trainings] for number, key in enumerate(distinct)}
+    chosen = [_better(fold, [outcome.model for outcome in made[id(fold.data.train)]]) for fold in folds]
+    kept = {id(outcome.model): outcome.histories[-1] for outcome in tuned}
+    return chosen, kept.get(id(chosen[-1].whole), history)
+
+
+def _better(fold: Fold, distilled: Sequence[nn.Module]) -> Fold:
+    """Return a fold with the kind of baseline that has the smaller mean loss on its validation part, calibrated by it.
+
+    So the plain one, whose training was stopped by these samples, does not win because it is less sure of itself.
+    """
+    rivals = {PLAIN: fold.members[: len(distilled)], DISTILLED: distilled}
+    losses = {name: [_loss(network, fold.data) for network in networks] for name, networks in rivals.items()}
+    name = min(losses, key=lambda kind: sum(losses[kind]) / len(losses[kind]))
+    if name == PLAIN:
+        return replace(fold, members=rivals[PLAIN], rivals=rivals)
+    best = min(range(len(distilled)), key=losses[DISTILLED].__getitem__)
+    return replace(fold, members=distilled, whole=distilled[best], rivals=rivals)
+
+
+def _loss(network: nn.Module, data: Data) -> float:
+    weights = weights_of(data.validation)
+    outputs, y = part_logits(network, data.validation)
+    if not bool(outputs.isfinite().all()):
+        return math.inf
+    scaled = data.task.calibrated(outputs, y, weights).scaled(outputs)
+    return data.task.loss_of(scaled, y, weights=weights)

@@ -1,0 +1,124 @@
+"""The reference is the better of two trainings, chosen without what is judged; a table has a better teacher."""
+
+from dataclasses import replace
+
+import numpy
+import pytest
+import torch
+
+from tests.rightsizing.tasks import blobs, shrunk, small_network
+from topiarist.data import Data, Part
+from topiarist.errors import SettingsError
+from topiarist.models import mlp
+from topiarist.rightsizing.baseline import fold_with
+from topiarist.rightsizing.folds import FewSamplesError, stopping_apart
+from topiarist.rightsizing.lessons import MOST_SAMPLES, TableLesson
+from topiarist.rightsizing.teaching import DISTILLED, PLAIN, teacher_for, with_references, with_teachers
+from topiarist.training import History, TrainConfig, train
+from topiarist.training.inference import part_logits, predict_logits
+from topiarist.training.tables.config import TeacherName
+
+NO_HISTORY = History(epochs=(), kept_epoch=0, stopped="")
+
+
+def accuracy(network: torch.nn.Module, part: Part) -> float:
+    outputs, y = part_logits(network, part)
+    return float((outputs.argmax(dim=1) == y).double().mean())
+
+
+@pytest.mark.parametrize("epochs, better", [(1, DISTILLED), (60, PLAIN)])
+def test_the_better_training_is_the_reference(epochs: int, better: str) -> None:
+    data = blobs(300)
+    members = [mlp([4, 16, 3], generator=torch.Generator().manual_seed(seed)) for seed in range(2)]
+    if better == PLAIN:
+        for number, member in enumerate(members):
+            train(member, data, TrainConfig(epochs=epochs, learning_rate=0.01, seed=number))
+    (fold,) = with_teachers([fold_with(data, members, members[0], seed=0)], "ensemble", 0)
+    (chosen,), _ = with_references([fold], NO_HISTORY, epochs=0 if better == PLAIN else 30, trainings=3, seed=0)
+    assert list(chosen.rivals) == [PLAIN, DISTILLED] and len(chosen.rivals[DISTILLED]) == len(members)
+    if better == DISTILLED:  # untrained networks lose against those that were taught
+        assert chosen.members is chosen.rivals[DISTILLED] and chosen.whole in chosen.members
+        assert accuracy(chosen.whole, data.test) > accuracy(members[0], data.test) + 0.2  # type: ignore[arg-type]
+    else:  # after no epoch at all, the copies are what they were: the plain ones stay
+        assert list(chosen.members) == members and chosen.whole is members[0]
+
+
+def test_what_is_judged_takes_no_part_in_the_choice() -> None:
+    data = blobs(200)
+    assert isinstance(data.test, Part)
+    other = replace(data, test=replace(data.test, y=2 - data.test.y))
+    kept = []
+    for each in (data, other):
+        members = [small_network(seed) for seed in range(2)]
+        folds = with_teachers([fold_with(each, members, members[0], seed=0)], "ensemble", 0)
+        (chosen,), _ = with_references(folds, NO_HISTORY, epochs=10, trainings=2, seed=0)
+        kept.append(predict_logits(chosen.whole, data.train.x))  # type: ignore[union-attr]
+    assert torch.equal(*kept)
+
+
+def test_a_lesson_is_the_rows_and_mixed_ones_with_the_answers_of_its_teacher() -> None:
+    data = blobs(200)
+    members = [small_network()]
+    (fold,) = with_teachers([fold_with(data, members, members[0], seed=0)], "boosting", 0)
+    lesson, rows = fold.lesson, data.train
+    assert lesson is not None and isinstance(rows, Part) and isinstance(lesson.data.train, Part)
+    assert torch.equal(lesson.data.train.x[: len(rows)], rows.x) and len(lesson.data.train) == MOST_SAMPLES
+    assert torch.equal(lesson.answers, part_logits(fold.teacher, lesson.data.train)[0])
+    assert lesson.data.validation is data.validation
+    wide = TableLesson(Data.from_arrays(numpy.eye(40, 2_000), [0, 1] * 20, scaling="none"), lesson.teacher, 0)
+    assert len(wide.data.train) == 1_000  # 2,000,000 numbers
+    assert lesson.training(90, 0).epochs * MOST_SAMPLES == 100_000 and lesson.training(1, 0).epochs == 1
+
+
+def test_early_stopping_sees_no_sample_that_is_judged() -> None:
+    x = numpy.stack([numpy.arange(120.0), numpy.arange(120) % 7], axis=1)
+    data = Data.from_arrays(x, numpy.arange(120) % 3, groups=numpy.arange(120) // 3, scaling="none")
+    apart = stopping_apart(data, seed=1)
+    rows = [
+        set(part.x[:, 0].tolist()) for part in (apart.train, apart.validation, data.train) if isinstance(part, Part)
+    ]
+    assert rows[0] | rows[1] == rows[2] and not rows[0] & rows[1] and 0.1 < len(rows[1]) / len(rows[2]) < 0.2
+    groups = [{int(row) // 3 for row in part} for part in rows]
+    assert not groups[0] & groups[1]
+    few = replace(data, train=data.train.take(torch.tensor([0])))  # type: ignore[union-attr]
+    with pytest.raises(FewSamplesError, match="leave none to stop training by"):
+        stopping_apart(few, seed=1)
+
+
+@pytest.mark.parametrize(
+    "asked, given, expected",
+    [
+        (None, False, "both"),
+        (None, True, None),
+        ("ensemble", False, "ensemble"),
+        ("ensemble", True, None),
+        ("boosting", True, "boosting"),
+        ("both", False, "both"),
+    ],
+)
+def test_a_table_is_taught_by_more_than_itself(
+    asked: TeacherName | None, given: bool, expected: TeacherName | None
+) -> None:
+    assert teacher_for(asked, blobs(), given=given, trained=False) == expected
+
+
+def test_teachers_that_cannot_teach_are_refused() -> None:
+    images = Data.from_arrays(numpy.zeros((40, 1, 4, 4)), [0, 1] * 20, scaling="none")
+    assert teacher_for(None, images, given=False, trained=False) is None
+    with pytest.raises(SettingsError, match=r"teaches networks for a table, .*; found 26 samples of shape \(1, 4, 4\)"):
+        teacher_for("boosting", images, given=False, trained=False)
+    with pytest.raises(SettingsError, match="a trained network teaches the smaller ones itself"):
+        teacher_for("both", blobs(), given=True, trained=True)
+    with pytest.raises(SettingsError, match="teacher must be ensemble, boosting or both; found 'forest'"):
+        teacher_for("forest", blobs(), given=False, trained=False)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("small_plan")
+def test_both_kinds_of_baseline_are_in_the_record() -> None:
+    record = shrunk(blobs(), None, teacher="boosting").record
+    assert record.settings.teacher == "boosting"
+    other = record.networks[1]
+    assert other.id in (PLAIN, DISTILLED) and other.parameters == record.networks[0].parameters
+    assert other.judged_score is not None and not other.winner
+    assert "by the loss on the validation part" in record.networks[0].reasons[0]
