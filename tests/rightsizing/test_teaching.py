@@ -6,7 +6,7 @@ import numpy
 import pytest
 import torch
 
-from tests.rightsizing.tasks import blobs, shrunk, small_network
+from tests.rightsizing.tasks import blobs, small_network
 from topiarist.data import Data, Part
 from topiarist.errors import SettingsError
 from topiarist.models import mlp
@@ -111,14 +111,3 @@ def test_teachers_that_cannot_teach_are_refused() -> None:
         teacher_for("both", blobs(), given=True, trained=True)
     with pytest.raises(SettingsError, match="teacher must be ensemble, boosting or both; found 'forest'"):
         teacher_for("forest", blobs(), given=False, trained=False)  # type: ignore[arg-type]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_plan")
-def test_both_kinds_of_baseline_are_in_the_record() -> None:
-    record = shrunk(blobs(), None, teacher="boosting").record
-    assert record.settings.teacher == "boosting"
-    other = record.networks[1]
-    assert other.id in (PLAIN, DISTILLED) and other.parameters == record.networks[0].parameters
-    assert other.judged_score is not None and not other.winner
-    assert "by the loss on the validation part" in record.networks[0].reasons[0]

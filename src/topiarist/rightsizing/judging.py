@@ -17,6 +17,9 @@ from topiarist.statistics import PairedEvidence, compare, compare_each, pooled_v
 from topiarist.tasks import Task
 from topiarist.training.inference import part_batches, weights_of
 
+RARE, EVEN = 0.1, 0.5  # a share of the samples; of an even share: of 10 classes, each has a tenth
+BALANCED = "macro_accuracy"
+
 
 @dataclass(frozen=True)
 class JudgedAnswers:
@@ -132,6 +135,27 @@ def clearly_better(found: PairedEvidence, alpha: float) -> bool:
         return found.low > 0
     luck = scipy.stats.binom.sf(math.floor(found.won) - 1, math.ceil(found.won + found.lost), 0.5)
     return float(luck) <= alpha
+
+
+def with_suited_metric(data: Data) -> tuple[Data, tuple[str, ...]]:
+    """Return data whose networks are compared by balanced accuracy where a class is rare and no metric was asked for.
+
+    Rare is a class with less than a tenth of the training samples, or than half of an even share, which is less where
+    there are more than five classes. Also return a note of it.
+    """
+    task = data.task
+    if task.kind != "classes" or task.metric is not None or task.own_metric is not None or not len(data.train):
+        return data, ()
+    y, weights = torch.cat([y for _, y in part_batches(data.train)]), weights_of(data.train)
+    shares = torch.bincount(y, None if weights is None else weights.double(), minlength=task.outputs).double()
+    least, rarest = (shares / shares.sum()).min(dim=0)
+    if float(least) >= min(RARE, EVEN / task.outputs):
+        return data, ()
+    balanced = data.with_metric(BALANCED)
+    return balanced, (
+        f"class '{task.names[int(rarest)]}' has {float(least):.1%} of the training samples: networks are compared by"
+        f" balanced accuracy, in which all classes count the same; ask for the metric 'accuracy' to count samples",
+    )
 
 
 def check_metric(data: Data, *, margin: float, alpha: float) -> None:

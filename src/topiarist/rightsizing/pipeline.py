@@ -28,12 +28,13 @@ from topiarist.rightsizing.clock import Clock, OnProgress
 from topiarist.rightsizing.descent import BEGUN, ENDED, Descent
 from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold, folds_of, in_memory, stopping_apart
-from topiarist.rightsizing.judging import check_each, check_metric
+from topiarist.rightsizing.judging import check_each, check_metric, with_suited_metric
 from topiarist.rightsizing.making import Objective, Workshop
 from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS, Effort, EffortName, WorkPlan, full_plan
 from topiarist.rightsizing.preparation import Setup, estimated_seconds, planned, prepare
 from topiarist.rightsizing.record import BASELINE, RightsizingRecord, SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
+from topiarist.rightsizing.references import can_be_referred, linear_network, linear_notes, reference_records
 from topiarist.rightsizing.result import Rightsizing, UnreachableError
 from topiarist.rightsizing.running import KeptFit, Runner
 from topiarist.rightsizing.stages import Stages, data_digest, network_digest, working_in
@@ -86,7 +87,7 @@ def rightsize(
         2 % larger. See `statistics.default_margin`.
     metric : str or Metric, optional
         What networks are compared by, such as "roc_auc", or one from `statistics.own_metric`. By default accuracy of
-        classes, RMSE of numbers, ROC AUC of labels.
+        classes, RMSE of numbers, ROC AUC of labels; balanced accuracy where a class is rare, with a note.
     each : bool
         Whether to test each of several targets or labels by itself too, with Holm's correction over them, and to write
         that down. The decision is made by all of them together.
@@ -141,7 +142,7 @@ def rightsize(
     >>> result.status  # doctest: +SKIP
     'proven'
     """
-    data = data.with_metric(metric)
+    data, said = with_suited_metric(data.with_metric(metric))
     limits, drop = limits_of(budget, max_drop, data.task.primary_metric)
     asked, level = _methods_of(methods), _effort_of(effort)
     _check(objective, time_limit)
@@ -158,7 +159,7 @@ def rightsize(
         full = full_plan(
             level, asked, design=job.design, folds=job.folds, trained=job.trained, stacked=stackable(job.first)
         )
-        job, plan = planned(job, full, seed)
+        job, plan = planned(job, replace(full, notes=(*full.notes, *said)), seed)
         settings = SettingsRecord(
             effort=effort,
             objective=objective,
@@ -249,6 +250,7 @@ def _carry_out(crew: Crew, job: Setup, plan: WorkPlan, budget: Budget, settings:
     findings = Findings(
         data=job.data, descent=descent, choice=choice, baseline_history=history, budget=budget, settings=settings
     )
+    findings = _with_simple_models(findings, clock)
     clock.tell(ENDED, "measuring")
 
     def measured() -> str:
@@ -262,6 +264,20 @@ def _carry_out(crew: Crew, job: Setup, plan: WorkPlan, budget: Budget, settings:
     if choice is None:
         raise UnreachableError(record)
     return _result(findings, record, choice.status)
+
+
+def _with_simple_models(findings: Findings, clock: Clock) -> Findings:
+    """Add simple models of a table and the network without hidden units, and note where that is as good and smaller."""
+    descent, settings = findings.descent, findings.settings
+    if descent.cut_short or not can_be_referred(descent.folds):
+        return findings
+    clock.tell(ENDED, "simple models")
+    with clock.stage("references"):
+        epochs, trainings = descent.plan.finetuning_epochs, descent.plan.trainings
+        margin, alpha = settings.max_drop, settings.alpha
+        linear = linear_network(descent.folds, epochs=epochs, trainings=trainings, margin=margin, alpha=alpha)
+        descent.notes.extend(linear_notes(linear, findings.networks[findings.chosen], descent.folds, alpha))
+        return replace(findings, references=reference_records(descent.folds, settings.seed), linear=linear)
 
 
 def _result(findings: Findings, record: RightsizingRecord, status: Status) -> Rightsizing:

@@ -58,6 +58,7 @@ from topiarist.rightsizing.record import (
     agreement_of,
     finite,
 )
+from topiarist.rightsizing.references import LINEAR, LinearNetwork
 from topiarist.rightsizing.wording import margin_words, sentence, speed_words, why_of
 from topiarist.statistics import Metric
 from topiarist.statistics.answers import POWER
@@ -88,11 +89,14 @@ class Findings:
     budget: Budget
     settings: SettingsRecord
     references: tuple[ReferenceRecord, ...] = ()
+    linear: LinearNetwork | None = None
 
     @cached_property
     def named(self) -> dict[str, NamedNetwork]:
-        """The baseline, then the networks of each size and their finalist, by name."""
-        return named_networks(self.descent.folds, self.descent.sizes, self.baseline_history)
+        """The baseline, the networks of each size and their finalist, and that without hidden units, by name."""
+        found = named_networks(self.descent.folds, self.descent.sizes, self.baseline_history)
+        linear = {} if self.linear is None else {LINEAR: NamedNetwork(self.linear.outcome, self.linear.answers)}
+        return found | linear
 
     @property
     def networks(self) -> dict[str, nn.Module]:

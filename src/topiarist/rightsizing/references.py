@@ -1,0 +1,227 @@
+"""Simple models beside the networks: a guess, a linear model, gradient boosting, and the teacher, on the same samples.
+
+Each is made in every fold without the samples that it is judged on, as the networks are. Sizes are of parameters in
+float32 where a model has some, of the pickled model where it is of trees.
+"""
+
+import io
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from topiarist.data import Data, Part
+from topiarist.methods.outcome import Outcome
+from topiarist.models import mlp
+from topiarist.models.evaluation import count_parameters
+from topiarist.randomness import child_seed, generator
+from topiarist.rightsizing.finetuning import finetune
+from topiarist.rightsizing.folds import Fold
+from topiarist.rightsizing.judging import JudgedAnswers, evidence_of, guessed, judged_score
+from topiarist.rightsizing.record import ReferenceRecord, finite
+from topiarist.rightsizing.wording import margin_words, shown_p
+from topiarist.statistics import PairedEvidence
+from topiarist.tasks import TaskKind
+from topiarist.training.tables.boosting import LEAST_PROBABILITY, fit_boosting
+
+LINEAR = "linear"  # the network without hidden units
+KILOBYTE, FLOAT32 = 1024, 4
+ITERATIONS = 2_000  # of logistic regression, which converges long before on scaled inputs
+MOST_WORK = (
+    1e9  # rows × inputs × outputs of all fits together: beyond it, simple models would take longer than networks
+)
+GUESS: dict[TaskKind, str] = {"classes": "majority", "numbers": "mean", "labels": "most frequent labels"}
+LINEAR_MODEL: dict[TaskKind, str] = {
+    "classes": "logistic regression",
+    "numbers": "ridge regression",
+    "labels": "logistic regression",
+}
+
+Fitted = tuple[Callable[[Tensor], Tensor], int | None, float]  # outputs for samples, parameters, KB
+Fit = Callable[[Part, Data, int], Fitted]
+
+
+@dataclass(frozen=True)
+class LinearNetwork:
+    """The network without hidden units: that to keep, its answers in each fold, and how it compares."""
+
+    outcome: Outcome
+    answers: Sequence[JudgedAnswers]
+    evidence: PairedEvidence
+
+    @property
+    def parameters(self) -> int:
+        """How many parameters it has."""
+        return count_parameters(self.outcome.model)
+
+
+def can_be_referred(folds: Sequence[Fold]) -> bool:
+    """Return whether simple models can be made: of rows of a table in memory, and of no more than take a minute."""
+    data = folds[-1].data
+    if not isinstance(data.train, Part) or len(data.input_shape) != 1:
+        return False
+    fits = len({id(fold.data.train) for fold in folds})
+    return fits * len(data.train) * data.input_shape[0] * data.task.outputs <= MOST_WORK
+
+
+def reference_records(folds: Sequence[Fold], seed: int) -> tuple[ReferenceRecord, ...]:
+    """Return what simple models are worth on the samples that networks are judged on, and the networks' teacher."""
+    data = folds[-1].data
+    parameters = data.task.outputs
+    guess = ReferenceRecord(
+        name=GUESS[data.task.kind],
+        score=finite(judged_score([fold.guess_answers for fold in folds[:-1]])),
+        test_score=finite(judged_score([guessed(data)])) if len(data.test) else None,
+        parameters=parameters,
+        file_kb=parameters * FLOAT32 / KILOBYTE,
+        seconds=0.0,
+    )
+    fits: dict[str, Fit] = {LINEAR_MODEL[data.task.kind]: _linear, "gradient boosting": _boosted}
+    return guess, *(_record(name, fit, folds, seed) for name, fit in fits.items()), *_teacher(folds)
+
+
+def _record(name: str, fit: Fit, folds: Sequence[Fold], seed: int) -> ReferenceRecord:
+    """Fit a model in each fold, once for folds that train on the same rows, and judge it there."""
+    fitted: dict[int, Fitted] = {}
+    judged, data, begun = [], folds[-1].data, time.process_time()
+    for fold in folds:
+        part = fold.data.train
+        assert isinstance(part, Part)
+        if id(part) not in fitted:
+            begun = time.process_time()
+            fitted[id(part)] = fit(part, fold.data, seed)
+            seconds = time.process_time() - begun
+        judged.append(_judged(fitted[id(part)][0], fold.data))
+    _, parameters, size = fitted[id(data.train)]
+    return ReferenceRecord(
+        name=name,
+        score=finite(judged_score([each for each in judged[:-1] if each is not None])),
+        test_score=None if judged[-1] is None else finite(judged_score([judged[-1]])),
+        parameters=parameters,
+        file_kb=size,
+        seconds=seconds,
+    )
+
+
+def _judged(answer: Callable[[Tensor], Tensor], data: Data) -> JudgedAnswers | None:
+    """Return what a model answers to the samples that are judged; None where there are none."""
+    part = data.test
+    if not len(part):
+        return None
+    assert isinstance(part, Part)
+    return JudgedAnswers(data.task, answer(part.x).float()[None], part.y, part.weights)
+
+
+def _teacher(folds: Sequence[Fold]) -> tuple[ReferenceRecord, ...]:
+    """Return what the teacher of a table is worth; it has no size of its own that one would ship."""
+    if folds[-1].lesson is None:
+        return ()
+    score = finite(judged_score([fold.judged(fold.teacher) for fold in folds[:-1]]))
+    kept = folds[-1]
+    test = finite(judged_score([kept.judged(kept.teacher)])) if len(kept.data.test) else None
+    return (ReferenceRecord(name="teacher", score=score, test_score=test),)
+
+
+def _boosted(part: Part, data: Data, seed: int) -> Fitted:
+    import joblib  # noqa: PLC0415  # only here
+
+    model, file = fit_boosting(part, data.task, seed=seed), io.BytesIO()
+    joblib.dump(list(model.models), file)
+    return model, None, file.tell() / KILOBYTE
+
+
+def _linear(part: Part, data: Data, seed: int) -> Fitted:
+    """Return logistic regression, one per label, or ridge regression, with scikit-learn's own penalties."""
+    kind, parameters = data.task.kind, (part.x.shape[1] + 1) * data.task.outputs
+    weights = None if part.weights is None else part.weights.numpy()
+    answer = {"classes": _logistic_classes, "labels": _logistic_labels, "numbers": _ridge}[kind](part, weights, data)
+    return answer, parameters, parameters * FLOAT32 / KILOBYTE
+
+
+def _logistic_classes(part: Part, weights: NDArray[Any] | None, data: Data) -> Callable[[Tensor], Tensor]:
+    probabilities = _logistic(part.x.numpy(), part.y.numpy(), weights, data.task.outputs)
+    return lambda x: torch.from_numpy(probabilities(x.numpy())).clamp(min=LEAST_PROBABILITY).log()
+
+
+def _logistic_labels(part: Part, weights: NDArray[Any] | None, data: Data) -> Callable[[Tensor], Tensor]:
+    columns = part.y.numpy().astype(numpy.int64).T
+    each = [_logistic(part.x.numpy(), column, weights, 2) for column in columns]
+
+    def answer(x: Tensor) -> Tensor:
+        found = numpy.stack([probabilities(x.numpy())[:, 1] for probabilities in each], axis=1)
+        return torch.from_numpy(found).logit(eps=LEAST_PROBABILITY)
+
+    return answer
+
+
+def _logistic(
+    x: NDArray[Any], y: NDArray[Any], weights: NDArray[Any] | None, classes: int
+) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """Return what gives the probabilities of all classes; 0 for those that the samples do not show."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415  # takes a second to import
+
+    shown, model = numpy.unique(y), None
+    if len(shown) > 1:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of one that has not converged
+            model = LogisticRegression(max_iter=ITERATIONS).fit(x, y, sample_weight=weights)
+
+    def probabilities(samples: NDArray[Any]) -> NDArray[Any]:
+        found = numpy.zeros((len(samples), classes))
+        found[:, shown] = 1.0 if model is None else model.predict_proba(samples)
+        return found
+
+    return probabilities
+
+
+def _ridge(part: Part, weights: NDArray[Any] | None, data: Data) -> Callable[[Tensor], Tensor]:
+    from sklearn.linear_model import Ridge  # noqa: PLC0415  # as above
+
+    model = Ridge().fit(part.x.numpy(), part.y.numpy(), sample_weight=weights)
+    return lambda x: torch.from_numpy(numpy.asarray(model.predict(x.numpy()))).reshape(len(x), -1)
+
+
+def linear_network(
+    folds: Sequence[Fold], *, epochs: int, trainings: int, margin: float, alpha: float
+) -> LinearNetwork | None:
+    """Return the network without hidden units, which learns as the smaller ones do; None for what is no table.
+
+    It is compared with the baselines by the same test, by itself: its place in the order of sizes is not known before.
+    """
+    if len(folds[-1].data.input_shape) != 1:
+        return None
+    places = [fold for fold in folds for _ in range(trainings)]
+    seeds = [child_seed(fold.seed, LINEAR, number % trainings) % 2**32 for number, fold in enumerate(places)]
+    fresh: dict[int, Outcome] = {}
+    for seed in seeds:
+        fresh.setdefault(seed, Outcome(job=folds[-1].job, model=_fresh(folds[-1].data, seed)))
+    tuned = finetune([fresh[seed] for seed in seeds], places, epochs, seeds)
+    networks = [[each.model for each in tuned[first : first + trainings]] for first in range(0, len(tuned), trainings)]
+    answers = [fold.judged_together(row) for fold, row in zip(folds[:-1], networks, strict=False)]
+    baselines = [fold.baseline_answers for fold in folds[:-1]]
+    evidence = evidence_of(answers, baselines, margin=margin, alpha=alpha)
+    return LinearNetwork(tuned[-trainings], answers, evidence)
+
+
+def _fresh(data: Data, seed: int) -> nn.Module:
+    return mlp([data.input_shape[0], data.task.outputs], generator=generator(seed, "initial weights"))
+
+
+def linear_notes(
+    found: LinearNetwork | None, chosen: nn.Module, folds: Sequence[Fold], alpha: float
+) -> tuple[str, ...]:
+    """Return that the network without hidden units is as good and smaller, where it is."""
+    if found is None or not found.evidence.proven or found.parameters >= count_parameters(chosen):
+        return ()
+    metric, evidence = folds[-1].task.primary_metric, found.evidence
+    return (
+        f"a linear model is as good: the network without hidden units, {found.parameters:,} parameters, is not worse"
+        f" by more than {margin_words(metric, evidence.margin)} either (one test at level {alpha:g},"
+        f" {shown_p(evidence.p)}); it is the network '{LINEAR}'",
+    )
