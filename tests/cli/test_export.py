@@ -53,21 +53,19 @@ def test_people_read_that_the_samples_are_random(command: Run, digits_model: Pat
 
 
 @pytest.mark.slow
-def test_text_is_read_as_zeros_and_ones(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:
-    """What the file says of its inputs is enough to encode a table and to name the class, without topiarist."""
+def test_text_is_read_as_it_is(command: Run, flowers: Path, flowers_model: Path, tmp_path: Path) -> None:
+    """The cells of a table go in as they are, and what the file says is enough to name the class."""
     words = (flowers, "--target", "kind", "--onnx", tmp_path / "m.onnx")
     assert command("export", flowers_model, *words)[0] == 0
     session, raw = Session(tmp_path / "m.onnx"), pandas.read_csv(flowers)
     notes = session.session.get_modelmeta().custom_metadata_map
-    columns, classes = json.loads(notes["columns"]), json.loads(notes["classes"])
-    assert notes["input"] == "encoded" and columns[1] == {"column": "colour", "equals": "red"}
-    gaps = raw.isna()
-    encoded = [
-        raw[of["column"]] == of["equals"] if "equals" in of else (gaps if "place" in of else raw)[of["column"]]
-        for of in columns
-    ]
-    assert [of["place"] for of in columns if "place" in of] == ["missing"]
-    _, probabilities = session(numpy.stack(encoded, axis=1).astype(numpy.float32))
+    reads, classes = {each["name"]: each["reads"] for each in json.loads(notes["inputs"])}, json.loads(notes["classes"])
+    assert notes["input"] == "cells" and reads["colour"] == "text" and "code" not in notes
+    cells = {
+        name: (raw[name].fillna("").astype(object) if kind == "text" else raw[name].astype(numpy.float32)).to_numpy()
+        for name, kind in reads.items()
+    }
+    _, probabilities = session({name: values[:, None] for name, values in cells.items()})
     predicted = as_json(command("predict", flowers_model, flowers, "--target", "kind", "--json"))
     assert [classes[place] for place in probabilities.argmax(axis=1)] == predicted["predictions"]
     numpy.testing.assert_allclose(probabilities.max(axis=1), predicted["columns"]["probability"], atol=1e-5)

@@ -16,6 +16,7 @@ OF_DATA = f"{DATA_FORMS} Its samples check the file; without DATA, random number
 READS = {
     "raw": "raw samples",
     "encoded": "columns of a table, text as 0 and 1 for each category, dates as their parts",
+    "cells": "the cells of a table, one input per column: text as text, numbers as numbers",
     "preprocessed": "preprocessed samples",
 }
 

@@ -18,6 +18,7 @@ from topiarist.data.preprocessing import as_array
 from topiarist.data.projection import ColumnBlock
 from topiarist.data.source import Features, is_table
 from topiarist.models.evaluation import placed
+from topiarist.storage.cells import CellInput
 from topiarist.tasks import Regression, Task
 from topiarist.tasks.probabilities import ProbabilityTask
 
@@ -143,16 +144,19 @@ class InputForm:
 
     `raw` samples are as they come: numbers, with NaN where one is missing in a table. `encoded` ones have a 1 where a
     column of text equals a category, and 0 elsewhere, and the parts of dates as `date_numbers` computes them.
-    `preprocessed` ones are what the network itself reads. `columns` has for each input of a table its column and, of
-    text, the category (`equals`; None where training never showed it, and the input is always 0) or what else the input
-    stands for (`place`), of dates the `part`. `preprocessing` names the steps that the file takes.
+    `cells` are those of a table, one input per column, as `inputs` says: text as it is written, without blanks around
+    it, numbers with NaN for gaps. `preprocessed` ones are what the network itself reads. `columns` has for each input
+    of a table its column and, of text, the category (`equals`; None where training never showed it, and the input is
+    always 0) or what else the input stands for (`place`), of dates the `part`. `preprocessing` names the steps that the
+    file takes.
     """
 
-    kind: Literal["raw", "encoded", "preprocessed"]
+    kind: Literal["raw", "encoded", "cells", "preprocessed"]
     shape: tuple[int, ...]
     type: str
     columns: tuple[dict[str, str | None], ...] = ()
     preprocessing: tuple[str, ...] = ()
+    inputs: tuple[CellInput, ...] = ()
 
 
 def form_of(inputs: Inputs, preprocessing: Preprocessing | None) -> InputForm:

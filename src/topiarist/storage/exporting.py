@@ -26,7 +26,7 @@ from topiarist.storage.deployable import InputForm, Inputs
 from topiarist.storage.trial import RawSamples, Trial, make_trial
 from topiarist.tasks import Regression
 
-Run = Callable[[Inputs], Sequence[Inputs]]
+Run = Callable[[slice], Sequence[Inputs]]  # of some samples of a trial
 # Of the largest logit of a sample, or of 1: far above what another order of float32 sums changes, far below what
 # changes a class.
 TOLERANCE = 1e-4
@@ -94,9 +94,9 @@ def export_program(
         stream.seek(0)
         loaded = torch.export.load(stream).module()
 
-    def run(inputs: Inputs) -> list[Inputs]:
+    def run(rows: slice) -> list[Inputs]:
         with torch.no_grad():
-            return [output.numpy() for output in loaded(torch.from_numpy(inputs))]
+            return [output.numpy() for output in loaded(torch.from_numpy(trial.inputs[rows]))]
 
     return write_compared(run, trial, place=place, content=stream.getvalue(), bits=32)
 
@@ -116,7 +116,7 @@ def write_compared(run: Run, trial: Trial, *, place: Path, content: bytes, bits:
     With fewer than 32 bits, answers need only be finite. Batches of several sizes are tried, and one of 1.
     """
     starts = [0, *range(1, len(trial.inputs), BATCH), len(trial.inputs)]
-    runs = [run(trial.inputs[start:end]) for start, end in pairwise(starts)]
+    runs = [run(slice(start, end)) for start, end in pairwise(starts)]
     given = [torch.cat([torch.as_tensor(each[output]) for each in runs]) for output in range(len(runs[0]))]
     if not all(bool(each.isfinite().all()) for each in given):
         raise ModelError("the export gives numbers that are not finite; nothing was written")

@@ -5,6 +5,7 @@ The packages of the extra `onnx` are imported where they are used.
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,7 @@ from topiarist.data import Data
 from topiarist.data.extras import import_extra
 from topiarist.errors import DataError, ModelError, SettingsError, first_line
 from topiarist.models.copying import copied
+from topiarist.storage.cells import CODE, Cells, cell_inputs, with_cells
 from topiarist.storage.deployable import Inputs
 from topiarist.storage.exporting import Export, place_for, quietly, trace, write_compared
 from topiarist.storage.trial import RawSamples, Trial, make_trial
@@ -84,8 +86,17 @@ def export_onnx(
     graph = graph_of(trace(trial), trial.module.outputs)
     if trial.calibration is not None and int8:
         graph = to_int8(graph, trial.calibration)
+    if trial.cells is not None:
+        graph = with_cells(graph, trial.columns, old=INPUT)
+        form = replace(trial.form, kind="cells", columns=(), inputs=cell_inputs(trial.columns))
+        trial = replace(trial, form=form)
     content = _serialised(graph, trial, bits)
-    return write_compared(Session(content), trial, place=place, content=content, bits=bits)
+    session, given = Session(content), trial.inputs if trial.cells is None else trial.cells
+    return write_compared(lambda rows: session(_some(given, rows)), trial, place=place, content=content, bits=bits)
+
+
+def _some(samples: Inputs | Cells, rows: slice) -> Inputs | Cells:
+    return samples[rows] if isinstance(samples, numpy.ndarray) else {name: x[rows] for name, x in samples.items()}
 
 
 def onnx_content(model: nn.Module, sample: Tensor, *, int8: bool = False) -> bytes:
@@ -133,9 +144,12 @@ def _serialised(model: Any, trial: Trial, bits: int) -> bytes:
     """Return the file's content: the graph, and as metadata what goes in and what comes out, as far as it is known."""
     form = trial.form
     lists: dict[str, Any] = {"preprocessing": form.preprocessing, "columns": form.columns, "classes": trial.classes}
+    lists["inputs"] = [asdict(each) for each in form.inputs]
     if trial.task is not None and trial.classes is None:
         lists["task"] = trial.task.to_record()
     notes = {"input": form.kind} | {name: json.dumps(found) for name, found in lists.items() if found}
+    if any(each.reads in ("date parts", "text place") for each in form.inputs):
+        notes["code"] = CODE
     model.producer_name, model.producer_version = "topiarist", version("topiarist")
     onnx_tool("onnx.helper").set_model_props(model, notes | {"bits": str(bits)})
     content: bytes = model.SerializeToString(deterministic=True)
@@ -202,18 +216,25 @@ class Session:
         except Exception as error:  # ONNX Runtime has a class of its own for each
             name = str(file) if isinstance(file, Path) else "the export"
             raise ModelError(f"ONNX Runtime cannot read {name}: {first_line(error)}") from error
-        self.input = self.session.get_inputs()[0]
+        self.inputs = self.session.get_inputs()
 
-    def __call__(self, inputs: Inputs) -> list[Inputs]:
-        """Return the outputs for a batch of samples."""
+    def __call__(self, samples: Inputs | Cells) -> list[Inputs]:
+        """Return the outputs for a batch of samples: one array, or one per column where the file reads cells."""
+        given = {self.inputs[0].name: samples} if isinstance(samples, numpy.ndarray) else samples
         try:
-            outputs: list[Inputs] = self.session.run(None, {self.input.name: inputs})
+            outputs: list[Inputs] = self.session.run(None, given)
         except Exception as error:
-            raise ModelError(f"ONNX Runtime cannot run {len(inputs)} samples: {first_line(error)}") from error
+            count = len(next(iter(given.values())))
+            raise ModelError(f"ONNX Runtime cannot run {count} samples: {first_line(error)}") from error
         return outputs
 
     @property
-    def sample(self) -> Inputs:
-        """Return a sample of zeros (1, *shape) of the type that the file asks for."""
-        types = {"tensor(float)": numpy.float32, "tensor(double)": numpy.float64}
-        return numpy.zeros((1, *self.input.shape[1:]), types.get(self.input.type, numpy.int64))
+    def sample(self) -> Inputs | Cells:
+        """Return a sample of zeros (1, *shape), or of gaps in text, of the types that the file asks for."""
+        types: dict[str, Any] = {"tensor(float)": numpy.float32, "tensor(double)": numpy.float64}
+        types["tensor(string)"] = object
+        zeros = {
+            each.name: numpy.full((1, *each.shape[1:]), "" if "string" in each.type else 0, types.get(each.type, "i8"))
+            for each in self.inputs
+        }
+        return next(iter(zeros.values())) if len(zeros) == 1 else zeros

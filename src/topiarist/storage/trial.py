@@ -20,6 +20,7 @@ from topiarist.models import Card, card_for, card_of
 from topiarist.models.copying import copied
 from topiarist.models.ensemble import facts
 from topiarist.randomness import array_generator
+from topiarist.storage.cells import Cells, cell_inputs, cells_of
 from topiarist.storage.deployable import Deployable, InputForm, Inputs, as_inputs, form_of
 from topiarist.tasks import Classification, Task
 from topiarist.training.inference import part_batches, predict_logits
@@ -38,7 +39,8 @@ class Trial:
 
     Torch computes in float32, after `Preprocessing` itself. `task` is None where nobody says what is predicted: logits
     of classes, then. `labels`, the targets, their `weights`, and `calibration`, samples to learn ranges from,
-    are None where there are no data; `origin` says where the samples are from.
+    are None where there are no data; `origin` says where the samples are from. `cells` are the samples by column, as a
+    file may read those of a table that has more than numbers.
     """
 
     module: Deployable
@@ -50,6 +52,8 @@ class Trial:
     calibration: Inputs | None
     origin: str
     weights: Tensor | None = None
+    columns: tuple[Column, ...] = ()
+    cells: Cells | None = None
 
     @property
     def classes(self) -> tuple[str, ...] | None:
@@ -81,7 +85,7 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
         (compared, labels, weights), origin = _drawn(data, name, MOST_COMPARED), f"{name} part"
     else:
         compared, origin = _random_features(model, card), "random numbers"
-    inputs = as_inputs(compared, preprocessing)
+    inputs, columns = as_inputs(compared, preprocessing), () if preprocessing is None else preprocessing.columns
     network = copied(model).cpu().float().eval().requires_grad_(False)
     logits = predict_logits(network, preprocessing(compared) if preprocessing else torch.from_numpy(inputs))
     if not logits.isfinite().all():
@@ -96,6 +100,8 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
         calibration=None if calibrating is None else as_inputs(calibrating, preprocessing),
         origin=origin,
         weights=weights,
+        columns=columns,
+        cells=cells_of(compared, columns, inputs.dtype.type) if cell_inputs(columns) and is_table(compared) else None,
     )
 
 

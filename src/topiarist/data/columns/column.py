@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from topiarist.data.columns.dates import date_numbers, is_cyclic
 from topiarist.data.columns.forms import CellForm, read_cells
 from topiarist.data.columns.names import listed
-from topiarist.data.columns.texts import Texts, texts_of
+from topiarist.data.columns.texts import Texts, gap_words, texts_of
 from topiarist.data.columns.vocabulary import shared_place
 from topiarist.errors import DataError
 from topiarist.files import JsonObject
@@ -113,8 +113,15 @@ class Column:
         return numpy.where(numpy.isinf(found), numpy.nan, found)[:, None]
 
     def _of_text(self, values: "Cells") -> Inputs:
+        return self.of_places(self.places_of(values))
+
+    def places_of(self, values: "Cells") -> NDArray[numpy.intp]:
+        """Return the place of each cell of text: 0 for a gap, 1 for unseen text, then categories and shared places."""
         texts = texts_of(values)
-        index = self._index(texts if self.form is None else self.form.clean(texts))
+        return self._index(texts if self.form is None else self.form.clean(texts))
+
+    def of_places(self, index: NDArray[numpy.intp]) -> Inputs:
+        """Return what texts with these places are as numbers (n_samples, raw_width)."""
         if self.encoding == "index":
             return index[:, None].astype(float)
         known = len(self.categories) + len(self.shared)
@@ -133,6 +140,16 @@ class Column:
         own = {text.strip(): place for place, text in enumerate(self.categories)}  # files of before kept blanks
         places = numpy.array([self._place(str(word), own) for word in texts.words], dtype=numpy.intp)
         return texts.spread(places, MISSING_TEXT)
+
+    def place_of(self, text: str) -> int:
+        """Return the place of a text that is no gap."""
+        return self._place(text, {own.strip(): place for place, own in enumerate(self.categories)})
+
+    def gap_words(self) -> frozenset[str]:
+        """Return the words that stand for a gap in this column, as they are usually written."""
+        if self.form is None:
+            return frozenset({""})
+        return (gap_words(self.form.kind) | {"", *self.form.gaps}) - {*self.form.kept}
 
     def _place(self, text: str, own: dict[str, int]) -> int:
         if text in own:

@@ -98,6 +98,12 @@ def is_gap(word: str, kind: Kind) -> bool:
     return lower in _ALWAYS or lower in _DASHES or (kind != "category" and lower in _OF_MEASURES)
 
 
+def gap_words(kind: Kind) -> frozenset[str]:
+    """Return the words that `is_gap` takes for missing values: in small letters, capitals, and with one of them."""
+    words = _ALWAYS | _DASHES | (_OF_MEASURES if kind != "category" else frozenset())
+    return frozenset(form for word in words for form in (word, word.upper(), word.capitalize(), word.title()))
+
+
 def opposites(texts: Texts) -> tuple[str, ...]:
     """Return the dashes that are the opposite of a plus, and no gaps."""
     return tuple(word for word in texts.words if word in _DASHES) if "+" in texts.words else ()

@@ -39,6 +39,12 @@ def read_truths(words: NDArray[Any]) -> NDArray[numpy.float64]:
     return numpy.array([_read(word.lower()) for word in words], dtype=float)
 
 
+def truth_words() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words for true and for false, as they are usually written."""
+    true, false = ({form for word in words for form in (word, word.upper(), word.title())} for words in (_TRUE, _FALSE))
+    return frozenset({*true, "1"}), frozenset({*false, "0"})
+
+
 def _read(word: str) -> float:
     if word in _TRUE or word == "1":
         return 1.0
