@@ -12,7 +12,7 @@ from topiarist.training.tables.folds import training_part
 from topiarist.training.tables.teachers import TableTeacher
 
 FEWEST_SAMPLES = 1_100  # that an epoch counts for: 90 epochs show 100,000 samples, however few rows there are
-MOST_SAMPLES = 10_000  # up to which rows are filled up with mixed ones, as `train_tabular` does
+MOST_SAMPLES = 3_000  # up to which rows are filled up with mixed ones: benchmarks/README.md, as good as 10,000
 MOST_NUMBERS = 2_000_000  # of all samples together: 8 MB, so that ten folds of a wide table fit in the memory
 
 
