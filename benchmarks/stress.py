@@ -35,12 +35,13 @@ seeds = 2
 training.epochs = 40
 methods = [{ name = "none" }, { name = "distinctiveness", keep_fraction = 0.5 }]
 """
-# Commands by name: what is killed, and resumes when it is said again. `rightsize` is to follow, with its stages.
+# Commands by name: what is killed, and resumes when it is said again.
 COMMANDS = {
     "train": "train digits --hidden 48 --epochs 60 --seed 1 --out out/train.safetensors",
     "train images": "train digits --input-shape 1x8x8 --family vgg --blocks 1,0,0,0 --epochs 8 --out out/v.safetensors",
     "surgeon": "resize surgeon base.safetensors digits --epochs 8 --interval 2 --out out/surgeon.safetensors",
     "study": "study run study.toml --out out",
+    "rightsize": "rightsize iris --methods distinctiveness,surgeon --max-drop 0.2 --no-onnx --out out/rightsized",
 }
 
 
@@ -85,11 +86,16 @@ class Stress:
 
 
 def results(out: Path) -> dict[str, bytes]:
-    """Return the content of each file of a run; of a study, what its cells came to."""
+    """Return the content of each file of a run; of a study, what its cells came to; of a rightsizing, its networks."""
     if (out / "ledger.sqlite").exists():
         from tests.study.studies import outcome  # only for studies
 
         return {key: repr(found).encode() for key, found in outcome(out).items()}
+    if any(path.is_dir() for path in out.iterdir() if not is_half(path)):  # of a rightsizing: the record has its times
+        found = [path for path in sorted(out.rglob("*")) if not any(map(is_half, (path, *path.parents)))]
+        return {
+            path.name: path.read_bytes() if path.suffix == ".safetensors" else b"" for path in found if path.is_file()
+        }
     return {path.name: path.read_bytes() for path in sorted(out.iterdir()) if not is_half(path)}
 
 
