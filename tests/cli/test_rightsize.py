@@ -53,7 +53,7 @@ def as_json(ran: tuple[int, str, str]) -> dict[str, Any]:
 def test_people_get_a_sentence_a_table_and_the_files(command: Run, tmp_path: Path) -> None:
     place = tmp_path / "new" / "iris"
     code, out, err = command("rightsize", "iris", *QUICK, "--max-drop", 0.3, "--out", place)
-    assert code == 0 and err == "about 1 minute of work on iris (quick; see --effort)\n"
+    assert code == 0 and err == "quick: at most 1 × 10^12 multiply-accumulates of work on iris; see --effort\n"
     record = json.loads((place / "result.json").read_text())
     assert out.startswith(record["verdict"]["sentence"] + "\n")
     lines = out.splitlines()

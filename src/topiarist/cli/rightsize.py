@@ -174,8 +174,9 @@ def rightsize_command(
     found_data, start = task_and_model(data, model, into, how, trained=trained)
     asked_data = found_data.with_metric(metric)
     if not as_json:
-        work = f"{EFFORTS[effort].work / 1e12:g} million million"
-        say(f"{effort}: {work} multiply-accumulates of work at most on {asked_data.name} (see --effort)", err=True)
+        mantissa, exponent = f"{EFFORTS[effort].work:.0e}".split("e+")
+        work = f"{mantissa} × 10^{exponent}"
+        say(f"{effort}: at most {work} multiply-accumulates of work on {asked_data.name}; see --effort", err=True)
     try:
         with share_bar(f"rightsizing {asked_data.name}") as tell, working_in(work_folder_of(out)) as stages:
             try:
