@@ -26,7 +26,7 @@ PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK)
 # Solid, dashed, dotted, dash-dotted: with seven colours, 28 lines differ before a pair comes again.
 LINE_STYLES = ((0, ()), (0, (4.5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
 FAINT = 0.16
-_WIDTH_INCHES = 7.4  # On a page of 880 pixels, 9.5 points of these 533 are 15.7 pixels: about the size of its text.
+WIDTH_INCHES = 7.4  # On a page of 880 pixels, 9.5 points of these 533 are 15.7 pixels: about the size of its text.
 _SETTINGS: dict[str, str | float | bool] = {
     **dict.fromkeys(
         ("text.color", "axes.edgecolor", "axes.labelcolor", "grid.color", "xtick.color", "ytick.color"), INK
@@ -69,13 +69,19 @@ class Drawing(str):
 
 
 def draw(
-    paint: Painter, *, title: str, description: str, height_inches: float = 3.7, hover: Mapping[str, str] | None = None
+    paint: Painter,
+    *,
+    title: str,
+    description: str,
+    height_inches: float = 3.7,
+    width_inches: float = WIDTH_INCHES,
+    hover: Mapping[str, str] | None = None,
 ) -> Drawing:
     """Return the SVG of what `paint` draws on empty axes; `hover` has titles of artists by their `gid`."""
     with matplotlib.style.context(["default", _SETTINGS]), warnings.catch_warnings():
         # A reader's font may well have the letters that the one used for measuring lacks.
         warnings.filterwarnings("ignore", message=r"Glyph .* missing from", category=UserWarning)
-        figure = ShownFigure(figsize=(_WIDTH_INCHES, height_inches), dpi=72, layout="constrained", facecolor="none")
+        figure = ShownFigure(figsize=(width_inches, height_inches), dpi=72, layout="constrained", facecolor="none")
         FigureCanvasSVG(figure)
         heading = textwrap.fill(clean(title), 72)
         figure.suptitle(heading, x=0.0, horizontalalignment="left", fontsize=11, fontweight="bold")

@@ -9,7 +9,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from topiarist.report.canvas import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILLION, Drawing, Look, draw
+from topiarist.report.canvas import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    WIDTH_INCHES,
+    Drawing,
+    Look,
+    draw,
+)
 from topiarist.report.pareto import Point, front_of, name_points, places, scale_sizes
 from topiarist.report.svg import INK, parse, write
 from topiarist.report.wording import as_number, capitalised, clean
@@ -34,6 +45,10 @@ _MARKERS = {
 }
 _COLOURS = (BLUE, GREEN, ORANGE, PURPLE, SKY)
 _MARKER_POINTS, _RING_POINTS, _LINK_POINTS = 7.0, 15.0, 9.5
+_BEHIND_POINTS = 4.5  # by which a marker is larger for each other one in front of it
+_SAME_PLACE = 0.012  # of the width and the height of the axes
+NARROW_INCHES = 3.9  # at 390 pixels, 9.5 points are 12 pixels
+_BELOW = 1.0  # times the height of all networks that a simple model may lie below them and still be drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +61,21 @@ class FrontSpot:
     card: str
 
 
-def front_figure(record: RightsizingRecord, axis: str) -> str | None:
-    """Return the metric against one of `AXES` as an SVG with links, better networks higher; None without any."""
+def front_figure(record: RightsizingRecord, axis: str, *, narrow: bool = False) -> str | None:
+    """Return the metric against one of `AXES` as an SVG with links, better networks higher; None without any.
+
+    A narrow one fits a phone.
+    """
     spots = spots_of(record, axis)
     if not spots:
         return None
-    return _with_rings(front_drawing(record, axis, spots), {f"#{spot.card}": spot.point.name for spot in spots})
+    names = {f"#{spot.card}": spot.point.name for spot in spots}
+    return _with_rings(front_drawing(record, axis, spots, narrow=narrow), names)
 
 
-def front_drawing(record: RightsizingRecord, axis: str, spots: Sequence[FrontSpot]) -> Drawing:
+def front_drawing(
+    record: RightsizingRecord, axis: str, spots: Sequence[FrontSpot], *, narrow: bool = False
+) -> Drawing:
     """Return the metric of networks against one of `AXES`, better networks higher."""
     metric, least = record.metric, least_allowed(record)
     allowed = f"{'least' if metric.higher_is_better else 'most'} {metric.title} allowed"
@@ -71,14 +92,19 @@ def front_drawing(record: RightsizingRecord, axis: str, spots: Sequence[FrontSpo
         if math.isfinite(least):
             axes.axhline(least, color=VERMILLION, linewidth=1.1, linestyle=(0, (5, 3)), label=allowed)
         _draw_spots(axes, spots, _looks(record))
-        figure.legend(loc="outside lower left", ncols=4, handletextpad=0.5, columnspacing=1.6)
+        _draw_references(axes, record, axis)
+        figure.legend(loc="outside lower left", ncols=2 if narrow else 4, handletextpad=0.5, columnspacing=1.6)
         figure.draw_without_rendering()  # Where a name fits depends on where the axes came to lie.
         name_points(axes, [replace(spot.point, front=spot.point.front and spot.point.knee) for spot in spots])
 
     listed = "; ".join(point.name for point in front_of([spot.point for spot in spots])) or "none"
     description = f"On the front, from small to large: {listed}. Every point leads to the card of its network."
     return draw(
-        paint, title=f"{capitalised(metric.title)} against {AXES[axis]}", description=description, height_inches=4.6
+        paint,
+        title=f"{capitalised(metric.title)} against {AXES[axis]}",
+        description=description,
+        height_inches=4.6,
+        width_inches=NARROW_INCHES if narrow else WIDTH_INCHES,
     )
 
 
@@ -135,9 +161,10 @@ def _draw_spots(axes: Axes, spots: Sequence[FrontSpot], looks: Mapping[str, tupl
     front = front_of([spot.point for spot in spots])
     axes.step(*places(front), where="post", color=INK, linewidth=1.2, alpha=0.35, label="front" if front else None)
     named: set[str] = set()
-    for spot in sorted(spots, key=lambda spot: (spot.point.knee, [*looks, spot.method].index(spot.method))):
+    ordered = sorted(spots, key=lambda spot: (spot.point.knee, [*looks, spot.method].index(spot.method)))
+    for spot, size in zip(ordered, _marker_sizes(axes, ordered), strict=True):
         colour, marker = looks.get(spot.method, (INK, "X"))
-        look: Look = {"markersize": _MARKER_POINTS, "markeredgecolor": colour, "markeredgewidth": 1.3}
+        look: Look = {"markersize": size, "markeredgecolor": colour, "markeredgewidth": 1.3}
         look |= {"markerfacecolor": colour if spot.fits else (1.0, 1.0, 1.0, 0.0), "linestyle": ""}
         label = None if spot.method in named else spot.method
         axes.plot([spot.point.size], [spot.point.score], marker, url=f"#{spot.card}", label=label, zorder=3, **look)
@@ -145,6 +172,32 @@ def _draw_spots(axes: Axes, spots: Sequence[FrontSpot], looks: Mapping[str, tupl
     ringed = [spot.point for spot in spots if spot.point.knee and spot.method != _BASELINE]
     ring: Look = {"markersize": _RING_POINTS, "markerfacecolor": "none", "markeredgecolor": VERMILLION}
     axes.plot(*places(ringed), "o", linestyle="", label="chosen" if ringed else None, markeredgewidth=1.6, **ring)
+
+
+def _marker_sizes(axes: Axes, spots: Sequence[FrontSpot]) -> list[float]:
+    """Return how large each marker is: one that others are drawn over is larger, so that its rim is seen."""
+    logarithmic = axes.get_xscale() == "log"
+    across = [math.log(spot.point.size) if logarithmic else spot.point.size for spot in spots]
+    up = [spot.point.score for spot in spots]
+    wide, high = (max(values) - min(values) or 1.0 for values in (across, up))
+
+    def near(one: int, other: int) -> bool:
+        return abs(across[one] - across[other]) < _SAME_PLACE * wide and abs(up[one] - up[other]) < _SAME_PLACE * high
+
+    after = [sum(near(one, other) for other in range(one + 1, len(spots))) for one in range(len(spots))]
+    return [_MARKER_POINTS + _BEHIND_POINTS * number for number in after]
+
+
+def _draw_references(axes: Axes, record: RightsizingRecord, axis: str) -> None:
+    """Draw the simple models of known size as crosses with their names, unless they lie far below all networks."""
+    low, high = sorted(axes.get_ylim())
+    direction = record.metric.direction
+    worst = (low if direction > 0 else high) - direction * _BELOW * (high - low)
+    for reference in record.references:
+        size, score = as_number(getattr(reference, axis, None)), as_number(reference.score)
+        if size > 0 and direction * score >= direction * worst:
+            axes.plot([size], [score], "x", color=INK, alpha=0.7, markersize=6, markeredgewidth=1.4)
+            axes.annotate(clean(reference.name), (size, score), xytext=(6, -9), textcoords="offset points", fontsize=8)
 
 
 def _with_rings(svg: str, names: dict[str, str]) -> str:

@@ -58,6 +58,7 @@ class PageFigures:
     """The figures of the page; a part without any is left out where there is nothing else to show."""
 
     fronts: dict[str, Markup]
+    narrow: Markup | None = None
     curves: list[Markup]
     lineages: list[tuple[str, list[Markup]]]
     bounds: list[Markup]
@@ -102,6 +103,11 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         changed=chosen != 0,
         rung=rung,
         proofs=proofs_table(quotes, rung),
+        noted=[
+            *(f"plan.left_out.{n}" for n in range(len(record.plan.left_out))),
+            *(["plan.cut_short"] if record.plan.cut_short else []),
+            *(f"plan.notes.{n}" for n in range(len(record.plan.notes))),
+        ],
         chosen=chosen,
         cards=cards,
         drawn=drawn,
@@ -130,9 +136,11 @@ def _draw_all(record: RightsizingRecord, chosen: int) -> PageFigures:
         return Markup(embed(svg, prefix=f"figure-{next(numbers)}-"))
 
     fronts = {axis: front_figure(record, axis) for axis in AXES}
+    narrow = front_figure(record, next(iter(AXES)), narrow=True)
     bounds = bounds_of(record)
     return PageFigures(
         fronts={axis: embedded(svg) for axis, svg in fronts.items() if svg is not None},
+        narrow=None if narrow is None else embedded(narrow),
         curves=[
             embedded(svg) for svg in curves_of([networks[place] for place in sorted({0, chosen})], record.metric.title)
         ],

@@ -79,6 +79,6 @@ addEventListener("beforeprint", () => {
 for (const choice of document.querySelectorAll(".switch")) {
   choice.hidden = false;
   choice.addEventListener("change", (event) => {
-    for (const figure of document.querySelectorAll(".front")) figure.hidden = figure.dataset.axis !== event.target.value;
+    for (const figure of document.querySelectorAll(".front[data-axis]")) figure.hidden = figure.dataset.axis !== event.target.value;
   });
 }
