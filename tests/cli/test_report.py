@@ -1,13 +1,16 @@
 """`topiarist report` makes the page of a record again."""
 
 import json
+import re
+from html import unescape
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Run
-from tests.report.rightsizing_record import record
+from tests.report.rightsizing_record import changed, offering, record
 from topiarist.report import rightsizing_page
+from topiarist.report.rightsizing.side_by_side import side_by_side_page
 
 
 @pytest.mark.slow
@@ -18,6 +21,33 @@ def test_the_page_is_that_of_the_record(command: Run, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     assert command("report", tmp_path / "result.json", "--out", elsewhere)[0] == 0
     assert json.loads((elsewhere / "result.json").read_text()) == record().to_json()
+
+
+def test_two_results_stand_side_by_side(command: Run, tmp_path: Path) -> None:
+    one, two = record(), offering()
+    for name, each in (("one", one), ("two", two)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "result.json").write_text(json.dumps(each.to_json()))
+    assert command("report", tmp_path / "one", tmp_path / "two", "--out", tmp_path)[0] == 0
+    text = re.sub("<[^>]+>", " ", (tmp_path / "comparison.html").read_text())
+    for told in (one.verdict.sentence, two.verdict.sentence, "10.4 KB", "96.93 % (95.14 % to 98.72 %)", "rejected"):
+        assert told in unescape(text)
+    assert "different data" not in text and "different metrics" not in text
+    code, _, said = command("report", tmp_path / "one", tmp_path / "one" / "result.json")
+    assert code == 2 and "are the same record: name two to compare them" in said and said.count("\n") == 1
+    code, _, said = command("report", tmp_path / "one", tmp_path / "none")
+    assert code == 2 and said.count("\n") == 1 and "none" in said
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    one = record()
+    other = changed(
+        one,
+        task=changed(one.task, metrics=one.task.metrics[1:]),
+        data=changed(one.data, name="other"),
+    )
+    text = side_by_side_page([one, other], ["one", "other"])
+    assert "They were judged by different metrics" in text and "They are of different data or parts" in text
 
 
 @pytest.mark.parametrize(

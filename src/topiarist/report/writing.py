@@ -1,6 +1,7 @@
 """Writes reports: the record of a rightsizing as a page and as JSON, and a lineage as figures."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -10,11 +11,12 @@ from topiarist.evolution.lineage import Lineage
 from topiarist.files import check_readable, parse_json, write_atomically
 from topiarist.report.lineage import lineage_curves, lineage_tree, topology_over_time
 from topiarist.report.rightsizing import rightsizing_page
+from topiarist.report.rightsizing.side_by_side import side_by_side_page
 from topiarist.rightsizing.record import VERSION, RightsizingRecord
 from topiarist.rightsizing.wording import sentence, why_of
 
 LARGEST_RECORD = 2**28  # bytes: a hundred times the largest record of ours
-PAGE_FILE, RECORD_FILE = "report.html", "result.json"
+PAGE_FILE, RECORD_FILE, COMPARISON_FILE = "report.html", "result.json", "comparison.html"
 LINEAGE_ENDINGS = {
     "lineage": ".lineage.json",
     "tree": ".tree.svg",
@@ -44,6 +46,14 @@ def write_report(record: RightsizingRecord, folder: str | Path) -> Path:
     write_atomically(place / RECORD_FILE, json.dumps(record.to_json(), indent=1, allow_nan=False).encode())
     write_atomically(place / PAGE_FILE, page.encode())
     return place / PAGE_FILE
+
+
+def write_comparison(records: Sequence[RightsizingRecord], names: Sequence[str], folder: str | Path) -> Path:
+    """Write `comparison.html`, on which several results stand side by side, into a folder; return the page."""
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    write_atomically(place / COMPARISON_FILE, side_by_side_page(records, names).encode())
+    return place / COMPARISON_FILE
 
 
 def read_record(place: Path) -> RightsizingRecord:
