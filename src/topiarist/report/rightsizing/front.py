@@ -73,9 +73,7 @@ def front_figure(record: RightsizingRecord, axis: str, *, narrow: bool = False) 
     return _with_rings(front_drawing(record, axis, spots, narrow=narrow), names)
 
 
-def front_drawing(
-    record: RightsizingRecord, axis: str, spots: Sequence[FrontSpot], *, narrow: bool = False
-) -> Drawing:
+def front_drawing(record: RightsizingRecord, axis: str, spots: Sequence[FrontSpot], *, narrow: bool = False) -> Drawing:
     """Return the metric of networks against one of `AXES`, better networks higher."""
     metric, least = record.metric, least_allowed(record)
     allowed = f"{'least' if metric.higher_is_better else 'most'} {metric.title} allowed"
