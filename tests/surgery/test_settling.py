@@ -463,11 +463,16 @@ def test_few_parameters_take_more_steps_over_the_same_samples() -> None:
     assert suited_steps(few, drawn) == pytest.approx(1.5 * suited_steps(whole, drawn), abs=1)
 
 
-def test_few_parameters_learn_from_images_in_smaller_batches() -> None:
-    whole = nn.Sequential(nn.Flatten(), nn.Linear(12, 300), nn.ReLU(), nn.Linear(300, 3)).double()
-    images = batches_for(samples(2100, 3, 2, 2), whole, None)
-    sizes = [answered(whole, images, 0, parameters=count) for count in (209, 210, None)]
-    assert [found and found.batch_size for found in sizes] == [64, 128, 128]
+def test_batches_are_smaller_where_weights_meet_many_places_of_images_and_parameters_are_few() -> None:
+    images = samples(8400, 3, 2, 2)
+    perceptron_of = nn.Sequential(nn.Flatten(), nn.Linear(12, 30), nn.ReLU(), nn.Linear(30, 3)).double()
+    convolution = nn.Sequential(nn.Conv2d(3, 4, 1), nn.Flatten(), nn.Linear(16, 3)).double()
+    sizes = []
+    for whole, count in ((perceptron_of, None), (convolution, None), (convolution, 840), (convolution, 839)):
+        drawn = answered(whole, batches_for(images, whole, None), 0, parameters=count)
+        assert drawn is not None
+        sizes.append((drawn.batch_size, drawn.count))
+    assert sizes == [(512, 4 * 8400), (128, 8400), (128, 8400), (64, 8400)]  # the perceptron has three mixtures of each
 
 
 def test_layers_inside_that_still_have_their_units_are_compared_too() -> None:

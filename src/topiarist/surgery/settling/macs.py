@@ -32,6 +32,11 @@ def rough_macs(model: nn.Module, batch: AnsweredBatch) -> int:
     return max(found, count_parameters(model) * batch.samples)
 
 
+def uses_weights_once(model: nn.Module, batch: AnsweredBatch) -> bool:
+    """Return whether a network uses each weight once per sample, as perceptrons do, and not at many places of it."""
+    return rough_macs(model, batch) == count_parameters(model) * batch.samples
+
+
 def _macs_of(module: nn.Module, output: Tensor) -> int:
     """Return each number of the output times the weights that it sums over."""
     if isinstance(module, nn.RNNBase):

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from topiarist.randomness import generator
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.settling.divergence import Answers
+from topiarist.surgery.settling.macs import uses_weights_once
 from topiarist.surgery.settling.mixtures import suited_mixtures, with_mixtures
 from topiarist.surgery.settling.pool import AnsweredBatch, SamplePool, answers_of, cloned, samples_in
 
@@ -83,8 +84,7 @@ def answered(
         if len(pooled) < FEWEST_SAMPLES:
             return None
         originals = len(pooled)
-        image_batch = FEW_PARAMETERS_IMAGE_BATCH if are_few(parameters, originals) else LARGEST_IMAGE_BATCH
-        size = suited_batch(originals, image_batch if pooled.is_of_images else LARGEST_BATCH)
+        size = suited_batch(originals, _largest_batch(pooled, whole, are_few(parameters, originals)))
         pooled = with_mixtures(pooled, whole, suited_mixtures(pooled, whole), seed)
         count = len(pooled)
         judging, judged = _judging(count, FEWEST_JUDGING, seed), max(size, JUDGED_TOGETHER)
@@ -110,6 +110,13 @@ def suited_batch(count: int, largest: int) -> int:
     while size > SMALLEST_BATCH and size * STEPS_PER_PASS > 1.1 * count:
         size //= 2
     return min(size, count)
+
+
+def _largest_batch(pooled: SamplePool, whole: nn.Module, few_parameters: bool) -> int:
+    """Return how many samples to take at a time at most: fewer where weights meet many places of an image."""
+    if not pooled.is_of_images or uses_weights_once(whole, pooled.rows(torch.arange(1))):
+        return LARGEST_BATCH
+    return FEW_PARAMETERS_IMAGE_BATCH if few_parameters else LARGEST_IMAGE_BATCH
 
 
 def _judging(count: int, fewest: int, seed: int) -> Tensor:
