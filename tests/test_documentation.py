@@ -62,6 +62,8 @@ def run_examples(page: str) -> dict[str, Any]:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*treespec.*:FutureWarning")  # of Lightning, about torch
+@pytest.mark.filterwarnings("ignore::UserWarning:pytorch_lightning")  # its advice
 @pytest.mark.usefixtures("own_registry")
 @pytest.mark.parametrize("page", sorted({page for page, _ in blocks("python")} - {"docs/add_a_method.md"}))
 def test_python_examples_of_a_page_run_one_after_the_other(
