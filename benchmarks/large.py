@@ -1,7 +1,9 @@
 """Time and memory of what is large: a study of 2,000 cells, a network of 100 million parameters, an IDX file of 2 GB.
 
+And a rightsizing with 220,000 images, and a training on a folder of 6,000.
+
 Each part runs in a process of its own and prints one line per step: seconds, and the most memory so far. All parts, or
-those named: `python -m benchmarks.large study network file`. The file takes 2 GB of disk.
+those named: `python -m benchmarks.large study network file rightsize folder`. The file takes 2 GB of disk.
 """
 
 import argparse
@@ -19,6 +21,7 @@ from typing import Any
 
 PIXELS = 28 * 28
 SAMPLES = {"train": 2_300_000, "t10k": 383_000}  # 2.1 GB
+RIGHTSIZED = {"train": 200_000, "t10k": 20_000}  # 164 MB
 WIDTHS = [784, *[4096] * 6, 4096, 10]  # 104 million parameters
 STUDY = {
     "data": "iris",
@@ -90,15 +93,15 @@ def large_network(folder: Path) -> None:
         load(path)
 
 
-def large_file(folder: Path) -> None:
-    """Show, train on and resize with an IDX file of 2 GB, each by the installed command."""
+def write_images(folder: Path, samples: dict[str, int]) -> float:
+    """Write images of ten classes as IDX files, and return the size of those with pixels, in MB."""
     import numpy
 
     from topiarist.randomness import array_generator
 
     random = array_generator(0, "pixels")
     prototypes = random.integers(0, 128, (10, PIXELS), dtype=numpy.uint8)
-    for part, count in SAMPLES.items():
+    for part, count in samples.items():
         labels = random.integers(0, 10, count, dtype=numpy.uint8)
         (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">4BI", 0, 0, 8, 1, count) + labels.tobytes())
         with (folder / f"{part}-images-idx3-ubyte").open("wb") as file:
@@ -106,16 +109,49 @@ def large_file(folder: Path) -> None:
             for some in numpy.split(labels, range(20_000, count, 20_000)):
                 noise = random.integers(0, 128, (len(some), PIXELS), dtype=numpy.uint8)
                 file.write((prototypes[some] + noise).tobytes())
-    size = sum(path.stat().st_size for path in folder.glob("*images*")) / 2**20
+    return sum(path.stat().st_size for path in folder.glob("*images*")) / 2**20
+
+
+def compared_with(size: float, calls: dict[str, list[Any]]) -> None:
+    """Run commands, and print how much memory each takes beside data of some MB."""
+    for name, words in calls.items():
+        most = timed_command(name, words)
+        print(f"{'':34} {most / size:.2f} × the {size:.0f} MB of the samples", flush=True)
+
+
+def large_file(folder: Path) -> None:
+    """Show, train on and resize with images in IDX files of 2 GB."""
     model, small = folder / "model.safetensors", folder / "small.safetensors"
-    calls = {
+    calls: dict[str, list[Any]] = {
         "data show": ["data", "show", folder],
         "train, 1 epoch, 32 hidden units": ["train", folder, "--hidden", 32, "--epochs", 1, "--out", model],
         "resize to half": ["resize", "distinctiveness", model, folder, "--keep", 0.5, "--out", small],
     }
-    for name, words in calls.items():
-        most = timed_command(name, words)
-        print(f"{'':34} {most / size:.2f} × the {size:.0f} MB of the file", flush=True)
+    compared_with(write_images(folder, SAMPLES), calls)
+
+
+def large_rightsizing(folder: Path) -> None:
+    """Right-size a perceptron for 220,000 images in IDX files."""
+    how = ["--input-shape", PIXELS, "--methods", "distinctiveness", "--no-onnx", "--out", folder / "out"]
+    compared_with(write_images(folder, RIGHTSIZED), {"rightsize, quick": ["rightsize", folder, *how]})
+
+
+def large_folder(folder: Path) -> None:
+    """Train on a folder of 6,000 images in colour."""
+    import numpy
+    from PIL import Image
+
+    from topiarist.randomness import array_generator
+
+    random, side = array_generator(0, "pixels"), 150
+    for number in range(6_000):
+        place = folder / "images" / f"class {number % 3}"
+        place.mkdir(parents=True, exist_ok=True)
+        pixels = random.integers(0, 40, (side, side, 3), dtype=numpy.uint8) + numpy.uint8(60 * (number % 3))
+        Image.fromarray(pixels).save(place / f"{number}.png", compress_level=1)
+    size, out = 6_000 * side * side * 3 / 2**20, folder / "model.safetensors"
+    words = ["train", folder / "images", "--hidden", 16, "--epochs", 1, "--out", out]
+    compared_with(size, {"train, 1 epoch, 16 hidden units": words})
 
 
 def timed_command(name: str, words: list[Any]) -> float:
@@ -130,6 +166,7 @@ def timed_command(name: str, words: list[Any]) -> float:
 
 
 PARTS: dict[str, Callable[[Path], None]] = {"study": large_study, "network": large_network, "file": large_file}
+PARTS |= {"rightsize": large_rightsizing, "folder": large_folder}
 
 
 def main() -> int:

@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from topiarist.data import Data, Part
+from topiarist.data import Data, LazySamples, Part
 from topiarist.errors import SettingsError, TopiaristError
 from topiarist.evolution.lineage import Lineage
 from topiarist.files import JsonObject, cannot_write, canonical_json, check_folder, parse_json, write_atomically
@@ -170,8 +170,13 @@ def data_digest(data: Data) -> str:
     """Return a hash of what is predicted, and of all samples."""
     found = hashlib.sha256(canonical_json([data.name, list(data.input_shape), data.task.to_record()]).encode())
     for part in (data.train, data.validation, data.test):
-        if isinstance(part, Part):
-            _add(found, [part.x, part.y, *(() if part.weights is None else (part.weights,))])
+        if not isinstance(part, Part):
+            continue
+        if isinstance(part.samples, LazySamples):  # as they are in the file: prepared, they may not fit in memory
+            for content in part.samples.contents():
+                found.update(content)
+        held = (part.samples, part.y, part.weights)
+        _add(found, [tensor for tensor in held if isinstance(tensor, Tensor)])
     return found.hexdigest()
 
 

@@ -4,6 +4,7 @@ Where a linear layer W reads (x − μ) / σ, a layer with the weights W / σ an
 the same. So a network can learn from centred inputs, where units do not die, and be used on those that are not.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,6 +16,8 @@ from topiarist.data import AnyPart, Data, Part
 from topiarist.models.evaluation import evaluating, numbers_of, placed
 
 SAMPLES = 1024  # of training, evenly spread: 14 % right of ten classes differ from chance (binomial, 1e-6)
+# Of large images, as many as take 64 MB in float32: 20 % right of 256 differ from chance as surely.
+SAMPLE_BYTES, FEWEST_SAMPLES = 2**26, 256
 RARE = 0.1  # of the median deviation: the least that an input is divided by, so that a pixel rarely lit stays small
 CENTRED = 0.1  # of the deviation: inputs whose mean is nearer to 0 than that on average are centred already
 
@@ -101,5 +104,7 @@ def some_samples(part: AnyPart) -> Part | None:
     """Return some samples in memory, evenly spread; None for a part that is read batch by batch."""
     if not isinstance(part, Part) or len(part) < 2:
         return None
-    rows = torch.linspace(0, len(part) - 1, min(SAMPLES, len(part))).round().long()
+    held = SAMPLE_BYTES // (4 * max(1, math.prod(part.samples.shape[1:])))
+    count = min(SAMPLES, len(part), max(FEWEST_SAMPLES, held))
+    rows = torch.linspace(0, len(part) - 1, count).round().long()
     return part.take(rows)
