@@ -192,6 +192,14 @@ def test_the_verdict_comes_first() -> None:
     ]
 
 
+def test_what_was_left_out_stands_before_the_figures() -> None:
+    text = text_of("proven")
+    assert text.index('data-path="plan.left_out.0"') < text.index('class="tiles"')
+    plan = records.record().plan.model_copy(update={"left_out": (), "cut_short": None})
+    whole = rightsizing_page(records.record().model_copy(update={"plan": plan}))
+    assert "Not all that the effort asks for was done" not in whole
+
+
 def test_an_almost_empty_record_has_a_page() -> None:
     page = read_page(rightsizing_page(records.smallest()))
     assert page.headings == ["comparison", "references", "networks", "curves", "statistics", "repeating"]

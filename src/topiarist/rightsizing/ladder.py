@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 COARSE_SHARE = 0.2  # of α: the coarse stage only finds where to look, the fine one decides; benchmarks/finer.py
+DIGITS = 12  # of a level, so that it is written as it is meant
 BELOW_THE_FIRST = 1  # finer sizes where not even the first coarse size is proven
 
 
@@ -34,12 +35,12 @@ class Ladder:
     @property
     def coarse_level(self) -> float:
         """The level of the coarse tests: all of α where nothing finer follows."""
-        return COARSE_SHARE * self.alpha if self.finer else self.alpha
+        return round(COARSE_SHARE * self.alpha, DIGITS) if self.finer else self.alpha
 
     @property
     def fine_level(self) -> float:
         """The level of the finer tests."""
-        return self.alpha - self.coarse_level
+        return round(self.alpha - self.coarse_level, DIGITS)
 
     def coarse(self) -> Iterator[float]:
         """Yield the coarse sizes, then as many smaller ones in steps like the last as there could be finer ones."""

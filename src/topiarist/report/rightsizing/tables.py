@@ -41,6 +41,7 @@ _RUNG_COLUMNS = (
     ("lower bound", "low", "difference"),
     ("upper bound", "high", "difference"),
     ("p", "p", "p_value"),
+    ("at most", "level", "plain"),
     ("{metric}", "score", "value"),
     ("of the baseline", "baseline_score", "value"),
     ("R² gained", "r2_difference", "plain"),
