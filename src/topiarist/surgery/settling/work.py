@@ -5,11 +5,12 @@ from torch import nn
 
 from topiarist.models.evaluation import count_parameters
 from topiarist.surgery.settling.macs import rough_macs
+from topiarist.surgery.settling.mixtures import ENOUGH_SAMPLES
 from topiarist.surgery.settling.samples import SettlingSamples, are_few
 
 # More than 25 passes over the samples learn them by heart; 8 of a ResNet-56 that has lost half of
 # its inner channels take about as long as 6 forward passes of the whole one.
-MOST_PASSES, FEWEST_PASSES = 25, 8
+MOST_PASSES, FEWEST_PASSES = 25, 8  # the fewest over as many samples as are enough, or all that are no mixtures
 SMALL_WORK = 3e10  # multiply-accumulates, a second or two of one core: as many passes as fit in
 # Where layers inside are compared too, less is learnt by heart. An LSTM over the rows of Fashion-MNIST with half of its
 # units came to 0.065 of the answers for new samples in 25 passes and to 0.058 in 50; a ViT to 0.094 in 8, 0.090 in 16.
@@ -30,5 +31,6 @@ def suited_steps(cut: nn.Module, samples: SettlingSamples, *, inner: bool = Fals
     macs = rough_macs(cut, samples.batch(torch.arange(samples.batch_size)))
     steps_per_pass = max(samples.count / samples.batch_size, 1)
     passes = work / (BACKWARD * max(macs, 1) * steps_per_pass)
-    steps = round(min(max(passes, FEWEST_PASSES), more_passes * most) * steps_per_pass)
+    fewest = FEWEST_PASSES * min(max(samples.originals, ENOUGH_SAMPLES) / samples.count, 1.0)
+    steps = round(min(max(passes, fewest), more_passes * most) * steps_per_pass)
     return min(max(steps, FEWEST_STEPS), round(more_steps * MOST_STEPS))
