@@ -155,7 +155,7 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
 
 def has_columns(y: Any) -> bool:
     """Return whether there are several targets for each sample."""
-    shape = numpy.shape(y)
+    shape = y.shape if hasattr(y, "shape") else numpy.asarray(y).shape  # sparse matrices are no arrays
     return len(shape) == 2 and shape[1] > 1
 
 
