@@ -13,7 +13,9 @@ from topiarist.data.columns.dates import date_numbers
 from topiarist.data.columns.deciding import read_source_columns
 from topiarist.data.source import Source
 from topiarist.models import card_of, mlp
-from topiarist.storage.cells import CODE, cells_of, lookup_of
+from topiarist.rightsizing.delivery import encoding_notes
+from topiarist.storage.cells import CODE, CellInput, cells_of, lookup_of
+from topiarist.storage.deployable import InputForm
 from topiarist.storage.onnx_export import Session, export_onnx
 from topiarist.training import TrainConfig, train
 from topiarist.training.inference import predict_logits
@@ -76,6 +78,9 @@ def test_the_file_says_what_it_reads(exported: tuple[Session, Any]) -> None:
     notes = exported[0].session.get_modelmeta().custom_metadata_map
     reads = {each["name"]: each["reads"] for each in json.loads(notes["inputs"])}
     assert notes["input"] == "cells" and notes["code"] == CODE
+    inputs = tuple(CellInput(each["name"], each["reads"]) for each in json.loads(notes["inputs"]))
+    (said,) = encoding_notes(InputForm(kind="cells", shape=(), type="", inputs=inputs))
+    assert said.startswith("model.onnx reads the parts of dates in 'day': its metadata has the Python code")
     assert reads == {"price": "number", "colour": "text", "member": "text", "day": "date parts", "town": "text"}
     assert {each.name: each.type for each in exported[0].inputs}["colour"] == "tensor(string)"
 

@@ -10,6 +10,7 @@ from topiarist.rightsizing.record import BASELINE, NetworkRecord, RightsizingRec
 from topiarist.rightsizing.recording import ratio, with_sentence
 from topiarist.rightsizing.result import Rightsizing
 from topiarist.storage import export_onnx, save
+from topiarist.storage.deployable import InputForm
 
 MODEL_FILE, BASELINE_FILE, ONNX_FILE = "model.safetensors", "baseline.safetensors", "model.onnx"
 
@@ -46,6 +47,15 @@ def deliver(result: Rightsizing, folder: str | Path, *, onnx: bool = True) -> Ri
         return record.with_note(f"no ONNX file: {error}")
 
 
+def encoding_notes(form: InputForm) -> tuple[str, ...]:
+    """Return which columns of a table an ONNX file does not read as they are written, and how to encode them."""
+    words = {"date parts": "the parts of dates", "text place": "the places of texts"}
+    found = [f"{words[each.reads]} in '{each.name}'" for each in form.inputs if each.reads in words]
+    if not found:
+        return ()
+    return (f"{ONNX_FILE} reads {', '.join(found)}: its metadata has the Python code that computes them ('code')",)
+
+
 def _with_onnx(record: RightsizingRecord, result: Rightsizing, place: Path) -> RightsizingRecord:
     """Export both networks, keep the file of the new one, and add sizes and times to the record."""
     chosen = record.verdict.chosen
@@ -67,6 +77,8 @@ def _with_onnx(record: RightsizingRecord, result: Rightsizing, place: Path) -> R
             return network
         return network.model_copy(update={"onnx_latency_ms": times[network.id], "onnx_kb": sizes[network.id]})
 
+    for note in encoding_notes(after.input):
+        record = record.with_note(note)
     return with_sentence(
         record.model_copy(
             update={

@@ -23,14 +23,14 @@ from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import child_seed, generator
 from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold
-from topiarist.rightsizing.judging import JudgedAnswers, evidence_of, guessed, judged_score
+from topiarist.rightsizing.judging import JudgedAnswers, clearly_better, evidence_of, guessed, judged_score
 from topiarist.rightsizing.record import ReferenceRecord, finite
 from topiarist.rightsizing.wording import margin_words, shown_p
 from topiarist.statistics import PairedEvidence
 from topiarist.tasks import TaskKind
 from topiarist.training.tables.boosting import LEAST_PROBABILITY, fit_boosting
 
-LINEAR = "linear"  # the network without hidden units
+LINEAR, LINEAR_FILE = "linear", "linear.safetensors"  # the network without hidden units
 KILOBYTE, FLOAT32 = 1024, 4
 ITERATIONS = 2_000  # of logistic regression, which converges long before on scaled inputs
 MOST_WORK = (
@@ -49,16 +49,24 @@ Fit = Callable[[Part, Data, int], Fitted]
 
 @dataclass(frozen=True)
 class LinearNetwork:
-    """The network without hidden units: that to keep, its answers in each fold, and how it compares."""
+    """The network without hidden units: that to keep, its answers in each fold, and how it compares.
+
+    `beats_guess` is whether it is shown to be better than the best constant answer.
+    """
 
     outcome: Outcome
     answers: Sequence[JudgedAnswers]
     evidence: PairedEvidence
+    beats_guess: bool
 
     @property
     def parameters(self) -> int:
         """How many parameters it has."""
         return count_parameters(self.outcome.model)
+
+    def replaces(self, chosen: nn.Module) -> bool:
+        """Return whether it is proven not to be worse than the baseline, and smaller than the network chosen."""
+        return self.evidence.proven and self.beats_guess and self.parameters < count_parameters(chosen)
 
 
 def can_be_referred(folds: Sequence[Fold]) -> bool:
@@ -206,7 +214,8 @@ def linear_network(
     answers = [fold.judged_together(row) for fold, row in zip(folds[:-1], networks, strict=False)]
     baselines = [fold.baseline_answers for fold in folds[:-1]]
     evidence = evidence_of(answers, baselines, margin=margin, alpha=alpha)
-    return LinearNetwork(tuned[-trainings], answers, evidence)
+    guess = evidence_of(answers, [fold.guess_answers for fold in folds[:-1]], margin=margin, alpha=alpha)
+    return LinearNetwork(tuned[-trainings], answers, evidence, clearly_better(guess, alpha))
 
 
 def _fresh(data: Data, seed: int) -> nn.Module:
@@ -217,11 +226,11 @@ def linear_notes(
     found: LinearNetwork | None, chosen: nn.Module, folds: Sequence[Fold], alpha: float
 ) -> tuple[str, ...]:
     """Return that the network without hidden units is as good and smaller, where it is."""
-    if found is None or not found.evidence.proven or found.parameters >= count_parameters(chosen):
+    if found is None or not found.replaces(chosen):
         return ()
     metric, evidence = folds[-1].task.primary_metric, found.evidence
     return (
         f"a linear model is as good: the network without hidden units, {found.parameters:,} parameters, is not worse"
         f" by more than {margin_words(metric, evidence.margin)} either (one test at level {alpha:g},"
-        f" {shown_p(evidence.p)}); it is the network '{LINEAR}'",
+        f" {shown_p(evidence.p)}); it is offered as {LINEAR_FILE}",
     )
