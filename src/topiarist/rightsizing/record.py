@@ -20,10 +20,7 @@ Agreement = Literal["confirms", "does not contradict", "contradicts"]
 
 
 class OfferRecord(Record):
-    """A network that is smaller than the chosen one, and its file beside the others.
-
-    It is neither proven nor rejected; or it is the one without hidden units, proven by a test of its own.
-    """
+    """A network that is smaller than the chosen one, not proven and not rejected, and its file beside the others."""
 
     network: str
     file: str

@@ -58,7 +58,7 @@ from topiarist.rightsizing.record import (
     agreement_of,
     finite,
 )
-from topiarist.rightsizing.references import LINEAR, LINEAR_FILE, LinearNetwork
+from topiarist.rightsizing.references import LINEAR, LinearNetwork
 from topiarist.rightsizing.wording import margin_words, sentence, speed_words, why_of
 from topiarist.statistics import Metric
 from topiarist.statistics.answers import POWER
@@ -179,24 +179,15 @@ class Findings:
             sentence="",
             agreement=None if self.chosen == BASELINE else agreement_of(test, self.settings.max_drop),
             chosen=self.chosen,
-            offered=(
-                *(
-                    OfferRecord(network=size.name, file=f"{size.name}.safetensors")
-                    for size in (() if self.choice is None else self.choice.offered)
-                ),
-                *self._linear_offer(),
+            offered=tuple(
+                OfferRecord(network=size.name, file=f"{size.name}.safetensors")
+                for size in (() if self.choice is None else self.choice.offered)
             ),
             why=(),
             power=None if size is None else size.evidence.power,
             samples=None if size is None else size.evidence.samples,
             samples_needed=None if size is None else size.evidence.samples_needed,
         )
-
-    def _linear_offer(self) -> tuple[OfferRecord, ...]:
-        """Return the network without hidden units where it is as good and smaller than the one chosen."""
-        if self.linear is None or not self.linear.replaces(self.networks[self.chosen]):
-            return ()
-        return (OfferRecord(network=LINEAR, file=LINEAR_FILE),)
 
     def _nearest(
         self, networks: Sequence[NetworkRecord], measured: Mapping[str, Measurement]

@@ -30,7 +30,7 @@ from topiarist.statistics import PairedEvidence
 from topiarist.tasks import TaskKind
 from topiarist.training.tables.boosting import LEAST_PROBABILITY, fit_boosting
 
-LINEAR, LINEAR_FILE = "linear", "linear.safetensors"  # the network without hidden units
+LINEAR = "linear"  # the network without hidden units
 KILOBYTE, FLOAT32 = 1024, 4
 ITERATIONS = 2_000  # of logistic regression, which converges long before on scaled inputs
 MOST_WORK = (
@@ -232,5 +232,5 @@ def linear_notes(
     return (
         f"a linear model is as good: the network without hidden units, {found.parameters:,} parameters, is not worse"
         f" by more than {margin_words(metric, evidence.margin)} either (one test at level {alpha:g},"
-        f" {shown_p(evidence.p)}); it is offered as {LINEAR_FILE}",
+        f" {shown_p(evidence.p)}); it is the network '{LINEAR}'",
     )
