@@ -24,14 +24,20 @@ from topiarist.tasks import Classification, Task
 
 SIDES = Classification(("wrong", "right"))
 MARGIN, SAMPLES = 0.05, 400
+BASELINE = nn.Identity()
 
 
 @dataclass(frozen=True)
 class PlannedFold:
-    """A fold of so many samples; networks know themselves how many they answer wrongly; a guess answers half."""
+    """A fold of so many samples; networks know themselves how many they answer wrongly; a guess answers half.
+
+    To the validation part, a network of so many weights as `failing` says answers 60 samples wrongly, others none.
+    """
 
     samples: int
     guess_wrong: int = 200
+    failing: int = 0
+    whole: nn.Module = BASELINE
     seed: int = 0
     training_key: tuple[int, int] = (0, 0)
     job: Any = None
@@ -44,6 +50,10 @@ class PlannedFold:
     @property
     def guess_answers(self) -> JudgedAnswers:
         return self._with_wrong(min(self.guess_wrong, self.samples // 2))
+
+    def validated(self, network: nn.Module) -> JudgedAnswers:
+        weights = sum(weight.numel() for weight in network.parameters())
+        return self._with_wrong(60 if weights and weights == self.failing else 0)
 
     def judged(self, network: nn.Module) -> JudgedAnswers:
         return self._with_wrong(int(network.get_buffer("wrong")))
@@ -78,7 +88,12 @@ def _no_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def descended(
-    *wrong: int, samples: int = SAMPLES, weights: int = 1000, guess_wrong: int = 200, between: Mapping[float, int] = {}
+    *wrong: int,
+    samples: int = SAMPLES,
+    weights: int = 1000,
+    guess_wrong: int = 200,
+    failing: int = 0,
+    between: Mapping[float, int] = {},
 ) -> Descent:
     """Go down sizes of which each is half of the one before; what has more weights does not keep the budget.
 
@@ -87,7 +102,7 @@ def descended(
     coarse = {2.0 ** (place + 1): count for place, count in enumerate(wrong)}
     plan = full_plan(EFFORTS["quick"], ("distinctiveness",), design="held out", folds=2, trained=True)
     shop = PlannedWorkshop(
-        folds=cast(Any, [PlannedFold(samples, guess_wrong)] * 2),
+        folds=cast(Any, [PlannedFold(samples, guess_wrong, failing)] * 2),
         plan=replace(plan, ratios=tuple(map(int, coarse)), finer=len(between)),
         whole=Footprint(parameters=1000, nonzero=1000, memory_kb=4.0, file_kb=4.0, macs=1000),
         wrong={**coarse, **between},
@@ -125,6 +140,12 @@ def test_what_is_no_better_than_a_guess_is_not_proven() -> None:
     assert [each.evidence.proven for each in found] == [True, True]
     assert [each.proven for each in found] == [True, False]
     assert found[1].guess.difference == 2 / SAMPLES and not found[1].beats_guess
+
+
+def test_a_size_whose_network_to_keep_failed_is_not_proven() -> None:
+    found = descended(0, 0, 0, failing=250).sizes
+    assert [each.proven for each in found] == [True, False]
+    assert found[1].evidence.p > 0.8 and "the network to keep" in found[1].evidence.notes[-1]
 
 
 def test_the_evidence_is_that_of_the_samples_judged() -> None:

@@ -16,7 +16,7 @@ from topiarist.methods.outcome import Outcome
 from topiarist.rightsizing.candidates import Candidate, SizeResult, joint, nearest, promising, still_asked
 from topiarist.rightsizing.clock import Clock, OutOfTimeError
 from topiarist.rightsizing.folds import Fold
-from topiarist.rightsizing.judging import JudgedAnswers, clearly_better, evidence_of
+from topiarist.rightsizing.judging import SPEAKS_AGAINST, JudgedAnswers, clearly_better, evidence_of, with_own
 from topiarist.rightsizing.ladder import Ladder
 from topiarist.rightsizing.making import (
     MadeNetwork,
@@ -181,6 +181,10 @@ class Descent:
         """Return a size with the test at a level."""
         answers = [finalist.answers for finalist in size.finalists if finalist.answers is not None]
         evidence = evidence_of(answers, self.baseline, margin=self.margin, alpha=level)
+        last = self.folds[-1]
+        own = [[last.validated(network)] for network in (size.kept.model, last.whole)]
+        if len(own[0][0]) > 1:
+            evidence = with_own(evidence, evidence_of(*own, margin=self.margin, alpha=SPEAKS_AGAINST))
         better = clearly_better(size.guess, level)
         return replace(size, evidence=evidence, beats_guess=better, tested=tested, level=level)
 

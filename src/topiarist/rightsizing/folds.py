@@ -88,6 +88,12 @@ class Fold:
         """Return what several networks, which differ by luck alone, answer to those samples."""
         return self._answered(networks)
 
+    def validated(self, network: nn.Module) -> JudgedAnswers:
+        """Return what a network answers to the validation part, by which others were chosen."""
+        held = self.data.validation
+        outputs, y = part_logits(network, held)
+        return JudgedAnswers(self.task, self._calibrated(network, outputs)[None], y, weights_of(held))
+
     @cached_property
     def guess_answers(self) -> JudgedAnswers:
         """What the best constant of the training part answers: what networks must be better than."""

@@ -20,6 +20,10 @@ from topiarist.training.inference import part_batches, weights_of
 RARE, EVEN = 0.1, 0.5  # a share of the samples; of an even share: of 10 classes, each has a tenth
 BALANCED = "macro_accuracy"
 
+# Level of the one-sided bound of the network to keep: 0.05 would miss half of those that fail by 1.6 standard errors;
+# at 0.2, one that loses nothing is refused in 2 % of cases where the margin is 1.2 standard errors wide.
+SPEAKS_AGAINST = 0.2
+
 
 @dataclass(frozen=True)
 class JudgedAnswers:
@@ -116,6 +120,18 @@ def check_each(task: Task) -> None:
     if task.own_metric is not None:
         found = f"found {task.own_metric.name}, one of your own"
         raise SettingsError(f"targets and labels are tested one by one by metrics that topiarist knows; {found}")
+
+
+def with_own(found: PairedEvidence, own: PairedEvidence) -> PairedEvidence:
+    """Return what folds show of a size, unless the network to keep itself speaks against it.
+
+    Folds judge networks made like it, on average; a single small one may have failed. Where its bound at
+    `SPEAKS_AGAINST` on the validation part lies beyond the margin, p is at least that of its own test.
+    """
+    if own.high >= -own.margin:
+        return found
+    note = "p is that of the network to keep, which lost more than is allowed on the validation part"
+    return replace(found, p=max(found.p, own.p), proven=False, notes=(*found.notes, note))
 
 
 def guessed(data: Data) -> JudgedAnswers:
