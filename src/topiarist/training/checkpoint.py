@@ -23,6 +23,10 @@ from topiarist.models.evaluation import under
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines.steps import State, flattened
 
+LAYOUT = (
+    2  # of what a stack's optimizer remembers; 1 had kernels laid out otherwise: a file of it is of another training
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
@@ -99,7 +103,7 @@ def fingerprint(
     stacked: bool,
 ) -> str:
     """Return a name of a training: of its settings, its networks with their initial weights, its teachers and data."""
-    described = hashlib.sha256(b"stack" if stacked else b"single")
+    described = hashlib.sha256(f"stack {LAYOUT}".encode() if stacked else b"single")
 
     def add(tensor: object) -> None:
         if isinstance(tensor, Tensor):
