@@ -28,6 +28,7 @@ from topiarist.randomness import array_generator
 
 KILLS = 6  # of one run before it may end
 DAY = 86_400.0
+PATIENCE = 300  # seconds, for a command on a busy machine
 STUDY = """
 data = "wine"
 folds = 2
@@ -226,6 +227,7 @@ def main() -> int:
     parser.add_argument("--command", action="append", choices=list(COMMANDS), help="one or more; all unless given")
     parser.add_argument("--part", action="append", choices=list(PARTS), help="one or more; all unless given")
     asked = parser.parse_args()
+    drivers.PATIENCE = PATIENCE
     names = asked.command or list(COMMANDS)
     with tempfile.TemporaryDirectory() as folder:
         stress = Stress(Path(folder).resolve(), array_generator(asked.seed, "stress"))
