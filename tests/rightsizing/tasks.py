@@ -58,6 +58,6 @@ def same_weights(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -
 def without_times(record: Any) -> Any:
     """Return a record without what a clock said."""
     if isinstance(record, dict):
-        timed = {"seconds", "latency_ms", "latency", "sentence", "onnx_latency", "onnx_latency_ms"}
+        timed = {"seconds", "latency_ms", "latency", "speed", "sentence", "onnx_latency", "onnx_latency_ms"}
         return {name: without_times(value) for name, value in record.items() if name not in timed}
     return [without_times(value) for value in record] if isinstance(record, list) else record
