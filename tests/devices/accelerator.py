@@ -58,7 +58,7 @@ class Foreign:
 def build(folder: Path) -> Path:
     """Build the library, where it is not yet in this folder, and return its file."""
     folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / "lock"):
+    with FileLock(folder / "built"):  # torch keeps a file called lock there, and waits until it is gone
         cpp_extension.load(
             "foreign",
             [str(SOURCE)],
