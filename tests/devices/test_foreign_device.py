@@ -16,6 +16,7 @@ import torch
 
 from tests.devices.accelerator import SOURCE, build
 
+LONGEST = 900  # seconds of a group on a busy machine: what hangs is a failure, and does not hold up the others
 GROUPS = ("training", "surgery", "measuring", "methods", "rightsizing", "without float64")
 
 
@@ -37,6 +38,7 @@ def test_a_foreign_device_gives_the_same(group: str, library: Path) -> None:
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         check=False,
+        timeout=LONGEST,
     )
     different = [line for line in ended.stdout.splitlines() if not line.endswith(": the same")]
     assert ended.returncode == 0, "\n".join(different) + ended.stderr[-2000:]
