@@ -84,7 +84,7 @@ def check_whole(out: Path) -> None:
                 assert sha256((out / ending.format(row[kind])).read_bytes()).hexdigest() == row[kind]
 
 
-def until(condition: Callable[[], bool], *, seconds: float = 60) -> None:
+def until(condition: Callable[[], bool], *, seconds: float = 240) -> None:
     """Wait for something to come true."""
     end = time.monotonic() + seconds
     while not condition():

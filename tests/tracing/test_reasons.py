@@ -165,7 +165,7 @@ def test_what_is_not_understood_is_listed() -> None:
     code, shape, parts, _ = FIXED["an operation without a rule"]
     found = anatomy(*written(code, shape, parts))
     assert found.opaque == ("'linalg_qr' (1 times)",)
-    assert str(found).endswith("\nNot understood: 'linalg_qr' (1 times).")
+    assert "\nNot understood: 'linalg_qr' (1 times).\n" in str(found)
 
 
 # what averages or sums over units: they are free, and flagged

@@ -80,8 +80,8 @@ def test_a_trained_network_grows_by_fresh_units_that_change_nothing() -> None:
     assert found is not None
     winner = race.run(start, found)
     assert winner.steps == 0 and weight_of(winner.model, "hidden0").shape[0] > 4
-    x = part_of(DATA, "test").x
-    torch.testing.assert_close(winner.model(x), model(x))
+    x = part_of(DATA, "test").x.double()
+    torch.testing.assert_close(winner.model.double()(x), model.double()(x))
     assert [node.fate for node in race.evolution.lineage.nodes].count("dropped") == len(race.tried) - 1
 
 
