@@ -35,7 +35,7 @@ Model = nn.Module | Callable[[], nn.Module]
 Build = Callable[[int], nn.Module]
 
 
-class Fit(Protocol):
+class BaselineTraining(Protocol):
     """Trains networks in place and returns their histories, and notes: as `train_with_rescue` does."""
 
     def __call__(
@@ -116,7 +116,7 @@ def train_baselines(
     epochs: int,
     seed: int,
     on_epoch: OnEpoch | None = None,
-    fit: Fit = train_with_rescue,
+    fit: BaselineTraining = train_with_rescue,
 ) -> tuple[list[Fold], History, tuple[str, ...]]:
     """Train networks of several seeds on each of several data sets, those of one shape as one computation.
 

@@ -25,7 +25,7 @@ from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits, 
 
 VALIDATION_FRACTION = 0.15  # of a fold's training samples, for methods to choose by
 STOPPING_FOLDS = 7  # of the training part, of which one stops training: about the fraction above
-FEWEST_TO_STOP_BY = 2
+FEWEST_TO_STOP_BY = 2  # samples or groups: one to learn from, one to stop by
 FEWEST_GROUPS = 3  # one to judge, one to train on, one to choose by
 
 

@@ -1,9 +1,9 @@
 """Networks judged by the metric of their task, on the samples that no decision saw, fold by fold."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy
 import scipy
@@ -19,6 +19,7 @@ from topiarist.training.inference import part_batches, weights_of
 
 RARE, EVEN = 0.1, 0.5  # a share of the samples; of an even share: of 10 classes, each has a tenth
 BALANCED = "macro_accuracy"
+Found = TypeVar("Found")
 
 # Level of the one-sided bound of the network to keep: 0.05 would miss half of those that fail by 1.6 standard errors;
 # at 0.2, one that loses nothing is refused in 2 % of cases where the margin is 1.2 standard errors wide.
@@ -83,25 +84,27 @@ def evidence_of(
     candidates: Sequence[JudgedAnswers], baselines: Sequence[JudgedAnswers], *, margin: float, alpha: float
 ) -> PairedEvidence:
     """Test by the primary metric whether candidates are not worse than the baselines of their folds."""
-    one, two = _pooled(candidates), _pooled(baselines)
-    return compare(
-        candidates[0].task.primary_metric,
-        one.answers,
-        two.answers,
-        one.targets,
-        margin=margin,
-        alpha=alpha,
-        weights=one.weights,
-        folds=one.folds,
-    )
+    return _tested(compare, candidates, baselines, margin=margin, alpha=alpha)
 
 
 def each_evidence(
     candidates: Sequence[JudgedAnswers], baselines: Sequence[JudgedAnswers], *, margin: float, alpha: float
 ) -> tuple[PairedEvidence, ...]:
     """Test every target or label by itself, as `evidence_of` tests them together; p is Holm's over all of them."""
+    return _tested(compare_each, candidates, baselines, margin=margin, alpha=alpha)
+
+
+def _tested(
+    test: Callable[..., Found],
+    candidates: Sequence[JudgedAnswers],
+    baselines: Sequence[JudgedAnswers],
+    *,
+    margin: float,
+    alpha: float,
+) -> Found:
+    """Return what a test of `statistics` finds, over the samples of all folds."""
     one, two = _pooled(candidates), _pooled(baselines)
-    return compare_each(
+    return test(
         candidates[0].task.primary_metric,
         one.answers,
         two.answers,

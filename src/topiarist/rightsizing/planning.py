@@ -20,7 +20,7 @@ SIZES = 4  # coarse sizes at most, where networks are each trained by themselves
 BASELINE_SHARE, CANDIDATES_SHARE = 0.35, 0.65  # of the work of an effort
 ENOUGH = 0.5  # of the epochs of a level, below which something else is left out first
 FEWEST_EPOCHS = 4  # with fewer, rows are left out: a network that saw each sample less often is no baseline
-FEWEST_SIZES = 3
+FEWEST_SIZES = 3  # two to see which way it goes, and one to fail
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +230,7 @@ def _narrower(plan: WorkPlan) -> Iterator[WorkPlan]:
 
 
 def _told(full: WorkPlan, plan: WorkPlan, network: NetworkWork) -> WorkPlan:
-    """Say what the declared work leaves out."""
+    """Return the plan with notes of what the declared work leaves out."""
     words = {"design": "samples judged", "folds": "folds", "seeds": "seeds", "epochs": "epochs"}
     words |= {"finetuning_epochs": "epochs of fine-tuning", "finer": "finer sizes", "ratios": "sizes"}
     words |= {"methods": "methods"}

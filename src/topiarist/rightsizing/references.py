@@ -44,7 +44,7 @@ LINEAR_MODEL: dict[TaskKind, str] = {
 }
 
 Fitted = tuple[Callable[[Tensor], Tensor], int | None, float]  # outputs for samples, parameters, KB
-Fit = Callable[[Part, Data, int], Fitted]
+FitModel = Callable[[Part, Data, int], Fitted]
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ def reference_records(folds: Sequence[Fold], seed: int) -> tuple[ReferenceRecord
         file_kb=parameters * FLOAT32 / KILOBYTE,
         seconds=0.0,
     )
-    fits: dict[str, Fit] = {LINEAR_MODEL[data.task.kind]: _linear, "gradient boosting": _boosted}
+    fits: dict[str, FitModel] = {LINEAR_MODEL[data.task.kind]: _linear, "gradient boosting": _boosted}
     return guess, *(_record(name, fit, folds, seed) for name, fit in fits.items()), *_teacher(folds)
 
 
-def _record(name: str, fit: Fit, folds: Sequence[Fold], seed: int) -> ReferenceRecord:
+def _record(name: str, fit: FitModel, folds: Sequence[Fold], seed: int) -> ReferenceRecord:
     """Fit a model in each fold, once for folds that train on the same rows, and judge it there."""
     fitted: dict[int, Fitted] = {}
     judged, data, begun = [], folds[-1].data, time.process_time()

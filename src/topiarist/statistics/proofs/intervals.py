@@ -13,7 +13,7 @@ from topiarist.statistics.proofs.differences import influenced
 from topiarist.statistics.proofs.evidence import FEW_CARRY
 from topiarist.statistics.samples import Floats
 
-CONFIDENCE = 0.95
+CONFIDENCE = 0.95  # the usual one, two-sided: the level of tests is 0.05
 
 
 def value_interval(
