@@ -20,7 +20,7 @@ from topiarist.surgery.choice.choosing import cut_to_widths
 from topiarist.surgery.settling.divergence import divergence_for
 from topiarist.surgery.settling.inner import INNER, InnerAnswers
 from topiarist.surgery.settling.mixtures import MOST_MIXTURES
-from topiarist.surgery.settling.pool import answers_of
+from topiarist.surgery.settling.pool import AnsweredBatch, answers_of
 from topiarist.surgery.settling.samples import answered
 from topiarist.surgery.settling.settling import Settled, settle
 from topiarist.surgery.settling.work import suited_steps
@@ -277,6 +277,24 @@ class SequenceFirst(Recurrent):
         return super().forward(x.transpose(0, 1)).transpose(0, 1)
 
 
+def test_fresh_mixtures_differ_from_pass_to_pass_and_samples_stay_as_they_are() -> None:
+    whole, x = perceptron(9, seed=0), samples(50)
+    drawn = answered(whole, batches_for(x, whole, None), 0)
+    assert drawn is not None
+    assert drawn.fresh is not None
+    numbers = torch.tensor([3, 50 + 3, 100 + 3])  # a sample, and two mixtures of it
+    random = generator(0, "any")
+    (first,), (second,) = (drawn.fresh(numbers, random).inputs[0] for _ in range(2))
+    assert torch.equal(first[0], x[3])
+    assert torch.equal(second[0], x[3])
+    assert not torch.equal(first[1], second[1])
+    for mixture in (*first[1:], *second[1:]):  # between sample 3 and another one
+        way = torch.cdist(mixture[None], x)[0] + (mixture - x[3]).norm() - torch.cdist(x[3:4], x)[0]
+        assert way.min() < 1e-6
+    again = next(drawn.drawn(5, unanswered=True)), next(drawn.drawn(5, unanswered=True))
+    assert torch.equal(*(batch.inputs[0][0] for batch in again))
+
+
 def test_samples_along_another_axis_are_not_mixed() -> None:
     whole = SequenceFirst(9).double()
     batches = [samples(7, 7, 4, seed=number) for number in range(5)]
@@ -489,7 +507,8 @@ def test_layers_inside_that_still_have_their_units_are_compared_too() -> None:
     whole, cut, x = Branches(12, 0), Branches(5, 1), samples(200)
     inner = InnerAnswers.between(whole, cut, ((x,), {}))
     assert inner.paths == ("branch.2",)  # what did not change, the hidden layer and the answers are left out
-    _, missed = inner.run(((x,), {}))
+    _, answers, missed = inner.run(AnsweredBatch(((x,), {}), (), len(x)))
+    torch.testing.assert_close(answers[0], whole(x).detach())
     with torch.no_grad():
         wanted, found = whole.branch(x), cut.branch(x)
     share = (found - wanted).square().mean() / (wanted - wanted.mean(0)).square().mean()

@@ -54,6 +54,15 @@ class NetworkLayer:
         """Return how many numbers it returns."""
         return self.times * self.positions * evaluated(self.outputs, widths)
 
+    def detoured(self, widths: Mapping[str, Any]) -> Any:
+        """Return how many numbers it reads and returns at widths that have no fast kernel, by the table; otherwise 0.
+
+        What such a kernel takes is laid out otherwise than what its neighbours take, and has to be rearranged.
+        """
+        inputs, outputs = evaluated(self.inputs, widths), evaluated(self.outputs, widths)
+        read = self.times * math.prod(self.geometry.size) * inputs
+        return numpy.where(self.surface.penalty(inputs, outputs) > 1.0, read + self.elements(widths), 0.0)
+
     def products(self, widths: Mapping[str, Any]) -> Any:
         """Return its multiplications."""
         geometry = self.geometry

@@ -108,4 +108,9 @@ class Surface:
         upper = self.times[row, column] * (1 - right) + self.times[row, beside] * right
         lower = self.times[below, column] * (1 - right) + self.times[below, beside] * right
         plain: Floats = numpy.maximum(upper * (1 - down) + lower * down, 0.0)
-        return plain * numpy.maximum(self.inputs.penalty(read), self.outputs.penalty(written))
+        return plain * self.penalty(inputs, outputs)
+
+    def penalty(self, inputs: ArrayLike, outputs: ArrayLike) -> Floats:
+        """Return by what the times at widths (…) are multiplied: 1 where the runtime has a fast kernel for them."""
+        read, written = numpy.broadcast_arrays(numpy.asarray(inputs, float), numpy.asarray(outputs, float))
+        return numpy.maximum(self.inputs.penalty(read), self.outputs.penalty(written))

@@ -21,7 +21,8 @@ from topiarist.models.evaluation import evaluating, numbers_of
 from topiarist.randomness import isolated
 from topiarist.surgery.refit.moments import Moments
 from topiarist.surgery.refit.recurrent import is_recurrent
-from topiarist.surgery.settling.pool import Inputs, real_outputs
+from topiarist.surgery.settling.divergence import Answers
+from topiarist.surgery.settling.pool import AnsweredBatch, Inputs, cloned, real_outputs
 
 # Of the mean share of the variance that is missed, beside the divergence of the answers. A ViT on Fashion-MNIST and a
 # BERT-shaped encoder with half of their heads and hidden units: 1 to 10 are equally good, and without, settled networks
@@ -76,13 +77,16 @@ class InnerAnswers:
         with evaluating(self.whole), keeping_buffers(self.whole), torch.enable_grad():
             yield
 
-    def run(self, inputs: Inputs) -> tuple[Any, Tensor | None]:
-        """Return what the cut network returns, and how far its layers are from those of the whole one."""
-        args, kwargs = inputs
+    def run(self, batch: AnsweredBatch) -> tuple[Any, Answers, Tensor | None]:
+        """Return what the cut network returns, the answers wanted, and how far layers are from those of the whole one.
+
+        Where there are layers to compare, the whole network runs too: the batch needs no answers.
+        """
+        args, kwargs = batch.inputs
         if not self.paths:
-            return self.cut(*args, **kwargs), None
+            return self.cut(*args, **kwargs), batch.answers, None
         with torch.no_grad():
-            wanted = _run(self.whole, self.paths, inputs)[0]
+            wanted, answers = _run(self.whole, self.paths, cloned(batch.inputs))
         with _watched(self.cut, self.paths) as found:
             given = self.cut(*args, **kwargs)
         errors = [
@@ -90,7 +94,7 @@ class InnerAnswers:
             for path in self.paths
             for own, other in zip(found[path], wanted[path], strict=False)
         ]
-        return given, INNER * torch.stack(errors).mean() if errors else None
+        return given, answers, INNER * torch.stack(errors).mean() if errors else None
 
     def _mapped(self, path: str, found: Tensor) -> Tensor:
         return nn.functional.linear(found, *self.maps[path]) if path in self.maps else found

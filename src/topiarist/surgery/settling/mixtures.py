@@ -4,6 +4,9 @@ A mixture is λ·x + (1 − λ)·x', λ drawn evenly from 0 to 1 for each pair o
 2018). The whole network answers to any input, so mixtures tell how it answers between the samples that there are. What
 is learnt from them is its function, not the samples by heart (Beyer and others, Knowledge distillation: a good teacher
 is patient and consistent, 2022).
+
+Where the whole network runs at every step anyway, because layers inside are compared, mixtures are made anew at each
+step; elsewhere, each is made and answered once.
 """
 
 import torch
@@ -13,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from topiarist.errors import ModelError
 from topiarist.randomness import generator
 from topiarist.surgery.settling.macs import rough_macs, uses_weights_once
-from topiarist.surgery.settling.pool import SamplePool, answers_of, cloned, joined
+from topiarist.surgery.settling.pool import AnsweredBatch, SamplePool, answers_of, joined
 
 # Digits, perceptrons of 3,411 and 2,067 parameters, 1,258 samples, points below the whole network: without mixtures 0.9
 # and 1.7 (mean of four), three of each sample 0.5 and 0.7 (six), seven of each 0.4 for the first (ten). With 10,000
@@ -48,7 +51,7 @@ def with_mixtures(pool: SamplePool, whole: nn.Module, times: int, seed: int) -> 
     for number in range(times):
         random = generator(seed, "settling", "mixture", number)
         partners, shares = torch.randperm(len(pool), generator=random), torch.rand(len(pool), generator=random)
-        mixed = _mixed(pool, partners, shares)
+        mixed = _mixed(pool, torch.arange(len(pool)), partners, shares)
         try:
             answers = [answers_of(whole, mixed.rows(rows).inputs) for rows in _pieces(len(pool))]
         except ModelError:
@@ -60,18 +63,29 @@ def with_mixtures(pool: SamplePool, whole: nn.Module, times: int, seed: int) -> 
     return SamplePool.together(pools)
 
 
+def fresh_mixtures(pool: SamplePool, numbers: Tensor, random: torch.Generator) -> AnsweredBatch:
+    """Return samples by their numbers, which count on behind the pool for mixtures of the same samples; no answers.
+
+    A ViT on Fashion-MNIST with half of its heads and hidden units keeps 88.39 % of new images of 89.86 with mixtures
+    made once, and 88.64 % with fresh ones, in as many steps.
+    """
+    count = len(pool)
+    partners, shares = torch.randint(count, numbers.shape, generator=random), torch.rand(len(numbers), generator=random)
+    mixed = _mixed(pool, numbers % count, partners, torch.where(numbers < count, 1.0, shares))
+    return AnsweredBatch((mixed.args, mixed.kwargs), (), len(numbers))
+
+
 def _pieces(count: int) -> tuple[Tensor, ...]:
     return torch.split(torch.arange(count), ANSWERED_TOGETHER)
 
 
-def _mixed(pool: SamplePool, partners: Tensor, shares: Tensor) -> SamplePool:
-    """Return a mixture of each sample with its partner; there are no answers yet."""
+def _mixed(pool: SamplePool, numbers: Tensor, partners: Tensor, shares: Tensor) -> SamplePool:
+    """Return mixtures of samples with their partners; there are no answers yet."""
 
     def mix(value: object) -> object:
         if not isinstance(value, Tensor):
             return value
         own = shares.to(value.device, value.dtype).view(-1, *[1] * (value.ndim - 1))
-        return torch.lerp(value[partners.to(value.device)], value, own)
+        return torch.lerp(value[partners.to(value.device)], value[numbers.to(value.device)], own)
 
-    args, kwargs = cloned((pool.args, pool.kwargs))
-    return SamplePool(tuple(map(mix, args)), {name: mix(value) for name, value in kwargs.items()}, [])
+    return SamplePool(tuple(map(mix, pool.args)), {name: mix(value) for name, value in pool.kwargs.items()}, [])

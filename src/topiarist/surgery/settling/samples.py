@@ -12,6 +12,7 @@ along their first axis or differ in shape, the batches stay as they came.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ from topiarist.randomness import generator
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.settling.divergence import Answers
 from topiarist.surgery.settling.macs import uses_weights_once
-from topiarist.surgery.settling.mixtures import suited_mixtures, with_mixtures
+from topiarist.surgery.settling.mixtures import fresh_mixtures, suited_mixtures, with_mixtures
 from topiarist.surgery.settling.pool import AnsweredBatch, SamplePool, answers_of, cloned, samples_in
 
 JUDGING = 5  # one of so many samples
@@ -43,7 +44,8 @@ class SettlingSamples:
     """How many samples to learn from, and the numbers of those to judge by; `batch` returns samples by their numbers.
 
     `batch_size` and `judged_size` are how many to take at a time, `batch_samples` is the least that a batch holds.
-    `originals` are the samples, or batches, that are no mixtures of others.
+    `originals` are the samples, or batches, that are no mixtures of others. `fresh` returns samples too, with mixtures
+    made anew and no answers; None where there are no mixtures.
     """
 
     count: int
@@ -54,14 +56,16 @@ class SettlingSamples:
     judged_size: int
     batch_samples: int
     originals: int
+    fresh: Callable[[Tensor, torch.Generator], AnsweredBatch] | None = None
 
-    def drawn(self, seed: int) -> Iterator[AnsweredBatch]:
-        """Yield batches to learn from without end, in a new order in each pass."""
+    def drawn(self, seed: int, *, unanswered: bool = False) -> Iterator[AnsweredBatch]:
+        """Yield batches to learn from without end, in a new order in each pass; if allowed, unanswered ones."""
         random = generator(seed, "settling")
+        fresh = self.fresh if unanswered else None
         while True:
             order = torch.randperm(self.count, generator=random)
             for numbers in torch.split(order, self.batch_size)[: max(len(order) // self.batch_size, 1)]:
-                yield self.batch(numbers)
+                yield self.batch(numbers) if fresh is None else fresh(numbers, random)
 
     def judged(self) -> Iterator[AnsweredBatch]:
         """Yield the part to judge by."""
@@ -85,10 +89,11 @@ def answered(
             return None
         originals = len(pooled)
         size = suited_batch(originals, _largest_batch(pooled, whole, are_few(parameters, originals)))
-        pooled = with_mixtures(pooled, whole, suited_mixtures(pooled, whole), seed)
-        count = len(pooled)
+        mixed = with_mixtures(pooled, whole, suited_mixtures(pooled, whole), seed)
+        count = len(mixed)
         judging, judged = _judging(count, FEWEST_JUDGING, seed), max(size, JUDGED_TOGETHER)
-        return SettlingSamples(count, judging, pooled.rows, [pooled.answers], size, judged, size, originals)
+        fresh = partial(fresh_mixtures, pooled) if count > originals else None
+        return SettlingSamples(count, judging, mixed.rows, [mixed.answers], size, judged, size, originals, fresh)
     samples = [samples_in(each) for each in inputs]
 
     def batch(numbers: Tensor) -> AnsweredBatch:

@@ -79,14 +79,14 @@ class SettlingDescent:
         """Make a short descent from the first values; all trials see the same batches."""
         self.network.put(self.first)
         optimizer = self._optimizer()
-        self._step(optimizer, rate, range(steps), steps, following, self.samples.drawn(self.seed))
+        self._step(optimizer, rate, range(steps), steps, following, self._drawn(self.seed))
         loss, values = self.judged(), self.network.values()
         self._keep(loss, values)
         return RateTrial(rate, following, loss, values)
 
     def _descend(self, rate: float, following: bool) -> None:
         """Make all steps that are left; where they lead above the beginning, go back to the best, and on slower."""
-        steps, batches, optimizer = self.steps_left, self.samples.drawn(self.seed + 1), self._optimizer()
+        steps, batches, optimizer = self.steps_left, self._drawn(self.seed + 1), self._optimizer()
         ends = [steps * number // CHECKS for number in range(CHECKS + 1)]
         for begin, end in pairwise(ends):
             self._step(optimizer, rate, range(begin, end), steps, following, batches)
@@ -100,6 +100,9 @@ class SettlingDescent:
     def _keep(self, loss: float, values: list[Tensor]) -> None:
         if loss < self.best_loss:
             self.best, self.best_loss = values, loss
+
+    def _drawn(self, seed: int) -> Iterator[AnsweredBatch]:
+        return self.samples.drawn(seed, unanswered=bool(self.inner.paths))
 
     def _optimizer(self) -> Adam:
         return Adam(list(self.network.parameters.values()))
@@ -117,8 +120,8 @@ class SettlingDescent:
         self.steps_left -= len(numbers)
 
     def _gradients(self, batch: AnsweredBatch, parameters: list[nn.Parameter]) -> tuple[Tensor | None, ...]:
-        given, missed = self.inner.run(batch.inputs)
-        loss = self.divergence(real_outputs(given), batch.answers)
+        given, wanted, missed = self.inner.run(batch)
+        loss = self.divergence(real_outputs(given), wanted)
         loss = loss if missed is None else loss + missed
         if not loss.requires_grad:
             raise NoGradientError("its answers have no gradient")
