@@ -1,17 +1,31 @@
 """Settings of all tests: properties are checked without a clock, one thread a process (the tests run in several).
 
-The same examples are tried each time, so that a change is judged by what it changes; `make fuzz` tries others.
+The same examples are tried each time, so that a change is judged by what it changes; `make fuzz` tries others. Networks
+settle in few steps where nobody says how many, and are timed for a moment: what most tests are about hangs on neither.
 """
 
 import sys
 
+import pytest
 import torch
 from hypothesis import settings
+
+from topiarist.measurement import latency
+from topiarist.surgery.settling import work
 
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile("steady")
 torch.set_num_threads(1)
+latency.WARM_UP_SECONDS = latency.MOST_SECONDS = 0.001
+ALL_STEPS, work.MOST_STEPS = work.MOST_STEPS, work.FEWEST_STEPS
+
+
+@pytest.fixture
+def all_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let networks settle in as many steps as for users."""
+    monkeypatch.setattr(work, "MOST_STEPS", ALL_STEPS)
+
 
 # Pipes, devices, signals, forked processes, links and bits of permission, as these files try them, are those of POSIX.
 POSIX_ONLY = [

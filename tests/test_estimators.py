@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import check_estimators_pickle, check_fit_id
 from torch import nn
 
 from topiarist import Budget, RightSizedClassifier, RightSizedRegressor, TopiaristWarning
-from topiarist.measurement import BudgetError, latency
+from topiarist.measurement import BudgetError
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import isolated
 from topiarist.rightsizing import EFFORTS, preparation
@@ -41,8 +41,6 @@ CUT = replace(NOTHING_CUT, ratios=(8,))
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EFFORTS, "quick", CUT)
     monkeypatch.setattr(preparation, "PROBE_SECONDS", 0.001)
-    monkeypatch.setattr(latency, "WARM_UP_SECONDS", 0.001)
-    monkeypatch.setattr(latency, "MOST_SECONDS", 0.001)
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from topiarist.data import Data
-from topiarist.measurement import latency
 from topiarist.models import mlp
 from topiarist.randomness import array_generator, generator
 from topiarist.rightsizing import EFFORTS, Rightsizing, preparation, rightsize
@@ -21,8 +20,11 @@ def use_small_plan(patch: pytest.MonkeyPatch) -> None:
     """Let a quick effort take a second."""
     patch.setitem(EFFORTS, "quick", SMALL_PLAN)
     patch.setattr(preparation, "PROBE_SECONDS", 0.001)
-    patch.setattr(latency, "WARM_UP_SECONDS", 0.001)
-    patch.setattr(latency, "MOST_SECONDS", 0.001)
+
+
+def plan_little() -> None:
+    """Let a quick effort take a second in a process that ends soon."""
+    use_small_plan(pytest.MonkeyPatch())
 
 
 def blobs(samples: int = 180, classes: int = 3, *, apart: float = 3.0, **options: Any) -> Data:

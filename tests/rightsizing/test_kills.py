@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rightsizing.tasks import plan_little
 from tests.study import drivers
 
 pytestmark = pytest.mark.slow
@@ -19,7 +20,7 @@ def networks(folder: Path) -> dict[str, bytes]:
 
 def completed(folder: Path, *words: object) -> tuple[int, str]:
     """Run the command to its end; return its exit code and what it said."""
-    with drivers.driver(folder, *WORDS, *words) as started:
+    with drivers.driver(folder, *WORDS, *words, prepare=plan_little) as started:
         started.process.join(SECONDS)
         code, _, said = started.end()
     return code, said
@@ -28,7 +29,7 @@ def completed(folder: Path, *words: object) -> tuple[int, str]:
 def kill_at_stage(folder: Path, stages: int) -> bool:
     """Run the command until so many stages are there, and kill it; return whether it was killed."""
     work = folder / "out.work"
-    with drivers.driver(folder, *WORDS, "out") as started:
+    with drivers.driver(folder, *WORDS, "out", prepare=plan_little) as started:
         begun = time.monotonic()
         while started.running and time.monotonic() - begun < SECONDS:
             if len(list(work.glob("*.safetensors"))) >= stages:

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load as unpack
 from safetensors.torch import save as pack
 from torch import Tensor, nn
 
+from tests.examples import examples
 from tests.networks import NETWORKS, ResidualNetwork, built, outputs
 from tests.surgery.strategies import (
     SEEDS,
@@ -47,7 +48,7 @@ def assert_loaded(loaded: nn.Module, saved: nn.Module, example: Any) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=18)
+@examples(9)
 @given(perceptrons(), st.integers(1, 6), st.data())
 def test_a_perceptron_is_loaded_after_any_edits(case: Case, count: int, data: st.DataObject) -> None:
     model = case.model
@@ -62,7 +63,7 @@ def test_a_perceptron_is_loaded_after_any_edits(case: Case, count: int, data: st
 
 
 @pytest.mark.slow
-@settings(max_examples=18)
+@examples(9)
 @given(zoo(), SEEDS, st.integers(1, 6), st.data())
 def test_a_users_network_is_loaded_into_a_fresh_one_after_any_edits(
     case: Case, seed: int, count: int, data: st.DataObject

@@ -9,7 +9,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.context import ForkServerProcess
@@ -20,7 +20,14 @@ from topiarist.cli import main
 
 psutil: Any = importlib.import_module("psutil")  # comes with distributed, without types
 CONTEXT = multiprocessing.get_context("forkserver")
-PRELOADED = ["topiarist.study.study", "topiarist.parallel.dask_cluster", "tests.study.networks", "torch._dynamo"]
+PRELOADED = [
+    "topiarist.study.study",
+    "topiarist.parallel.dask_cluster",
+    "topiarist.report.writing",
+    "tests.study.networks",
+    "tests.rightsizing.tasks",
+    "torch._dynamo",
+]
 CONTEXT.set_forkserver_preload(PRELOADED)
 PATIENCE = 60
 
@@ -59,9 +66,11 @@ class Driver:
 
 
 @contextmanager
-def driver(folder: Path, *words: object, largest_file: int | None = None) -> Iterator[Driver]:
-    """Start `topiarist` with some words in a folder; it, and what it started, is gone after the block."""
-    process = CONTEXT.Process(target=run, args=(folder, [str(word) for word in words], largest_file))
+def driver(
+    folder: Path, *words: object, largest_file: int | None = None, prepare: Callable[[], None] | None = None
+) -> Iterator[Driver]:
+    """Start `topiarist` in a folder, after `prepare`; it, and what it started, is gone after the block."""
+    process = CONTEXT.Process(target=run, args=(folder, [str(word) for word in words], largest_file, prepare))
     process.start()
     started = Driver(process, folder)
     family: list[Any] = []
@@ -84,7 +93,7 @@ def command(folder: Path, *words: object, largest_file: int | None = None) -> tu
         return started.end()
 
 
-def run(folder: Path, words: list[str], largest_file: int | None) -> None:
+def run(folder: Path, words: list[str], largest_file: int | None, prepare: Callable[[], None] | None) -> None:
     """Be the command."""
     os.setsid()
     os.chdir(folder)
@@ -94,6 +103,8 @@ def run(folder: Path, words: list[str], largest_file: int | None) -> None:
         os.close(handle)
     if largest_file is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+    if prepare is not None:
+        prepare()
     sys.argv = ["topiarist", *words]
     try:
         main()

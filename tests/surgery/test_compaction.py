@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from tests.examples import examples
 from tests.networks import NETWORKS, built, outputs
 from tests.surgery.strategies import (
     SMALL,
@@ -32,7 +33,7 @@ from topiarist.tracing import anatomy
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(networks(), st.data())
 def test_units_that_nothing_reads_go_and_the_outputs_stay(case: Case, data: st.DataObject) -> None:
     free = anatomy(case.model, case.example).free
@@ -52,7 +53,7 @@ def test_units_that_nothing_reads_go_and_the_outputs_stay(case: Case, data: st.D
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(networks(), st.data())
 def test_units_that_nothing_writes_are_constants_and_the_outputs_stay(case: Case, data: st.DataObject) -> None:
     for space in anatomy(case.model, case.example).free.values():
@@ -65,7 +66,7 @@ def test_units_that_nothing_writes_are_constants_and_the_outputs_stay(case: Case
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(st.lists(st.integers(2, 8), min_size=1, max_size=3), st.sampled_from([False, "before", "after"]), st.data())
 def test_constants_of_a_perceptron_go(hidden: list[int], batch_norm: Any, data: st.DataObject) -> None:
     model, example = perceptron([3, *hidden, 2], "sigmoid", batch_norm)

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
+from tests.examples import examples
 from tests.networks import NETWORKS, ResNet18, built
 from topiarist.measurement.cost import count_macs
 from topiarist.surgery import remove
@@ -40,14 +41,14 @@ def check(model: nn.Module, example: Any, widths: dict[str, int]) -> None:
     found = anatomy(model, example)
     costs = Costs(model, found)
     units = {name: range(width, found.spaces[name].size) for name, width in widths.items()}
-    cut = remove(model, example, units=units)
+    cut = remove(model, example, units=units, anatomy=found)
     assert costs.parameters(widths) == real_parameters(cut)
     assert costs.macs(widths) == real_macs(cut, example)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
-@settings(max_examples=12)
+@examples(3)
 @given(data=st.data())
 def test_costs_of_any_widths_are_those_of_the_network_that_is_cut_to_them(name: str, data: st.DataObject) -> None:
     model, example = SMALL[name](0)

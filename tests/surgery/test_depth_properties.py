@@ -5,11 +5,12 @@ from copy import deepcopy
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from tests.examples import examples
 from tests.networks import NETWORKS, built, outputs
 from tests.surgery.strategies import (
     Case,
@@ -34,7 +35,7 @@ def parameters_of(model: nn.Module) -> int:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@examples(8)
 @given(networks(), st.booleans())
 def test_deepening_after_any_layer_keeps_the_outputs(case: Case, batch_norm: bool) -> None:
     for name, seen in anatomy(case.model, case.example).calls.items():
@@ -118,7 +119,7 @@ def test_a_batch_norm_between_rows_of_a_sequence_is_refused() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@examples(8)
 @given(networks())
 def test_folding_any_batch_norm_that_can_fold_keeps_the_outputs(case: Case) -> None:
     folded = case.model
@@ -199,7 +200,7 @@ def test_linearising_drops_the_activation_between_two_layers() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@examples(8)
 @given(networks())
 def test_factorising_any_layer_at_full_rank_keeps_the_outputs(case: Case) -> None:
     for name in factorisable(case.model):
@@ -234,7 +235,7 @@ def test_what_cannot_be_factorised_is_refused(layer: str, rank: int, refusal: st
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(networks(), st.data())
 def test_random_sequences_of_all_edits_keep_the_anatomy_valid(case: Case, data: st.DataObject) -> None:
     model = case.model
@@ -255,7 +256,7 @@ EXACT = ("widen", "grow", "deepen", "fold", "compact")
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(networks(), st.data())
 def test_random_sequences_of_exact_edits_keep_the_outputs(case: Case, data: st.DataObject) -> None:
     model = case.model

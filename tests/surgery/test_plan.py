@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from tests.examples import examples
 from tests.networks import NETWORKS, built, outputs
 from tests.surgery.strategies import (
     KINDS,
@@ -37,7 +38,7 @@ def draw_plan(data: st.DataObject, case: Case, most: int = 8) -> nn.Module:
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@examples(10)
 @given(networks(), st.data())
 def test_a_plan_makes_the_same_network_again(case: Case, data: st.DataObject) -> None:
     edited = draw_plan(data, case)
@@ -50,7 +51,7 @@ def test_a_plan_makes_the_same_network_again(case: Case, data: st.DataObject) ->
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@examples(10)
 @given(networks(), st.data())
 def test_a_plan_as_json_is_the_same_plan(case: Case, data: st.DataObject) -> None:
     edited = draw_plan(data, case)
@@ -63,7 +64,7 @@ def test_a_plan_as_json_is_the_same_plan(case: Case, data: st.DataObject) -> Non
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@examples(8)
 @given(networks(), st.data())
 def test_a_plan_goes_on_with_further_edits_and_survives_copies(case: Case, data: st.DataObject) -> None:
     first = draw_plan(data, case, 3)

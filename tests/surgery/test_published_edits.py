@@ -13,11 +13,12 @@ from typing import Any
 import numpy
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tests.examples import examples
 from tests.networks import NETWORKS, built, outputs
 from tests.surgery.strategies import (
     SEEDS,
@@ -76,7 +77,7 @@ def widened(case: Case, space: str, by: int, *, even: bool, seed: int = 0) -> tu
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(networks(), st.integers(1, 9), SEEDS)
 def test_equal_shares_keep_the_outputs_of_any_network(case: Case, by: int, seed: int) -> None:
     for name, space in anatomy(case.model, case.example).free.items():
@@ -512,7 +513,7 @@ def test_weights_without_a_value_are_refused() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=20)
+@examples(10)
 @given(zoo(["inception", "input residual", "frozen", "normed"]), SEEDS, st.data())
 def test_a_projection_is_data_and_its_structure_has_no_values(case: Case, seed: int, data: st.DataObject) -> None:
     names = {"inception": "narrow_reduce", "input residual": "third", "frozen": "trunk.3", "normed": "hidden"}

@@ -462,6 +462,7 @@ def test_a_divergence_of_ones_own_is_what_is_made_smaller() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("all_steps")
 def test_the_default_number_of_steps_falls_with_the_size_of_the_work() -> None:
     small, x = perceptron(12, seed=0), samples(400)
     drawn = answered(small, batches_for(x, small, None), 0)
@@ -473,6 +474,7 @@ def test_the_default_number_of_steps_falls_with_the_size_of_the_work() -> None:
         assert settle(small, perceptron(5, seed=1), batches_for(x, small, None)).steps == suited_steps(small, drawn)
 
 
+@pytest.mark.usefixtures("all_steps")
 def test_few_parameters_take_more_steps_over_the_same_samples() -> None:
     whole, few, x = perceptron(12, seed=0), nn.Linear(6, 2).double(), samples(200)
     drawn = answered(whole, batches_for(x, whole, None), 0)

@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
+from tests.examples import examples
 from tests.networks import NETWORKS, built, outputs
 from tests.surgery.strategies import (
     SEEDS,
@@ -43,7 +44,7 @@ BY = st.integers(1, 9)
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@examples(8)
 @given(networks(), BY, SEEDS)
 def test_widening_any_space_keeps_the_outputs_and_sets_copies_apart(case: Case, by: int, seed: int) -> None:
     for name, space in growable(case).items():
@@ -59,10 +60,10 @@ def test_widening_any_space_keeps_the_outputs_and_sets_copies_apart(case: Case, 
 
 def growable(case: Case) -> dict[str, Space]:
     """Return the spaces that can get units; the others refuse both edits in one line."""
-    found = {}
-    for name, space in anatomy(case.model, case.example).free.items():
+    found, known = {}, anatomy(case.model, case.example)
+    for name, space in known.free.items():
         try:
-            surgery.widen(case.model, case.example, space=name, by=1, generator=generator(0, name))
+            surgery.widen(case.model, case.example, space=name, by=1, generator=generator(0, name), anatomy=known)
             found[name] = space
         except ModelError as error:
             assert "cannot get more units" in str(error) and "\n" not in str(error)
@@ -78,7 +79,7 @@ def copies_in(model: nn.Module, space: Space) -> list[tuple[int, int]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@examples(8)
 @given(networks(), BY, SEEDS)
 def test_growing_any_space_keeps_the_outputs_with_units_that_nothing_reads(case: Case, by: int, seed: int) -> None:
     for name, space in growable(case).items():
@@ -115,14 +116,14 @@ def test_equal_generators_give_equal_networks(verb: Callable[..., nn.Module]) ->
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(networks(), st.data())
 def test_removing_equals_masking_in_each_space_and_in_all(case: Case, data: st.DataObject) -> None:
-    free = anatomy(case.model, case.example).free
-    units = {name: draw_units(data, space) for name, space in free.items()}
-    masks = surgery.UnitMasks(case.model, case.example)
+    known = anatomy(case.model, case.example)
+    units = {name: draw_units(data, space) for name, space in known.free.items()}
+    masks = surgery.UnitMasks(case.model, case.example, anatomy=known)
     for name, gone in units.items():
-        smaller = surgery.remove(case.model, case.example, units={name: gone})
+        smaller = surgery.remove(case.model, case.example, units={name: gone}, anatomy=known)
         with masks.without({name: gone}) as masked:
             assert_same(smaller, masked, case.example)
     smaller = surgery.remove(case.model, case.example, units=units)
@@ -131,7 +132,7 @@ def test_removing_equals_masking_in_each_space_and_in_all(case: Case, data: st.D
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(networks(), st.data())
 def test_only_the_units_named_go_and_the_others_keep_bits_and_order(case: Case, data: st.DataObject) -> None:
     spaces = anatomy(case.model, case.example).free
@@ -165,7 +166,7 @@ def dropped(tensor: Tensor, axis: int, gone: set[int]) -> Tensor:
 
 
 @pytest.mark.slow
-@settings(max_examples=15)
+@examples(8)
 @given(networks(), st.data())
 def test_all_units_but_one_can_go_and_a_space_can_grow_again(case: Case, data: st.DataObject) -> None:
     free = anatomy(case.model, case.example).free
@@ -182,7 +183,7 @@ def test_all_units_but_one_can_go_and_a_space_can_grow_again(case: Case, data: s
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(networks(), st.data())
 def test_merging_units_that_are_equal_keeps_the_outputs(case: Case, data: st.DataObject) -> None:
     free = anatomy(case.model, case.example).free.values()
@@ -208,7 +209,7 @@ def make_equal(model: nn.Module, space: Space, unit: int, into: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(st.integers(2, 8), st.sampled_from([False, "before"]), SEEDS, st.data())
 def test_merging_complements_keeps_the_outputs(width: int, batch_norm: Any, seed: int, data: st.DataObject) -> None:
     model, example = perceptron([4, width, 5, 3], "sigmoid", batch_norm, seed=seed)
@@ -277,7 +278,7 @@ def test_merging_what_was_copied_gives_the_network_back() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(networks(), st.booleans(), st.data())
 def test_no_edit_touches_the_original_and_each_keeps_class_type_modes_and_frozen_layers(
     case: Case, training: bool, data: st.DataObject
@@ -348,7 +349,7 @@ def test_a_cut_network_can_be_trained_and_its_frozen_part_is_not() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@examples(12)
 @given(networks(), st.data())
 def test_random_changes_of_width_give_the_sizes_asked_for(case: Case, data: st.DataObject) -> None:
     model = case.model
