@@ -15,6 +15,7 @@ import typer.main
 from sklearn.datasets import load_iris
 
 import topiarist
+from tests.rightsizing.tasks import use_small_plan
 from topiarist.cli import COMMANDS, build_app, main
 from topiarist.measurement import Budget
 from topiarist.methods import FineTuning, registered, registry
@@ -54,6 +55,13 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_METHODS", dict(registry._METHODS))
 
 
+@pytest.fixture
+def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let examples write into a folder of their own, and rightsize with little work."""
+    monkeypatch.chdir(tmp_path)
+    use_small_plan(monkeypatch)
+
+
 def run_examples(page: str) -> dict[str, Any]:
     names: dict[str, Any] = {"__name__": "example"}
     for code in (code for name, code in blocks("python") if name == page):
@@ -64,21 +72,15 @@ def run_examples(page: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*treespec.*:FutureWarning")  # of Lightning, about torch
 @pytest.mark.filterwarnings("ignore::UserWarning:pytorch_lightning")  # its advice
-@pytest.mark.usefixtures("own_registry")
+@pytest.mark.usefixtures("own_registry", "in_a_folder")
 @pytest.mark.parametrize("page", sorted({page for page, _ in blocks("python")} - {"docs/add_a_method.md"}))
-def test_python_examples_of_a_page_run_one_after_the_other(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_python_examples_of_a_page_run_one_after_the_other(page: str) -> None:
     run_examples(page)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("own_registry")
-def test_the_example_of_a_method_gets_into_rightsize_the_report_and_a_study(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+@pytest.mark.usefixtures("own_registry", "in_a_folder")
+def test_the_example_of_a_method_gets_into_rightsize_the_report_and_a_study(tmp_path: Path) -> None:
     names = run_examples("docs/add_a_method.md")
     method = names["LargestNorm"].name
     assert method in registered()
@@ -89,8 +91,8 @@ def test_the_example_of_a_method_gets_into_rightsize_the_report_and_a_study(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_a_folder")
 def test_shell_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
     iris = load_iris(as_frame=True)
     table: pandas.DataFrame = iris.data
     table.assign(species=iris.target_names[iris.target]).to_csv("flowers.csv", index=False)

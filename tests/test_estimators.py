@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimators_pickle, check_fit_idempotent, parametrize_with_checks
 from torch import nn
 
+from tests.rightsizing.tasks import use_small_teachers
 from topiarist import Budget, RightSizedClassifier, RightSizedRegressor, TopiaristWarning
 from topiarist.measurement import BudgetError
 from topiarist.models.evaluation import count_parameters
@@ -41,6 +42,7 @@ CUT = replace(NOTHING_CUT, ratios=(8,))
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EFFORTS, "quick", CUT)
     monkeypatch.setattr(preparation, "PROBE_SECONDS", 0.001)
+    use_small_teachers(monkeypatch)
 
 
 @pytest.fixture

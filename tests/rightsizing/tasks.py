@@ -11,7 +11,8 @@ from torch import nn
 from topiarist.data import Data
 from topiarist.models import mlp
 from topiarist.randomness import array_generator, generator
-from topiarist.rightsizing import EFFORTS, Rightsizing, preparation, rightsize
+from topiarist.rightsizing import EFFORTS, Rightsizing, preparation, rightsize, teaching
+from topiarist.training.tables import boosting
 
 SMALL_PLAN = replace(EFFORTS["quick"], folds=2, seeds=2, epochs=6, finetuning_epochs=8, ratios=(4, 8), finer=0)
 
@@ -20,6 +21,13 @@ def use_small_plan(patch: pytest.MonkeyPatch) -> None:
     """Let a quick effort take a second."""
     patch.setitem(EFFORTS, "quick", SMALL_PLAN)
     patch.setattr(preparation, "PROBE_SECONDS", 0.001)
+    use_small_teachers(patch)
+
+
+def use_small_teachers(patch: pytest.MonkeyPatch) -> None:
+    """Let the teachers of tables be a few networks and trees."""
+    patch.setattr(teaching, "MEMBERS", teaching.MEMBERS.model_copy(update={"folds": 2, "epochs": 15}))
+    patch.setattr(boosting, "ITERATIONS", 5)
 
 
 def plan_little() -> None:
