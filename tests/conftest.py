@@ -5,26 +5,26 @@ settle in few steps where nobody says how many, and are timed for a moment: what
 """
 
 import sys
+from collections.abc import Iterator
 
 import pytest
 import torch
 from hypothesis import settings
 
-from topiarist.measurement import latency
-from topiarist.surgery.settling import work
+from tests.pace import all_steps_taken, hurry
 
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.register_profile("fuzz", deadline=None, print_blob=True)
 settings.load_profile("steady")
 torch.set_num_threads(1)
-latency.WARM_UP_SECONDS = latency.MOST_SECONDS = 0.001
-ALL_STEPS, work.MOST_STEPS = work.MOST_STEPS, work.FEWEST_STEPS
+hurry()
 
 
 @pytest.fixture
-def all_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def all_steps() -> Iterator[None]:
     """Let networks settle in as many steps as for users."""
-    monkeypatch.setattr(work, "MOST_STEPS", ALL_STEPS)
+    with all_steps_taken():
+        yield
 
 
 # Pipes, devices, signals, forked processes, links and bits of permission, as these files try them, are those of POSIX.

@@ -8,6 +8,7 @@ import re
 import signal
 import sqlite3
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pandas
 import pytest
 
 from tests.cli.conftest import Run, invoke
+from tests.pace import all_steps_taken
 from tests.study.disks import fill, read_only, small_disk
 from tests.study.drivers import command as forked
 from tests.study.drivers import driver, no_orphans
@@ -38,6 +40,13 @@ model = { code = "tests.study.networks:network", options = { pause = 0.05 } }
 name = "stacked"
 model.hidden = [6, 5]
 """  # 16 cells of 8 trainings: 2 stacks, and 4 that take 0.4 s each
+
+
+@pytest.fixture(scope="module", autouse=True)
+def as_in_other_processes() -> Iterator[None]:
+    """Let studies settle networks in as many steps here as commands in processes of their own."""
+    with all_steps_taken():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from topiarist.study.study import Study
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("all_steps")  # as in other processes
 def test_a_cluster_gives_what_one_worker_gives_and_a_worker_that_is_killed_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -347,6 +347,7 @@ def test_the_users_code_gets_the_same_options_before_and_after_an_interruption(v
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:the cluster has no workers left")  # it may seem so while both are started anew
+@pytest.mark.usefixtures("all_steps")  # as in other processes
 def test_two_workers_give_what_one_gives_also_where_workers_die(tmp_path: Path) -> None:
     """One network kills every worker that takes it, one only the first: all other cells finish, bit for bit."""
     once = {"name": "dies once", "model": by_code(kind="dies once", log=str(tmp_path / "once"))}

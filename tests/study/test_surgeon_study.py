@@ -103,6 +103,7 @@ def test_what_training_does_not_name_stays_as_it_is() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("all_steps")  # as in other processes
 def test_it_goes_on_and_workers_change_nothing(tmp_path: Path) -> None:
     study = read(tmp_path, STUDY)
     cells = study.run(tmp_path / "whole").cells
