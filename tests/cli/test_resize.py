@@ -77,6 +77,7 @@ def test_a_program_gets_all_figures_and_the_file_is_what_they_say(
     assert card_of(small).training == card_of(load(digits_model)).training
 
 
+@pytest.mark.usefixtures("all_steps")
 def test_measuring_what_was_saved_says_the_same(command: Run, digits_model: Path, tmp_path: Path) -> None:
     out = tmp_path / "small.safetensors"
     result = as_json(
