@@ -14,13 +14,15 @@ from topiarist.report.rightsizing.side_by_side import side_by_side_page
 
 
 @pytest.mark.slow
-def test_the_page_is_that_of_the_record(command: Run, tmp_path: Path) -> None:
+def test_the_page_is_that_of_the_record(command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "result.json").write_text(json.dumps(record().to_json()))
     assert command("report", tmp_path)[0] == 0
     assert (tmp_path / "report.html").read_text() == rightsizing_page(record())
     elsewhere = tmp_path / "elsewhere"
+    monkeypatch.setattr("topiarist.report.writing.rightsizing_page", lambda record: "drawn")
     assert command("report", tmp_path / "result.json", "--out", elsewhere)[0] == 0
     assert json.loads((elsewhere / "result.json").read_text()) == record().to_json()
+    assert (elsewhere / "report.html").read_text() == "drawn"
 
 
 def test_two_results_stand_side_by_side(command: Run, tmp_path: Path) -> None:
