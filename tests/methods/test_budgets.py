@@ -26,9 +26,12 @@ from topiarist.methods import (
     Outcome,
     published,
     resize,
+    resizing,
 )
-from topiarist.surgery import RemoveUnits
+from topiarist.surgery import RemoveUnits, SettleNetwork
 from topiarist.surgery.choice.costs import Costs
+from topiarist.surgery.edits.kinds import MOST_SETTLING_STEPS
+from topiarist.surgery.settling.settler import settle_edits
 from topiarist.tracing import Anatomy
 
 METHODS: dict[str, Method] = {
@@ -84,6 +87,22 @@ def test_what_is_allowed_is_used(model: nn.Module, data: Data, limits: dict[str,
     (limit,) = limits.values()
     found = getattr(after, next(iter(limits)))
     assert 0.8 * limit < found <= limit
+
+
+def test_only_the_network_that_a_search_ends_with_is_settled(
+    model: nn.Module, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled = []
+
+    def counting(whole: nn.Module, cut: nn.Module, *others: Any, **named: Any) -> None:
+        settled.append(cut)
+        settle_edits(whole, cut, *others, **named)
+
+    monkeypatch.setattr(resizing, "settle_edits", counting)
+    outcome = resized(model, data, file_kb=2.0)
+    assert [id(network) for network in settled] == [id(outcome.model)]
+    assert isinstance(outcome.plan.edits[-1], SettleNetwork)
+    assert outcome.plan.edits[-1].steps < MOST_SETTLING_STEPS
 
 
 def test_a_network_that_fits_already_stays(model: nn.Module, data: Data) -> None:

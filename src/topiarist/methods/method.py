@@ -163,11 +163,8 @@ class Resizing:
 
     @property
     def settles_last(self) -> bool:
-        """Whether only the network that a search ends with is settled: its size alone decides, and nothing follows.
-
-        A limit on the file is not among those sizes: the file tells of settling.
-        """
-        by_size = self.searches and self.budget.limits_size and self.budget.file_kb is None
+        """Whether only the network that a search ends with is settled: its size alone decides, and nothing follows."""
+        by_size = self.searches and self.budget.limits_size
         return by_size and self.retraining is None and self.finetune is None
 
     def check(self, job: Job) -> None:

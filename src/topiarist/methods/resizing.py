@@ -9,18 +9,22 @@ from dataclasses import replace
 from torch import nn
 
 from topiarist.measurement import Budget
-from topiarist.methods.budget_search import BudgetSearch, check_drop
+from topiarist.methods.budget_search import BudgetSearch, check_drop, weigh
 from topiarist.methods.job import Job, Request
 from topiarist.methods.method import Method, Proposal, Resizing, TrainingMethod
 from topiarist.methods.outcome import Outcome, new_edits
 from topiarist.methods.retraining import Rewinding, retrain
 from topiarist.methods.speed import not_faster
 from topiarist.models import attach, card_for
-from topiarist.surgery import Plan, apply
+from topiarist.surgery import Plan, SettleNetwork, apply
 from topiarist.surgery.applying import copied_with_plan
 from topiarist.surgery.calibration import batches_for
+from topiarist.surgery.edits.kinds import MOST_SETTLING_STEPS
+from topiarist.surgery.edits.plan import attach_plan, plan_of
 from topiarist.surgery.settling.settler import is_refitted, settle_edits
 from topiarist.training import History
+
+MANY_EDITS = 9_999  # no plan is that long
 
 
 def resize_all(jobs: Sequence[Job], resizing: Resizing) -> list[Outcome]:
@@ -50,14 +54,41 @@ def _next_round(outcomes: Sequence[Outcome], resizing: Resizing, share: float) -
 
 
 def _search(request: Request, resizing: Resizing) -> Outcome:
-    tried = replace(resizing, settling=0) if resizing.settles_last else resizing
-    found = BudgetSearch(request, resizing.budget, lambda asked: _make([asked], tried)[0]).run()
+    search = _settling_last if resizing.settles_last else _settling_each
+    found = search(request, resizing)
     if found is not None:
-        if resizing.settles_last:
-            _settle(found.model, request, resizing)
         return found
     reasons = ("nothing can be removed within the loss allowed",)
     return Outcome(job=request.job, model=copied_with_plan(request.model), reasons=reasons)
+
+
+def _settling_each(request: Request, resizing: Resizing) -> Outcome | None:
+    return BudgetSearch(request, resizing.budget, lambda asked: _make([asked], resizing)[0]).run()
+
+
+def _settling_last(request: Request, resizing: Resizing) -> Outcome | None:
+    """Search among networks that are not settled, and settle the one that is found.
+
+    The plans of those that are tried say that they are settled, in the longest text that this can take: a budget may be
+    of the file, which holds the plan.
+    """
+    announced = SettleNetwork(steps=MOST_SETTLING_STEPS, seed=request.job.seed, edits=MANY_EDITS)
+    tried = replace(resizing, settling=0)
+
+    def make(asked: Request) -> Outcome:
+        outcome = _make([asked], tried)[0]
+        if _is_settled(outcome.model, request, resizing):
+            attach_plan(outcome.model, plan_of(outcome.model).then(announced))
+        return outcome
+
+    found = BudgetSearch(request, resizing.budget, make).run()
+    if found is not None and announced in (plan := plan_of(found.model)):
+        attach_plan(found.model, replace(plan, edits=plan.edits[:-1], numbers=plan.numbers[:-1]))
+        _settle(found.model, request, resizing)
+        of_file = Budget(file_kb=resizing.budget.file_kb)
+        if of_file.limits_size and of_file.excess(weigh(request.job, of_file, found.model)) is not None:
+            return _settling_each(request, resizing)  # a packed file can grow with other weights
+    return found
 
 
 def _make(requests: Sequence[Request], resizing: Resizing) -> list[Outcome]:
@@ -113,13 +144,19 @@ def _cut(proposal: Proposal, request: Request) -> nn.Module:
 
 
 def _settle(network: nn.Module, request: Request, resizing: Resizing) -> None:
-    """Settle a cut network in place where its method has refitted it, unless rewinding gives it other weights."""
-    edits, job = new_edits(request.model, network).edits, request.job
-    if resizing.settling == 0 or isinstance(resizing.retraining, Rewinding) or not any(map(is_refitted, edits)):
+    """Settle a cut network in place."""
+    if not _is_settled(network, request, resizing):
         return
+    job, edits = request.job, len(new_edits(request.model, network))
     batches = batches_for(job.calibration, network, job.example_input)
     task = None if job.data is None else job.data.task
-    settle_edits(request.model, network, batches, steps=resizing.settling, edits=len(edits), seed=job.seed, task=task)
+    settle_edits(request.model, network, batches, steps=resizing.settling, edits=edits, seed=job.seed, task=task)
+
+
+def _is_settled(network: nn.Module, request: Request, resizing: Resizing) -> bool:
+    """Return whether a cut network is to be settled: its method has refitted it, and no rewinding follows."""
+    wanted = resizing.settling != 0 and not isinstance(resizing.retraining, Rewinding)
+    return wanted and any(map(is_refitted, new_edits(request.model, network)))
 
 
 def _finish(outcome: Outcome, resizing: Resizing) -> None:

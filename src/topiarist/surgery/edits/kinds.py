@@ -227,6 +227,9 @@ class RemoveBlock(_Edit):
         return f"remove the {several} {named or 'none'}{' and refit' if self.refit else ''}"
 
 
+MOST_SETTLING_STEPS = 2**20  # hours for any network that settling is for
+
+
 class SettleNetwork(_Edit):
     """All parameters moved towards the answers that the network gave before its last edits, without labels.
 
@@ -240,7 +243,7 @@ class SettleNetwork(_Edit):
 
     added = ("edits",)
     kind: Literal["settle"] = "settle"
-    steps: Annotated[int, Field(ge=1, le=2**20)]
+    steps: Annotated[int, Field(ge=1, le=MOST_SETTLING_STEPS)]
     seed: NonNegativeInt = 0
     edits: PositiveInt = 1
 
