@@ -129,6 +129,21 @@ def test_without_a_sparsity_or_a_budget_four_fifths_go() -> None:
     assert left <= 0.2 * (64 * 24 + 24 * 16 + 16 * 10)  # less where a unit was cut out that something reads
 
 
+AS_PUBLISHED: dict[str, Any] = {"scope": "layer", "early": False}
+
+
+def test_single_weights_are_pruned_early_and_ranked_together_unless_something_else_is_said() -> None:
+    plain, tuning = Magnitude(), FineTuning(epochs=20)
+    assert plain.pruning_for(tuning) == Pruning(scope="global", early=True)
+    assert Magnitude(**AS_PUBLISHED).pruning_for(tuning) == Pruning(**AS_PUBLISHED)
+    assert plain.pruning_for(Rewinding(epoch=0)) == Pruning(scope="global")
+    assert Magnitude(score="movement").pruning_for(tuning) == Pruning(score="movement", scope="global")
+    assert Magnitude(units=True).pruning_for(tuning) == Pruning(units=True)
+    assert Magnitude(pattern=(2, 4)).pruning_for(tuning) == Pruning(pattern=(2, 4))
+    assert list(plain.pruning_for(tuning).prunings(20)) == [0, 1, 2, 3, 4, 5]
+    assert list(plain.pruning_for(tuning).prunings(30, after=10)) == [10, 11, 12, 13, 14, 15]
+
+
 @pytest.mark.slow
 def test_units_that_zeros_have_emptied_are_cut_out() -> None:
     model = perceptron()
@@ -138,7 +153,7 @@ def test_units_that_zeros_have_emptied_are_cut_out() -> None:
     assert plain.units == {"hidden0": (24, 24), "hidden1": (16, 16)}
     found = zeros(plain.model)
     empty = {f"hidden{at}": int(found[f"hidden{at}.weight"].all(dim=1).sum()) for at in (0, 1)}
-    again = resized(model, Magnitude(sparsity=0.9, initial_sparsity=0.1))  # as published, with the compaction
+    again = resized(model, Magnitude(sparsity=0.9, initial_sparsity=0.1, **AS_PUBLISHED))  # and compacted
     assert sum(empty.values()) > 0
     assert all(again.units[name][1] <= again.units[name][0] - count for name, count in empty.items())
     assert torch.allclose(answers(again.model, inputs(digits())), answers(plain.model, inputs(digits())), atol=1e-5)
@@ -350,7 +365,7 @@ def test_published_is_the_papers_training() -> None:
     assert again.training.optimizer == "adam" and again.training.weight_decay_on == "kernels"
     expected = Pruning(sparsity=0.8, initial_sparsity=0.1, begin=100, every=10, times=20)
     assert method.prunings(400) == expected.prunings(400)
-    assert method.scope == "layer" and method.score == "magnitude"
+    assert method.scope == "layer" and method.score == "magnitude" and not method.early
     assert (method.bits, method.has_own_target) == (32, True)
     assert Magnitude().usual_retraining(0) == FineTuning(epochs=20)
     assert "both decide where to stop" in refusal(perceptron(), method, budget=Budget(file_kb=4))

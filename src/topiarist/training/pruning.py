@@ -20,9 +20,9 @@ LONGEST_GROUP = 1024  # far above the groups of 4 that hardware supports: a long
 class Pruning(Settings):
     """Which part of the kernels becomes zero, and when; biases and norms are left alone, and zeros stay zero.
 
-    The polynomial and the linear schedule prune from a quarter of the training to three quarters unless `begin`,
-    `every` and `times` say otherwise. The constant schedule prunes once, after `begin` epochs or at the start; so does
-    the one-shot schedule, after `begin` epochs or in the middle.
+    The polynomial and the linear schedule prune from a quarter of the training to three quarters, or `early`, from its
+    start to a quarter, unless `begin`, `every` and `times` say otherwise. The constant schedule prunes once, after
+    `begin` epochs or at the start; so does the one-shot schedule, after `begin` epochs or in the middle.
 
     Examples
     --------
@@ -36,6 +36,9 @@ class Pruning(Settings):
     begin: int | None = Field(default=None, ge=0, description="Epochs before the first pruning.")
     every: int | None = Field(default=None, ge=1, description="Epochs between two prunings.")
     times: int | None = Field(default=None, ge=0, description="Number of prunings after the first.")
+    early: bool = Field(
+        default=False, description="Prune in the first quarter of the training, not in its middle half."
+    )
     scope: Scope = Field(
         default="layer", description="Prune the same fraction of each layer, or rank all weights together (global)."
     )
@@ -62,7 +65,8 @@ class Pruning(Settings):
             if not 0 < zeros < group <= LONGEST_GROUP:
                 most = f"of {LONGEST_GROUP} at most"
                 raise ValueError(f"a pattern (2, 4) makes 2 of 4 weights zero, {most}; found {self.pattern}")
-            if self.units or self.scope == "global" or self.sparsity != type(self).model_fields["sparsity"].default:
+            ranked = self.scope == "global" and "scope" in self.model_fields_set
+            if self.units or ranked or self.sparsity != type(self).model_fields["sparsity"].default:
                 raise ValueError("a pattern already says how many weights go: leave out sparsity, units and scope")
         return self
 
@@ -76,9 +80,10 @@ class Pruning(Settings):
         if self.schedule in ("constant", "one-shot"):
             usual = after if self.schedule == "constant" else after + rest // 2
             return {usual if self.begin is None else self.begin: final}
-        begin = after + rest // 4 if self.begin is None else self.begin
+        usual = after if self.early else after + rest // 4
+        begin = usual if self.begin is None else self.begin
         every = max(1, rest // 40) if self.every is None else self.every
-        end = min(epochs - rest // 4, epochs - 1)
+        end = after + rest // 4 if self.early else min(epochs - rest // 4, epochs - 1)
         times = (end - begin) // every if self.times is None else self.times
         initial, power = min(self.initial_sparsity, final), POWERS[self.schedule]
         if times <= 0:
