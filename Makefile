@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Tests run on every core already: threads of scikit-learn beside them would only wait for each other.
 fast unit fuzz: export OMP_NUM_THREADS := 1
 
-.PHONY: setup demo check test lint types contracts fast unit docs bench bench-rightsize bench-surgeon bench-scenes stress fuzz clean
+.PHONY: setup demo check test lint types contracts fast unit docs bench bench-page bench-rightsize bench-surgeon bench-scenes stress fuzz clean
 
 # What the demo needs: it writes an ONNX file too. torch comes first and by exact version: a plain `torch` may pull gigabytes of accelerator packages.
 $(CORE): pyproject.toml
@@ -55,17 +55,31 @@ fast: setup
 unit: setup
 	$(BIN)/pytest -n auto --dist worksteal
 
+# What takes minutes; then the page of all benchmarks from what is in benchmarks/results.
 bench: setup
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[benchmarks,zoo]'
 	$(BIN)/python -m benchmarks.stacked_training
 	$(BIN)/python -m benchmarks.refit
 	$(BIN)/python -m benchmarks.surgery_speed
-	$(BIN)/python -m benchmarks.study
+	$(BIN)/python -m benchmarks.tracing_speed
 	$(BIN)/python -m benchmarks.genetic
 	$(BIN)/python -m benchmarks.distinctiveness
 	$(BIN)/python -m benchmarks.masked_training
 	$(BIN)/python -m benchmarks.log_mel
 	$(BIN)/python -m benchmarks.ensemble
 	$(BIN)/python -m benchmarks.surgeon_parts rescue
+	$(BIN)/python -m benchmarks.finer
+	$(BIN)/python -m benchmarks.embeddings
+	$(BIN)/python -m benchmarks.files_passed
+	$(BIN)/python -m benchmarks.scaling
+	$(BIN)/python -m benchmarks.search digits
+	$(BIN)/python -m benchmarks.pruning digits
+	$(BIN)/python -m benchmarks.study
+	$(BIN)/python -m benchmarks.page
+
+# The page alone, from what was measured before.
+bench-page: setup
+	$(BIN)/python -m benchmarks.page
 
 docs: setup
 	$(BIN)/mkdocs build --strict
@@ -73,25 +87,30 @@ docs: setup
 # Ten seeds of digits, about 10 minutes; with `IMAGES=folder`, a residual network on Fashion-MNIST instead, as long.
 bench-rightsize: setup
 	$(BIN)/python -m benchmarks.rightsize $(IMAGES)
+	$(BIN)/python -m benchmarks.page
 
 # The Surgeon on images, an hour or more for each set; it resumes: `make bench-surgeon IMAGES=folder`.
 bench-surgeon: setup
 	$(BIN)/python -m benchmarks.surgeon $(IMAGES)
+	$(BIN)/python -m benchmarks.page
 
 # Sixty trainings on recordings, about an hour and a half: `make bench-scenes SOUNDS=folder`. It goes on where it stopped.
 bench-scenes: setup
 	$(BIN)/python -m benchmarks.scenes $(SOUNDS)
+	$(BIN)/python -m benchmarks.page
 
 # Kills trainings, Surgeons, studies and their workers, fills disks, sets clocks back; so many seconds for each of the
 # two, and what was begun by then is ended: `make stress SECONDS=1800`.
 stress: setup
 	$(BIN)/python -m benchmarks.stress --seconds $(SECONDS)
 	$(BIN)/python -m benchmarks.stress_study --seconds $(SECONDS)
+	$(BIN)/python -m benchmarks.page
 
 # Damaged files for every reader, so many seconds in all: `make fuzz SECONDS=3600`. Then the properties of the tests on
 # examples that were never tried before, ten times over. A failure is kept, and prints how to repeat it.
 fuzz: setup
 	$(BIN)/python -m benchmarks.fuzz --seconds $(SECONDS)
+	$(BIN)/python -m benchmarks.page
 	for round in 1 2 3 4 5 6 7 8 9 10; do $(BIN)/pytest -n auto --dist worksteal -m hypothesis --hypothesis-profile=fuzz || exit 1; done
 
 clean:

@@ -15,11 +15,9 @@ the test samples. Rows are written as they come; tables are printed at the end, 
 """
 
 import argparse
-import platform
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -30,6 +28,7 @@ from benchmarks.compensating.measuring import measure_problem
 from benchmarks.compensating.records import Outcome, Results, Timing
 from benchmarks.compensating.speed import measure_speed
 from benchmarks.compensating.tables import write_markdown
+from benchmarks.paging.writing import RESULTS, stamp
 from topiarist.files import write_atomically
 
 CACHE = Path("~/.cache/topiarist/benchmarks")
@@ -67,7 +66,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, help="networks per experiment; each has a number of its own")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder for data and trained weights")
     parser.add_argument("--no-labels", dest="labels", action="store_false", help="train nothing with labels")
-    parser.add_argument("--out", type=Path, default=Path("compensation.json"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "compensation.json")
     parser.add_argument("--table", type=Path, nargs="+", help="print the tables of these files and measure nothing")
     return parser.parse_args()
 
@@ -95,8 +94,8 @@ class _Run:
     """The results so far, in a file."""
 
     def __init__(self, out: Path) -> None:
-        packages = {name: version(name) for name in ("topiarist", "torch", "torch-pruning")}
-        self.results, self.out = Results(packages=packages, processor=processor_name()), out
+        self.results = Results(**stamp("python -m benchmarks.compensation", ["torch-pruning"]))
+        self.out = out
 
     def add_outcome(self, outcome: Outcome) -> None:
         stages = (outcome.cut, outcome.refitted, outcome.settled, outcome.labelled)
@@ -120,17 +119,6 @@ class _Run:
 
 
 MISSING = "–"
-
-
-def processor_name() -> str:
-    """Return the name of the processor, as the system tells it."""
-    described = Path("/proc/cpuinfo")
-    if described.exists():
-        lines = described.read_text().splitlines()
-        named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-        if named:
-            return named[0]
-    return platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

@@ -17,16 +17,16 @@ again from files with `--table results.json [more.json]`.
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from benchmarks.covering.isolation import measure_row
 from benchmarks.covering.records import Attempt, Results, Row
 from benchmarks.covering.tables import write_markdown
+from benchmarks.paging.writing import RESULTS, stamp
 from benchmarks.zoo import CATALOGUES, NETWORKS
 from topiarist.files import write_atomically
 
-PACKAGES = ("topiarist", "torch", "transformers", "pytorchcv", "torch-pruning", "onnx", "onnxscript", "onnxruntime")
+PACKAGES = ("transformers", "pytorchcv", "torch-pruning", "onnx", "onnxscript", "onnxruntime")
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
     if asked.table:
         print(write_markdown(merged([Results.model_validate_json(path.read_text()) for path in asked.table])))
         return
-    results = Results(packages=_versions(), limit_seconds=asked.limit)
+    results = Results(**stamp("python -m benchmarks.coverage", PACKAGES), limit_seconds=asked.limit)
     for name in chosen(asked.networks):
         results = results.model_copy(update={"rows": (*results.rows, measure_row(name, asked.limit))})
         write_atomically(asked.out, results.model_dump_json(indent=1).encode())
@@ -46,7 +46,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", help="names of networks, or hub, own, published; all without any")
-    parser.add_argument("--out", type=Path, default=Path("coverage.json"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "coverage.json")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds of processor time per network and tool")
     parser.add_argument("--table", type=Path, nargs="+", help="print the tables of these files and measure nothing")
     return parser.parse_args()
@@ -68,16 +68,6 @@ def chosen(asked: Sequence[str]) -> list[str]:
         raise SystemExit(f"no network or class is called {', '.join(unknown)}; classes are {', '.join(classes)}")
     named = [name for each in asked for name in classes.get(each, [each])]
     return list(dict.fromkeys(named)) or list(NETWORKS)
-
-
-def _versions() -> dict[str, str]:
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
 
 
 def _progress(row: Row) -> str:

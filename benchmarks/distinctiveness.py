@@ -8,25 +8,28 @@ falls by a cosine from 0.002; ours also with the uncut network as a teacher. No 
 """
 
 import argparse
-import statistics
 import warnings
+from typing import Any
 
 import torch
 import torch_pruning
 from torch import nn
 
-from benchmarks.refit import Trained, torch_pruning_by, train_networks
+from benchmarks.paging.records import Figure, Role, Sheet
+from benchmarks.paging.writing import stamp, write_results
+from benchmarks.refit import INITIAL, Trained, torch_pruning_by, train_networks
 from topiarist import Budget, Data, TrainConfig, load_data, methods, resize, train
 from topiarist.randomness import child_seed
 
 BUDGETS = (6570, 3411, 2067, 928)
 ALLOWED = {"at once": (0.3, 0.5, 0.8, 4.0), "after 5 epochs": (0.1, 0.3, 0.5, 2.0)}
-ROWS = (
-    "torch-pruning L1, at once",
-    "torch-pruning L1, after 5 epochs",
-    "ours, at once",
-    "ours, after 5 epochs of labels alone",
-    "ours, after 5 epochs",
+Row = tuple[str, str, Role]
+ROWS: tuple[Row, ...] = (
+    ("at once", "torch-pruning, L1", "rival"),
+    ("after 5 epochs", "torch-pruning, L1", "rival"),
+    ("at once", "ours", "ours"),
+    ("after 5 epochs", "ours, labels alone", "variant"),
+    ("after 5 epochs", "ours, distilled", "ours"),
 )
 
 
@@ -35,8 +38,8 @@ def task_of(trained: Trained) -> Data:
     return load_data("digits", scaling="minmax", test_fraction=0.3, validation_fraction=0.0, seed=trained.seed)
 
 
-def cut_all_ways(trained: Trained, budget: int) -> tuple[list[float], tuple[int, ...]]:
-    """Cut a network to a budget in every way; return the accuracies left, in the order of `ROWS`, and the widths."""
+def cut_all_ways(trained: Trained, budget: int) -> list[float]:
+    """Cut a network to a budget in every way; return the accuracies left, in the order of `ROWS`."""
     data, limit = task_of(trained), Budget(parameters=budget)
     method = methods.Distinctiveness()
     plain = methods.FineTuning(distillation=None)
@@ -49,8 +52,7 @@ def cut_all_ways(trained: Trained, budget: int) -> tuple[list[float], tuple[int,
     rival = torch_pruning_by(torch_pruning.importance.GroupMagnitudeImportance(p=1))(trained, widths)
     before = trained.accuracy(rival)
     fine_tune(rival, data, plain, trained.seed)
-    left = [before, trained.accuracy(rival), *(trained.accuracy(found.model) for found in (at_once, labels, taught))]
-    return left, tuple(widths.values())
+    return [before, trained.accuracy(rival), *(trained.accuracy(found.model) for found in (at_once, labels, taught))]
 
 
 def fine_tune(model: nn.Module, data: Data, settings: methods.FineTuning, seed: int) -> None:
@@ -66,19 +68,30 @@ def main() -> None:
     seeds = parser.parse_args().seeds
     warnings.simplefilter("ignore")  # torch-pruning's, and that there is no validation part
     torch.set_num_threads(1)
-    for initial in ("torch", "He"):
-        networks = train_networks(seeds, initial)
-        dense = statistics.mean(trained.accuracy(trained.model) for trained in networks)
-        found = {budget: [cut_all_ways(trained, budget) for trained in networks] for budget in BUDGETS}
-        print(f"\n{seeds} seeds, {initial} initial weights, dense {dense:.2f} % of the test samples")
-        print(f"{'accuracy, and points below dense':40}" + "".join(f"{f'≤ {budget} par.':>17}" for budget in BUDGETS))
-        for number, name in enumerate(ROWS):
-            means = [statistics.mean(left[number] for left, _ in found[budget]) for budget in BUDGETS]
-            print(f"{name:40}" + "".join(f"{mean:9.2f} ({dense - mean:5.2f})" for mean in means))
-        for name, allowed in ALLOWED.items():
-            print(f"{'asked of ours, ' + name:40}" + "".join(f"{'':9} ({limit:5.2f})" for limit in allowed))
-        for budget in BUDGETS:
-            print(f"widths within {budget}: {sorted({widths for _, widths in found[budget]})}", flush=True)
+    figures = [each for initial in INITIAL for each in compare(train_networks(seeds, initial), INITIAL[initial])]
+    command = f"python -m benchmarks.distinctiveness --seeds {seeds}"
+    print(write_results("distinctiveness", Sheet(**stamp(command, ["torch-pruning"]), figures=tuple(figures))))
+
+
+def compare(networks: list[Trained], initial: str) -> list[Figure]:
+    """Cut every network to every budget, and return what is left and what is lost beside what was asked for."""
+    dense = tuple(trained.accuracy(trained.model) for trained in networks)
+    figures = [Figure(table=initial, case="whole", contender="whole", measure="accuracy, %", values=dense)]
+    for place, budget in enumerate(BUDGETS):
+        left = list(zip(*(cut_all_ways(trained, budget) for trained in networks), strict=True))
+        for (stage, name, role), values in zip(ROWS, left, strict=True):
+            common: dict[str, Any] = {"table": f"{initial}, {stage}", "case": f"≤ {budget:,} parameters"}
+            lost = tuple(whole - value for whole, value in zip(dense, values, strict=True))
+            figures += [
+                Figure(contender=name, role=role, measure="accuracy, %", values=values, **common),
+                Figure(contender=name, role=role, measure="points lost", values=lost, **common),
+            ]
+            if role == "ours":
+                asked = ALLOWED[stage][place]
+                figures.append(
+                    Figure(contender="our aim", role="aim", measure="points lost", values=(asked,), **common)
+                )
+    return figures
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ at the best of three rates by the validation part.
 
     python -m benchmarks.embeddings [--splits 3]
 
-prints a Markdown table; about 3 minutes of one core.
+takes about 3 minutes of one core.
 """
 
 import argparse
@@ -23,6 +23,8 @@ import pandas
 import torch
 from torch import Tensor, nn
 
+from benchmarks.paging.records import Figure, Sheet
+from benchmarks.paging.writing import stamp, write_results
 from topiarist import Data, TrainConfig, models, train_many
 from topiarist.data import Part
 from topiarist.randomness import array_generator, child_seed, isolated
@@ -108,12 +110,11 @@ def best_accuracy(network: nn.Module, data: Data) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print a row per world and cardinality."""
+    """Measure every world and cardinality, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--splits", type=int, default=3)
     splits = range(parser.parse_args().splits)
-    print("| world, categories | one-hot | " + " | ".join(f"embedding of {each}" for each in DIMENSIONS) + " |")
-    print("|---|" + "---:|" * (1 + len(DIMENSIONS)))
+    figures = []
     for world in WORLDS:
         for cardinality in CARDINALITIES:
             found: dict[str, list[tuple[float, float]]] = {}
@@ -125,10 +126,17 @@ def main() -> None:
                 for dimensions in DIMENSIONS:
                     with isolated(child_seed(split, "embedding")):
                         network = EmbeddedTable(categories, dimensions, NUMBERS, 2)
-                    found.setdefault(str(dimensions), []).append(best_accuracy(network, indexed))
-            cells = [numpy.mean(values, axis=0) for values in found.values()]
-            said = " | ".join(f"{100 * accuracy:.1f} % ({size:.0f} KB)" for accuracy, size in cells)
-            print(f"| {world}, {cardinality:,} | {said} |", flush=True)
+                    found.setdefault(f"embedding of {dimensions}", []).append(best_accuracy(network, indexed))
+            case = f"{world}, {cardinality:,} categories"
+            for name, pairs in found.items():
+                accuracies, sizes = zip(*pairs, strict=True)
+                percent = tuple(100 * each for each in accuracies)
+                figures += [
+                    Figure(case=case, contender=name, measure="accuracy, %", values=percent),
+                    Figure(case=case, contender=name, measure="KB", values=sizes),
+                ]
+    command = f"python -m benchmarks.embeddings --splits {len(splits)}"
+    print(write_results("embeddings", Sheet(**stamp(command), figures=tuple(figures))))
 
 
 if __name__ == "__main__":

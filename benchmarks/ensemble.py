@@ -4,12 +4,11 @@ Five perceptrons and five small networks after VGGNet, for one sample and for 64
 `torch.vmap` over stacked weights (convolutions become one grouped convolution), for perceptrons also `models.joined`,
 one batched product a layer, and the layers of `models/stacked.py`. Stacked weights must not go stale: "watched" adds
 what it costs to look whether the members' tensors are the same in place and version (which writes through `.data` do
-not change); "stacked anew" stacks at each call. Times are the best of several rounds, in turn.
+not change); "stacked anew" stacks at each call. Times are the processor's, rounds in turn.
 """
 
 import argparse
 import copy
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state
 
+from benchmarks.paging.records import Figure, Sheet
+from benchmarks.paging.timing import in_turn, milliseconds
+from benchmarks.paging.writing import stamp, write_results
 from topiarist import models
 from topiarist.models.stacked import NetworkStack
 from topiarist.models.stacked_layers import Pass
@@ -24,6 +26,7 @@ from topiarist.randomness import generator
 
 Job = Callable[[], Tensor]
 MEMBERS, SCENES = 5, (1, 48, 214)
+LOOP = "one after the other"
 
 
 def perceptrons() -> list[nn.Sequential]:
@@ -77,20 +80,8 @@ def watched(members: Sequence[nn.Module], job: Job) -> Job:
     return run
 
 
-def best(jobs: dict[str, Job], seconds: float) -> dict[str, float]:
-    """Return the shortest time of each job in milliseconds; they take turns."""
-    times: dict[str, list[float]] = {name: [] for name in jobs}
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        for name, job in jobs.items():
-            start = time.perf_counter()
-            job()
-            times[name].append(1000 * (time.perf_counter() - start))
-    return {name: min(found) for name, found in times.items()}
-
-
-def compare(title: str, members: Sequence[nn.Sequential], x: Tensor, seconds: float) -> None:
-    """Print the times of all ways to run an ensemble, and how much faster than the loop they are."""
+def compare(title: str, members: Sequence[nn.Sequential], x: Tensor, rounds: int) -> list[Figure]:
+    """Return the times of all ways to run an ensemble."""
     ensemble = models.Ensemble(members)
     ways: dict[str, Job] = {"vmap over stacked weights": by_vmap(members, x)}
     if not any(isinstance(layer, nn.Conv2d) for layer in members[0]):
@@ -101,23 +92,28 @@ def compare(title: str, members: Sequence[nn.Sequential], x: Tensor, seconds: fl
     ways |= {f"{name}, watched": watched(members, way) for name, way in ways.items()}
     if "the layers of training" in ways:
         ways["models.joined, stacked anew"] = lambda: models.joined(ensemble)(x)
-    times = best({"loop": lambda: ensemble(x), **ways}, seconds)
-    print(f"\n{title}, {len(x)} at a time")
-    for name, milliseconds in times.items():
-        print(f"  {name:44} {milliseconds:10.3f} ms {times['loop'] / milliseconds:8.2f} times as fast as the loop")
+    times = in_turn({LOOP: lambda: ensemble(x), **ways}, rounds)
+    case = f"{title}, {len(x)} at a time"
+    return [
+        Figure(case=case, contender=name, measure="milliseconds", values=milliseconds(seconds))
+        for name, seconds in times.items()
+    ]
 
 
 def main() -> None:
-    """Measure both kinds of members."""
+    """Measure both kinds of members, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=10.0, help="for each comparison")
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--rounds", type=int, default=200, help="of perceptrons; of the others a twentieth")
+    rounds = parser.parse_args().rounds
     torch.set_num_threads(1)
-    random = generator(0, "samples")
+    random, figures = generator(0, "samples"), list[Figure]()
     with torch.no_grad():
         for count in (1, 64):
-            compare("perceptrons", perceptrons(), torch.rand(count, 64, generator=random), seconds)
-            compare("after VGGNet", scene_networks(), torch.rand(count, *SCENES, generator=random), seconds)
+            flat, sounds = (torch.rand(count, *shape, generator=random) for shape in ((64,), SCENES))
+            figures += compare("perceptrons", perceptrons(), flat, rounds)
+            figures += compare("V(2,2,3,3)", scene_networks(), sounds, max(rounds // 20, 1))
+    command = f"python -m benchmarks.ensemble --rounds {rounds}"
+    print(write_results("ensemble", Sheet(**stamp(command), figures=tuple(figures))))
 
 
 if __name__ == "__main__":

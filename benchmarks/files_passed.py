@@ -17,6 +17,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 import topiarist
+from benchmarks.paging.records import Figure, Sheet
+from benchmarks.paging.writing import stamp, write_results
 from topiarist import Budget, Study, TrainConfig, load_data, methods, models, resize, rightsize, surgery, train
 from topiarist.data import Part
 
@@ -70,15 +72,19 @@ def calls(folder: Path) -> dict[str, Callable[[], object]]:
 
 
 def main() -> None:
-    """Print a row per call."""
+    """Print a row per call, and write the numbers of files."""
     warnings.simplefilter("ignore")
+    figures = []
     with tempfile.TemporaryDirectory() as folder:
         for name, call in calls(Path(folder)).items():
             files = files_passed(call)
+            figures.append(Figure(case=name, contender="files", measure="count", values=(len(files),)))
             folders = Counter(path.partition("/")[0].removesuffix(".py") for path in files)
             print(f"{name}: {len(files)} files;", ", ".join(f"{count} {where}" for where, count in folders.items()))
             if "--list" in sys.argv:
                 print(*(f"    {path}" for path in files), sep="\n")
+    sheet = Sheet(**stamp("python -m benchmarks.files_passed"), figures=tuple(figures))
+    print(write_results("files_passed", sheet))
 
 
 if __name__ == "__main__":

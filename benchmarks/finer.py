@@ -8,6 +8,8 @@ does not hold it. The p-values of sizes are correlated, as those of networks jud
 import math
 from collections.abc import Callable
 
+from benchmarks.paging.records import Figure, Sheet
+from benchmarks.paging.writing import stamp, write_results
 from topiarist.randomness import array_generator
 from topiarist.rightsizing.ladder import Ladder
 
@@ -58,12 +60,28 @@ def false_claims(
 
 
 def main() -> None:
-    """Print the share of false claims for several truths."""
-    print("bad from  correlation   split   each at the full level")
+    """Count false claims for several truths, and write them."""
+    figures = []
     for bad_from in (3.0, 9.0, 11.0, 20.0, 27.0):
         for correlation in (0.0, 0.5, 0.9):
-            one, two = (false_claims(bad_from, correlation, split=split) for split in (True, False))
-            print(f"{bad_from:8.3g}  {correlation:11.1f}  {one:6.2%}  {two:6.2%}", flush=True)
+            case = f"bad from {bad_from:g} times on, correlation {correlation:g}"
+            for name, split in (("the ladder of `rightsize`", True), ("each size at the full level", False)):
+                share = 100 * false_claims(bad_from, correlation, split=split)
+                print(f"{case}: {name}: {share:.2f} %", flush=True)
+                figures.append(
+                    Figure(
+                        case=case,
+                        contender=name,
+                        measure="false claims, %",
+                        values=(share,),
+                        role="ours" if split else "variant",
+                    )
+                )
+            level = 100 * LADDER.alpha
+            figures.append(
+                Figure(case=case, contender="the level", measure="false claims, %", values=(level,), role="aim")
+            )
+    print(write_results("finer", Sheet(**stamp("python -m benchmarks.finer"), figures=tuple(figures))))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,8 @@ from typing import Any
 from benchmarks.fuzzing.corpus import READERS, write_corpus
 from benchmarks.fuzzing.mutating import mutated
 from benchmarks.fuzzing.resigning import resigned
+from benchmarks.paging.records import Cell, Grid, Sheet
+from benchmarks.paging.writing import stamp, write_results
 
 BATCH = 250  # files per process: starting one takes seconds
 RESIGNED = 0.75  # of the files: the guards themselves need few
@@ -41,15 +43,21 @@ def main() -> int:
     chosen = options.parse_args()
     with TemporaryDirectory() as folder:
         counts, peak = campaign(Path(folder), seconds=chosen.seconds, seed=chosen.seed, keep=chosen.keep)
-    bad = 0
+    bad, rows = 0, list[tuple[Cell, ...]]()
     for reader, found in sorted(counts.items()):
         wrong = {name: count for name, count in found.items() if name not in ("read", "refused")}
         bad += sum(wrong.values())
         files = sum(found.values())
+        rows.append((reader, files, found["read"], found["refused"], sum(wrong.values())))
         print(
             f"{reader:12} {files:6} files: {found['read']} read, {found['refused']} refused, {wrong or 'nothing'} else"
         )
-    print(f"{sum(sum(found.values()) for found in counts.values())} files, peak memory {peak / 2**10:.0f} MB")
+    all_files = sum(sum(found.values()) for found in counts.values())
+    told = f"{all_files:,} damaged files, at most {peak / 2**10:.0f} MB:"
+    print(told)
+    grid = Grid(head=("reader", "files", "read", "refused", "anything else"), rows=tuple(rows))
+    command = f"python -m benchmarks.fuzz --seconds {chosen.seconds:g} --seed {chosen.seed}"
+    print(write_results("fuzz", Sheet(**stamp(command), grids={"readers": grid}, notes={"campaign": told})))
     return 1 if bad else 0
 
 

@@ -8,7 +8,6 @@ time. Then how ours scales, and ten folds at once against one after the other.
 """
 
 import argparse
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,6 +22,9 @@ from sklearn.datasets import make_classification
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from torch import Tensor, nn
 
+from benchmarks.paging.records import Figure, Role, Sheet
+from benchmarks.paging.timing import MILLISECONDS, in_turn, milliseconds
+from benchmarks.paging.writing import stamp, write_results
 from topiarist import Data, TrainConfig, models, train
 from topiarist.data import Part
 from topiarist.evolution.genetic_algorithm import GeneticSettings, evolve
@@ -37,6 +39,7 @@ Search = Callable[[int, float], float]
 CHOSEN = GeneticSettings()
 SLOWEST = "DEAP, a pruned module for each individual"
 RIVAL = "DEAP, one product, none seen twice"
+OURS = "ours"
 
 
 @dataclass(frozen=True)
@@ -179,12 +182,12 @@ def contestants(network: Trained) -> dict[str, Search]:
             0
         ],
         "ours, all evaluated anew": lambda seed, penalty: our_search([network], seed, penalty, way="without memory")[0],
-        "ours": lambda seed, penalty: our_search([network], seed, penalty)[0],
+        OURS: lambda seed, penalty: our_search([network], seed, penalty)[0],
     }
 
 
-def timed(searches: dict[str, Search], penalty: float, seeds: int, rounds: int) -> None:
-    """Time contestants in turn and print the mean over seeds of the best time of each, and what they found.
+def timed(searches: dict[str, Search], penalty: float, seeds: int, rounds: int) -> list[Figure]:
+    """Time contestants in turn; return the best time of each seed, and the fitness that was found.
 
     The slowest has one round only.
     """
@@ -198,41 +201,57 @@ def timed(searches: dict[str, Search], penalty: float, seeds: int, rounds: int) 
                 start = time.process_time()
                 found[name][seed] = search(seed, penalty)
                 seconds[name][seed] = min(seconds[name][seed], time.process_time() - start)
-    ours = list(searches)[-1]
-    print(f"\n{f'λ = {penalty:g}':44} {'ms':>8} {'ours takes':>10} {'fitness':>8}   above ours (standard error)")
+    figures = []
     for name in searches:
-        gap = found[name] - found[ours]
-        error = statistics.stdev(gap) / seeds**0.5
-        ratio = seconds[name].mean() / seconds[ours].mean()
-        row = f"{1000 * seconds[name].mean():8.1f} {ratio:8.1f} × {found[name].mean():8.2f}"
-        print(f"{name:44} {row}   {gap.mean():+.2f} ({error:.2f})")
+        times = tuple(float(MILLISECONDS * each) for each in seconds[name])
+        fitness = tuple(map(float, found[name]))
+        for measure, values in (("milliseconds of a search", times), ("fitness", fitness)):
+            figures.append(
+                Figure(
+                    table="search",
+                    case=f"λ = {penalty:g}",
+                    contender=name,
+                    measure=measure,
+                    values=values,
+                    role=role_of(name),
+                )
+            )
+    return figures
 
 
-def scaling(epochs: int, rounds: int) -> None:
-    """Print the time for networks of other sizes, DEAP's next to it, and for ten folds."""
+def role_of(name: str) -> Role:
+    """Return what a contestant is on the page."""
+    return "ours" if name == OURS else "variant" if name.startswith("ours") else "rival"
+
+
+def scaling(epochs: int, rounds: int) -> list[Figure]:
+    """Return the time for networks of other sizes, DEAP's next to it, and for ten folds."""
+    figures = []
     for n_units in (20, 50, 200, 500):
-        network = trained_network(n_units, epochs)
-        both = [search for name, search in contestants(network).items() if name in (RIVAL, "ours")]
-        deap, ours = best_in_turn(rounds, *(partial(search, 0, 50.0) for search in both))
-        print(f"{n_units:4} units: ours {1000 * ours:7.1f} ms, DEAP with a dictionary {deap / ours:5.1f} × as long")
+        searches = contestants(trained_network(n_units, epochs))
+        jobs: dict[str, Callable[[], object]] = {name: partial(searches[name], 0, 50.0) for name in (RIVAL, OURS)}
+        figures += figures_of("sizes", f"{n_units} units", in_turn(jobs, rounds))
     networks = [trained_network(100, epochs, fold) for fold in range(FOLDS)]
-    together, apart = best_in_turn(
-        rounds,
-        lambda: our_search(networks, 0, 50.0),
-        lambda: [our_search([network], 0, 50.0) for network in networks],
-    )
-    print(f"ten networks: at once {1000 * together:.1f} ms, one after the other {1000 * apart:.1f} ms")
+    jobs = {
+        "at once": lambda: our_search(networks, 0, 50.0),
+        "one after the other": lambda: [our_search([network], 0, 50.0) for network in networks],
+    }
+    return [*figures, *figures_of("folds", "ten networks", in_turn(jobs, rounds))]
 
 
-def best_in_turn(rounds: int, *runs: Callable[[], object]) -> list[float]:
-    """Return the shortest time of each, run in turn."""
-    times = [numpy.inf] * len(runs)
-    for _ in range(rounds):
-        for number, run in enumerate(runs):
-            start = time.process_time()
-            run()
-            times[number] = min(times[number], time.process_time() - start)
-    return times
+def figures_of(table: str, case: str, times: dict[str, tuple[float, ...]]) -> list[Figure]:
+    """Return times of rounds as figures."""
+    return [
+        Figure(
+            table=table,
+            case=case,
+            contender=name,
+            measure="milliseconds",
+            values=milliseconds(seconds),
+            role="" if table == "folds" else role_of(name),
+        )
+        for name, seconds in times.items()
+    ]
 
 
 def main() -> None:
@@ -247,11 +266,13 @@ def main() -> None:
     creator.create("FitnessMax", base.Fitness, weights=(1.0,))
     creator.create("Individual", list, fitness=creator.FitnessMax)
     network = trained_network(chosen.units, chosen.epochs)
-    print(f"{network.size} units, {len(network.labels)} samples; processor time of one core, best of {chosen.rounds}")
+    figures: list[Figure] = []
     with isolated(0), threadpool_limits(1):
         for penalty in (50.0, 0.0):
-            timed(contestants(network), penalty, chosen.seeds, chosen.rounds)
-        scaling(chosen.epochs, chosen.rounds)
+            figures += timed(contestants(network), penalty, chosen.seeds, chosen.rounds)
+        figures += scaling(chosen.epochs, chosen.rounds)
+    command = f"python -m benchmarks.genetic --seeds {chosen.seeds} --rounds {chosen.rounds}"
+    print(write_results("genetic", Sheet(**stamp(command, ["deap"]), figures=tuple(figures))))
 
 
 if __name__ == "__main__":

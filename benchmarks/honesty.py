@@ -23,6 +23,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from benchmarks.paging.records import Grid, Sheet
+from benchmarks.paging.writing import stamp, write_results
 from topiarist import rightsize
 from topiarist.data import Data
 from topiarist.models import mlp
@@ -190,6 +192,26 @@ def summary(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield f"status {status}: " + ", ".join(f"{kind} {kinds.count(kind)}" for kind in sorted(set(kinds)))
 
 
+def verdict_grid(rows: Sequence[dict[str, Any]]) -> Grid:
+    """Return false proofs, and how many verdicts of each kind were right."""
+    lines = []
+    for name, some in (
+        ("false proofs, of all data sets", rows),
+        ("false proofs, of those at the margin", [row for row in rows if row["max_drop"] is None]),
+    ):
+        false = sum(row["status"] == "proven" and row["chosen"][0] < -row["margin"] for row in some)
+        lines.append((name, _share(false, len(some))))
+    for verdict in VERDICTS:
+        sizes = [(row, size) for row in rows for size in row["sizes"] if size["verdict"] == verdict]
+        within = sum(size["truth"][0] >= -row["margin"] for row, size in sizes)
+        right = [is_right(verdict, size["truth"], row["margin"]) for row, size in sizes]
+        told = f"{within} of {len(sizes)} truly within the margin"
+        if None not in right and right:
+            told += f"; right: {sum(map(bool, right))} of {len(right)}"
+        lines.append((f"sizes *{verdict}*", told))
+    return Grid(head=("", f"{len(rows)} data sets"), rows=tuple(lines))
+
+
 def _share(part: int, whole: int) -> str:
     if not whole:
         return "0 of 0"
@@ -211,6 +233,8 @@ def main() -> None:
             file.write(json.dumps(rows[-1]) + "\n")
         print(f"{which.name:16} {rows[-1]['status']:24} {rows[-1]['seconds']:5.1f} s", flush=True)
     print("\n".join(summary(rows)))
+    command = "python -m benchmarks.honesty"
+    print(write_results("honesty", Sheet(**stamp(command), grids={"verdicts": verdict_grid(rows)})))
 
 
 if __name__ == "__main__":

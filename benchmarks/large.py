@@ -19,6 +19,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.paging.records import Cell, Grid, Sheet
+from benchmarks.paging.writing import read_results, stamp, write_results
+
 PIXELS = 28 * 28
 SAMPLES = {"train": 2_300_000, "t10k": 383_000}  # 2.1 GB
 RIGHTSIZED = {"train": 200_000, "t10k": 20_000}  # 164 MB
@@ -30,6 +33,7 @@ STUDY = {
     "folds": 10,
     "seeds": 10,
 }  # 2,000 cells
+STEPS: list[tuple[Cell, ...]] = []  # of the part that this process runs
 
 
 def peak() -> float:
@@ -43,6 +47,7 @@ def step(name: str) -> Iterator[None]:
     began, used = time.perf_counter(), time.process_time()
     yield
     seconds, own = time.perf_counter() - began, time.process_time() - used
+    STEPS.append((name, f"{own:.1f}", f"{peak():,.0f} MB", ""))
     print(f"{name:34} {seconds:7.1f} s ({own:.1f} s of this process), {peak():6.0f} MB", flush=True)
 
 
@@ -116,6 +121,7 @@ def compared_with(size: float, calls: dict[str, list[Any]]) -> None:
     """Run commands, and print how much memory each takes beside data of some MB."""
     for name, words in calls.items():
         most = timed_command(name, words)
+        STEPS[-1] = (*STEPS[-1][:-1], f"{most / size:.2f} × the {size:,.0f} MB of the samples")
         print(f"{'':34} {most / size:.2f} × the {size:.0f} MB of the samples", flush=True)
 
 
@@ -161,6 +167,7 @@ def timed_command(name: str, words: list[Any]) -> float:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     seconds, own, most = time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 2**10
+    STEPS.append((name, f"{own:.1f}", f"{most:,.0f} MB", ""))
     print(f"{name:34} {seconds:7.1f} s ({own:.1f} s of the processor), {most:6.0f} MB, status {status}", flush=True)
     return most
 
@@ -178,7 +185,19 @@ def main() -> int:
         return max(subprocess.run([sys.executable, "-m", "benchmarks.large", part]).returncode for part in chosen)
     with tempfile.TemporaryDirectory() as folder:
         PARTS[chosen[0]](Path(folder))
+    print(write_results("large", with_part(chosen[0])))
     return 0
+
+
+def with_part(part: str) -> Sheet:
+    """Return what is known of other parts, with the steps of this one; what was transcribed is not mixed with it."""
+    known = read_results(Sheet, "large")
+    known = None if known is None or known.transcribed else known
+    grid = Grid(head=(part, "seconds", "memory", ""), rows=tuple(STEPS))
+    return Sheet(
+        **stamp("python -m benchmarks.large", before=known),
+        grids={**({} if known is None else known.grids), part: grid},
+    )
 
 
 if __name__ == "__main__":

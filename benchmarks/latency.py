@@ -14,11 +14,14 @@ Everything is timed in turn, and the fastest round counts; on a busy machine the
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from benchmarks.paging.records import Figure, Sheet
+from benchmarks.paging.writing import read_results, stamp, write_results
 from topiarist import Budget, Data, TrainConfig, anatomy, load_data, measure, resize, train
 from topiarist.measurement.budget import Runtime
 from topiarist.measurement.runtimes import network_call, time_together
@@ -33,6 +36,7 @@ from topiarist.threads import torch_threads
 
 SHARES = (0.75, 0.6, 0.45)  # of the latency, and of the multiply-accumulates
 REPEATS = 3  # comparisons of each pair, of which the median is shown
+ALLOWED = 15.0  # per cent that a prediction may be off: what we set out for
 
 
 def block(inputs: int, outputs: int, **settings: Any) -> list[nn.Module]:
@@ -104,8 +108,8 @@ class Enlarged(nn.Module):
         return logits
 
 
-def show_predictions(runtime: Runtime, threads: int) -> None:
-    """Predict ten cut networks, then time them."""
+def find_predictions(runtime: Runtime, threads: int) -> list[Figure]:
+    """Predict ten cut networks, then time them; return by how much the predictions are off."""
     errors: dict[str, list[float]] = {"allotted": [], "drawn": []}
     for name, make, count in (("plain", plain, 2), ("residual", residual, 2), ("depthwise", depthwise, 1)):
         with isolated(0):
@@ -127,8 +131,15 @@ def show_predictions(runtime: Runtime, threads: int) -> None:
             predicted, measured = float(timed.milliseconds(each)), milliseconds * timed.whole_ms / whole
             errors[kind].append(predicted / measured - 1)
             print(f"{name:10} {kind:9} predicted {predicted:.3f} ms, measured {measured:.3f}: {errors[kind][-1]:+.1%}")
+    figures = []
     for kind, several in errors.items():
-        print(f"{kind}: {max(map(abs, several)):.1%} off at most, over {len(several)} networks")
+        common: dict[str, Any] = {"table": "predictions", "case": f"{runtime}, widths {kind}", "measure": "error, %"}
+        off = tuple(100 * abs(each) for each in several)
+        figures += [
+            Figure(contender="off at most", values=off, role="ours", **common),
+            Figure(contender="our aim", values=(ALLOWED,), role="aim", **common),
+        ]
+    return figures
 
 
 def trained_network(epochs: int) -> tuple[nn.Module, Data]:
@@ -153,51 +164,77 @@ def cut_to(model: nn.Module, data: Data, budget: Budget) -> nn.Module:
     return resize(model, data, Distinctiveness(), budget=budget, latency=False).model
 
 
-def show_half(model: nn.Module, data: Data, runtime: Runtime, threads: int) -> None:
+def find_half(model: nn.Module, data: Data, runtime: Runtime, threads: int) -> list[Figure]:
     """Resize to half of the latency, and measure."""
     x = data.train.x[:1]  # type: ignore[union-attr]
     whole, _ = ratio(model, model, x, runtime, threads)
     cut = cut_to(model, data, Budget(latency_ms=whole / 2, runtime=runtime, threads=threads))
     again, share = ratio(model, cut, x, runtime, threads)
     before, after = (measure(each, data, latency=False) for each in (model, cut))
-    print(
-        f"half: {share:.3f} of {again:.3f} ms, accuracy {before.accuracy:.2%} → {after.accuracy:.2%},"
-        f" MACs {before.macs:,} → {after.macs:,}"
-    )
+    common: dict[str, Any] = {"table": "half", "case": runtime}
+    return [
+        Figure(contender="whole", measure="milliseconds", values=(again,), **common),
+        Figure(contender="whole", measure="accuracy, %", values=(100 * before.accuracy,), **common),
+        Figure(contender="cut", measure="share of latency", values=(share,), **common),
+        Figure(contender="cut", measure="accuracy, %", values=(100 * after.accuracy,), **common),
+    ]
 
 
-def show_arithmetic(model: nn.Module, data: Data, runtime: Runtime, threads: int) -> None:
+def find_arithmetic(model: nn.Module, data: Data, runtime: Runtime, threads: int) -> list[Figure]:
     """Compare budgets of milliseconds with budgets of multiply-accumulates."""
     x = data.train.x[:1]  # type: ignore[union-attr]
     whole, _ = ratio(model, model, x, runtime, threads)
-    macs = measure(model, data, latency=False).macs
+    macs, figures = measure(model, data, latency=False).macs, list[Figure]()
     for share in SHARES:
         latency = Budget(latency_ms=share * whole, runtime=runtime, threads=threads)
         for name, budget in (("latency", latency), ("MACs", Budget(macs=int(share * macs)))):
             cut = cut_to(model, data, budget)
             _, found = ratio(model, cut, x, runtime, threads)
             after = measure(cut, data, latency=False)
-            loss = f"accuracy {after.accuracy:.2%}, log loss {after.log_loss:.4f}"
-            print(f"within {share:.0%} of {name:8}: {found:.3f} of latency, {after.macs / macs:.3f} of MACs, {loss}")
+            common: dict[str, Any] = {
+                "table": "arithmetic",
+                "case": f"{runtime}, {share:.0%}",
+                "contender": f"within a share of {name}",
+            }
+            figures += [
+                Figure(measure="share of latency", values=(found,), **common),
+                Figure(measure="accuracy, %", values=(100 * after.accuracy,), **common),
+                Figure(measure="log loss", values=(after.log_loss or 0.0,), **common),
+            ]
+    return figures
+
+
+def with_others(figures: list[Figure]) -> Sheet:
+    """Return figures with those of other runtimes and parts; what was transcribed is not mixed with them."""
+    known = read_results(Sheet, "latency")
+    known = None if known is None or known.transcribed else known
+    measured = {(each.table, each.case.partition(",")[0]) for each in figures}
+    kept = [] if known is None else known.figures
+    others = [each for each in kept if (each.table, each.case.partition(",")[0]) not in measured]
+    now = stamp("python -m benchmarks.latency", ["onnxruntime"], known)
+    return Sheet(**now, figures=(*others, *figures))
 
 
 def main() -> None:
-    """Print the parts that are asked for."""
+    """Measure the parts that are asked for, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help="predictions, half, arithmetic; all unless given")
     parser.add_argument("--runtime", choices=("torch", "onnx", "onnx-int8"), default="torch")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--out", type=Path, help="in the place of benchmarks/results/latency.json")
     asked = parser.parse_args()
+    figures: list[Figure] = []
     parts = asked.parts or ["predictions", "half", "arithmetic"]
     with torch_threads(asked.threads):
         if "predictions" in parts:
-            show_predictions(asked.runtime, asked.threads)
+            figures += find_predictions(asked.runtime, asked.threads)
         if {"half", "arithmetic"} & set(parts):
             model, data = trained_network(asked.epochs)
-            for name, show in (("half", show_half), ("arithmetic", show_arithmetic)):
+            for name, find in (("half", find_half), ("arithmetic", find_arithmetic)):
                 if name in parts:
-                    show(model, data, asked.runtime, asked.threads)
+                    figures += find(model, data, asked.runtime, asked.threads)
+    print(write_results("latency", with_others(figures), asked.out))
 
 
 if __name__ == "__main__":

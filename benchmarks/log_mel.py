@@ -1,14 +1,13 @@
 """How long a log-mel spectrogram takes, on one thread: ours beside librosa's, on the same clip.
 
 10 s at 48 kHz, mono, in memory: noise below 12 kHz at 16 bits, so that the upper bands are faint. Bands {32, 48, 64} ×
-windows {1024, 2048, 4096}. Both are called once before the clock starts, then they take turns; times are the best of
-all rounds. The largest difference between the two is printed beside them.
+windows {1024, 2048, 4096}. Both are called once before the clock starts, then they take turns; times are the
+processor's. The largest difference between the two is written beside them.
 """
 
 import argparse
-import time
 import warnings
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import librosa
@@ -17,6 +16,9 @@ from numpy.typing import NDArray
 from scipy.signal import butter, sosfilt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from benchmarks.paging.records import Figure, Role, Sheet
+from benchmarks.paging.timing import in_turn, milliseconds
+from benchmarks.paging.writing import stamp, write_results
 from topiarist.features.log_mel import FLOOR, LogMel, log_mel
 from topiarist.randomness import array_generator
 
@@ -46,35 +48,33 @@ def by_librosa(wave: NDArray[numpy.float32], settings: LogMel) -> NDArray[Any]:
     return described
 
 
-def compare(wave: NDArray[numpy.float32], settings: LogMel, rounds: int) -> None:
-    """Time the two in turn and print a line."""
-    jobs: tuple[Callable[[], NDArray[Any]], ...] = (
-        lambda: by_librosa(wave, settings),
-        lambda: log_mel(wave, RATE, settings),
-    )
-    difference = numpy.abs(jobs[0]() - jobs[1]()).max()
-    times: list[list[float]] = [[], []]
-    for _ in range(rounds):
-        for job, found in zip(jobs, times, strict=True):
-            start = time.perf_counter()
-            job()
-            found.append(1000 * (time.perf_counter() - start))
-    theirs, ours = min(times[0]), min(times[1])
-    print(f"{settings.bands:5} {settings.window:6} {theirs:11.2f} {ours:8.2f} {theirs / ours:5.2f}  {difference:.1e}")
+def compare(wave: NDArray[numpy.float32], settings: LogMel, rounds: int) -> list[Figure]:
+    """Time the two in turn, and compare what they compute."""
+    jobs = {"librosa": partial(by_librosa, wave, settings), "ours": partial(log_mel, wave, RATE, settings)}
+    difference = float(numpy.abs(jobs["librosa"]() - jobs["ours"]()).max())
+    case = f"{settings.bands} bands, window {settings.window}"
+    figures = [Figure(table="alike", case=case, contender="ours", measure="difference", values=(difference,))]
+    for name, seconds in in_turn(jobs, rounds).items():
+        role: Role = "ours" if name == "ours" else "rival"
+        figures.append(
+            Figure(case=case, contender=name, measure="milliseconds", values=milliseconds(seconds), role=role)
+        )
+    return figures
 
 
 def main() -> None:
-    """Compare the two for all settings."""
+    """Compare the two for all settings, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=30)
     rounds = parser.parse_args().rounds
     warnings.simplefilter("ignore")  # librosa's
-    wave = faint_above(12_000)
-    print("bands window librosa, ms ours, ms ratio  largest difference")
+    wave, figures = faint_above(12_000), list[Figure]()
     with threadpool_limits(1):
         for bands in (32, 48, 64):
             for window in (1024, 2048, 4096):
-                compare(wave, LogMel(bands=bands, window=window), rounds)
+                figures += compare(wave, LogMel(bands=bands, window=window), rounds)
+    command = f"python -m benchmarks.log_mel --rounds {rounds}"
+    print(write_results("log_mel", Sheet(**stamp(command, ["librosa"]), figures=tuple(figures))))
 
 
 if __name__ == "__main__":

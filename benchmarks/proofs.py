@@ -15,9 +15,11 @@ import argparse
 import sys
 from pathlib import Path
 
+from benchmarks.paging.records import Sheet
+from benchmarks.paging.writing import stamp, write_results
 from benchmarks.proving.cells import SimulatedProof, all_cells, simulate_surely
 from benchmarks.proving.figure import draw_power
-from benchmarks.proving.tables import write_markdown
+from benchmarks.proving.tables import grids_of, worst_of, write_markdown
 from topiarist.files import write_atomically
 from topiarist.settings import Record
 
@@ -33,6 +35,10 @@ def main() -> None:
     asked = _arguments()
     results = merged(asked.table) if asked.table else run(asked.out, asked.part)
     print(write_markdown(results.cells))
+    if not asked.table:
+        notes = {"worst": worst_of(results.cells)}
+        sheet = Sheet(**stamp("python -m benchmarks.proofs"), grids=grids_of(results.cells), notes=notes)
+        print(write_results("proofs", sheet))
     if asked.figure:
         draw_power(results.cells, asked.figure)
 

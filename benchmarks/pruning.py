@@ -15,26 +15,24 @@ prints the tables of a file again. Some hours on one core for everything; `digit
 import argparse
 import sys
 import warnings
-from datetime import date
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from benchmarks.compensation import CACHE, processor_name
+from benchmarks.compensation import CACHE
+from benchmarks.paging.writing import RESULTS, stamp
 from benchmarks.pruners.measuring import measure_task
 from benchmarks.pruners.problems import CONTESTS
 from benchmarks.pruners.records import PrunedRow, PruningResults
 from benchmarks.pruners.tables import write_markdown
 from topiarist.files import write_atomically
 
-PACKAGES = ("topiarist", "torch", "torch-pruning")
-
 
 def main() -> None:
     """Measure what is asked for and not measured yet, and print the tables."""
     asked = _arguments()
-    run = _Run(asked.out)
+    run = _Run(asked.out, [] if asked.table else asked.problems or list(CONTESTS))
     if not asked.table:
         warnings.simplefilter("ignore")  # torch-pruning's
         torch.set_num_threads(1)
@@ -50,23 +48,24 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("problems", nargs="*", choices=[*CONTESTS, []], help=f"some of {', '.join(CONTESTS)}")
     parser.add_argument("--seeds", type=int, help="networks of each kind")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder for data and trained weights")
-    parser.add_argument("--out", type=Path, default=Path("pruning.json"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "pruning.json")
     parser.add_argument("--table", action="store_true", help="print the tables of --out and measure nothing")
     return parser.parse_args()
 
 
 class _Run:
-    """The results so far, in a file; those of other versions are not added to."""
+    """The results so far, in a file; of those of other versions, what is asked for is measured anew."""
 
-    def __init__(self, out: Path) -> None:
-        packages = {name: version(name) for name in PACKAGES}
+    def __init__(self, out: Path, asked: Sequence[str]) -> None:
         self.out = out
-        self.results = PruningResults(date=date.today().isoformat(), processor=processor_name(), packages=packages)
+        now = stamp("python -m benchmarks.pruning", ["torch-pruning"])
+        self.results = PruningResults(**now)
         if out.exists():
             known = PruningResults.model_validate_json(out.read_text())
-            if known.packages != packages:
-                raise SystemExit(f"{out} was measured with other versions: move it away, or name another --out")
-            self.results = known
+            same = known.packages == now["packages"]
+            rows = tuple(row for row in known.rows if same or row.problem not in asked)
+            now = stamp("python -m benchmarks.pruning", ["torch-pruning"], known)
+            self.results = PruningResults(**now, rows=rows)
 
     def add(self, row: PrunedRow) -> None:
         told = row.reason[:100] if row.accuracy is None else f"{row.accuracy:.2f} of {row.dense_accuracy:.2f}"

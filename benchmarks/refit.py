@@ -8,7 +8,6 @@ without labels (Taylor gets the labels). No choice ever sees the test samples.
 """
 
 import argparse
-import statistics
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -20,12 +19,16 @@ import torch
 import torch_pruning
 from torch import Tensor, nn
 
+from benchmarks.paging.records import Figure, Role, Sheet
+from benchmarks.paging.writing import stamp, write_results
 from topiarist import TrainConfig, load_data, models, surgery, train_many
 from topiarist.data import Part
 from topiarist.randomness import array_generator, generator, isolated
 
 SIZES, FRACTIONS, BUDGET = (64, 128, 64, 10), (0.5, 0.7, 0.8, 0.9), 928
 HIDDEN = {"hidden0": 128, "hidden1": 64}
+OURS = "ours: best choice, refit"
+INITIAL = {"torch": "initial weights of `nn.Linear`", "He": "He's initial weights"}
 Keep = Mapping[str, int]
 Cut = Callable[["Trained", Keep], nn.Module]
 
@@ -141,13 +144,18 @@ CUTS: dict[str, Cut] = {
     "ours: smallest L2 norm, refit": ours(weakest_units),
     "ours: elimination, refit": ours(chosen("elimination")),
     "ours: matching, refit": ours(chosen("matching")),
-    "ours: best choice, refit": ours(chosen("best")),
+    OURS: ours(chosen("best")),
 }
 
 
 def allotted(trained: Trained) -> dict[str, int]:
     """Return freely allotted widths within the budget."""
     return surgery.allot_widths(trained.model, trained.example, calibration=trained.train.x, parameters=BUDGET)
+
+
+def role_of(name: str) -> Role:
+    """Return what a way to cut is on the page."""
+    return "ours" if name == OURS else "variant" if name.startswith("ours") else "rival"
 
 
 def main() -> None:
@@ -157,29 +165,32 @@ def main() -> None:
     seeds = parser.parse_args().seeds
     warnings.simplefilter("ignore")  # torch-pruning's
     torch.set_num_threads(1)
-    for initial in ("torch", "He"):
-        compare(train_networks(seeds, initial), initial)
+    figures = [each for initial in INITIAL for each in compare(train_networks(seeds, initial), INITIAL[initial])]
+    command = f"python -m benchmarks.refit --seeds {seeds}"
+    print(write_results("refit", Sheet(**stamp(command, ["torch-pruning"]), figures=tuple(figures))))
 
 
-def compare(networks: list[Trained], initial: str) -> None:
-    """Cut every network in every way and print the mean test accuracy that is left."""
-    seeds = len(networks)
-    dense = [trained.accuracy(trained.model) for trained in networks]
-    equal = [{name: round(size * (1 - fraction)) for name, size in HIDDEN.items()} for fraction in FRACTIONS]
-    free = [allotted(trained) for trained in networks]
-    print(f"\n{seeds} seeds, {initial} initial weights, dense {statistics.mean(dense):.2f} % of the test samples")
-    print(f"widths within {BUDGET} parameters: {sorted({tuple(widths.values()) for widths in free})}\n")
-    columns = [*(f"-{fraction:.0%}" for fraction in FRACTIONS), f"{BUDGET} par."]
-    print(f"{'accuracy, and points below dense':34}" + "".join(f"{column:>15}" for column in columns) + "  s a cut")
+def compare(networks: list[Trained], table: str) -> list[Figure]:
+    """Cut every network in every way, and return the test accuracy that is left of each."""
+    dense = tuple(trained.accuracy(trained.model) for trained in networks)
+    figures = [Figure(table=table, case="whole", contender="whole", measure="accuracy, %", values=dense)]
+    settings = {
+        f"−{fraction:.0%}": [{name: round(size * (1 - fraction)) for name, size in HIDDEN.items()}] * len(networks)
+        for fraction in FRACTIONS
+    }
+    settings[f"≤ {BUDGET} parameters"] = [allotted(trained) for trained in networks]
     for name, cut in CUTS.items():
-        cells, start = [], time.perf_counter()
-        for keeps in ([keep] * seeds for keep in equal), (free,):
-            for widths in keeps:
-                left = [trained.accuracy(cut(trained, keep)) for trained, keep in zip(networks, widths, strict=True)]
-                lost = statistics.mean(dense) - statistics.mean(left)
-                cells.append(f"{statistics.mean(left):8.2f} ({lost:5.2f})")
-        seconds = (time.perf_counter() - start) / len(cells) / seeds
-        print(f"{name:34}" + "".join(cells) + f"{seconds:9.3f}", flush=True)
+        start = time.process_time()
+        for case, widths in settings.items():
+            left = tuple(trained.accuracy(cut(trained, keep)) for trained, keep in zip(networks, widths, strict=True))
+            figures.append(
+                Figure(table=table, case=case, contender=name, measure="accuracy, %", values=left, role=role_of(name))
+            )
+        seconds = (time.process_time() - start) / len(settings) / len(networks)
+        figures.append(
+            Figure(table=f"{table}: time", case="a cut", contender=name, measure="seconds", values=(seconds,))
+        )
+    return figures
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 `python -m benchmarks.rightsize` runs digits; with a folder of Fashion-MNIST's files, the residual network instead.
 """
 
-import statistics
 import sys
 import tempfile
 import time
@@ -12,6 +11,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from benchmarks.paging.records import Cell, Grid, Sheet
+from benchmarks.paging.writing import stamp, write_results
 from topiarist import load, load_data, rightsize
 from topiarist.rightsizing.delivery import MODEL_FILE, deliver
 from topiarist.training.inference import predict_logits
@@ -22,27 +23,31 @@ IMAGES, WIDTH, MAX_DROP = 4000, 16, 0.02
 
 def digits() -> None:
     """Rightsize 64-128-64-10 on ten splits, quickly."""
-    drops, ratios = [], []
-    print("seed  parameters      smaller  before   after   points  status    p       seconds")
+    rows = list[tuple[Cell, ...]]()
     for seed in range(SEEDS):
-        begun = time.perf_counter()
+        begun = time.process_time()
         record = rightsize(load_data("digits", seed=seed), effort="quick", seed=seed).record
         assert record.test is not None and record.gains.parameters is not None
         before, after = (side["accuracy"] or 0.0 for side in (record.test.before, record.test.after))
         whole, chosen = record.networks[0], record.chosen
         p = next((rung.p for rung in record.decision.rungs if rung.network == chosen.id), 1.0)
-        drops.append(100 * (after - before))
-        ratios.append(record.gains.parameters)
-        print(
-            f"{seed:4}  {whole.parameters:6,} → {chosen.parameters:5,}  {ratios[-1]:5.1f} ×  {before:.2%}"
-            f"  {after:.2%}  {drops[-1]:+.2f}  {record.verdict.status:8}  {p:.4f}"
-            f"  {time.perf_counter() - begun:5.0f}",
-            flush=True,
+        rows.append(
+            (
+                str(seed),
+                f"{whole.parameters:,} → {chosen.parameters:,}",
+                f"{record.gains.parameters:.1f} ×",
+                f"{before:.2%}",
+                f"{after:.2%}",
+                f"{100 * (after - before):+.2f}",
+                record.verdict.status,
+                f"{p:.4f}",
+                f"{time.process_time() - begun:.0f}",
+            )
         )
-    print(
-        f"at least {min(ratios):.1f} × fewer parameters; accuracy on the test part {statistics.mean(drops):+.2f} points"
-        f" on average, {min(drops):+.2f} at worst"
-    )
+        print(*rows[-1], sep="  ", flush=True)
+    head = ("seed", "parameters", "smaller", "before", "after", "points", "status", "p", "seconds")
+    found = Sheet(**stamp("python -m benchmarks.rightsize"), grids={"seeds": Grid(head=head, rows=tuple(rows))})
+    print(write_results("rightsize", found))
 
 
 class Block(nn.Module):
@@ -81,19 +86,33 @@ def residual(folder: str) -> None:
     """Rightsize a residual network, export it, load it again."""
     data = load_data(folder, samples=IMAGES)
     begun = time.perf_counter()
-    found = rightsize(data, Residual, effort="normal", max_drop=MAX_DROP)
+    sized = rightsize(data, Residual, effort="normal", max_drop=MAX_DROP)
     with tempfile.TemporaryDirectory() as place:
-        record = deliver(found, place)
+        record = deliver(sized, place)
         again = load(Path(place) / MODEL_FILE, into=Residual())
         x = data.test.x[:100]  # type: ignore[union-attr]  # these are in memory
-        same = torch.equal(predict_logits(again, x), predict_logits(found.model, x))
+        same = torch.equal(predict_logits(again, x), predict_logits(sized.model, x))
     print(record.verdict.sentence, *record.verdict.why, *record.notes, sep="\n")
-    for network in record.networks:
-        if network.onnx_latency_ms is not None:
-            figures = f"{network.parameters:,} parameters, {network.macs:,} MACs, {network.latency_ms:.3f} ms"
-            print(f"{network.id}: {figures} in torch, {network.onnx_latency_ms:.3f} ms in ONNX Runtime")
+    rows = tuple(
+        (
+            network.id,
+            f"{network.parameters:,}",
+            f"{network.macs:,}",
+            f"{network.latency_ms:.3f} ms",
+            f"{network.onnx_latency_ms:.3f} ms",
+        )
+        for network in record.networks
+        if network.onnx_latency_ms is not None
+    )
     print(f"loaded into a fresh network: {'the same answers' if same else 'OTHER ANSWERS'}")
-    print(f"{time.perf_counter() - begun:.0f} s")
+    grid = Grid(head=("network", "parameters", "MACs", "time in torch", "time in ONNX Runtime"), rows=rows)
+    words = " ".join([record.verdict.sentence, *record.verdict.why, f"It took {time.perf_counter() - begun:.0f} s."])
+    found = Sheet(
+        **stamp("python -m benchmarks.rightsize FOLDER", ["onnxruntime"]),
+        grids={"residual": grid},
+        notes={"findings": words},
+    )
+    print(write_results("residual", found))
 
 
 if __name__ == "__main__":

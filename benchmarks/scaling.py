@@ -12,8 +12,6 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,8 @@ from torch import nn
 from benchmarks.compensating.problem import timed
 from benchmarks.compensating.residual import CifarResNet
 from benchmarks.compensating.speed import exponent
-from benchmarks.compensation import processor_name
+from benchmarks.paging.records import Measurement
+from benchmarks.paging.writing import RESULTS, stamp
 from topiarist import TrainConfig, anatomy, models, save, surgery, train_many
 from topiarist.data import Data
 from topiarist.files import write_atomically
@@ -31,8 +30,8 @@ from topiarist.randomness import generator, isolated
 from topiarist.settings import Record
 from topiarist.study.study import Study
 
-PACKAGES = ("topiarist", "torch")
 Job = Callable[[], object]
+REFIT_WIDTHS = (64, 256, 256, 10)
 
 
 @dataclass(frozen=True)
@@ -60,13 +59,9 @@ class ScalingRow(Record):
         return exponent(self.sizes, self.seconds)
 
 
-class ScalingResults(Record):
+class ScalingResults(Measurement):
     """A run: when, on what, with which versions, and what it found."""
 
-    version: int = 1
-    date: str
-    processor: str
-    packages: dict[str, str]
     rows: tuple[ScalingRow, ...] = ()
 
 
@@ -109,7 +104,7 @@ def choose_half(width: int) -> Job:
 
 def refit_samples(count: int) -> Job:
     """Remove half of two layers of 256 units and refit on so many samples, without settling."""
-    model, x = perceptron(64, 256, 256, 10), samples(count)
+    model, x = perceptron(*REFIT_WIDTHS), samples(count)
     units = {name: range(128) for name in ("hidden0", "hidden1")}
     return lambda: surgery.remove(model, x[:2], units=units, calibration=x, settling=0)
 
@@ -162,11 +157,7 @@ def main() -> None:
     """Measure what is asked for, and print a table."""
     asked = _arguments()
     torch.set_num_threads(1)
-    results = ScalingResults(
-        date=date.today().isoformat(),
-        processor=processor_name(),
-        packages={name: version(name) for name in PACKAGES},
-    )
+    results = ScalingResults(**stamp("python -m benchmarks.scaling"))
     for name in asked.names or EXPERIMENTS:
         results = results.model_copy(update={"rows": (*results.rows, measure(name))})
         print(results.rows[-1], results.rows[-1].exponent, file=sys.stderr, flush=True)
@@ -191,14 +182,18 @@ def write_markdown(results: ScalingResults) -> str:
             f"| {row.title} | {row.counted} | {ends[0]:,}, {ends[1]:,} | {times[0]:.3g}, {times[1]:.3g} "
             f"| {row.exponent:.2f} |"
         )
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(results.packages.items()))
-    return "\n".join([*lines, "", f"Measured on {results.date} with {versions}, one thread, {results.processor}."])
+    return "\n".join(lines)
+
+
+def pieces(results: ScalingResults) -> dict[str, str]:
+    """Return the table by name."""
+    return {"table": write_markdown(results)}
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[*EXPERIMENTS, []], help=f"some of {', '.join(EXPERIMENTS)}")
-    parser.add_argument("--out", type=Path, default=Path("scaling.json"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "scaling.json")
     return parser.parse_args()
 
 

@@ -12,15 +12,12 @@ extra `benchmarks`. The same command resumes.
 
 import argparse
 import math
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
-from datetime import date
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
 import optuna
@@ -28,14 +25,13 @@ import torch
 from torch import nn
 
 from benchmarks.compensating.images import FASHION
-from benchmarks.compensation import processor_name
+from benchmarks.paging.writing import RESULTS, stamp
+from benchmarks.search_table import SEARCHERS, SearchResults, SearchRow, write_markdown
 from topiarist import Data, TrainConfig, load_data, measure, methods, models, resize, train
 from topiarist.files import write_atomically
 from topiarist.randomness import child_seed, generator
-from topiarist.settings import Record
 from topiarist.training import Epoch
 
-PACKAGES = ("topiarist", "torch", "optuna")
 EPOCHS, BATCH = 20, 32
 START = 10  # units of the network that the Surgeon begins with
 LEAST, MOST, LAYERS = 8, 512, 3
@@ -45,29 +41,6 @@ PROBLEMS: dict[str, Callable[[int], Data]] = {
     "digits": lambda seed: load_data("digits", seed=seed),
     "fashion": lambda seed: load_data(str(FASHION), samples=4_000, seed=seed, input_shape=(784,)),
 }
-
-
-class SearchRow(Record):
-    """What one searcher found: accuracies of its choice, its size, processor seconds, networks tried."""
-
-    problem: str
-    seed: int
-    searcher: str
-    test: float
-    validation: float
-    parameters: int
-    seconds: float
-    tried: int
-
-
-class SearchResults(Record):
-    """A run: when, on what, with which versions, and the rows so far."""
-
-    version: int = 1
-    date: str
-    processor: str
-    packages: dict[str, str]
-    rows: tuple[SearchRow, ...] = ()
 
 
 @dataclass
@@ -144,17 +117,15 @@ def trial_of(trial: optuna.Trial, *, data: Data, seed: int, best: Best) -> float
     return found
 
 
-SEARCHERS: dict[str, Callable[[Data, int, float], Best]] = {
-    "Surgeon": surgeon,
-    "random search": partial(search, halving=False),
-    "successive halving": partial(search, halving=True),
-}
+SEARCH: dict[str, Callable[[Data, int, float], Best]] = dict(
+    zip(SEARCHERS, (surgeon, partial(search, halving=False), partial(search, halving=True)), strict=True)
+)
 
 
 def measure_all(problem: str, seed: int) -> list[SearchRow]:
     """Run all searchers on one problem; the time of the first is what the others have."""
     data, rows, allowed = PROBLEMS[problem](seed), [], 0.0
-    for name, searcher in SEARCHERS.items():
+    for name, searcher in SEARCH.items():
         begun = time.process_time()
         best = searcher(data, seed, allowed)
         seconds = time.process_time() - begun
@@ -175,37 +146,18 @@ def measure_all(problem: str, seed: int) -> list[SearchRow]:
     return rows
 
 
-def write_markdown(results: SearchResults) -> str:
-    """Return a line per problem and searcher: means, and standard deviations over seeds."""
-    lines = ["| data | searcher | accuracy | parameters | seconds | networks tried |", "|---|---|---:|---:|---:|---:|"]
-    for problem in dict.fromkeys(row.problem for row in results.rows):
-        for name in SEARCHERS:
-            rows = [row for row in results.rows if (row.problem, row.searcher) == (problem, name)]
-            tests = [row.test for row in rows]
-            spread = f" ± {statistics.stdev(tests):.2f}" if len(tests) > 1 else ""
-            size, seconds, tried = (
-                statistics.mean(getattr(row, field) for row in rows) for field in ("parameters", "seconds", "tried")
-            )
-            lines.append(
-                f"| {problem}, {len(rows)} seeds | {name} | {statistics.mean(tests):.2f}{spread} | {size:,.0f} "
-                f"| {seconds:.1f} | {tried:.0f} |"
-            )
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(results.packages.items()))
-    return "\n".join([*lines, "", f"Measured on {results.date} with {versions}, one thread, {results.processor}."])
-
-
 def main() -> None:
     """Measure what is asked for and not measured yet, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("problems", nargs="*", choices=[*PROBLEMS, []], help=f"some of {', '.join(PROBLEMS)}")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path("search.json"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "search.json")
     asked = parser.parse_args()
     torch.set_num_threads(1)
-    packages = {name: version(name) for name in PACKAGES}
-    results = SearchResults(date=date.today().isoformat(), processor=processor_name(), packages=packages)
+    results = SearchResults(**stamp("python -m benchmarks.search", ["optuna"]))
     if asked.out.exists():
-        results = SearchResults.model_validate_json(asked.out.read_text())
+        known = SearchResults.model_validate_json(asked.out.read_text())
+        results = SearchResults(**stamp("python -m benchmarks.search", ["optuna"], known), rows=known.rows)
     done = {(row.problem, row.seed) for row in results.rows}
     for problem in asked.problems or PROBLEMS:
         for seed in range(asked.seeds):

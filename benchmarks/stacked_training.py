@@ -2,17 +2,18 @@
 
 Ten folds of a 10–100–7 network on 674 samples, batch 32, Adam, the same initial learning rate and epochs for all:
 a plain PyTorch loop with `DataLoader`, the same without `DataLoader`, scikit-learn's `MLPClassifier`, our loop one
-network at a time (autograd), and our stack. Then the same network with batch norm and dropout. With `--numbers`, a
-10–100–1 network predicts a number (friedman1) instead, beside scikit-learn's `MLPRegressor` with the same settings, and
-with the settings that it has by default. Times are processor time.
+network at a time (autograd), and our stack. Then the same network with batch norm and dropout. Then a 10–100–1 network
+predicts a number (friedman1), beside scikit-learn's `MLPRegressor` with the same settings, and with the settings that
+it has by default. Times are processor time. `python -m benchmarks.stacked_training [--rounds 5]`.
 """
 
 import argparse
-import statistics
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy
 import torch
@@ -23,12 +24,17 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from benchmarks.paging.records import Figure, Role, Sheet
+from benchmarks.paging.writing import stamp, write_results
 from topiarist import Data, TrainConfig, models, train_many
 from topiarist.data import Part
 from topiarist.randomness import generator, isolated
 from topiarist.training.inference import predict_logits
 
 FOLDS, SIZES, RATE, BATCH = 10, (10, 100, 7), 0.01, 32
+ONE_BY_ONE, STACKED = "ours, one network after the other (autograd)", "ours, stacked"
+ROLES: dict[str, Role] = {ONE_BY_ONE: "variant", STACKED: "ours"}
+Run = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -106,8 +112,8 @@ def scikit_learn(folds: list[Data], epochs: int) -> list[MLPClassifier]:
     return trained
 
 
-def accuracy(trained: list[nn.Module] | list[MLPClassifier], folds: list[Data]) -> float:
-    """Return the mean test accuracy over folds."""
+def accuracies(trained: list[nn.Module] | list[MLPClassifier], folds: list[Data]) -> tuple[float, ...]:
+    """Return the test accuracy of each fold, in per cent."""
     found = []
     for model, data in zip(trained, folds, strict=True):
         test = part(data, "test")
@@ -115,8 +121,8 @@ def accuracy(trained: list[nn.Module] | list[MLPClassifier], folds: list[Data]) 
             predicted = predict_logits(model, test.x).argmax(dim=1).numpy()
         else:
             predicted = model.predict(test.x.numpy())
-        found.append(float(numpy.mean(predicted == test.y.numpy())))
-    return statistics.mean(found)
+        found.append(100 * float(numpy.mean(predicted == test.y.numpy())))
+    return tuple(found)
 
 
 def regressors(folds: list[Data], settings: Settings, epochs: int) -> list[MLPRegressor]:
@@ -144,32 +150,19 @@ def our_regressors(
     return made
 
 
-def numbers(epochs: int, rounds: int) -> None:
-    """Time stacks of regressions beside `MLPRegressor`, and print how good they are, and how alike to one by one."""
+def numbers(epochs: int, rounds: int) -> list[Figure]:
+    """Time stacks of regressions beside `MLPRegressor`, and measure how good they are, and how alike to one by one."""
     x, y = make_friedman1(674, 10, noise=1.0, random_state=0)
     folds = Data.from_arrays(x, y, name="674 samples", scaling="auto").folds(FOLDS)
-    print(f"{FOLDS} folds of numbers, {epochs} epochs, best of {rounds} rounds, processor time of one thread\n")
-    print(f"{'':40} {'seconds':>8} {'R²':>9} {'stacked is':>11}")
+    figures = []
     for settings in SETTINGS:
-        contestants: dict[str, Callable[[Settings], list[nn.Module] | list[MLPRegressor]]] = {
-            "scikit-learn MLPRegressor": lambda chosen: regressors(folds, chosen, epochs),
-            "ours, one by one (autograd)": lambda chosen: our_regressors(folds, chosen, epochs, stacked=False),
-            "ours, stacked": lambda chosen: our_regressors(folds, chosen, epochs, stacked=True),
+        contestants: dict[str, Run] = {
+            "scikit-learn's `MLPRegressor`": partial(regressors, folds, settings, epochs),
+            ONE_BY_ONE: partial(our_regressors, folds, settings, epochs, stacked=False),
+            STACKED: partial(our_regressors, folds, settings, epochs, stacked=True),
         }
-        seconds: dict[str, list[float]] = {name: [] for name in contestants}
-        quality: dict[str, float] = {}
-        for turn in range(rounds):
-            for name, run in contestants.items():
-                if turn and "one by one" in name:  # too slow to do again
-                    continue
-                start = time.process_time()
-                trained = run(settings)
-                seconds[name].append(time.process_time() - start)
-                quality[name] = explained(trained, folds)
-        print(settings.ours, f"batch {settings.batch}", sep=", ")
-        for name, times in seconds.items():
-            ratio = min(times) / min(seconds["ours, stacked"])
-            print(f"  {name:38} {min(times):8.2f} {quality[name]:9.3f} {ratio:9.1f} ×")
+        case = f"{settings.ours}, batch {settings.batch}, Adam at {settings.rate}"
+        figures += timed("numbers", case, contestants, partial(explained, folds=folds), "R²", rounds)
     alone, together = (
         our_regressors(folds, SETTINGS[0], epochs, stacked=each, dtype=torch.float64) for each in (False, True)
     )
@@ -178,11 +171,12 @@ def numbers(epochs: int, rounds: int) -> None:
         for pair in zip(alone, together, strict=True)
         for one, two in zip(*(each.parameters() for each in pair), strict=True)
     )
-    print(f"\nlargest difference of a weight, stacked beside one by one, in float64: {apart:.1e}")
+    weights = {"case": "weights in float64", "contender": STACKED, "measure": "difference"}
+    return [*figures, Figure(table="alike", values=(apart,), **weights)]
 
 
-def explained(trained: list[nn.Module] | list[MLPRegressor], folds: list[Data]) -> float:
-    """Return the mean R² over the test parts of folds."""
+def explained(trained: list[nn.Module] | list[MLPRegressor], folds: list[Data]) -> tuple[float, ...]:
+    """Return the R² of the test part of each fold."""
     found = []
     for model, data in zip(trained, folds, strict=True):
         test = part(data, "test")
@@ -191,46 +185,65 @@ def explained(trained: list[nn.Module] | list[MLPRegressor], folds: list[Data]) 
         else:
             answers = model.predict(test.x.numpy())
         found.append(float(r2_score(test.y[:, 0].numpy(), answers)))
-    return statistics.mean(found)
+    return tuple(found)
 
 
-def main() -> None:
-    """Time every contestant in turn, several rounds, and print the best of each: the one least disturbed."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--epochs", type=int, default=40)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--numbers", action="store_true", help="predict a number instead of classes")
-    chosen = parser.parse_args()
-    torch.set_num_threads(1)
-    if chosen.numbers:
-        numbers(chosen.epochs, chosen.rounds)
-        return
-    folds, epochs = make_folds(), chosen.epochs
-    contestants: dict[str, Callable[[], list[nn.Module] | list[MLPClassifier]]] = {
-        "plain loop, DataLoader": lambda: plain_loop(folds, epochs, loader=True, extras=False),
-        "plain loop, indexing": lambda: plain_loop(folds, epochs, loader=False, extras=False),
-        "scikit-learn MLPClassifier": lambda: scikit_learn(folds, epochs),
-        "ours, one by one (autograd)": lambda: ours(folds, epochs, stacked=False, extras=False),
-        "ours, stacked": lambda: ours(folds, epochs, stacked=True, extras=False),
-        "norm + dropout: plain loop, DataLoader": lambda: plain_loop(folds, epochs, loader=True, extras=True),
-        "norm + dropout: ours, one by one": lambda: ours(folds, epochs, stacked=False, extras=True),
-        "norm + dropout: ours, stacked": lambda: ours(folds, epochs, stacked=True, extras=True),
-    }
+def classes(epochs: int, rounds: int) -> list[Figure]:
+    """Time every way to train networks that tell classes, without and with batch norm and dropout."""
+    folds, figures = make_folds(), []
+    for case, extras in (("plain", False), ("batch norm and dropout", True)):
+        contestants: dict[str, Run] = {
+            "plain PyTorch loop, `DataLoader`": partial(plain_loop, folds, epochs, loader=True, extras=extras),
+            "plain PyTorch loop, indexing": partial(plain_loop, folds, epochs, loader=False, extras=extras),
+            "scikit-learn's `MLPClassifier`": partial(scikit_learn, folds, epochs),
+            ONE_BY_ONE: partial(ours, folds, epochs, stacked=False, extras=extras),
+            STACKED: partial(ours, folds, epochs, stacked=True, extras=extras),
+        }
+        if extras:  # scikit-learn has neither
+            del contestants["scikit-learn's `MLPClassifier`"]
+        figures += timed("classes", case, contestants, partial(accuracies, folds=folds), "accuracy, %", rounds)
+    return figures
+
+
+def timed(
+    table: str,
+    case: str,
+    contestants: Mapping[str, Run],
+    judge: Callable[[Any], tuple[float, ...]],
+    measure: str,
+    rounds: int,
+) -> list[Figure]:
+    """Time every contestant in turn, several rounds, and judge what it trained last."""
     seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    accuracies: dict[str, float] = {}
-    for _ in range(chosen.rounds):
+    judged: dict[str, tuple[float, ...]] = {}
+    for _ in range(rounds):
         for name, run in contestants.items():
             with isolated(0):
                 start = time.process_time()
                 trained = run()
                 seconds[name].append(time.process_time() - start)
-            accuracies[name] = accuracy(trained, folds)
-    print(f"{FOLDS} folds, {epochs} epochs, best of {chosen.rounds} rounds, processor time of one thread\n")
-    print(f"{'':40} {'seconds':>8} {'accuracy':>9} {'stacked is':>11}")
+            judged[name] = judge(trained)
+    figures = []
     for name, times in seconds.items():
-        rival = "norm + dropout: ours, stacked" if name.startswith("norm") else "ours, stacked"
-        ratio = min(times) / min(seconds[rival])
-        print(f"{name:40} {min(times):8.2f} {accuracies[name]:9.3f} {ratio:9.1f} ×")
+        role: Role = ROLES.get(name, "rival")
+        common: dict[str, Any] = {"table": table, "case": case, "contender": name, "role": role}
+        figures += [
+            Figure(measure="seconds", values=tuple(times), **common),
+            Figure(measure=measure, values=judged[name], **common),
+        ]
+    return figures
+
+
+def main() -> None:
+    """Measure both, and write what was found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=5)
+    chosen = parser.parse_args()
+    torch.set_num_threads(1)
+    figures = [*classes(chosen.epochs, chosen.rounds), *numbers(chosen.epochs, chosen.rounds)]
+    command = f"python -m benchmarks.stacked_training --epochs {chosen.epochs} --rounds {chosen.rounds}"
+    print(write_results("stacked_training", Sheet(**stamp(command, ["scikit-learn"]), figures=tuple(figures))))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 
+from benchmarks.paging.records import Sheet
+from benchmarks.paging.writing import stamp, write_results
 from benchmarks.stress_study import Report
 from tests.study import drivers
 from tests.study.disks import fill, read_only, small_disk
@@ -233,10 +235,12 @@ def main() -> int:
         stress = Stress(Path(folder).resolve(), array_generator(asked.seed, "stress"))
         prepare(stress, names)
         go_round(stress, names, asked.part or list(PARTS), asked.seconds)
-    print(", ".join(f"{count} {what}" for what, count in stress.counts.items()))
     for text in stress.report.wrong:
         print(f"WRONG {text}")
-    print(f"{len(stress.report.wrong)} things were wrong")
+    wrong = len(stress.report.wrong)
+    told = f"{', '.join(f'{count} {what}' for what, count in stress.counts.items())}; {wrong} things were wrong."
+    command = f"python -m benchmarks.stress --seconds {asked.seconds:g} --seed {asked.seed}"
+    print(told, write_results("stress", Sheet(**stamp(command), notes={"findings": told})), sep="\n")
     return 1 if stress.report.wrong else 0
 
 

@@ -16,6 +16,8 @@ from sklearn.datasets import make_classification
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from benchmarks.paging.records import Figure, Role, Sheet
+from benchmarks.paging.writing import stamp, write_results
 from topiarist import Data, Study, models
 from topiarist.data import Part
 from topiarist.study.results import Results
@@ -88,7 +90,7 @@ def times_of(results: Results) -> dict[str, float]:
 
 
 def main() -> None:
-    """Time plain loop and studies in turn, and print the best of each."""
+    """Time plain loop and studies in turn, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--epochs", type=int, default=EPOCHS)
     parser.add_argument("--rounds", type=int, default=2)
@@ -101,18 +103,24 @@ def main() -> None:
         plain.append(time_plain_loop(data, sampled=chosen.sampled, epochs=chosen.epochs))
         for workers, rounds in studies.items():
             rounds.append(time_study(data, chosen.epochs, workers))
-    print(f"210 cells, {chosen.epochs} epochs, best of {chosen.rounds} rounds, one thread of torch a process\n")
-    print(
-        f"plain loop, one process: {min(plain):8.1f} s, extrapolated from {chosen.sampled} epochs of each hidden size"
-    )
+    figures = [
+        figure_of(f"plain loop over cells, one process (extrapolated from {chosen.sampled} epochs)", plain, "rival")
+    ]
+    notes = []
     for workers, rounds in studies.items():
         best = min(rounds, key=lambda found: found["total"])
         idle = 1 - best["computed"] / workers / best["running"]
-        print(
-            f"study, {workers} worker{'s' if workers > 1 else ' '}:        {best['total']:8.1f} s in all,"
-            f" {min(plain) / best['total']:5.1f} × the plain loop; start-up of the cluster {best['startup']:.1f} s;"
-            f" not computing while running {idle:.1%}; the driver's own processor time {best['driver']:.1f} s"
-        )
+        name = "study, in process" if workers == 1 else "study, two workers, their start-up included"
+        figures.append(figure_of(name, [found["total"] for found in rounds], "ours" if workers > 1 else "variant"))
+        notes.append(f"{name}: not computing while running {idle:.1%}, start-up {best['startup']:.1f} s")
+    command = f"python -m benchmarks.study --rounds {chosen.rounds}"
+    found = Sheet(**stamp(command), figures=tuple(figures), notes={"idle": "; ".join(notes).capitalize() + "."})
+    print(write_results("study", found))
+
+
+def figure_of(name: str, seconds: list[float], role: Role) -> Figure:
+    """Return the seconds of rounds as a figure."""
+    return Figure(case="210 trainings", contender=name, measure="seconds", values=tuple(seconds), role=role)
 
 
 if __name__ == "__main__":

@@ -7,10 +7,12 @@ multiply-accumulates of a forward pass, over all networks. `python -m benchmarks
 
 import argparse
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.paging.records import Figure, Grid, Role, Sheet
+from benchmarks.paging.writing import stamp, write_results
 from topiarist.reproductions.surgeon.options import SurgeonScope
 from topiarist.reproductions.surgeon.reproduce import reproduce_surgeon
 
@@ -35,6 +37,37 @@ def main() -> None:
     for row in found["rows"]:
         print(line_of(row))
     print(f"{time.perf_counter() - began:.0f} s; page: {found['page']}")
+    print(write_results("surgeon", sheet_of(found["rows"])))
+
+
+def sheet_of(rows: Sequence[Mapping[str, Any]]) -> Sheet:
+    """Return the comparisons as a table, and as figures."""
+    lines, figures = [], []
+    for row in rows:
+        case = f"{row['data']}, {row['topology']}, {row['setting']}"
+        kinds: tuple[tuple[str, str, Role], ...] = (
+            (row["baseline"], "plain", "rival"),
+            ("final", "plain, final size", "rival"),
+            ("surgeon", "Surgeon", "ours"),
+        )
+        for kind, name, role in kinds:
+            mean, spread = 100 * row[f"{kind}, test"], row[f"{kind}, test, sd"]
+            figures.append(
+                Figure(
+                    case=case,
+                    contender=name,
+                    measure="accuracy, %",
+                    values=(mean,),
+                    spread=None if spread is None else 100 * spread,
+                    role=role,
+                )
+            )
+        cells = [with_spread(row, f"{kind}, test") for kind, _, _ in kinds]
+        ratios = [ratio_of(row, name) for name in ("", " to final")]
+        lines.append((case, *cells, f"{row['parameters after']:,.0f}", *ratios))
+    head = ("start and setting", "plain", "plain, final", "Surgeon", "parameters", "work / plain", "work / final")
+    grid = Grid(head=head, rows=tuple(lines))
+    return Sheet(**stamp("python -m benchmarks.surgeon IMAGES…"), grids={"starts": grid}, figures=tuple(figures))
 
 
 def line_of(row: Mapping[str, Any]) -> str:

@@ -15,6 +15,8 @@ from statistics import mean, stdev
 import torch
 from torch import nn
 
+from benchmarks.paging.records import Figure, Sheet
+from benchmarks.paging.writing import stamp, write_results
 from topiarist import TrainConfig, load_data, measure, models, resize, train
 from topiarist.data import Data, Part
 from topiarist.methods import Surgeon
@@ -104,14 +106,21 @@ def convolutional(folder: str) -> None:
 
 def rescue(folder: str) -> None:
     """Begin with networks whose hidden units are dead, all but one in each layer."""
-    data, rescued = load_data("digits"), 0
+    data = load_data("digits")
+    plain, surgeon = list[float](), list[float]()
     for seed in range(RESCUED):
         config = OURS.model_copy(update={"epochs": 20, "seed": seed})
         stuck = trained(dead_network(seed), data, config)
         found = operated(dead_network(seed), data, Surgeon(training=config), seed)
-        rescued += found.accuracy >= stuck.accuracy + 0.05
-        print(f"  seed {seed}: {100 * stuck.accuracy:5.2f} → {100 * found.accuracy:5.2f}")
-    print(f"rescued: {rescued} of {RESCUED}")
+        plain.append(100 * stuck.accuracy)
+        surgeon.append(100 * found.accuracy)
+        print(f"  seed {seed}: {plain[-1]:5.2f} → {surgeon[-1]:5.2f}", flush=True)
+    common = {"case": "64-16-16-10, digits", "measure": "accuracy, %"}
+    figures = (
+        Figure(contender="plain training", values=tuple(plain), role="rival", **common),
+        Figure(contender="Surgeon", values=tuple(surgeon), role="ours", **common),
+    )
+    print(write_results("rescue", Sheet(**stamp("python -m benchmarks.surgeon_parts rescue"), figures=figures)))
 
 
 @torch.no_grad()

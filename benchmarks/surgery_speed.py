@@ -1,15 +1,14 @@
 """What surgery costs and what it brings, on one core: a small CNN, and a network of the size of ResNet-18.
 
 The small one: copy, trace, cut half the units of every space. The large one (11 M parameters): find the anatomy, remove
-half of all units, then compare time and bytes before and after. Times are the best of several rounds, before and after
-in turn. torch-pruning does the same cut beside ours, and proves nothing: ours is timed without its proof and with it.
-After that, what takes long to follow or to prove: a recurrent layer over 1,000 steps, wide layers, many layers and deep
+half of all units, then compare time and bytes before and after. Times are the processor's, rounds in turn.
+torch-pruning does the same cut beside ours, and proves nothing: ours is timed without its proof and with it. After
+that, what takes long to follow or to prove: a recurrent layer over 1,000 steps, wide layers, many layers and deep
 attention.
 """
 
 import argparse
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
@@ -20,11 +19,16 @@ import torch
 import torch_pruning
 from torch import Tensor, nn
 
+from benchmarks.paging.records import Figure, Role, Sheet
+from benchmarks.paging.timing import in_turn, milliseconds
+from benchmarks.paging.writing import stamp, write_results
 from tests.networks import ResNet18
 from topiarist import anatomy, save, surgery
 from topiarist.randomness import generator, isolated
 
 Job = Callable[[], object]
+RIVAL = "torch-pruning"
+ROLES: dict[str, Role] = {"ours": "ours", "ours, with proof": "variant", RIVAL: "rival"}
 
 
 def small_network() -> nn.Sequential:
@@ -49,23 +53,12 @@ def by_torch_pruning(model: nn.Module, example: Tensor) -> nn.Module:
     return copy
 
 
-def best(jobs: dict[str, Job], rounds: int) -> dict[str, float]:
-    """Return the shortest time of each job in milliseconds; they take turns."""
-    times: dict[str, list[float]] = {name: [] for name in jobs}
-    for _ in range(rounds):
-        for name, job in jobs.items():
-            start = time.perf_counter()
-            job()
-            times[name].append(1000 * (time.perf_counter() - start))
-    return {name: min(found) for name, found in times.items()}
-
-
 def cuts(model: nn.Module, example: Tensor, units: dict[str, range]) -> dict[str, Job]:
     """Return the cuts that are compared."""
     return {
-        "ours: copy, trace, cut": lambda: surgery.remove(model, example, units=units, proof=False),
-        "ours: copy, trace, cut, proof": lambda: surgery.remove(model, example, units=units),
-        "torch-pruning: copy, trace, cut": lambda: by_torch_pruning(model, example),
+        "ours": lambda: surgery.remove(model, example, units=units, proof=False),
+        "ours, with proof": lambda: surgery.remove(model, example, units=units),
+        RIVAL: lambda: by_torch_pruning(model, example),
     }
 
 
@@ -119,47 +112,63 @@ def demanding() -> dict[str, tuple[nn.Module, tuple[int, ...]]]:
     }
 
 
-def show(title: str, times: dict[str, float]) -> None:
-    """Print times."""
-    print(f"\n{title}")
-    for name, milliseconds in times.items():
-        print(f"  {name:44} {milliseconds:10.2f} ms")
+def timed(case: str, jobs: dict[str, Job], rounds: int) -> list[Figure]:
+    """Return the milliseconds of each job, round by round."""
+    figures = []
+    for name, seconds in in_turn(jobs, rounds).items():
+        print(f"{case}: {name}: {1000 * min(seconds):.2f} ms", flush=True)
+        role = ROLES.get(name, "")
+        values = milliseconds(seconds)
+        figures.append(
+            Figure(table="cuts", case=case, contender=name, measure="milliseconds", values=values, role=role)
+        )
+    return figures
+
+
+def halved(large: nn.Module, half: nn.Module, rounds: int) -> list[Figure]:
+    """Return the time of an image and the size of the file, before and after."""
+    image = torch.rand(1, 3, 64, 64, generator=generator(0, "image"))
+    with torch.no_grad():
+        times = in_turn({"whole": lambda: large(image), "half of all units": lambda: half(image)}, rounds)
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = [save(model, Path(folder) / "model.safetensors").stat().st_size for model in (large, half)]
+    figures = []
+    for (name, seconds), size in zip(times.items(), sizes, strict=True):
+        common = {"table": "halved", "case": "a 64 × 64 image", "contender": name}
+        figures += [
+            Figure(measure="milliseconds", values=milliseconds(seconds), **common),
+            Figure(measure="KB", values=(size / 1024,), **common),
+        ]
+    return figures
 
 
 def main() -> None:
-    """Measure both networks."""
+    """Measure all networks, and write what was found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
     rounds = parser.parse_args().rounds
     warnings.simplefilter("ignore")  # torch-pruning's
     torch.set_num_threads(1)
     with isolated(0):
-        small, large = small_network(), ResNet18().float().eval()
+        small, large, networks = small_network(), ResNet18().float().eval(), demanding()
     example = torch.rand(2, 3, 32, 32, generator=generator(0, "example"))
-    units = every_other(small, example)
-    show("small CNN, half the units of 4 spaces", best(cuts(small, example, units), rounds))
-
+    few = max(rounds // 4, 1)
+    jobs: dict[str, Job] = {"anatomy alone": lambda: anatomy(small, example)}
+    jobs |= cuts(small, example, every_other(small, example))
+    figures = timed("small CNN (3 convolutions with batch norm, 2 linear layers)", jobs, rounds)
     units = every_other(large, example)
-    half = surgery.remove(large, example, units=units)
-    jobs: dict[str, Job] = {"ours: anatomy": lambda: anatomy(large, example), **cuts(large, example, units)}
     count = sum(parameter.numel() for parameter in large.parameters())
-    show(f"ResNet-18-sized network, {count:,} parameters, half of all units", best(jobs, max(rounds // 4, 1)))
-    with isolated(0):
-        networks = demanding()
+    jobs = {"anatomy alone": lambda: anatomy(large, example), **cuts(large, example, units)}
+    figures += timed(f"ResNet-18-sized network, {count / 1e6:.1f} M parameters", jobs, few)
     for name, (model, shape) in networks.items():
         batch = torch.rand(shape, generator=generator(0, name))
-        chosen = every_other(model.eval(), batch)
-        ours = cuts(model, batch, chosen)
-        del ours["torch-pruning: copy, trace, cut"]
-        timed: dict[str, Job] = {"ours: anatomy": partial(anatomy, model, batch), **ours}
-        show(name, best(timed, max(rounds // 4, 1)))
-    image = torch.rand(1, 3, 64, 64, generator=generator(0, "image"))
-    with torch.no_grad():
-        times = best({"before": lambda: large(image), "after": lambda: half(image)}, rounds)
-    show("latency of one 64x64 image", times)
-    with tempfile.TemporaryDirectory() as folder:
-        sizes = [save(model, Path(folder) / "model.safetensors").stat().st_size for model in (large, half)]
-    print(f"\n{times['before'] / times['after']:.2f} times as fast, {sizes[1] / sizes[0]:.1%} of the bytes")
+        jobs = {"anatomy alone": partial(anatomy, model.eval(), batch)}
+        jobs |= cuts(model, batch, every_other(model, batch))
+        del jobs[RIVAL]
+        figures += timed(name, jobs, few)
+    figures += halved(large, surgery.remove(large, example, units=units), rounds)
+    command = f"python -m benchmarks.surgery_speed --rounds {rounds}"
+    print(write_results("surgery_speed", Sheet(**stamp(command, ["torch-pruning"]), figures=tuple(figures))))
 
 
 if __name__ == "__main__":

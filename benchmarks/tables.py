@@ -14,19 +14,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from benchmarks.tabulating.contenders import TableScore, ours, references
+from benchmarks.paging.writing import RESULTS, stamp, write_results
+from benchmarks.tabulating.contenders import ours, references
+from benchmarks.tabulating.records import TableResults
 from benchmarks.tabulating.sources import TABLES, load_split
 from benchmarks.tabulating.summary import write_markdown
-from topiarist.files import write_atomically
-from topiarist.settings import Record
 from topiarist.threads import torch_threads
 from topiarist.training import TabularConfig
-
-
-class TableResults(Record):
-    """All scores that were measured."""
-
-    scores: tuple[TableScore, ...] = ()
 
 
 def main() -> None:
@@ -39,12 +33,14 @@ def main() -> None:
 
 def run(asked: argparse.Namespace) -> TableResults:
     """Measure the splits that are not in the file yet: the first of all tables, then the second, and so on."""
-    results = merged([asked.out]) if asked.out.exists() else TableResults()
+    known = merged([asked.out]) if asked.out.exists() else None
+    now = stamp("python -m benchmarks.tables", ["scikit-learn"], known)
+    results = TableResults(**now, scores=known.scores if known else ())
     for split in range(asked.splits):
         for name in asked.tables or TABLES:
-            known = {score.key for score in results.scores}
+            done = {score.key for score in results.scores}
             network = "network" if asked.teacher == "both" else f"{asked.teacher}: network"
-            missing = [each for each in (network, "boosting") if (name, split, each) not in known]
+            missing = [each for each in (network, "boosting") if (name, split, each) not in done]
             if not missing:
                 continue
             data, found = load_split(name, split), []
@@ -52,8 +48,8 @@ def run(asked: argparse.Namespace) -> TableResults:
                 found += ours(data, split, TabularConfig(teacher=asked.teacher, seed=split))
             if "boosting" in missing:
                 found += references(data, split)
-            results = TableResults(scores=(*results.scores, *found))
-            write_atomically(asked.out, results.model_dump_json(indent=1).encode())
+            results = results.model_copy(update={"scores": (*results.scores, *found)})
+            write_results("tables", results, asked.out)
             said = ", ".join(f"{score.contender} {score.score:.4f}" for score in found)
             print(f"{name}, split {split}: {said}", file=sys.stderr, flush=True)
     return results
@@ -62,7 +58,8 @@ def run(asked: argparse.Namespace) -> TableResults:
 def merged(paths: list[Path]) -> TableResults:
     """Return the scores of several files; later ones count."""
     parts = [TableResults.model_validate_json(path.read_text()) for path in paths]
-    return TableResults(scores=tuple({score.key: score for part in parts for score in part.scores}.values()))
+    scores = {score.key: score for part in parts for score in part.scores}
+    return parts[-1].model_copy(update={"scores": tuple(scores.values())})
 
 
 def _arguments() -> argparse.Namespace:
@@ -70,7 +67,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("tables", nargs="*", choices=[[], *TABLES], help="which tables; all unless given")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--teacher", choices=("both", "ensemble", "boosting"), default="both")
-    parser.add_argument("--out", type=Path, default=Path("tables.json"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "tables.json")
     parser.add_argument("--table", type=Path, nargs="+", help="print the tables of these files and measure nothing")
     return parser.parse_args()
 

@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from benchmarks.paging.records import Measurement
 from topiarist.settings import Record
 
 
@@ -45,11 +46,8 @@ class Timing(Record):
     choice_seconds: float | None = None  # choice and refit, where that was measured
 
 
-class Results(Record):
+class Results(Measurement):
     """A run of the benchmark: the versions it ran with, and what it found."""
 
-    version: int = 1
-    packages: dict[str, str]
-    processor: str
     outcomes: tuple[Outcome, ...] = ()
     timings: tuple[Timing, ...] = ()

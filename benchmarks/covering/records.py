@@ -1,5 +1,6 @@
 """What is written down of each network: typed, and plain values in JSON."""
 
+from benchmarks.paging.records import Measurement
 from topiarist.settings import Record
 
 USEFUL_SHARE = 0.25  # of the parameters: a cut of half the units that takes less has missed most of the network
@@ -70,10 +71,8 @@ class Row(Record):
     torch_pruning: RivalAttempt
 
 
-class Results(Record):
+class Results(Measurement):
     """A run of the benchmark: the versions it ran with, the time limit of each attempt, and a row per network."""
 
-    version: int = 1
-    packages: dict[str, str]
     limit_seconds: float
     rows: tuple[Row, ...] = ()

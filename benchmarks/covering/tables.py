@@ -5,8 +5,10 @@ from collections.abc import Callable, Sequence
 from statistics import median
 
 from benchmarks.covering.records import DONE, Attempt, Check, Results, Row
+from benchmarks.paging.records import Comparison
 
 ALL = "all"
+FAINTEST = 3  # networks that are named
 LONGEST = 110  # characters of a reason: the file of results has the rest
 
 
@@ -16,8 +18,39 @@ def write_markdown(results: Results) -> str:
     for group in _groups(results.rows):
         table = network_table([row for row in results.rows if row.group == group])
         parts.append(f"<details><summary>{group.capitalize()}</summary>\n\n{table}\n\n</details>")
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(results.packages.items()))
-    return "\n\n".join([*parts, f"Measured with {versions}."])
+    return "\n\n".join(parts)
+
+
+def pieces(results: Results) -> dict[str, str]:
+    """Return all tables, and what is said of them, by name."""
+    return {"tables": write_markdown(results), "count": str(len(results.rows)), "exceptions": _exceptions(results.rows)}
+
+
+def _exceptions(rows: Sequence[Row]) -> str:
+    """Return which networks are not useful, and what is felt least."""
+    failed = [f"`{row.name}` ({_gone(row.ours)} gone)" for row in rows if not row.ours.useful]
+    faint = sorted((row for row in rows if row.ours.felt is not None), key=lambda row: row.ours.felt or 0.0)[:FAINTEST]
+    told = f"Not useful of ours: {', '.join(failed)}." if failed else "All of ours are useful."
+    return f"{told} Least is felt in {', '.join(f'`{row.name}` ({row.ours.felt or 0.0:.0e})' for row in faint)}."
+
+
+def compare(results: Results) -> list[Comparison]:
+    """Return the share of parameters that is gone, by us and by torch-pruning, where either is useful."""
+    found = []
+    for row in results.rows:
+        ours, theirs = (attempt.share_gone if attempt.useful else 0.0 for attempt in (row.ours, row.torch_pruning))
+        if row.ours.useful or row.torch_pruning.useful:
+            found.append(
+                Comparison(
+                    case=row.name,
+                    measure="parameters gone, %",
+                    better="more",
+                    ours=round(100 * (ours or 0.0)),
+                    theirs=round(100 * (theirs or 0.0)),
+                    rival="torch-pruning",
+                )
+            )
+    return found
 
 
 def summary_table(rows: Sequence[Row]) -> str:

@@ -2,30 +2,48 @@
 
 from collections.abc import Iterable, Sequence
 
+from benchmarks.paging.records import Grid
+from benchmarks.paging.tables import written
 from benchmarks.proving.cells import DIFFERENCES, MOST, SimulatedProof
 from benchmarks.proving.worlds import SHAPES
 
 
-def write_markdown(results: Sequence[SimulatedProof]) -> str:
-    """Return the table of levels, that of what lies beyond, and that of power."""
+def grids_of(results: Sequence[SimulatedProof]) -> dict[str, Grid]:
+    """Return the tables of the page: of levels, and of what lies beyond."""
+    plain, beyond = _at_the_margin(results)
+    return {"levels": _levels(plain), "beyond": _levels(beyond)}
+
+
+def worst_of(results: Sequence[SimulatedProof]) -> str:
+    """Return, in words, the cell with the most false proofs."""
+    return _worst(_at_the_margin(results)[0])
+
+
+def _at_the_margin(results: Sequence[SimulatedProof]) -> tuple[list[SimulatedProof], list[SimulatedProof]]:
     levels = [each for each in results if each.cell.difference == -1.0]
     plain = [each for each in levels if each.cell.design in ("one network", "five folds") and each.cell.shape in SHAPES]
-    beyond = [each for each in levels if each not in plain]
+    return plain, [each for each in levels if each not in plain]
+
+
+def write_markdown(results: Sequence[SimulatedProof]) -> str:
+    """Return the table of levels, that of what lies beyond, and that of power."""
+    plain, beyond = _at_the_margin(results)
+    levels = [*plain, *beyond]
     power = [each for each in results if each.cell.difference != -1.0]
     return "\n\n".join(
         [
             "False proofs in per cent, at the margin:",
-            _levels(plain),
+            written(_levels(plain)),
             _worst(plain),
             "Beyond: networks that are nearly never wrong, and one that fails in 1 % of samples:",
-            _levels(beyond),
+            written(_levels(beyond)),
             "Proofs in per cent, by true difference in margins:",
             _power([*levels, *power]),
         ]
     )
 
 
-def _levels(results: Sequence[SimulatedProof]) -> str:
+def _levels(results: Sequence[SimulatedProof]) -> Grid:
     """Return one row per metric and one column per shape, which holds a figure for each number of samples."""
     shapes = [shape for shape in (*SHAPES, "rare") if any(each.cell.shape == shape for each in results)]
     sizes = list(dict.fromkeys(_size(each) for each in sorted(results, key=_order)))
@@ -37,7 +55,8 @@ def _levels(results: Sequence[SimulatedProof]) -> str:
         return " / ".join("–" if each is None else f"{100 * each.rate:.1f}" for each in found) if any(found) else ""
 
     heads = [f"{shape}: {' / '.join(sizes)}" for shape in shapes]
-    return _table(["metric", *heads], [[row, *(figures(row, shape) for shape in shapes)] for row in rows])
+    lines = tuple((row, *(figures(row, shape) for shape in shapes)) for row in rows)
+    return Grid(head=("metric", *heads), rows=lines)
 
 
 def _row(result: SimulatedProof) -> str:

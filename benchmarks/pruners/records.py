@@ -1,5 +1,6 @@
 """What is written down of each network: typed, and plain values in JSON."""
 
+from benchmarks.paging.records import Measurement
 from topiarist.settings import Record
 
 Key = tuple[str, int, int, str, int]
@@ -34,11 +35,7 @@ class PrunedRow(Record):
         return (self.problem, self.seed, self.ratio, self.pruner, self.epochs)
 
 
-class PruningResults(Record):
+class PruningResults(Measurement):
     """A run of the benchmark: when, on what and with which versions, and the rows so far."""
 
-    version: int = 1
-    date: str
-    processor: str
-    packages: dict[str, str]
     rows: tuple[PrunedRow, ...] = ()

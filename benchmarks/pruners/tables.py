@@ -1,9 +1,11 @@
 """The Markdown of the benchmark: what is lost at each size, where others are ahead of us, and what networks cost."""
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from itertools import product
 
+from benchmarks.paging.records import Comparison
 from benchmarks.pruners.measuring import EPOCHS, RATIOS, TAUGHT
 from benchmarks.pruners.problems import TITLES
 from benchmarks.pruners.pruning import OURS, PRUNERS, SCRATCH
@@ -18,16 +20,49 @@ Cells = Mapping[
 
 def write_markdown(results: PruningResults) -> str:
     """Return all tables; where others are ahead comes first."""
-    cells: dict[tuple[str, int, str, int], list[PrunedRow]] = {}
-    for row in results.rows:
-        cells.setdefault((row.problem, row.ratio, row.pruner, row.epochs), []).append(row)
+    cells = cells_of(results.rows)
     problems = list(dict.fromkeys(row.problem for row in results.rows))
     parts = [behind_words(cells, problems), summary_table(cells, problems)]
     for problem in problems:
         title = f"{TITLES[problem]}: {dense_words(results.rows, problem)}"
         parts += [f"<details><summary>{title}</summary>", accuracy_table(cells, problem), "</details>"]
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(results.packages.items()))
-    return "\n\n".join([*parts, f"Measured on {results.date} with {versions}, one thread, {results.processor}."])
+    return "\n\n".join(parts)
+
+
+def pieces(results: PruningResults) -> dict[str, str]:
+    """Return all tables by name."""
+    return {"tables": write_markdown(results)}
+
+
+def compare(results: PruningResults) -> list[Comparison]:
+    """Return ours beside every other pruner, at each size and after each number of epochs."""
+    cells = cells_of(results.rows)
+    found = []
+    for (problem, ratio, pruner, epochs), rows in cells.items():
+        own, other = cells.get((problem, ratio, OURS, epochs), ()), mean_of(rows)
+        mean = mean_of(own)
+        if pruner in RIVALS and mean is not None and other is not None:
+            gaps = [(one.accuracy or 0.0) - (two.accuracy or 0.0) for one, two in zip(own, rows, strict=False)]
+            found.append(
+                Comparison(
+                    case=f"{TITLES[problem]}, {ratio} times fewer parameters, {epoch_words(epochs)}",
+                    measure="accuracy, %",
+                    better="more",
+                    ours=mean,
+                    theirs=other,
+                    rival=pruner,
+                    spread=statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else None,
+                )
+            )
+    return found
+
+
+def cells_of(rows: Sequence[PrunedRow]) -> dict[tuple[str, int, str, int], list[PrunedRow]]:
+    """Return the rows of each problem, size, pruner and number of epochs, one per seed."""
+    cells: dict[tuple[str, int, str, int], list[PrunedRow]] = {}
+    for row in sorted(rows, key=lambda row: row.seed):
+        cells.setdefault((row.problem, row.ratio, row.pruner, row.epochs), []).append(row)
+    return cells
 
 
 def behind_words(cells: Cells, problems: Sequence[str]) -> str:
@@ -39,7 +74,7 @@ def behind_words(cells: Cells, problems: Sequence[str]) -> str:
         ahead = {name: value for name, value in others.items() if ours is not None and (value or 0.0) > ours}
         if ahead:
             best = max(ahead, key=lambda name: ahead[name] or 0.0)
-            where = f"{TITLES[problem]}, {ratio} ×, {epochs} epochs"
+            where = f"{TITLES[problem]}, {ratio} ×, {epoch_words(epochs)}"
             found.append(f"{where}: {best} {shown(ahead[best])}, ours {shown(ours)}")
     if not found:
         return "At no size, with no number of epochs, is a pruner of others ahead of ours."
@@ -48,7 +83,7 @@ def behind_words(cells: Cells, problems: Sequence[str]) -> str:
 
 def summary_table(cells: Cells, problems: Sequence[str]) -> str:
     """Return a line per network and size: ours, and the best of all others in each column, chosen with hindsight."""
-    headings = [f"{epochs} epochs: ours, others" for epochs in EPOCHS]
+    headings = [f"{epoch_words(epochs)}: ours, others" for epochs in EPOCHS]
     lines = [["network", "smaller", *headings, "from scratch"], ["---"] * (len(EPOCHS) + 3)]
     for problem in problems:
         for ratio in RATIOS:
@@ -60,6 +95,11 @@ def summary_table(cells: Cells, problems: Sequence[str]) -> str:
             scratch = next((rows for key, rows in cells.items() if key[:3] == (problem, ratio, SCRATCH)), ())
             lines.append([TITLES[problem], f"{ratio} ×", *pairs, shown(mean_of(scratch))])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def epoch_words(epochs: int) -> str:
+    """Return how long networks were trained with labels."""
+    return f"{epochs} epoch{'' if epochs == 1 else 's'}"
 
 
 def shown(value: float | None) -> str:
@@ -82,7 +122,7 @@ def dense_words(rows: Sequence[PrunedRow], problem: str) -> str:
 def accuracy_table(cells: Cells, problem: str) -> str:
     """Return a line per size and pruner: accuracy after no, some and more epochs, and what the network costs."""
     lines = [
-        ["smaller", "pruner", *(f"{epochs} epochs" for epochs in EPOCHS), "parameters", "MACs", "time of the whole"],
+        ["smaller", "pruner", *(epoch_words(epochs) for epochs in EPOCHS), "parameters", "MACs", "time of the whole"],
         ["---"] * (len(EPOCHS) + 5),
     ]
     for ratio in RATIOS:

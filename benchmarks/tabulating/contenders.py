@@ -11,32 +11,13 @@ from typing import Any
 import numpy
 from torch import Tensor
 
+from benchmarks.tabulating.records import TableScore
 from topiarist import Data, save
 from topiarist.data import Part
-from topiarist.settings import Record
 from topiarist.training import TabularConfig, train_tabular
 from topiarist.training.inference import predict_logits
 
 KILOBYTE = 1024
-
-
-class TableScore(Record):
-    """One model on one split: accuracy or R² on the test part, size of its file, processor seconds of its training."""
-
-    table: str
-    split: int
-    contender: str
-    task: str
-    rows: int
-    tested: int
-    score: float
-    kilobytes: float | None = None
-    seconds: float | None = None
-
-    @property
-    def key(self) -> tuple[str, int, str]:
-        """What was measured."""
-        return self.table, self.split, self.contender
 
 
 def ours(data: Data, split: int, config: TabularConfig) -> list[TableScore]:

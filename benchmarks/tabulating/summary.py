@@ -6,9 +6,12 @@ from collections.abc import Sequence
 import numpy
 from scipy import stats
 
-from benchmarks.tabulating.contenders import TableScore
+from benchmarks.paging.records import Comparison
+from benchmarks.tabulating.records import TableResults, TableScore
 
 SHOWN = ("network", "teacher", "ensemble", "boosting", "linear", "perceptron", "forest")
+RIVALS = ("boosting", "linear", "perceptron", "forest")  # scikit-learn's
+ROWS = (1_000, 10_000)  # of which the longest training is named
 CONFIDENCE = 0.95
 
 
@@ -21,6 +24,47 @@ def write_markdown(scores: Sequence[TableScore]) -> str:
         if tables:
             parts.append(_scores_table(tables, known, words))
     return "\n\n".join(parts)
+
+
+def pieces(results: TableResults) -> dict[str, str]:
+    """Return the tables, and the ranges of sizes and times, by name."""
+    own = [score for score in results.scores if score.contender == "network"]
+    sizes = [score.kilobytes for score in own if score.kilobytes is not None]
+    words = f"{min(sizes):.0f} to {max(sizes):.0f} KB (median {numpy.median(sizes):.0f})"
+    slowest = {
+        limit: max(score.seconds or 0.0 for score in own if score.rows + score.tested < limit)
+        for limit in ROWS
+        if any(score.rows + score.tested < limit for score in own)
+    }
+    times = ", ".join(f"{seconds:.1f} s below {limit:,} rows" for limit, seconds in slowest.items())
+    return {"tables": write_markdown(results.scores), "sizes": words, "times": times}
+
+
+def compare(results: TableResults) -> list[Comparison]:
+    """Return the network beside each of scikit-learn's models, table by table, on the same splits."""
+    known = {score.key: score for score in results.scores}
+    found = []
+    for table in dict.fromkeys(score.table for score in results.scores):
+        own = {score.split: score for score in known.values() if (score.table, score.contender) == (table, "network")}
+        for rival in RIVALS:
+            other = {split: known[table, split, rival] for split in own if (table, split, rival) in known}
+            pairs = [(own[split].score, score.score) for split, score in other.items()]
+            if pairs:
+                ours, theirs = (100 * numpy.array(column) for column in zip(*pairs, strict=True))
+                some = next(iter(own.values()))
+                half = _half_width(ours - theirs, some.tested / some.rows) / _t(len(pairs)) if len(pairs) > 1 else None
+                found.append(
+                    Comparison(
+                        case=table,
+                        measure="accuracy, %" if some.task == "classes" else "R² × 100",
+                        better="more",
+                        ours=float(ours.mean()),
+                        theirs=float(theirs.mean()),
+                        rival=rival,
+                        spread=half,
+                    )
+                )
+    return found
 
 
 def _scores_table(tables: list[str], known: dict[tuple[str, int, str], TableScore], words: str) -> str:

@@ -6,7 +6,7 @@ import numpy
 import pytest
 from scipy import stats
 
-from benchmarks.tabulating.contenders import TableScore
+from benchmarks.tabulating.records import TableScore
 from benchmarks.tabulating.summary import write_markdown
 
 
