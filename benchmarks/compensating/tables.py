@@ -112,9 +112,11 @@ def dense_accuracies(outcomes: Sequence[Outcome]) -> list[float]:
 
 
 def outcome_table(outcomes: Sequence[Outcome]) -> str:
-    """Return a line per setting and method."""
+    """Return a line per setting and method; columns that none of them has are left out."""
     keys = dict.fromkeys((outcome.setting, outcome.method) for outcome in outcomes)
-    return markdown([outcome_line([each for each in outcomes if (each.setting, each.method) == key]) for key in keys])
+    lines = [outcome_line([each for each in outcomes if (each.setting, each.method) == key]) for key in keys]
+    filled = [name for name in lines[0] if any(line[name] not in ("", MISSING) for line in lines)]
+    return markdown([{name: line[name] for name in filled} for line in lines])
 
 
 def outcome_line(outcomes: Sequence[Outcome]) -> dict[str, str]:

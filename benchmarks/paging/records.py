@@ -38,6 +38,7 @@ MEASURES: dict[str, Measure] = {
     "MB": Measure("less", max),
     "KB": Measure("less", statistics.fmean),
     "count": Measure("", statistics.fmean),
+    "zeros, %": Measure("", statistics.fmean),
     "difference": Measure("", max),  # the largest, between two that should be the same
 }
 

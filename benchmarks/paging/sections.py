@@ -49,6 +49,7 @@ SECTIONS: tuple[Section, ...] = (
         pruning_tables.pieces,
         pruning_tables.compare,
     ),
+    Section("unstructured", "## Unstructured pruning", "python -m benchmarks.unstructured"),
     Section("rightsize", "## Rightsizing", "make bench-rightsize"),
     Section("finer", "### Finer sizes", "python -m benchmarks.finer"),
     Section("residual", "### A network of your own", "make bench-rightsize IMAGES=folder"),
