@@ -45,9 +45,9 @@ def write_results(name: str, results: Measurement, out: Path | None = None) -> P
     return path
 
 
-def read_results(kind: type[Results], name: str, folder: Path = RESULTS) -> Results | None:
+def read_results(kind: type[Results], name: str, folder: Path | None = None) -> Results | None:
     """Return the results of a benchmark; None where there are none."""
-    path = folder / f"{name}.json"
+    path = (folder or RESULTS) / f"{name}.json"
     return kind.model_validate_json(path.read_text()) if path.exists() else None
 
 
