@@ -3,8 +3,8 @@
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from itertools import product
 
+from benchmarks.paging.losses import losses, told
 from benchmarks.paging.records import Comparison
 from benchmarks.pruners.measuring import EPOCHS, RATIOS, TAUGHT
 from benchmarks.pruners.problems import TITLES
@@ -22,7 +22,7 @@ def write_markdown(results: PruningResults) -> str:
     """Return all tables; where others are ahead comes first."""
     cells = cells_of(results.rows)
     problems = list(dict.fromkeys(row.problem for row in results.rows))
-    parts = [behind_words(cells, problems), summary_table(cells, problems)]
+    parts = [behind_words(results), summary_table(cells, problems)]
     for problem in problems:
         title = f"{TITLES[problem]}: {dense_words(results.rows, problem)}"
         parts += [f"<details><summary>{title}</summary>", accuracy_table(cells, problem), "</details>"]
@@ -35,21 +35,27 @@ def pieces(results: PruningResults) -> dict[str, str]:
 
 
 def compare(results: PruningResults) -> list[Comparison]:
-    """Return ours beside every other pruner, at each size and after each number of epochs."""
+    """Return ours beside every other pruner, at each size and after each number of epochs, and beside new weights.
+
+    A network of our shape that is trained from scratch, for as long as the whole one was, is compared with ours after
+    the most epochs.
+    """
     cells = cells_of(results.rows)
     found = []
     for (problem, ratio, pruner, epochs), rows in cells.items():
-        own, other = cells.get((problem, ratio, OURS, epochs), ()), mean_of(rows)
-        mean = mean_of(own)
-        if pruner in RIVALS and mean is not None and other is not None:
+        ours_after = max(EPOCHS) if pruner == SCRATCH else epochs
+        own = cells.get((problem, ratio, OURS, ours_after), ())
+        ours, theirs = mean_of(own), mean_of(rows)
+        if pruner in (*RIVALS, SCRATCH) and ours is not None and theirs is not None:
             gaps = [(one.accuracy or 0.0) - (two.accuracy or 0.0) for one, two in zip(own, rows, strict=False)]
+            beside = f" beside {epoch_words(epochs)} from scratch" if pruner == SCRATCH else ""
             found.append(
                 Comparison(
-                    case=f"{TITLES[problem]}, {ratio} times fewer parameters, {epoch_words(epochs)}",
+                    case=f"{TITLES[problem]}, {ratio} ×, {epoch_words(ours_after)}{beside}",
                     measure="accuracy, %",
                     better="more",
-                    ours=mean,
-                    theirs=other,
+                    ours=ours,
+                    theirs=theirs,
                     rival=pruner,
                     spread=statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else None,
                 )
@@ -65,19 +71,11 @@ def cells_of(rows: Sequence[PrunedRow]) -> dict[tuple[str, int, str, int], list[
     return cells
 
 
-def behind_words(cells: Cells, problems: Sequence[str]) -> str:
-    """Name every size and number of epochs at which a pruner of others keeps more accuracy than ours, on average."""
-    found = []
-    for problem, ratio, epochs in product(problems, RATIOS, EPOCHS):
-        ours = mean_of(cells.get((problem, ratio, OURS, epochs), ()))
-        others = {name: mean_of(cells.get((problem, ratio, name, epochs), ())) for name in RIVALS}
-        ahead = {name: value for name, value in others.items() if ours is not None and (value or 0.0) > ours}
-        if ahead:
-            best = max(ahead, key=lambda name: ahead[name] or 0.0)
-            where = f"{TITLES[problem]}, {ratio} ×, {epoch_words(epochs)}"
-            found.append(f"{where}: {best} {shown(ahead[best])}, ours {shown(ours)}")
+def behind_words(results: PruningResults) -> str:
+    """Name every size and number of epochs at which others keep more accuracy than ours, on average."""
+    found = [told(each) for each in losses(compare(results))]
     if not found:
-        return "At no size, with no number of epochs, is a pruner of others ahead of ours."
+        return "At no size, with no number of epochs, is anyone ahead of ours."
     return "Where others are ahead:\n\n" + "\n".join(f"- {line}" for line in found)
 
 

@@ -5,11 +5,12 @@ import torch
 
 from benchmarks.compensating.problem import Problem
 from benchmarks.compensating.training import Recipe
+from benchmarks.paging.losses import losses, told
 from benchmarks.pruners.measuring import drawn_anew, measured, rows_of, whole_row
 from benchmarks.pruners.problems import Task
 from benchmarks.pruners.pruning import OURS, PRUNERS, SCRATCH, count_parameters
 from benchmarks.pruners.records import PrunedRow, PruningResults
-from benchmarks.pruners.tables import write_markdown
+from benchmarks.pruners.tables import compare, write_markdown
 from topiarist import models
 from topiarist.randomness import generator
 
@@ -61,9 +62,20 @@ def test_the_page_begins_with_where_others_are_ahead(ahead: str, task: Task) -> 
     known = whole_row(task).model_copy(update={"ratio": 4, "parameters": 50, "macs": 40, "latency_ms": 1.0})
     rows = tuple(row_of(known, pruner, 90.0 + (pruner == ahead)) for pruner in (OURS, RIVAL))
     written = write_markdown(PruningResults(date="2026-01-01", processor="p", packages={}, rows=rows))
-    told = "64-128-64-10, digits, 4 ×, 0 epochs: torch-pruning, L1, global 91.00, ours 90.00"
-    assert (told in written) == (ahead == RIVAL)
+    line = "64-128-64-10, digits, 4 ×, 0 epochs: torch-pruning, L1, global 91, ours 90"
+    assert (line in written) == (ahead == RIVAL)
     assert ("At no size" in written) == (ahead == OURS)
+
+
+def test_new_weights_of_the_same_shape_are_a_rival_after_the_most_epochs(task: Task) -> None:
+    known = whole_row(task).model_copy(update={"ratio": 4})
+    scratch = row_of(known, SCRATCH, 92.0).model_copy(update={"epochs": 60})
+    rows = (row_of(known, OURS, 99.0), row_of(known, OURS, 91.0).model_copy(update={"epochs": 5}), scratch)
+    (lost,) = losses(compare(PruningResults(rows=rows)))
+    assert (
+        told(lost)
+        == "64-128-64-10, digits, 4 ×, 5 epochs beside 60 epochs from scratch: trained from scratch 92, ours 91"
+    )
 
 
 def row_of(known: PrunedRow, pruner: str, accuracy: float) -> PrunedRow:
