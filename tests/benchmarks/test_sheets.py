@@ -35,9 +35,9 @@ def data_set(status: str, truth: float, *, margin: float = 0.01, at_margin: bool
 
 def test_a_proof_of_a_network_that_truly_loses_more_is_false() -> None:
     rows = [data_set("proven", 0.0), data_set("proven", -0.02, at_margin=True), data_set("rejected", -0.05)]
-    lines = dict(honesty.verdict_grid(rows).rows)
-    assert str(lines["false proofs, of all data sets"]).startswith("1 of 3, 33.3%")
-    assert str(lines["false proofs, of those at the margin"]).startswith("1 of 1, 100.0%")
+    lines = {str(name): str(told) for name, told in honesty.verdict_grid(rows).rows}
+    assert lines["false proofs, of all data sets"].startswith("1 of 3, 33.3%")
+    assert lines["false proofs, of those at the margin"].startswith("1 of 1, 100.0%")
     assert lines["sizes *proven*"] == "1 of 2 truly within the margin; right: 1 of 2"
     assert lines["sizes *rejected*"] == "0 of 1 truly within the margin; right: 1 of 1"
 
