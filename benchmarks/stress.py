@@ -152,7 +152,7 @@ def with_clock(back: float, folder: Path, words: list[str], largest_file: int | 
     """Be the command, on a machine whose clock is set back by some seconds."""
     real = time.time
     time.time = lambda: real() - back
-    drivers.run(folder, words, largest_file)
+    drivers.run(folder, words, largest_file, None)
 
 
 def clock(stress: Stress, name: str) -> None:

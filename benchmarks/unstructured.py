@@ -4,8 +4,9 @@
 
 The networks of `benchmarks.refit` (64-128-64-10, He's initial weights, trained for 60 epochs). torch's module makes the
 smallest weights zero at once, the same share of each layer or by one ranking of all, as its tutorial does, and the rest
-is trained on; ours makes them zero step by step in the same training (`TrainConfig(pruning=…)`), also with one ranking
-of all, and at once. Optimizer, rate, schedule and epochs are the same for all; no choice sees the test samples.
+is trained on; ours makes them zero step by step in the same training, when and by which ranking `Magnitude` does by
+default, and in the middle half of it. Optimizer, rate, schedule and epochs are the same for all; no choice sees the
+test samples.
 """
 
 import argparse
@@ -22,11 +23,12 @@ from benchmarks.paging.records import Figure, Role, Sheet
 from benchmarks.paging.writing import stamp, write_results
 from benchmarks.refit import Trained, train_networks
 from topiarist import TrainConfig, train
+from topiarist.methods import Magnitude
 from topiarist.randomness import child_seed
 from topiarist.training import Pruning
 
 SPARSITIES = (0.8, 0.9, 0.95, 0.98)
-OURS = "ours, step by step"
+OURS = "ours, as by default"
 Pruned = Callable[[Trained, float, TrainConfig], nn.Module]
 
 
@@ -51,19 +53,23 @@ def by_torch(trained: Trained, sparsity: float, config: TrainConfig, *, ranked: 
     return model
 
 
-def by_ours(trained: Trained, sparsity: float, config: TrainConfig, **settings: Any) -> nn.Module:
-    """Prune while training."""
+def by_ours(trained: Trained, sparsity: float, config: TrainConfig, *, pruning: Pruning | None = None) -> nn.Module:
+    """Prune while training: as `Magnitude` does by default, or as is said."""
     model = deepcopy(trained.model)
-    train(model, task_of(trained), config.changed(pruning=Pruning(sparsity=sparsity, **settings)))
+    usual = Magnitude(sparsity=sparsity).pruning_for(None)
+    train(model, task_of(trained), config.changed(pruning=pruning or usual))
     return model
 
 
 PRUNERS: dict[str, tuple[Pruned, Role]] = {
     "`torch.nn.utils.prune`, each layer": (lambda *given: by_torch(*given, ranked=False), "rival"),
     "`torch.nn.utils.prune`, global": (lambda *given: by_torch(*given, ranked=True), "rival"),
-    "ours, at once": (lambda *given: by_ours(*given, schedule="constant"), "variant"),
+    "ours, in the middle, each layer": (lambda *given: by_ours(*given, pruning=Pruning(sparsity=given[1])), "variant"),
+    "ours, in the middle, global": (
+        lambda *given: by_ours(*given, pruning=Pruning(sparsity=given[1], scope="global")),
+        "variant",
+    ),
     OURS: (by_ours, "ours"),
-    "ours, step by step, global": (lambda *given: by_ours(*given, scope="global"), "variant"),
 }
 
 
