@@ -75,6 +75,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.search digits
 	$(BIN)/python -m benchmarks.pruning digits
 	$(BIN)/python -m benchmarks.unstructured
+	$(BIN)/python -m benchmarks.estimator
 	$(BIN)/python -m benchmarks.study
 	$(BIN)/python -m benchmarks.page
 

@@ -28,6 +28,7 @@ from topiarist import Budget, RightSizedClassifier, RightSizedRegressor, Topiari
 from topiarist.measurement import BudgetError
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import isolated
+from topiarist.report.rightsizing.page import rightsizing_page
 from topiarist.rightsizing import EFFORTS, preparation
 
 LUCK = dict.fromkeys(
@@ -192,6 +193,19 @@ def test_a_network_of_the_users_own_and_a_budget() -> None:
     assert count_parameters(found.model_) <= 60 < count_parameters(found.baseline_) == count_parameters(network)
 
 
+@pytest.mark.slow
+def test_few_rows_take_a_small_plan_and_no_extras_and_the_page_says_so() -> None:
+    x, y = hills()
+    found = regressor(random_state=0, methods=None).fit(x, y).report_
+    assert found is not None and found.settings.teacher == "baselines" and found.plan.methods == ("distinctiveness",)
+    assert found.references == () and all(network.latency_ms is None for network in found.networks)
+    assert found.gains.speed == "" and found.plan.seconds is None and "faster" not in found.verdict.sentence
+    (said,) = [note for note in found.notes if note.startswith("for fewer than 1,000 training rows")]
+    page = rightsizing_page(found)
+    assert said.partition("; methods")[0] in page and "accuracy" not in page
+    assert "None" not in page
+
+
 def test_no_validation_part_is_refused() -> None:
     with pytest.raises(ValueError, match="validation_fraction"):
         classifier(validation_fraction=0).fit(*blobs())
@@ -235,8 +249,9 @@ def test_a_regressor_in_a_pipeline_with_pandas_and_threads() -> None:
     assert pipeline.fit(frame, y).score(frame, y) > 0.5
     assert pipeline[-1].feature_names_in_.tolist() == list("abcd")
     assert cross_val_score(pipeline, frame, y, cv=2, scoring="r2").mean() > 0.3
-    with pytest.raises(ValueError, match="n_jobs must not be 0"):
-        regressor(n_jobs=0).fit(x, y)
+    for wrong in (0, 1.5):
+        with pytest.raises(ValueError, match=f"n_jobs must be None or a whole number other than 0; found {wrong}"):
+            regressor(n_jobs=wrong).fit(x, y)
 
 
 def labelled(samples: int = 150) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -23,11 +23,13 @@ MEASURES: dict[str, Measure] = {
     "accuracy, %": Measure("more", statistics.fmean),
     "macro accuracy, %": Measure("more", statistics.fmean),
     "R²": Measure("more", statistics.fmean),
+    "score": Measure("more", statistics.fmean),
     "fitness": Measure("more", statistics.fmean),
     "hypervolume": Measure("more", statistics.fmean),
     "points lost": Measure("less", statistics.fmean),
     "false claims, %": Measure("less", statistics.fmean),
     "seconds": Measure("less", min),  # of rounds: the one least disturbed
+    "seconds of a fit": Measure("less", statistics.fmean),  # over seeds, each with a table of its own
     "milliseconds": Measure("less", min),
     "milliseconds of a search": Measure("less", statistics.fmean),  # over seeds, of each the best of its rounds
     "error, %": Measure("less", max),
@@ -37,6 +39,7 @@ MEASURES: dict[str, Measure] = {
     "GB": Measure("less", max),
     "MB": Measure("less", max),
     "KB": Measure("less", statistics.fmean),
+    "times fewer parameters": Measure("", statistics.fmean),
     "count": Measure("", statistics.fmean),
     "zeros, %": Measure("", statistics.fmean),
     "difference": Measure("", max),  # the largest, between two that should be the same

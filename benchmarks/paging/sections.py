@@ -64,6 +64,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("table_choices", "### What was chosen for tables", "python -m benchmarks.tables"),
     Section("embeddings", "### Embeddings of categories", "python -m benchmarks.embeddings"),
     Section("stacked_training", "## Stacked training", "python -m benchmarks.stacked_training"),
+    Section("estimator", "## Estimators", "python -m benchmarks.estimator"),
     Section("study", "## A study", "python -m benchmarks.study"),
     Section("refit", "## Refit", "python -m benchmarks.refit"),
     Section(

@@ -120,6 +120,29 @@ def test_no_more_folds_than_samples_allow_and_quick_by_default() -> None:
     assert DEFAULT_EFFORT == "quick"
 
 
+def test_few_rows_take_less_and_the_plan_says_so() -> None:
+    effort, settings = EFFORTS["quick"], {"design": "refitted", "folds": 100, "trained": False}
+    enough = effort.few_rows
+    assert enough is not None and EFFORTS["normal"].few_rows is EFFORTS["thorough"].few_rows is None
+    full, plan = (full_plan(effort, METHODS, **settings, few_rows=each) for each in (None, enough))  # type: ignore[arg-type]
+    names = ("folds", "seeds", "finetuning_epochs", "trainings", "finer", "methods")
+    assert all(getattr(plan, name) == getattr(enough, name) < getattr(full, name) for name in names[:-1])
+    assert (plan.methods, plan.ratios, plan.epochs, full.left_out) == (
+        ("distinctiveness",),
+        full.ratios,
+        full.epochs,
+        (),
+    )
+    (said,) = plan.left_out
+    assert said.startswith("for fewer than 1,000 training rows, folds: 3 instead of 4; seeds: 2 instead of 4; ")
+    assert "methods: distinctiveness instead of " + ", ".join(METHODS) in said
+    named = full_plan(effort, ("magnitude", "surgeon"), **settings, few_rows=enough)  # type: ignore[arg-type]
+    assert named.methods == ("magnitude", "surgeon")
+    smaller = replace(effort, folds=2, seeds=1, finetuning_epochs=8)
+    least = full_plan(smaller, METHODS, **settings, few_rows=enough)  # type: ignore[arg-type]
+    assert (least.folds, least.seeds, least.finetuning_epochs) == (2, 1, 8)
+
+
 def test_the_work_follows_from_sizes_alone() -> None:
     data, model = blobs(), small_network()
     found = network_work(model, data)

@@ -1,6 +1,7 @@
 """The reference is the better of two trainings, chosen without what is judged; a table has a better teacher."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy
 import pytest
@@ -65,9 +66,30 @@ def test_a_lesson_is_the_rows_and_mixed_ones_with_the_answers_of_its_teacher() -
     assert torch.equal(lesson.data.train.x[: len(rows)], rows.x) and len(lesson.data.train) == MOST_SAMPLES
     assert torch.equal(lesson.answers, part_logits(fold.teacher, lesson.data.train)[0])
     assert lesson.data.validation is data.validation
-    wide = TableLesson(Data.from_arrays(numpy.eye(40, 2_000), [0, 1] * 20, scaling="none"), lesson.teacher, 0)
+    wide = TableLesson(Data.from_arrays(numpy.eye(40, 2_000), [0, 1] * 20, scaling="none"), lesson.answer, 0)
     assert len(wide.data.train) == 1_000  # 2,000,000 numbers
     assert lesson.training(90, 0).epochs * MOST_SAMPLES == 99_000 and lesson.training(1, 0).epochs == 1
+
+
+def test_baselines_of_all_seeds_teach_by_their_mean_answer_to_rows_and_mixed_ones() -> None:
+    data = blobs(200)
+    members = [small_network(seed) for seed in range(2)]
+    folds = [fold_with(each, members, members[0], seed=0) for each in (data, replace(data, test=data.validation))]
+    one, two = with_teachers(folds, "baselines", 0)
+    assert one.lesson is not None and one.lesson is two.lesson and one.teacher is folds[0].teacher
+    mean = torch.stack([predict_logits(member, one.lesson.data.train.x).softmax(dim=1) for member in members]).mean(0)  # type: ignore[union-attr]
+    torch.testing.assert_close(one.lesson.answers.softmax(dim=1), mean)
+
+
+def test_few_rows_are_taught_by_the_baselines_unless_the_user_names_another() -> None:
+    settings: dict[str, Any] = {"given": False, "trained": False, "few": True}
+    assert teacher_for(None, blobs(), **settings) == "baselines"
+    assert teacher_for("both", blobs(), **settings) == "both"
+    assert teacher_for(None, blobs(), **{**settings, "given": True}) is None
+    images = Data.from_arrays(numpy.zeros((40, 1, 4, 4)), [0, 1] * 20, scaling="none")
+    assert teacher_for("baselines", images, given=False, trained=False) is None
+    with pytest.raises(SettingsError, match="baselines teach networks for a table, with 10 rows or more"):
+        teacher_for("baselines", Data.from_arrays(numpy.eye(12, 3), numpy.arange(12) / 7), given=False, trained=False)
 
 
 def test_early_stopping_sees_no_sample_that_is_judged() -> None:
@@ -109,5 +131,7 @@ def test_teachers_that_cannot_teach_are_refused() -> None:
         teacher_for("boosting", images, given=False, trained=False)
     with pytest.raises(SettingsError, match="a trained network teaches the smaller ones itself"):
         teacher_for("both", blobs(), given=True, trained=True)
-    with pytest.raises(SettingsError, match="teacher must be ensemble, boosting or both; found 'forest'"):
+    with pytest.raises(
+        SettingsError, match="teacher must be one of baselines, ensemble, boosting, both; found 'forest'"
+    ):
         teacher_for("forest", blobs(), given=False, trained=False)  # type: ignore[arg-type]

@@ -95,11 +95,11 @@ def rightsize_command(
         ),
     ] = "quick",
     teacher: Annotated[
-        Literal["ensemble", "boosting", "both"] | None,
+        Literal["baselines", "ensemble", "boosting", "both"] | None,
         typer.Option(
             "--teacher",
-            help="Who teaches the networks of a table: networks, gradient boosting, or the best blend of both."
-            "  [default: both, without --model]",
+            help="Who teaches the networks of a table: the baselines, other networks, gradient boosting, or the best"
+            " blend of these two.  [default: both, without --model; baselines where quick finds fewer than 1,000 rows]",
         ),
     ] = None,
     objective: Annotated[

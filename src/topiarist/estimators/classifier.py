@@ -19,7 +19,7 @@ from topiarist.rightsizing.baseline import Model
 from topiarist.rightsizing.planning import EffortName
 from topiarist.statistics import Metric
 from topiarist.statistics.metrics.labels import THRESHOLD
-from topiarist.training.tables.config import TeacherName
+from topiarist.training.tables.config import TableTeacherName
 
 
 class RightSizedClassifier(ClassifierMixin, RightSizedEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -79,7 +79,7 @@ class RightSizedClassifier(ClassifierMixin, RightSizedEstimator):  # type: ignor
         methods: Sequence[str] | None = None,
         effort: EffortName = DEFAULT_EFFORT,
         model: Model | None = None,
-        teacher: TeacherName | None = None,
+        teacher: TableTeacherName | None = None,
         class_weight: Mapping[Any, float] | Sequence[Mapping[int, float]] | Literal["balanced"] | None = None,
         random_state: int | numpy.random.RandomState | None = None,
         validation_fraction: float = 0.15,

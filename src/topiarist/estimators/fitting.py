@@ -35,7 +35,7 @@ from topiarist.rightsizing.planning import EffortName
 from topiarist.statistics import Metric
 from topiarist.threads import torch_threads, usable_cores
 from topiarist.training.inference import predict_logits
-from topiarist.training.tables.config import TeacherName
+from topiarist.training.tables.config import TableTeacherName
 
 NUMBERS: dict[str, Any] = {"dtype": (numpy.float64, numpy.float32), "ensure_all_finite": "allow-nan"}
 
@@ -59,7 +59,7 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
         methods: Sequence[str] | None = None,
         effort: EffortName = DEFAULT_EFFORT,
         model: Model | None = None,
-        teacher: TeacherName | None = None,
+        teacher: TableTeacherName | None = None,
         random_state: int | numpy.random.RandomState | None = None,
         validation_fraction: float = 0.15,
         n_jobs: int | None = None,
@@ -115,7 +115,7 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     def _rightsize(self, data: Data, seed: int) -> None:
         settings: dict[str, Any] = {"budget": self.budget, "max_drop": self.max_drop, "effort": self.effort}
         settings |= {"metric": self.metric, "methods": self.methods, "teacher": self.teacher}
-        found = rightsize(data, self.model, seed=seed, device=self.device, **settings)
+        found = rightsize(data, self.model, seed=seed, device=self.device, extras=False, **settings)
         self.model_, self.baseline_ = found.model, found.baseline
         self.report_ = found.record
         self.status_, self.sentence_ = found.status, found.sentence
@@ -166,8 +166,8 @@ def names_of_columns(y: Any, count: int) -> tuple[str, ...]:
 
 def threads_of(n_jobs: int | None) -> int | None:
     """Return how many threads scikit-learn's parameter asks for: −1 is one per core, −2 one fewer."""
-    if n_jobs == 0:
-        raise ValueError("n_jobs must not be 0")
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs must be None or a whole number other than 0; found {n_jobs!r}")
     return n_jobs if n_jobs is None or n_jobs > 0 else max(usable_cores() + 1 + n_jobs, 1)
 
 

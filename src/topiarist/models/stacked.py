@@ -5,6 +5,7 @@ that keeps zero, such a unit gives zero and gets no gradient, and neither do the
 training, and the others never know that it is there.
 """
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 
 import torch
@@ -113,7 +114,7 @@ class NetworkStack:
 
     def __init__(self, models: Sequence[nn.Module], shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
         self.models = list(models)
-        own = [dict(model.named_parameters()) for model in models]
+        self.own = own = [dict(model.named_parameters()) for model in models]
         widest = {name: tuple(map(max, zip(*(each[name].shape for each in own), strict=True))) for name in own[0]}
         self.shapes = shapes or widest
         values = [
@@ -155,11 +156,17 @@ class NetworkStack:
     def write_back(self) -> None:
         """Copy the numbers into the members."""
         with torch.no_grad():
-            for member, model in enumerate(self.models):
-                for name, value in model.named_parameters():
-                    value.copy_(self.parameters[name][member][_corner(value)])
-                for name, buffer in model.named_buffers():
+            for member, own in enumerate(self.own):
+                for name, value in own.items():
+                    here = self.parameters[name][member]
+                    value.copy_(here if value.shape == here.shape else here[_corner(value)])
+                for name, buffer in self.models[member].named_buffers() if self.buffers else ():
                     buffer.copy_(self.buffers[name][member])
+
+    @property
+    def blocks(self) -> list[tuple[int, bool]]:
+        """How many numbers each parameter has in a member, in the order of memory, and whether it is a kernel."""
+        return [(math.prod(shape), len(shape) > 1) for shape in self.shapes.values()]
 
     def views(self, flat: Tensor) -> Parameters:
         """Return the parts of a tensor that is laid out as the parameters are, by parameter: (n_members, *shape)."""

@@ -29,7 +29,10 @@ DECAYING = {"optimizer": "adamw", "learning_rate": 0.02, "weight_decay": 0.3}
 # How networks of a stack are trained. Numbers and labels, 40 epochs, 4 folds with 2 seeds each, STEADY → DECAYING:
 # RMSE of diabetes 61.9 → 58.5, of friedman1 2.15 → 1.30; mean ROC AUC of five labels 0.962 → 0.965.
 RECIPES: Mapping[TaskKind, Mapping[str, Any]] = {"classes": STEADY, "numbers": DECAYING, "labels": DECAYING}
-BATCH_SIZES = {20_000: 128, 600: 32, 200: 16, 0: 8}  # from so many training samples on
+# From so many training samples on. A stack of ten on 319 rows takes 0.9 of the time with 32 instead of 16. With 32 and
+# the plan of few rows, scores on 4,000 other rows of three generated tables were 0.798, 0.944 and 0.845; with 16, four
+# folds and 30 epochs of fine-tuning 0.797, 0.945 and 0.844.
+BATCH_SIZES = {True: {20_000: 128, 200: 32, 0: 8}, False: {20_000: 128, 600: 32, 200: 16, 0: 8}}
 
 Model = nn.Module | Callable[[], nn.Module]
 Build = Callable[[int], nn.Module]
@@ -96,10 +99,11 @@ def describe(model: nn.Module) -> str:
 
 def baseline_training(data: Data, epochs: int, seed: int, network: nn.Module) -> TrainConfig:
     """Return how such a baseline is trained."""
-    recipe = RECIPES[data.task.kind] if stackable(network) else STEADY
+    together = stackable(network)
+    recipe = RECIPES[data.task.kind] if together else STEADY
     return TrainConfig(
         epochs=epochs,
-        batch_size=next(size for fewest, size in BATCH_SIZES.items() if len(data.train) >= fewest),
+        batch_size=next(size for fewest, size in BATCH_SIZES[together].items() if len(data.train) >= fewest),
         schedule="cosine",
         early_stopping=max(5, epochs // 4),
         precise_norms=True,

@@ -9,7 +9,7 @@ from topiarist.data import Data, Part
 from topiarist.training import TabularConfig, TrainConfig
 from topiarist.training.tables.distilling import lesson_of, student_training
 from topiarist.training.tables.folds import training_part
-from topiarist.training.tables.teachers import TableTeacher
+from topiarist.training.tables.teachers import Answering
 
 FEWEST_SAMPLES = 1_100  # that an epoch counts for: 90 epochs show 100,000 samples, however few rows there are
 MOST_SAMPLES = 3_000  # up to which rows are filled up with mixed ones: benchmarks/README.md, as good as 10,000
@@ -18,10 +18,10 @@ MOST_NUMBERS = 2_000_000  # of all samples together: 8 MB, so that ten folds of 
 
 @dataclass(frozen=True)
 class TableLesson:
-    """The training part of a fold, filled up with mixed samples, and who answers to them."""
+    """The training part of a fold, filled up with mixed samples, and what answers to them."""
 
     rows: Data
-    teacher: TableTeacher
+    answer: Answering
     seed: int
 
     @cached_property
@@ -32,7 +32,7 @@ class TableLesson:
     @cached_property
     def answers(self) -> Tensor:
         """What the teacher answers to each sample (n_samples, n_outputs)."""
-        return self.teacher.outputs(self._samples.x)
+        return self.answer(self._samples.x)
 
     @cached_property
     def _samples(self) -> Part:

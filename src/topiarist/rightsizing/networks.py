@@ -93,17 +93,16 @@ def validation_losses(networks: Mapping[str, nn.Module], data: Data) -> dict[str
     }
 
 
-def measurements(networks: Mapping[str, nn.Module], data: Data) -> dict[str, Measurement]:
-    """Measure networks on the validation part, and time them in turn."""
+def measurements(networks: Mapping[str, nn.Module], data: Data, *, timed: bool = True) -> dict[str, Measurement]:
+    """Measure networks on the validation part, and perhaps time them in turn."""
+    found = {name: measure(model, data, part="validation", latency=False) for name, model in networks.items()}
+    if not timed:
+        return found
     sample = first_sample(data.validation)
-    timed = in_turn({name: partial(time_sample, model, sample, repeats=REPEATS) for name, model in networks.items()})
+    times = in_turn({name: partial(time_sample, model, sample, repeats=REPEATS) for name, model in networks.items()})
     return {
-        name: replace(
-            measure(model, data, part="validation", latency=False),
-            latency_ms=timed[name].median_ms,
-            latency_spread_ms=timed[name].spread_ms,
-        )
-        for name, model in networks.items()
+        name: replace(each, latency_ms=times[name].median_ms, latency_spread_ms=times[name].spread_ms)
+        for name, each in found.items()
     }
 
 

@@ -11,7 +11,7 @@ from typing import get_args
 
 from torch import Tensor, nn
 
-from topiarist.data import Data
+from topiarist.data import Data, Part
 from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.files import canonical_json
 from topiarist.measurement import Budget
@@ -30,7 +30,7 @@ from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold, folds_of, in_memory, stopping_apart
 from topiarist.rightsizing.judging import check_each, check_metric, with_suited_metric
 from topiarist.rightsizing.making import Objective, Workshop
-from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS, Effort, EffortName, WorkPlan, full_plan
+from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS, Effort, EffortName, FewRows, WorkPlan, full_plan
 from topiarist.rightsizing.preparation import Setup, estimated_seconds, planned, prepare
 from topiarist.rightsizing.record import BASELINE, RightsizingRecord, SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
@@ -43,7 +43,7 @@ from topiarist.statistics import Metric
 from topiarist.threads import torch_threads, usable_cores
 from topiarist.training import History
 from topiarist.training.inference import first_sample
-from topiarist.training.tables.config import TeacherName
+from topiarist.training.tables.config import TableTeacherName
 
 RECORD = "record.json"
 WORTH_WORKERS = 2e11  # multiply-accumulates, about 12 s: starting workers takes some seconds
@@ -62,7 +62,7 @@ def rightsize(
     effort: EffortName = DEFAULT_EFFORT,
     objective: Objective | None = None,
     trained: bool | None = None,
-    teacher: TeacherName | None = None,
+    teacher: TableTeacherName | None = None,
     alpha: float = ALPHA,
     seed: int = 0,
     device: str | None = None,
@@ -70,6 +70,7 @@ def rightsize(
     workers: int | None = 1,
     cluster: str | None = None,
     work_folder: str | Path | Stages | None = None,
+    extras: bool = True,
     on_progress: OnProgress | None = None,
 ) -> Rightsizing:
     """Find the smallest network that is proven not to be worse than the baseline by more than `max_drop`.
@@ -100,9 +101,11 @@ def rightsize(
         What is to become smaller. By default parameters and multiply-accumulates both.
     trained : bool, optional
         Whether to take the model as it is, or to train it first. By default it is taken as it is if it beats chance.
-    teacher : {"ensemble", "boosting", "both"}, optional
-        Who teaches the networks of a table: networks, gradient boosting, or the better blend of both, which is the
-        default where no model is given. Networks for anything else learn from the baselines of all seeds.
+    teacher : {"baselines", "ensemble", "boosting", "both"}, optional
+        Who teaches the networks of a table: the baselines of all seeds, cross-fitted networks, gradient boosting, or
+        the better blend of these two, which is the default where no model is given, unless the effort is "quick" and
+        there are fewer than 1,000 training rows: then the baselines teach. Networks for anything else learn from the
+        baselines too.
     alpha : float
         Level of the tests.
     seed : int
@@ -119,6 +122,8 @@ def rightsize(
     work_folder : path, optional
         A folder that keeps each stage when it is finished: the same call resumes from it after any end, and ends with
         the same networks. It is left there.
+    extras : bool
+        Whether to also fit simple models and to time all networks, for the record: nothing is decided by that.
     on_progress : callable, optional
         Called with the share of the work that is done, and what is being done, with the time that is left.
 
@@ -155,9 +160,16 @@ def rightsize(
         check_metric(held, margin=drop, alpha=alpha)
         clock.on_progress(0.0, "looking at the data")
         job = prepare(held, model, trained=trained, seed=seed, device=device)
-        taught_by = teacher_for(teacher, job.data, given=model is not None, trained=job.trained)
+        few = _few_rows(job, level, named=methods is not None)
+        taught_by = teacher_for(teacher, job.data, given=model is not None, trained=job.trained, few=few is not None)
         full = full_plan(
-            level, asked, design=job.design, folds=job.folds, trained=job.trained, stacked=stackable(job.first)
+            level,
+            asked,
+            design=job.design,
+            folds=job.folds,
+            trained=job.trained,
+            stacked=stackable(job.first),
+            few_rows=few,
         )
         job, plan = planned(job, replace(full, notes=(*full.notes, *said)), seed)
         settings = SettingsRecord(
@@ -175,9 +187,10 @@ def rightsize(
             time_limit=time_limit,
         )
         stages.identify(partial(_identity, job, plan, settings))
-        clock.estimate = estimated_seconds(job, plan)
+        if extras or on_progress is not None:
+            clock.estimate = estimated_seconds(job, plan)
         with _pool(job, plan, workers, cluster) as pool:
-            return _carry_out(Crew(stages, pool, clock), job, plan, limits, settings)
+            return _carry_out(Crew(stages, pool, clock), job, plan, limits, settings, extras=extras)
 
 
 @dataclass(frozen=True)
@@ -231,13 +244,24 @@ def _methods_of(methods: Sequence[str] | None) -> tuple[str, ...]:
     return asked
 
 
+def _few_rows(job: Setup, level: Effort, *, named: bool) -> FewRows | None:
+    """Return what is enough for a table of few rows, with all methods where the user named them; None for others."""
+    few = level.few_rows
+    table = isinstance(job.data.train, Part) and len(job.data.input_shape) == 1
+    if few is None or job.trained or not table or not stackable(job.first) or len(job.data.train) >= few.rows:
+        return None
+    return replace(few, methods=()) if named else few
+
+
 def _effort_of(name: EffortName) -> Effort:
     if name not in EFFORTS:
         raise SettingsError(f"effort must be one of {', '.join(EFFORTS)}; found '{name}'", setting="effort")
     return EFFORTS[name]
 
 
-def _carry_out(crew: Crew, job: Setup, plan: WorkPlan, budget: Budget, settings: SettingsRecord) -> Rightsizing:
+def _carry_out(
+    crew: Crew, job: Setup, plan: WorkPlan, budget: Budget, settings: SettingsRecord, *, extras: bool
+) -> Rightsizing:
     """Train the baselines, go down the sizes, choose, and write down how it came about."""
     clock = crew.clock
     folds, history, plan = _baselines(crew, job, plan, settings.seed)
@@ -250,12 +274,12 @@ def _carry_out(crew: Crew, job: Setup, plan: WorkPlan, budget: Budget, settings:
     findings = Findings(
         data=job.data, descent=descent, choice=choice, baseline_history=history, budget=budget, settings=settings
     )
-    findings = _with_simple_models(findings, clock)
+    findings = _with_simple_models(findings, clock) if extras else findings
     clock.tell(ENDED, "measuring")
 
     def measured() -> str:
         with clock.stage("measurement"):
-            record = findings.record()
+            record = findings.record(timed=extras)
         return record.model_copy(update={"seconds": {**clock.stages, "total": clock.elapsed}}).model_dump_json()
 
     kept = measured() if descent.cut_short else crew.stages.text(RECORD, measured)  # there may be more time next time

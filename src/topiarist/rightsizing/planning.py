@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from topiarist.methods.registry import find_method
+from topiarist.methods.registry import DEFAULT_METHOD, find_method
 
 EffortName = Literal["quick", "normal", "thorough"]
 Design = Literal["refitted", "held out"]
@@ -24,12 +24,29 @@ FEWEST_SIZES = 3  # two to see which way it goes, and one to fail
 
 
 @dataclass(frozen=True, kw_only=True)
+class FewRows:
+    """What is enough for a table of fewer training rows than `rows`: at most so much of what an effort asks for.
+
+    Of the methods those named here make networks, unless the user names others. They learn from the baselines of all
+    seeds, unless the user names a teacher.
+    """
+
+    rows: int
+    folds: int
+    seeds: int
+    finetuning_epochs: int
+    trainings: int
+    finer: int
+    methods: tuple[str, ...] = (DEFAULT_METHOD,)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Effort:
     """A level: its work in multiply-accumulates, and what is done where that is enough.
 
     `ratios` are how many times smaller networks are asked for, from step to step; `finer` is how many sizes are tried
     between the last that is proven and the first that is not. At each, the networks of all methods are fine-tuned for a
-    tenth of the epochs, and the best of them for all.
+    tenth of the epochs, and the best of them for all. `few_rows` is what is left of that for a small table.
     """
 
     work: float
@@ -39,12 +56,22 @@ class Effort:
     finetuning_epochs: int
     ratios: tuple[int, ...]
     finer: int
+    few_rows: FewRows | None = None
 
 
 # One core of an AMD EPYC with AVX2 trains with 16 billion multiply-accumulates a second: about 1 minute, 10 minutes and
 # 1 hour, where nothing else is to be done.
 EFFORTS: dict[EffortName, Effort] = {
-    "quick": Effort(work=1e12, folds=4, seeds=4, epochs=40, finetuning_epochs=90, ratios=(3, 9, 27), finer=3),
+    "quick": Effort(
+        work=1e12,
+        folds=4,
+        seeds=4,
+        epochs=40,
+        finetuning_epochs=90,
+        ratios=(3, 9, 27),
+        finer=3,
+        few_rows=FewRows(rows=1_000, folds=3, seeds=2, finetuning_epochs=20, trainings=2, finer=0),
+    ),
     "normal": Effort(
         work=1e13, folds=5, seeds=3, epochs=100, finetuning_epochs=160, ratios=(2, 4, 8, 16, 32, 64), finer=3
     ),
@@ -146,9 +173,16 @@ def _cost(method: str) -> float:
 
 
 def full_plan(
-    effort: Effort, methods: Sequence[str], *, design: Design, folds: int, trained: bool, stacked: bool = True
+    effort: Effort,
+    methods: Sequence[str],
+    *,
+    design: Design,
+    folds: int,
+    trained: bool,
+    stacked: bool = True,
+    few_rows: FewRows | None = None,
 ) -> WorkPlan:
-    """Return all that an effort asks for.
+    """Return all that an effort asks for, or as much of it as is enough for a table of few rows.
 
     `folds` are as many as the samples allow; `trained`: the baseline is there already; `stacked`: networks are trained
     as one computation. Networks that train one by one try every second, or fourth … of the sizes, and one finer size.
@@ -156,7 +190,7 @@ def full_plan(
     ratios = effort.ratios
     while not stacked and len(ratios) > SIZES:
         ratios = ratios[::2]
-    return WorkPlan(
+    plan = WorkPlan(
         work=effort.work,
         design=design,
         folds=min(folds, effort.folds),
@@ -168,6 +202,21 @@ def full_plan(
         finer=effort.finer if stacked else min(effort.finer, 1),
         methods=tuple(methods),
     )
+    return plan if few_rows is None else _for_few_rows(plan, few_rows)
+
+
+def _for_few_rows(full: WorkPlan, enough: FewRows) -> WorkPlan:
+    """Return as much of a plan as is enough for a table of few rows, and say what it leaves out."""
+    plan = replace(
+        full,
+        folds=min(full.folds, enough.folds),
+        seeds=min(full.seeds, enough.seeds),
+        finetuning_epochs=min(full.finetuning_epochs, enough.finetuning_epochs),
+        trainings=min(full.trainings, enough.trainings),
+        finer=min(full.finer, enough.finer),
+        methods=tuple(method for method in full.methods if method in enough.methods) or full.methods,
+    )
+    return _told(full, plan, f"fewer than {enough.rows:,} training rows")
 
 
 def plan_work(full: WorkPlan, network: NetworkWork, *, can_hold_out: bool = True) -> WorkPlan:
@@ -176,7 +225,8 @@ def plan_work(full: WorkPlan, network: NetworkWork, *, can_hold_out: bool = True
     `can_hold_out`: the validation part alone could be judged.
     """
     plan = _with_baselines(full, network.epoch, can_hold_out) if full.epochs else full
-    return _told(full, _with_candidates(plan, network), network)
+    size = f"{network.samples:,} training samples and {network.macs:,} multiply-accumulates per sample"
+    return _told(full, _with_candidates(plan, network), f"the work that {size} take")
 
 
 def rows_within(plan: WorkPlan, network: NetworkWork, fewest: int) -> int:
@@ -229,20 +279,17 @@ def _narrower(plan: WorkPlan) -> Iterator[WorkPlan]:
         yield replace(plan, finer=0)
 
 
-def _told(full: WorkPlan, plan: WorkPlan, network: NetworkWork) -> WorkPlan:
-    """Return the plan with notes of what the declared work leaves out."""
+def _told(full: WorkPlan, plan: WorkPlan, what: str) -> WorkPlan:
+    """Return the plan with a note of what is left out of the full one, and for what."""
     words = {"design": "samples judged", "folds": "folds", "seeds": "seeds", "epochs": "epochs"}
-    words |= {"finetuning_epochs": "epochs of fine-tuning", "finer": "finer sizes", "ratios": "sizes"}
-    words |= {"methods": "methods"}
+    words |= {"finetuning_epochs": "epochs of fine-tuning", "trainings": "trainings of each network"}
+    words |= {"finer": "finer sizes", "ratios": "sizes", "methods": "methods"}
     less = [
         f"{word}: {_listed(getattr(plan, name))} instead of {_listed(getattr(full, name))}"
         for name, word in words.items()
         if getattr(plan, name) != getattr(full, name)
     ]
-    if not less:
-        return plan
-    size = f"{network.samples:,} training samples and {network.macs:,} multiply-accumulates per sample"
-    return replace(plan, left_out=(*plan.left_out, f"for the work that {size} take, {'; '.join(less)}"))
+    return replace(plan, left_out=(*plan.left_out, f"for {what}, {'; '.join(less)}")) if less else plan
 
 
 def _listed(value: object) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from topiarist.evolution.lineage import Lineage
 from topiarist.measurement.budget import Runtime
 from topiarist.settings import Record
-from topiarist.training.tables.config import TeacherName
+from topiarist.training.tables.config import TableTeacherName
 
 VERSION = 4  # of the record: 3 had the metric of its task, 4 has references and what exactly was shown
 BASELINE = "baseline"
@@ -119,7 +119,7 @@ class BudgetRecord(Record):
 
 
 class SettingsRecord(Record):
-    """What was asked for; `teacher` is who taught the networks of a table, where it was not the baselines."""
+    """What was asked for; `teacher` is who taught the networks of a table, None where no one did but on its rows."""
 
     effort: str
     seed: int
@@ -130,7 +130,7 @@ class SettingsRecord(Record):
     model: str
     trained_before: bool
     each: bool = False
-    teacher: TeacherName | None = None
+    teacher: TableTeacherName | None = None
     objective: Literal["parameters", "macs", "file", "latency"] | None = None
     time_limit: float | None = None
     command: str | None = None

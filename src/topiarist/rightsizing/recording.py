@@ -108,9 +108,9 @@ class Findings:
         """The name of the network that was chosen; that of the baseline where none was."""
         return BASELINE if self.choice is None or self.choice.size is None else self.choice.size.name
 
-    def record(self) -> RightsizingRecord:
-        """Measure all networks, and write everything down; the seconds are added by the caller."""
-        measured, plan = measurements(self.networks, self.data), self.descent.plan
+    def record(self, *, timed: bool = True) -> RightsizingRecord:
+        """Measure all networks, perhaps with their times, and write everything down; the caller adds the seconds."""
+        measured, plan = measurements(self.networks, self.data, timed=timed), self.descent.plan
         budgeted = as_budgeted(self.networks, measured, self.data, self.budget)
         losses, metric = validation_losses(self.networks, self.data), self.descent.metric
         networks = network_records(self.named, measured, budgeted, losses, self.budget, metric)

@@ -8,6 +8,8 @@ loss on the validation part, never by samples that are judged.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from typing import get_args
 
 from torch import nn
 
@@ -19,59 +21,82 @@ from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.lessons import TableLesson
 from topiarist.training import History, TabularConfig
-from topiarist.training.inference import part_logits, weights_of
-from topiarist.training.tables.config import TeacherName
+from topiarist.training.inference import part_logits, predict_logits, weights_of
+from topiarist.training.tables.config import TableTeacherName
 from topiarist.training.tables.teachers import TeacherNetwork
 from topiarist.training.tables.teaching import fit_teacher
 
 PLAIN, DISTILLED = "plain", "distilled"
+WORDS = {"baselines": "baselines teach", "ensemble": "an ensemble teaches"}
+WORDS |= dict.fromkeys(("boosting", "both"), "gradient boosting teaches")
 FEWEST_ROWS = 10  # two for each of the folds of a teacher
 # Cross-fitting is repeated in every fold: one setting instead of six, and boosting, which takes longest, on all folds
 # only where it counts in the blend of the first. benchmarks/README.md: what that costs.
 MEMBERS = TabularConfig(rates=(0.01,), dropouts=(0.0,), least_boosting=0.25)
 
 
-def teacher_for(asked: TeacherName | None, data: Data, *, given: bool, trained: bool) -> TeacherName | None:
-    """Return who teaches the networks of a table; None where the baselines of all seeds do.
+def teacher_for(
+    asked: TableTeacherName | None, data: Data, *, given: bool, trained: bool, few: bool = False
+) -> TableTeacherName | None:
+    """Return who teaches the networks of a table; None where networks learn from the baselines, on the rows alone.
 
-    By default networks and boosting teach where the user gives no network; a user's own learns from its own seeds.
+    By default networks and boosting teach where the user gives no network, and the baselines of all seeds where rows
+    are `few`; a user's own learns from its own seeds.
     """
     part = data.train
     rows = isinstance(part, Part) and len(data.input_shape) == 1 and data.task.own_loss is None
     if asked is None:
-        return "both" if rows and not given and len(part) >= FEWEST_ROWS else None
-    if asked not in ("ensemble", "boosting", "both"):
-        raise SettingsError(f"teacher must be ensemble, boosting or both; found '{asked}'", setting="teacher")
+        usual: TableTeacherName = "baselines" if few else "both"
+        return usual if rows and not given and len(part) >= FEWEST_ROWS else None
+    if asked not in get_args(TableTeacherName):
+        known = ", ".join(get_args(TableTeacherName))
+        raise SettingsError(f"teacher must be one of {known}; found '{asked}'", setting="teacher")
     if trained:
         raise SettingsError(
             "a trained network teaches the smaller ones itself: leave out the teacher", setting="teacher"
         )
+    if not rows and asked == "baselines":
+        return None  # as they do for what is no table
     if asked == "ensemble" and (given or not rows):
         return None  # the baselines of all seeds are an ensemble
     if not rows or len(part) < FEWEST_ROWS:
         raise SettingsError(
-            f"gradient boosting teaches networks for a table, with {FEWEST_ROWS} rows or more and a loss by name;"
+            f"{WORDS[asked]} networks for a table, with {FEWEST_ROWS} rows or more and a loss by name;"
             f" found {len(part)} samples of shape {data.input_shape}",
             setting="teacher",
         )
     return asked
 
 
-def with_teachers(folds: Sequence[Fold], teacher: TeacherName, seed: int) -> list[Fold]:
-    """Return folds of a table with a cross-fitted teacher and its lesson, one for folds that train on the same rows."""
+def with_teachers(folds: Sequence[Fold], teacher: TableTeacherName, seed: int) -> list[Fold]:
+    """Return folds of a table with a teacher and its lesson, one for folds that train on the same rows.
+
+    It is cross-fitted, unless the baselines teach.
+    """
+    if teacher == "baselines":
+        return _with_baselines_lessons(folds, seed)
     found: dict[int, tuple[nn.Module, TableLesson]] = {}
     for fold in folds:
         key = id(fold.data.train)
         if key not in found:
             number = child_seed(seed, "teacher", len(found)) % 2**32
             fitted = fit_teacher(fold.data, MEMBERS.model_copy(update={"teacher": teacher, "seed": number}))
-            lesson = TableLesson(fold.data, fitted.teacher, number)
+            lesson = TableLesson(fold.data, fitted.teacher.outputs, number)
             found[key] = TeacherNetwork(fitted.teacher), lesson
     taught = []
     for fold in folds:
         network, lesson = found[id(fold.data.train)]
         taught.append(replace(fold, teacher=network, lesson=lesson))
     return taught
+
+
+def _with_baselines_lessons(folds: Sequence[Fold], seed: int) -> list[Fold]:
+    """Return folds with what the baselines of all seeds answer to rows and mixed ones."""
+    found: dict[int, TableLesson] = {}
+    for fold in folds:
+        number = child_seed(seed, "teacher", len(found)) % 2**32
+        found.setdefault(id(fold.data.train), TableLesson(fold.data, partial(predict_logits, fold.teacher), number))
+    return [replace(fold, lesson=found[id(fold.data.train)]) for fold in folds]
 
 
 def with_references(

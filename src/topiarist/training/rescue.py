@@ -7,7 +7,7 @@ first steps move every pre-activation of a wide layer by whole units: ReLU units
 import copy
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,9 +16,11 @@ from torch import Tensor, nn
 from topiarist.data import AnyPart, Data
 from topiarist.errors import ModelError, TopiaristWarning
 from topiarist.models.evaluation import numbers_of, placed
+from topiarist.models.stacked import signature, stackable
 from topiarist.randomness import child_seed
 from topiarist.surgery import GrowSpace, Plan, RemoveUnits, apply, recommend
 from topiarist.tasks import Task
+from topiarist.tracing import Anatomy, anatomy
 from topiarist.training.centring import Centring, centring_for, some_samples
 from topiarist.training.config import TrainConfig
 from topiarist.training.fitting import train_many
@@ -83,10 +85,10 @@ def train_with_rescue(
     """
     starts = [copy.deepcopy(model.state_dict()) for model in models]
     histories = train_many(models, datas, configs, checkpoint=checkpoint, on_epoch=on_epoch)
-    notes = []
+    notes, anatomies = [], dict[Hashable, Anatomy]()
     for number, (model, data, config) in enumerate(zip(models, datas, configs, strict=True)):
         steps = len(histories[number]) * math.ceil(len(data.train) / config.batch_size)
-        if steps < FEWEST_STEPS or (health := health_of(model, data.train, data.task)).healthy:
+        if steps < FEWEST_STEPS or (health := health_of(model, data.train, data.task, anatomies)).healthy:
             continue
         histories[number], note = _rescued(model, starts[number], data, config, health, histories[number])
         notes.append(note)
@@ -151,18 +153,34 @@ def validation_loss(model: nn.Module, data: Data) -> float:
     return found if math.isfinite(found) else math.inf
 
 
-def health_of(model: nn.Module, part: AnyPart, task: Task | None = None) -> NetworkHealth:
-    """Return whether a network learned anything, and which of its units are dead, by some training samples."""
+def health_of(
+    model: nn.Module, part: AnyPart, task: Task | None = None, known: dict[Hashable, Anatomy] | None = None
+) -> NetworkHealth:
+    """Return whether a network learned anything, and which of its units are dead, by some training samples.
+
+    `known` are anatomies of sequences of plain layers by their signature, so that many of one shape are traced once.
+    """
     some, what = some_samples(part), "classes" if task is None else task.kind
     if some is None:
         return NetworkHealth(learned=True, dead={}, units=0, what=what)
     learned, x = depends_on_targets(model, some, task, significance=SIGNIFICANCE), placed(some.x, numbers_of(model))
     try:
-        advice = recommend(model, x[:2], calibration=x, labels=some.y, task=task)
+        found = _anatomy_of(model, x[:2], {} if known is None else known)
+        advice = recommend(model, x[:2], calibration=x, labels=some.y, task=task, anatomy=found)
     except ModelError:  # the network's code cannot be followed
         return NetworkHealth(learned, dead={}, units=0, what=what)
     dead = {name: units for name in advice.spaces if (units := advice.health(name).dead)}
     return NetworkHealth(learned, dead, sum(advice.spaces.values()), what)
+
+
+def _anatomy_of(model: nn.Module, example: Tensor, known: dict[Hashable, Anatomy]) -> Anatomy | None:
+    """Return the anatomy of a sequence of plain layers, traced once for all of its signature; None for another."""
+    if not stackable(model):
+        return None
+    key = signature(model)
+    if key not in known:
+        known[key] = anatomy(model, example)
+    return known[key]
 
 
 def with_fresh_units(model: nn.Module, health: NetworkHealth, part: AnyPart, seed: int) -> State | None:

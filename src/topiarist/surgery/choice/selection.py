@@ -8,6 +8,7 @@ and a flattened channel has positions: then they come and go together.
 """
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, get_args
 
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from topiarist.errors import SettingsError
 from topiarist.surgery.choice.deflation import Deflation
+from topiarist.surgery.choice.single_units import take_greedily
 from topiarist.surgery.refit.moments import RIDGE
 
 SMALLEST_GAIN = 1e-7  # as a share of what is explained: less is rounding
@@ -91,7 +93,12 @@ def eliminate(evidence: SelectionEvidence, count: int) -> tuple[list[int], Tenso
     weights = evidence.needs @ inverse
     left = torch.ones(size, dtype=torch.bool)
     lost = torch.zeros(size + 1, dtype=inverse.dtype)
-    if evidence.each == 1 and size > MANY_UNITS:
+    if evidence.each == 1 and size <= MANY_UNITS:
+        taken = list(islice(take_greedily(weights, inverse, torch.finfo(inverse.dtype).tiny, "least"), size - count))
+        costs = torch.tensor([cost for _, cost in taken], dtype=inverse.dtype)
+        lost[count:size] = costs.cumsum(0).flip(0)
+        return sorted(set(range(size)) - {unit for unit, _ in taken}), lost
+    if evidence.each == 1:
         deflation = Deflation(weights.mT @ weights, inverse, torch.finfo(inverse.dtype).tiny)
         for remaining in range(size - 1, count - 1, -1):
             unit, cost = deflation.take(lambda worth, inside: worth.masked_fill(~inside, torch.inf).argmin())
@@ -144,7 +151,10 @@ def match(evidence: SelectionEvidence, count: int) -> list[int]:
     """Add the unit that explains most of what is still needed, until there are `count`."""
     floor = torch.finfo(evidence.spread.dtype).eps * float(evidence.spread.diagonal(dim1=1, dim2=2).mean())
     left = torch.ones(evidence.size, dtype=torch.bool)
-    if evidence.each == 1 and evidence.size > MANY_UNITS:
+    if evidence.each == 1 and evidence.size <= MANY_UNITS:
+        found = take_greedily(evidence.needs, evidence.spread, floor, "most")
+        return sorted(unit for unit, _ in islice(found, count))
+    if evidence.each == 1:
         deflation = Deflation(evidence.needs.mT @ evidence.needs, evidence.spread, floor)
         taken = (
             deflation.take(lambda worth, inside: worth.masked_fill(~inside, -torch.inf).argmax()) for _ in range(count)
@@ -163,10 +173,6 @@ def _explained(needs: Tensor, spread: Tensor, left: Tensor, floor: float) -> Ten
     """Return tr(N_u S_uu⁻¹ N_uᵀ) for each unit u (n_units,), summed over readers; only those that are left count."""
     size = len(left)
     each = spread.shape[-1] // size
-    if each == 1:
-        diagonal = spread.diagonal(dim1=1, dim2=2).clamp_min(floor)
-        single: Tensor = ((needs**2).sum(1) / diagonal).sum(0)
-        return single
     blocks = spread.reshape(-1, size, each, size, each).diagonal(dim1=1, dim2=3).movedim(-1, 1)
     damping = torch.eye(each, dtype=spread.dtype) * torch.where(left, floor, 1.0)[None, :, None, None]
     wanted = needs.reshape(len(needs), -1, size, each).permute(0, 2, 3, 1)  # (n_readers, n_units, each, n_targets)
@@ -178,9 +184,7 @@ def _deflate(needs: Tensor, spread: Tensor, unit: int, each: int, floor: float) 
     """Take what a unit explains out of all that is there, in place: N − N_u S_uu⁻¹ S_u·, and S the same way."""
     own = slice(unit * each, (unit + 1) * each)
     rows, damping = spread[:, own].clone(), floor * torch.eye(each, dtype=spread.dtype)
-    share = (
-        rows / rows[:, :, own].clamp_min(floor) if each == 1 else torch.linalg.solve(rows[:, :, own] + damping, rows)
-    )
+    share = torch.linalg.solve(rows[:, :, own] + damping, rows)
     needs.baddbmm_(needs[:, :, own].clone(), share, alpha=-1)
     spread.baddbmm_(spread[:, :, own].clone(), share, alpha=-1)
 
@@ -190,14 +194,15 @@ def exchange(evidence: SelectionEvidence, kept: list[int]) -> list[int]:
     kept = list(kept)
     if evidence.each > 1:
         return kept
-    rounds = min(2 * len(kept) + 10, MOST_WORK // (len(kept) * evidence.size))
+    rounds, explained = min(2 * len(kept) + 10, MOST_WORK // (len(kept) * evidence.size)), gain(evidence, kept)
     for _ in range(rounds):
         gains = exchange_gains(evidence, kept)
         best = int(gains.argmax())
         out, unit = divmod(best, evidence.size)
-        if not float(gains[out, unit]) > SMALLEST_GAIN * gain(evidence, kept):
+        gained = float(gains[out, unit])
+        if not gained > SMALLEST_GAIN * explained:
             break
-        kept[out] = unit
+        kept[out], explained = unit, explained + gained
     return sorted(kept)
 
 

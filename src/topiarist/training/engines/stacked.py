@@ -15,7 +15,7 @@ from topiarist.randomness import generator
 from topiarist.tasks import Task
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines.batching import Batch
-from topiarist.training.engines.flat_optimizers import FlatOptimizer, PerMember, PerNumber
+from topiarist.training.engines.flat_optimizers import MOST_RUNS, FlatOptimizer, PerMember, PerNumber, neighbours
 from topiarist.training.engines.steps import Memory, State, clip_norm, clip_value
 from topiarist.training.inference import largest_batch
 
@@ -37,13 +37,13 @@ class StackedEngine:
         self.configs, self.task, self.class_weights = list(configs), task, class_weights
         self.config = configs[0]
         self.steps = [0] * len(models)
-        self.passes: dict[tuple[int, ...], tuple[Pass, Tensor, Tensor]] = {}
+        self.passes: dict[tuple[int, tuple[int, ...]], tuple[Pass, Tensor, Tensor]] = {}
         self._build(list(models))
 
     def _build(self, models: list[nn.Module], shapes: Mapping[str, tuple[int, ...]] | None = None) -> None:
         self.models = models
         self.stack = NetworkStack(models, shapes)
-        self.optimizer = FlatOptimizer(self.stack.flat, self.config)
+        self.optimizer = FlatOptimizer(self.stack.flat, self.config, members=len(models), blocks=self.stack.blocks)
         decayed = self.stack.kernels if self.config.weight_decay_on == "kernels" else self.stack.kernels | True
         self.decay = decayed.to(self.stack.flat.dtype) * self.config.weight_decay
 
@@ -52,7 +52,8 @@ class StackedEngine:
         """Surround one epoch of training steps: one generator per member, seeded for this epoch."""
         seeds = [config.seed for config in self.configs] if self.stack.draws_noise else []
         self.noise = tuple(generator(seed, "noise", number) for seed in seeds)
-        self.passes.clear()
+        if self.noise:
+            self.passes.clear()
         with torch.inference_mode():
             yield
 
@@ -81,14 +82,15 @@ class StackedEngine:
         return self.task.losses_and_slopes(outputs, y)
 
     def _pass(self, rows: tuple[int, ...], x: Tensor) -> tuple[Pass, Tensor, Tensor]:
-        """Return the pass, how many samples of each member are real, and 1 / n; most batches of an epoch are alike."""
-        if rows not in self.passes:
+        """Return the pass, how many samples of each member are real, and 1 / n; most batches are alike."""
+        key = x.shape[2], rows
+        if key not in self.passes:
             counts = torch.tensor(rows, dtype=x.dtype, device=x.device).unsqueeze(1)
             samples = torch.arange(x.shape[2], device=x.device)
             mask = None if min(rows) == len(samples) else (samples < counts.unsqueeze(2)).to(x.dtype)
             run = Pass(training=True, rows=rows, mask=mask, noise=self.noise)
-            self.passes[rows] = run, counts, 1 / counts[0, 0]
-        return self.passes[rows]
+            self.passes[key] = run, counts, 1 / counts[0, 0]
+        return self.passes[key]
 
     def _weights(self, y: Tensor, mask: Tensor | None, of_samples: Tensor | None) -> Tensor | None:
         """Return how much each sample counts (n_members, 1, n_samples), or None where all count the same."""
@@ -110,9 +112,14 @@ class StackedEngine:
     def _update(self, rows: tuple[int, ...], rates: Sequence[float]) -> None:
         """Step with every member that has samples in this batch."""
         flat, gradient = self.stack.flat, self.stack.gradient
+        self.steps = [steps + (count > 0) for steps, count in zip(self.steps, rows, strict=True)]
+        if self.optimizer.fused and len(runs := neighbours(rows, rates, self.steps)) <= MOST_RUNS:
+            if self.config.weight_decay and self.config.optimizer != "adamw":
+                gradient.add_(flat * self.decay)
+            self.optimizer.step_together(flat, gradient, runs)
+            return
         changed = [flat, *self.optimizer.state.values()] if 0 in rows else []
         saved = [tensor.clone() for tensor in changed]
-        self.steps = [steps + (count > 0) for steps, count in zip(self.steps, rows, strict=True)]
         step = self._joint([max(steps, 1) for steps in self.steps] if saved else self.steps)
         rate = self._joint(rates)
         if self.config.weight_decay:

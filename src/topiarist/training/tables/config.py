@@ -7,6 +7,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from topiarist.settings import Settings
 
 TeacherName = Literal["ensemble", "boosting", "both"]
+TableTeacherName = Literal["baselines", "ensemble", "boosting", "both"]  # of a rightsizing, which has baselines
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 
 
