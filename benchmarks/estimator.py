@@ -117,17 +117,17 @@ def measured(table: Table, rounds: int) -> list[Figure]:
         seconds.append((first, second))
         scores.append([score(each, x[ROWS:], y[ROWS:], numbers=table.numbers) for each in (scaled, two)])
         smaller.append(count_parameters(two.baseline_) / count_parameters(two.model_))
-    (first, second), (before, after) = zip(*seconds, strict=True), zip(*scores, strict=True)
-    limits = tuple(TIMES * each + MORE for each in first)
+    (theirs_seconds, our_seconds), (their_scores, our_scores) = zip(*seconds, strict=True), zip(*scores, strict=True)
+    limits = tuple(TIMES * each + MORE for each in theirs_seconds)
     their, own = (
         {"case": table.name, "contender": name, "role": role} for name, role in ((THEIRS, "rival"), ("ours", "ours"))
     )
     return [
-        Figure(measure="seconds of a fit", values=first, **their),
-        Figure(measure="seconds of a fit", values=second, **own),
+        Figure(measure="seconds of a fit", values=theirs_seconds, **their),
+        Figure(measure="seconds of a fit", values=our_seconds, **own),
         Figure(measure="seconds of a fit", values=limits, case=table.name, contender=LIMIT, role="aim"),
-        Figure(measure="score", values=before, **their),
-        Figure(measure="score", values=after, **own),
+        Figure(measure="score", values=their_scores, **their),
+        Figure(measure="score", values=our_scores, **own),
         Figure(measure="times fewer parameters", values=tuple(smaller), **own),
     ]
 
