@@ -1,6 +1,7 @@
 """An ONNX file of a table reads its cells as they are and answers as the network does; the rest is for code."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -99,9 +100,14 @@ def test_hashed_texts_are_read_by_their_place(tmp_path: Path) -> None:
     assert data.preprocessing is not None
     column = next(each for each in data.preprocessing.columns if each.name == "code")
     assert len(column.shared) > 1
+    assert (
+        export_onnx(mlp([data.input_shape[0], 4, 2]), tmp_path / "model.onnx", data=data).file_kb < 100
+    )  # a matrix of ones and zeros takes 4,440
     names: dict[str, Any] = {}
     exec(CODE, names)
-    matrix = lookup_of(column).matrix
+    found = lookup_of(column)
     words = pandas.Series(["c1", "c2", "never seen", None, *raw["code"][:50]], name="code", dtype=object)
     places = [names["text_place"](word, list(column.categories), len(column.shared)) for word in words]
-    numpy.testing.assert_array_equal(matrix[places], column.numbers(words))
+    numpy.testing.assert_array_equal(found.inputs(numpy.array(places)), column.numbers(words))
+    index = replace(column, encoding="index")
+    numpy.testing.assert_array_equal(lookup_of(index).inputs(numpy.array(places)), index.numbers(words))
