@@ -133,12 +133,11 @@ def lookup_of(column: Column) -> TextLookup:
         return TextLookup(found, 0, numpy.empty(0, dtype=numpy.int64), numpy.array([[numpy.nan], [0.0], [1.0]]))
     known = {text.strip(): column.place_of(text.strip()) for text in column.categories}
     unseen = column.place_of(_unheard(known))
-    if column.encoding == "index":
-        places = [
-            place if count else UNSEEN_TEXT for place, count in enumerate((*column.counts, *column.shared), FIRST_TEXT)
-        ]
-        index = numpy.array([[MISSING_TEXT], [UNSEEN_TEXT], *([place] for place in places)], dtype=float)
-        return TextLookup(dict.fromkeys(gaps, 0) | known, unseen, numpy.empty(0, dtype=numpy.int64), index)
+    if column.encoding != "one-hot":
+        shown_places = enumerate((*column.counts, *column.shared), FIRST_TEXT)
+        places = [MISSING_TEXT, UNSEEN_TEXT, *(place if count else UNSEEN_TEXT for place, count in shown_places)]
+        table = column.of_places(numpy.array(places))
+        return TextLookup(dict.fromkeys(gaps, 0) | known, unseen, numpy.empty(0, dtype=numpy.int64), table)
     shown = numpy.array((*column.counts, *column.shared), dtype=numpy.int64)
     own = numpy.where(shown > 0, numpy.arange(FIRST_TEXT, FIRST_TEXT + len(shown)), -1)
     equals = numpy.append(own, [MISSING_TEXT] * column.indicator)

@@ -6,7 +6,7 @@ Clock time is taken as it is written: an offset from UTC is left aside, so that 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ Moments = NDArray[numpy.datetime64]
 
 ISO = "ISO8601"  # as pandas calls it
 CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
-EPOCHS = {"seconds": "s", "milliseconds": "ms"}  # since 1970, as programs write moments
+EPOCHS: dict[str, Literal["s", "ms"]] = {"seconds": "s", "milliseconds": "ms"}  # since 1970, as programs write moments
 _EPOCH_YEARS = {"seconds": (1e8, 4.2e9), "milliseconds": (1e11, 4.2e12)}  # 1973 to 2103
 NEVER = numpy.datetime64("NaT", "us")
 _TIME = r"(?:[T, ]+\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\.?)?)?"
