@@ -51,6 +51,11 @@ class TabularConfig(Settings):
         le=1,
         description="Share of the blend of the first fold below which boosting is not fitted on the others.",
     )
+    forest_rows: int = Field(
+        default=1_000,
+        ge=0,
+        description="Most rows of several classes with which randomised trees are in the blend of both.",
+    )
     device: str | None = Field(default=None, description="Device to train networks on, such as cuda; default the CPU.")
     seed: int = Field(default=0, ge=0, description="Seed of folds, weights, order and mixed samples.")
 
