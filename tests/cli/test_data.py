@@ -126,7 +126,7 @@ def test_show_counts_samples_and_classes(tmp_path: Path) -> None:
     for part, count in summary["samples"].items():
         assert sum(row[part] for row in summary["classes"]) == count
     assert [row["name"] for row in summary["classes"]] == ["lily", "rose"]
-    expected = {"scaling": "zscore", "number_columns": 1, "text_columns": 1, "date_columns": 0}
+    expected = {"scaling": "zscore", "number_columns": 1, "text_columns": 1, "effect_columns": 0, "date_columns": 0}
     assert summary["preprocessing"] == expected
     assert summary["input_shape"] == [3]
 
@@ -177,8 +177,11 @@ def test_a_summary_counts_each_class_in_each_part() -> None:
 
 
 def test_preprocessing_in_a_line() -> None:
-    assert preprocessing_line(scaling="none", number_columns=0, text_columns=0, date_columns=0) == "no scaling"
-    line = preprocessing_line(scaling="minmax", number_columns=2, text_columns=3, date_columns=1)
+    assert (
+        preprocessing_line(scaling="none", number_columns=0, text_columns=0, effect_columns=0, date_columns=0)
+        == "no scaling"
+    )
+    line = preprocessing_line(scaling="minmax", number_columns=2, text_columns=3, effect_columns=0, date_columns=1)
     assert line == "scaling minmax, 2 columns of numbers, 3 columns of text as one-hot, 1 columns of dates"
 
 

@@ -69,7 +69,8 @@ def test_people_get_a_sentence_a_table_and_the_files(command: Run, tmp_path: Pat
             (line,) = [line for line in lines if line.startswith(network["id"])]
             assert f"{network['parameters']:,}" in line and f"{network['file_kb']:.1f}" in line
     assert any(line.startswith(record["verdict"]["chosen"]) and line.rstrip().endswith("chosen") for line in lines)
-    assert {path.name for path in place.iterdir()} == FILES
+    assert {path.name for path in place.iterdir()} - {"linear.safetensors"} == FILES
+    assert (place / "linear.safetensors").exists() == ("linear.safetensors" in out) == any(notes)
     assert all(str(place / name) in out for name in ("report.html", "model.safetensors", "model.onnx"))
     assert record["settings"]["command"].startswith("topiarist rightsize iris --effort quick --methods distinctiveness")
 
@@ -85,7 +86,7 @@ def test_a_program_gets_one_object_and_a_table_needs_only_its_target(
     assert out.count("\n") == 1 and result["out"] == str(tmp_path)
     written = json.loads((tmp_path / "result.json").read_text())
     assert {name: result[name] for name in written} == written
-    assert {path.name for path in tmp_path.iterdir()} == FILES - {"model.onnx"}
+    assert {path.name for path in tmp_path.iterdir()} - {"linear.safetensors"} == FILES - {"model.onnx"}
     assert result["task"]["names"] == ["lily", "rose", "tulip"]
     model = load(tmp_path / "model.safetensors")
     assert "colour" in str(card_of(model).preprocessing)

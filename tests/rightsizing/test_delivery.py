@@ -53,7 +53,7 @@ def answers_of(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
 
 def test_the_files_are_there_and_nothing_else(record: RightsizingRecord, folder: Path) -> None:
     exports = record.exports
-    assert {path.name for path in folder.iterdir()} == {exports.model, exports.baseline, exports.onnx}
+    assert {path.name for path in folder.iterdir()} == {exports.model, exports.baseline, exports.linear, exports.onnx}
 
 
 def test_the_networks_answer_as_those_that_were_found(
@@ -89,6 +89,18 @@ def test_onnx_answers_alike_from_raw_samples(record: RightsizingRecord, found: R
     assert record.gains.onnx_latency is not None and record.gains.onnx_latency > 0
     assert record.gains.onnx_size is not None and record.gains.onnx_size > 1
     assert "ONNX Runtime" in record.verdict.sentence
+
+
+def test_a_linear_network_that_will_do_is_a_file_and_is_offered_on_the_page(
+    record: RightsizingRecord, found: Rightsizing, folder: Path, tmp_path: Path
+) -> None:
+    assert found.linear_will_do and found.record.plan.notes[-1].startswith("a linear model is as good")
+    again = load(folder / "linear.safetensors")
+    assert count_parameters(again) == 4 * 3 + 3 < count_parameters(found.model)
+    assert isinstance(found.data.test, Part)
+    assert torch.equal(answers_of(again, found.data.test.x), answers_of(found.networks["linear"], found.data.test.x))
+    page = read_page(write_report(record, tmp_path).read_text())
+    assert {quoted.text for quoted in page.quoted if quoted.path == "exports.linear"} == {"linear.safetensors"}
 
 
 def test_the_result_keeps_its_own_record(record: RightsizingRecord, found: Rightsizing) -> None:
@@ -133,7 +145,9 @@ def test_without_the_extra_for_onnx_the_rest_is_written(
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     record = deliver(found, tmp_path)
     assert "no ONNX file: ONNX export needs the extra 'onnx'" in record.plan.notes[-1]
-    assert {path.name for path in tmp_path.iterdir()} == {"model.safetensors", "baseline.safetensors"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *("model.safetensors", "baseline.safetensors", "linear.safetensors"),
+    }
 
 
 def test_an_unchanged_network_without_a_test_part_has_its_files_and_its_page(tmp_path: Path) -> None:

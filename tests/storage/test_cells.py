@@ -1,6 +1,7 @@
 """An ONNX file of a table reads its cells as they are and answers as the network does; the rest is for code."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import pandas
 import pytest
 
 from topiarist.data import Data
+from topiarist.data.columns import fitting
 from topiarist.data.columns.dates import date_numbers
 from topiarist.data.columns.deciding import read_source_columns
-from topiarist.data.source import Source
+from topiarist.data.source import Scaling, Source
 from topiarist.models import card_of, mlp
 from topiarist.rightsizing.delivery import encoding_notes
 from topiarist.storage.cells import CODE, CellInput, cells_of, lookup_of
@@ -92,16 +94,42 @@ def test_the_code_computes_what_columns_do() -> None:
     numpy.testing.assert_allclose(names["date_parts"](dates, PARTS), date_numbers(dates, PARTS), atol=1e-9)
 
 
-def test_hashed_texts_are_read_by_their_place(tmp_path: Path) -> None:
+def test_texts_by_their_effects_are_read_as_text(tmp_path: Path) -> None:
+    random = numpy.random.default_rng(0)
+    codes = random.integers(0, 1_500, 9_000)
+    raw = pandas.DataFrame({"code": [f"c{number}" for number in codes], "x": random.normal(size=9_000)})
+    source = Source(name="t", features=raw, labels=numpy.where(codes % 7 < 3, "low", "high"))
+    data = Data.from_source(read_source_columns(source), seed=0)
+    assert data.preprocessing is not None and data.preprocessing.columns[0].encoding == "effect"
+    network, path = mlp([data.input_shape[0], 4, 2]), tmp_path / "model.onnx"
+    export = export_onnx(network, path, data=data)
+    assert export.largest_difference < 1e-5 and {each.reads for each in export.input.inputs} == {"text", "number"}
+    new = pandas.DataFrame({"code": ["c3", "never seen", "?", None], "x": [0.5, 1.0, None, 2.0]})
+    cells = {"code": new["code"].fillna("").to_numpy(dtype=object)[:, None]}
+    cells["x"] = new["x"].to_numpy(dtype=numpy.float32)[:, None]
+    logits, _ = Session(path)(cells)
+    numpy.testing.assert_allclose(logits, predict_logits(network, data.preprocessing(new)).numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize("encoding", ["one-hot", "effect"])
+def test_hashed_texts_are_read_by_their_place(encoding: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "MOST_EFFECTS", 500)
     random = numpy.random.default_rng(0)
     raw = pandas.DataFrame({"code": [f"c{number}" for number in random.integers(0, 3_000, 9_000)], "x": range(9_000)})
-    data = Data.from_source(read_source_columns(Source(name="t", features=raw, labels=numpy.arange(9_000) % 2)), seed=0)
+    source = read_source_columns(Source(name="t", features=raw, labels=numpy.arange(9_000) % 2))
+    scaling: Scaling = "unit" if encoding == "one-hot" else "zscore"  # effects have no place on a sphere
+    data = Data.from_source(source, seed=0, scaling=scaling)
     assert data.preprocessing is not None
     column = next(each for each in data.preprocessing.columns if each.name == "code")
-    assert len(column.shared) > 1
+    assert len(column.shared) > 1 and column.encoding == encoding
+    assert (
+        export_onnx(mlp([data.input_shape[0], 4, 2]), tmp_path / "model.onnx", data=data).file_kb < 100
+    )  # a matrix of ones and zeros takes 4,440
     names: dict[str, Any] = {}
     exec(CODE, names)
-    matrix = lookup_of(column).matrix
+    found = lookup_of(column)
     words = pandas.Series(["c1", "c2", "never seen", None, *raw["code"][:50]], name="code", dtype=object)
     places = [names["text_place"](word, list(column.categories), len(column.shared)) for word in words]
-    numpy.testing.assert_array_equal(matrix[places], column.numbers(words))
+    numpy.testing.assert_array_equal(found.inputs(numpy.array(places)), column.numbers(words))
+    index = replace(column, encoding="index")
+    numpy.testing.assert_array_equal(lookup_of(index).inputs(numpy.array(places)), index.numbers(words))

@@ -5,21 +5,24 @@ from dataclasses import replace
 import numpy
 import pytest
 import torch
+from sklearn.ensemble import ExtraTreesClassifier
 from torch import Tensor
 
 from topiarist import Data, TrainConfig, models, save
 from topiarist.data import Part, load_data
 from topiarist.errors import DataError, ModelError, SettingsError
 from topiarist.models import Ensemble, card_of
-from topiarist.randomness import generator
+from topiarist.randomness import child_seed, generator
 from topiarist.storage import load
 from topiarist.tasks import Classification, Regression
 from topiarist.training import Augmentation, Distillation, TabularConfig, train, train_tabular
 from topiarist.training.inference import predict_logits
 from topiarist.training.tables.boosting import cross_fit_boosting
 from topiarist.training.tables.folds import inner_folds
+from topiarist.training.tables.forests import can_be_forest, cross_fit_forest
 from topiarist.training.tables.mixing import mixed_samples
 from topiarist.training.tables.teachers import CrossFitted, best_blend, blended
+from topiarist.training.tables.teaching import fit_teacher
 
 QUICK = TabularConfig(rates=(0.01,), dropouts=(0.0,), epochs=8, network_samples=20_000, filled_to=1_000, folds=3)
 
@@ -97,6 +100,22 @@ def test_boosting_answers_rows_by_the_model_that_left_them_out() -> None:
     assert torch.allclose(fitted.out_of_fold.exp().sum(dim=1), torch.ones(len(part)), atol=1e-4)
     seen = data.task.loss_of(fitted.outputs(part.x), part.y)
     assert seen < 0.7 * data.task.loss_of(fitted.out_of_fold, part.y)  # what was learned by heart is not what is known
+
+
+def test_trees_teach_where_several_classes_have_few_rows() -> None:
+    data = make_data("classes")
+    folds = inner_folds(data, 3, seed=0)
+    fitted = cross_fit_forest(folds, data.task, seed=0)
+    part = part_of(data)
+    assert fitted.out_of_fold.shape == (len(part), 3) and fitted.out_of_fold.isfinite().all()
+    learned = folds[0].learned()
+    trees = ExtraTreesClassifier(random_state=child_seed(0, "forest") % 2**32).fit(learned.x.numpy(), learned.y.numpy())
+    expected = trees.predict_proba(part.x[folds[0].rows].numpy()).clip(min=1e-3)
+    assert fitted.out_of_fold[folds[0].rows].exp().numpy() == pytest.approx(expected, abs=1e-6)
+    names = [each.name for each in fit_teacher(data, QUICK).candidates]
+    assert names[-1] == "forest" and names[-2] == "boosting"
+    assert [each.name for each in fit_teacher(data, QUICK.changed(forest_rows=10)).candidates] == names[:-1]
+    assert not can_be_forest(make_data("numbers").task, 10, 100)
 
 
 def test_a_class_that_a_fold_does_not_show_is_unlikely_and_no_error() -> None:

@@ -187,7 +187,8 @@ def summarise(data: "PreparedSource") -> JsonObject:
         "preprocessing": {
             "scaling": data.preprocessing.scaling,
             "number_columns": sum(column.kind == "number" for column in columns),
-            "text_columns": sum(column.kind == "text" for column in columns),
+            "text_columns": sum(column.kind == "text" and column.encoding == "one-hot" for column in columns),
+            "effect_columns": sum(column.encoding == "effect" for column in columns),
             "date_columns": sum(column.kind == "date" for column in columns),
         },
         "columns": [

@@ -85,11 +85,14 @@ def decision_rows(columns: Sequence[JsonObject]) -> list[tuple[str, ...]]:
     return rows
 
 
-def preprocessing_line(*, scaling: str, number_columns: int, text_columns: int, date_columns: int) -> str:
+def preprocessing_line(
+    *, scaling: str, number_columns: int, text_columns: int, effect_columns: int, date_columns: int
+) -> str:
     """Return in a line how raw samples become what the network reads."""
     columns = [
         f"{number_columns} columns of numbers" if number_columns else "",
         f"{text_columns} columns of text as one-hot" if text_columns else "",
+        f"{effect_columns} columns of text by their effects" if effect_columns else "",
         f"{date_columns} columns of dates" if date_columns else "",
     ]
     return ", ".join(["no scaling" if scaling == "none" else f"scaling {scaling}", *filter(None, columns)])

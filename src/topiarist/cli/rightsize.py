@@ -272,6 +272,8 @@ def show_record(record: "RightsizingRecord", out: Path, page: Path) -> None:
     console().print(table)
     say(f"\n{record.metric.title} over {record.plan.folds} folds; " + "; ".join(record.verdict.why) + "\n")
     files = {"report": str(page), "model": str(out / (record.exports.model or ""))}
+    if record.exports.linear is not None:
+        files["linear"] = str(out / record.exports.linear)
     if record.exports.onnx is not None:
         files["ONNX"] = str(out / record.exports.onnx)
     print_rows(files)

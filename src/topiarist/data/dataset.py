@@ -17,7 +17,7 @@ from topiarist.data.preprocessing import Preprocessing
 from topiarist.data.samples import Samples, prepared, some_of
 from topiarist.data.source import Features, Rows, Scaling, Source, is_table
 from topiarist.data.split import Split, SplitRule, fold_splits, original_rows, with_fewer_rows
-from topiarist.data.targets import Targets, check_weights, targets_of
+from topiarist.data.targets import Targets, check_weights, effect_targets, targets_of
 from topiarist.errors import DataError
 from topiarist.tasks import Classification, Task, TaskKind
 
@@ -295,7 +295,7 @@ class Data:
             name=source.name,
             task=fitted,
             input_shape=preprocessing.input_shape,
-            train=make(split.train),
+            train=with_crossed_effects(make(split.train), source, split.train, preprocessing, found),
             validation=make(split.validation),
             test=make(split.test),
             preprocessing=preprocessing,
@@ -367,6 +367,15 @@ def target_names(y: object, given: Sequence[str] | None) -> tuple[str, ...]:
         return tuple(str(column) for column in y.columns)
     name = getattr(y, "name", None)
     return () if name is None else (str(name),)
+
+
+def with_crossed_effects(
+    part: Part, source: Source, rows: Rows, preprocessing: Preprocessing, targets: Targets
+) -> Part:
+    """Return the training part with effects of texts that do not know the targets of their own rows."""
+    if not any(column.encoding == "effect" for column in preprocessing.columns):
+        return part
+    return replace(part, samples=preprocessing.crossed(part.x, source.features, rows, effect_targets(source, targets)))
 
 
 def make_part(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypedDict
 from topiarist.data.columns.decisions import forms_of
 from topiarist.data.columns.fitting import category_notes
 from topiarist.data.preprocessing import Preprocessing, fit_preprocessing
-from topiarist.data.source import Scaling, Source
+from topiarist.data.source import Scaling, Source, is_table
 from topiarist.data.split import Split, SplitRule, split_originals, with_copies, with_fewer_rows
-from topiarist.data.targets import Targets, targets_of
+from topiarist.data.targets import Targets, effect_targets, targets_of
 from topiarist.errors import TopiaristWarning
 from topiarist.tasks import Task
 
@@ -89,6 +89,7 @@ def fit_split(
         input_shape=input_shape,
         projection=projection,
         forms=forms_of(source.columns),
+        targets=effect_targets(source, targets) if is_table(source.features) else None,
     )
     ignored = tuple(decision.name for decision in source.columns if decision.form is None)
     preprocessing = replace(preprocessing, ignored=ignored) if preprocessing.columns else preprocessing

@@ -14,6 +14,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.columns.column import Column, Encoding, encode
+from topiarist.data.columns.effects import EffectTargets, crossed_effects
 from topiarist.data.columns.fitting import fit_columns
 from topiarist.data.columns.forms import CellForm
 from topiarist.data.joined import LARGE_BYTES, JoinedArrays
@@ -115,6 +116,23 @@ class Preprocessing:
             values = (flat / numpy.where(norms == 0, 1, norms)).reshape(values.shape)
         return torch.from_numpy(numpy.ascontiguousarray(values, dtype=numpy.float32))
 
+    def crossed(self, x: "Tensor", features: RawFeatures, rows: Rows, targets: EffectTargets) -> "Tensor":
+        """Return training rows as `of_rows` makes them, `x`, but with effects of texts from the rows of other folds."""
+        import torch  # noqa: PLC0415  # splitting and describing data need no torch
+
+        found, start, own = x.clone(), 0, targets.take(rows)
+        for column in self.columns:
+            if column.encoding == "effect":
+                assert is_table(features)
+                places = column.places_of(features[column.name].iloc[rows])
+                values = crossed_effects(column.name, places, own, column.places, column.shrinking)
+                inputs = slice(start, start + values.shape[1])
+                if self.shift:
+                    values = (values - numpy.array(self.shift)[inputs]) * numpy.array(self.scale)[inputs]
+                found.view(len(found), -1)[:, inputs] = torch.from_numpy(values).float()
+            start += column.width
+        return found
+
     def numbers(self, features: Features) -> NDArray[numpy.floating[Any]]:
         """Return raw samples filled, encoded and projected, before they are scaled."""
         if not self.projection:
@@ -194,14 +212,23 @@ def fit_preprocessing(
     projection: "BlockSizes | None" = None,
     forms: Mapping[str, CellForm] | None = None,
     categories: Encoding = "one-hot",
+    targets: EffectTargets | None = None,
 ) -> Preprocessing:
     """Learn the numbers from the training rows, and only the columns from the whole.
 
-    `forms` say how the columns of a table are written; `categories` become one-hot inputs, or one index each. Inputs of
-    their own mark the gaps of a table, unless the shape or the blocks that are asked for have no room for them.
+    `forms` say how the columns of a table are written; `categories` become one-hot inputs, or one index each; with
+    `targets`, those that are too many are read by their effect on them. Inputs of their own mark the gaps of a table,
+    unless the shape or the blocks that are asked for have no room for them.
     """
     if is_table(features):
-        columns = fit_columns(features, training_rows, forms, encoding=categories, indicators=projection is None)
+        columns = fit_columns(
+            features,
+            training_rows,
+            forms,
+            encoding=categories,
+            indicators=projection is None,
+            targets=None if projection is not None or scaling == "unit" else targets,
+        )
         if input_shape is not None and sum(each.raw_width for each in columns) == math.prod(input_shape):
             columns = tuple(replace(each, indicator=each.indicator and not each.marks_gaps) for each in columns)
         plain = Preprocessing(scaling="none", input_shape=(sum(each.width for each in columns),), columns=columns)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from topiarist.data.columns.effects import EffectTargets
 from topiarist.data.finding import are_binary, is_whole, kind_of_values
 from topiarist.data.labels import number_labels, plain_values, small_class_notes
 from topiarist.data.source import Rows, Source, is_table
@@ -90,6 +91,15 @@ class Targets:
         share = self.values[split.train].mean(axis=0)
         never = [name for name, part in zip(self.names, share, strict=True) if part in (0, 1)]
         return (*said, f"labels that all or no training samples have: {', '.join(never)}") if never else said
+
+
+def effect_targets(source: Source, targets: Targets) -> EffectTargets:
+    """Return what the effects of texts are measured on: of two classes the second, of more each, and numbers."""
+    numbers = targets.values
+    if targets.kind == "classes":
+        shown = numpy.arange(len(targets.names)) if len(targets.names) > 2 else numpy.array([1])
+        numbers = targets.values[:, None] == shown
+    return EffectTargets(numbers=numbers.astype(float), weights=source.weights, groups=source.groups)
 
 
 def learned_targets(task: Task, y: NDArray[Any]) -> Targets:

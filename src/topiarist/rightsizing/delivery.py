@@ -8,15 +8,19 @@ from topiarist.errors import MissingExtraError, ModelError
 from topiarist.measurement.latency import in_turn, time_onnx
 from topiarist.rightsizing.record import BASELINE, NetworkRecord, RightsizingRecord
 from topiarist.rightsizing.recording import ratio, with_sentence
+from topiarist.rightsizing.references import LINEAR
 from topiarist.rightsizing.result import Rightsizing
 from topiarist.storage import export_onnx, save
 from topiarist.storage.deployable import InputForm
 
 MODEL_FILE, BASELINE_FILE, ONNX_FILE = "model.safetensors", "baseline.safetensors", "model.onnx"
+LINEAR_FILE = "linear.safetensors"
 
 
 def deliver(result: Rightsizing, folder: str | Path, *, onnx: bool = True) -> RightsizingRecord:
     """Save the network and the baseline in a folder, and export the network as ONNX.
+
+    Where the network without hidden units is as good and smaller, it is saved beside them.
 
     Parameters
     ----------
@@ -38,6 +42,9 @@ def deliver(result: Rightsizing, folder: str | Path, *, onnx: bool = True) -> Ri
     for offer in result.record.verdict.offered:
         save(result.networks[offer.network], place / offer.file, data=result.data)
     exports = result.record.exports.model_copy(update={"model": MODEL_FILE, "baseline": BASELINE_FILE})
+    if result.linear_will_do:
+        save(result.networks[LINEAR], place / LINEAR_FILE, data=result.data)
+        exports = exports.model_copy(update={"linear": LINEAR_FILE})
     record = result.record.model_copy(update={"exports": exports})
     if not onnx:
         return record

@@ -316,6 +316,7 @@ def _result(findings: Findings, record: RightsizingRecord, status: Status) -> Ri
         status=status,
         data=findings.data,
         record=record,
+        linear_will_do=findings.linear is not None and findings.linear.replaces(networks[findings.chosen]),
     )
 
 

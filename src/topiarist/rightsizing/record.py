@@ -353,6 +353,7 @@ class ExportsRecord(Record):
 
     model: str | None = None
     baseline: str | None = None
+    linear: str | None = None
     onnx: str | None = None
     onnx_difference: float | None = None
     onnx_samples: int | None = None

@@ -38,6 +38,8 @@ class Rightsizing:
     data : Data
     record : RightsizingRecord
         How it came about: everything that the report shows.
+    linear_will_do : bool
+        Whether `networks["linear"]`, without hidden units, is proven not to be worse either, and smaller than `model`.
     sentence : str
         The result in a sentence.
     """
@@ -48,6 +50,7 @@ class Rightsizing:
     status: Status
     data: Data
     record: RightsizingRecord
+    linear_will_do: bool = False
 
     @property
     def sentence(self) -> str:

@@ -32,7 +32,7 @@ WORDS |= dict.fromkeys(("boosting", "both"), "gradient boosting teaches")
 FEWEST_ROWS = 10  # two for each of the folds of a teacher
 # Cross-fitting is repeated in every fold: one setting instead of six, and boosting, which takes longest, on all folds
 # only where it counts in the blend of the first. benchmarks/README.md: what that costs.
-MEMBERS = TabularConfig(rates=(0.01,), dropouts=(0.0,), least_boosting=0.25)
+MEMBERS = TabularConfig(rates=(0.01,), dropouts=(0.0,), least_boosting=0.25, forest_rows=0)
 
 
 def teacher_for(

@@ -1,6 +1,7 @@
 """The cells of a table as inputs of an ONNX file: one per column, text as text, numbers as numbers.
 
-What a text becomes is looked up in a matrix that is part of the file. Two kinds of columns are beyond the operators of
+A text has a place among those of its column, by a list that is part of the file; the input that belongs to a place is 1
+where the text has it, so that no matrix of ones and zeros is written. Two kinds of columns are beyond the operators of
 ONNX: dates, whose parts the file reads, and columns whose rarer texts share places by a hash, of which it reads the
 place. `CODE` computes both with Python's and numpy's own means.
 """
@@ -107,11 +108,20 @@ def _cells(values: "pandas.Series[Any]", column: Column, numbers: type[Any]) -> 
 
 @dataclass(frozen=True)
 class TextLookup:
-    """Which row of `matrix` (n_places, raw_width) each text has; all others have that of `unseen`."""
+    """Which place each text has, and what the places become as inputs; all other texts have the place `unseen`.
+
+    An input is 1 where the place is the one in `equals`, −1 for none. `gathered` (n_places, n_more) are inputs that
+    follow, of which each place has its own.
+    """
 
     places: Mapping[str, int]
     unseen: int
-    matrix: NDArray[numpy.float64]
+    equals: NDArray[numpy.int64]
+    gathered: NDArray[numpy.float64]
+
+    def inputs(self, places: NDArray[Any]) -> NDArray[numpy.float64]:
+        """Return what texts with these places become (n_samples, raw_width), as the graph computes it."""
+        return numpy.concatenate([places[:, None] == self.equals, self.gathered[places]], axis=1)
 
 
 def lookup_of(column: Column) -> TextLookup:
@@ -120,11 +130,20 @@ def lookup_of(column: Column) -> TextLookup:
     if _is_truth(column):
         true, false = truth_words()
         found = dict.fromkeys(gaps, 0) | dict.fromkeys(false, 1) | dict.fromkeys(true, 2)
-        return TextLookup(found, 0, numpy.array([[numpy.nan], [0.0], [1.0]]))
+        return TextLookup(found, 0, numpy.empty(0, dtype=numpy.int64), numpy.array([[numpy.nan], [0.0], [1.0]]))
     known = {text.strip(): column.place_of(text.strip()) for text in column.categories}
-    own = [place if count else UNSEEN_TEXT for place, count in enumerate((*column.counts, *column.shared), FIRST_TEXT)]
-    matrix = column.of_places(numpy.array([MISSING_TEXT, UNSEEN_TEXT, *own]))
-    return TextLookup(dict.fromkeys(gaps, 0) | known, column.place_of(_unheard(known)), matrix)
+    unseen = column.place_of(_unheard(known))
+    if column.encoding != "one-hot":
+        shown_places = enumerate((*column.counts, *column.shared), FIRST_TEXT)
+        places = [MISSING_TEXT, UNSEEN_TEXT, *(place if count else UNSEEN_TEXT for place, count in shown_places)]
+        table = column.of_places(numpy.array(places))
+        return TextLookup(dict.fromkeys(gaps, 0) | known, unseen, numpy.empty(0, dtype=numpy.int64), table)
+    shown = numpy.array((*column.counts, *column.shared), dtype=numpy.int64)
+    own = numpy.where(shown > 0, numpy.arange(FIRST_TEXT, FIRST_TEXT + len(shown)), -1)
+    equals = numpy.append(own, [MISSING_TEXT] * column.indicator)
+    rows = numpy.array((0, 0, *column.counts, *(int(count > 0) for count in column.shared)))
+    gathered = numpy.log1p(rows)[:, None] if column.frequency else numpy.empty((len(rows), 0))
+    return TextLookup(dict.fromkeys(gaps, 0) | known, unseen, equals, gathered)
 
 
 def _unheard(known: Mapping[str, int]) -> str:
@@ -163,11 +182,14 @@ _ML, _INT64 = "ai.onnx.ml", 7
 def _looked_up(
     helper: Any, model: Any, column: Column, read: CellInput, name: str, numbers: Any
 ) -> tuple[str, list[Any]]:
-    """Return the nodes that turn texts, or their places, into rows of a matrix, and the name of the result."""
+    """Return the nodes that turn texts, or their places, into inputs, and the name of the result."""
     numpy_helper = import_extra("onnx.numpy_helper", what="ONNX export", extra="onnx")
-    found, nodes, places = lookup_of(column), [], read.name
-    constants = {f"{name}_matrix": found.matrix.astype(numbers), f"{name}_axis": numpy.array([1])}
-    model.graph.initializer.extend(numpy_helper.from_array(value, key) for key, value in constants.items())
+    found, nodes, places, pieces = lookup_of(column), [], read.name, []
+
+    def constant(value: NDArray[Any], what: str) -> str:
+        model.graph.initializer.append(numpy_helper.from_array(value, f"{name}_{what}"))
+        return f"{name}_{what}"
+
     if read.reads == "text":
         places = f"{name}_places"
         nodes.append(
@@ -182,6 +204,16 @@ def _looked_up(
                 default_int64=found.unseen,
             )
         )
-    nodes.append(helper.make_node("Squeeze", [places, f"{name}_axis"], [f"{name}_flat"], name=f"{name}_flat"))
-    nodes.append(helper.make_node("Gather", [f"{name}_matrix", f"{name}_flat"], [f"{name}_rows"], name=f"{name}_rows"))
-    return f"{name}_rows", nodes
+
+    def node(operator: str, given: Sequence[str], what: str, **settings: Any) -> str:
+        nodes.append(helper.make_node(operator, given, [f"{name}_{what}"], name=f"{name}_{what}", **settings))
+        return f"{name}_{what}"
+
+    if len(found.equals):
+        equal = node("Equal", [places, constant(found.equals[None].astype(numpy.int64), "equals")], "equal")
+        kind = helper.np_dtype_to_tensor_dtype(numpy.dtype(numbers))
+        pieces.append(node("Cast", [equal], "ones", to=kind))
+    if found.gathered.shape[1]:
+        flat = node("Squeeze", [places, constant(numpy.array([1]), "axis")], "flat")
+        pieces.append(node("Gather", [constant(found.gathered.astype(numbers), "table"), flat], "rows"))
+    return (pieces[0] if len(pieces) == 1 else node("Concat", pieces, "inputs", axis=1)), nodes

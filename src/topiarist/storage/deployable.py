@@ -190,6 +190,9 @@ def _inputs_of(column: Column) -> list[dict[str, str | None]]:
     shared = [f"other texts, {number + 1} of {len(column.shared)}" for number in range(len(column.shared))]
     more = [*shared, *(["missing"] if column.indicator else []), *(["log frequency"] if column.frequency else [])]
     named: list[dict[str, str | None]] = [{"column": column.name, "equals": text} for text in equals]
+    if column.encoding == "effect":
+        effects = [f"effect on output {number + 1}" for number in range(len(column.effects[0]))]
+        more, named = [*effects, *more[len(shared) :]], []
     return named + [{"column": column.name, "place": place} for place in more]
 
 

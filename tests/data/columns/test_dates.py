@@ -7,6 +7,7 @@ import pandas
 import pytest
 from hypothesis import given, settings, strategies
 
+from topiarist.data.columns.choices import ColumnChoices
 from topiarist.data.columns.dates import date_numbers, date_parts
 from topiarist.data.columns.deciding import read_columns
 from topiarist.data.columns.decisions import ColumnDecision
@@ -41,6 +42,23 @@ def read(*cells: object, **others: list[object]) -> tuple[list[str], ColumnDecis
         (["January 31, 2024", "December 1, 2023"], ["2024-01-31", "2023-12-01"], "month day, year"),
         (["20240131", "20231201", "20200229", "20200301", "19991231"],
          ["2024-01-31", "2023-12-01", "2020-02-29", "2020-03-01", "1999-12-31"], "yearmonthday"),
+        (["20240131235959", "20231201000000", "20200229120000", "20200301000000", "19991231000001"],
+         ["2024-01-31 23:59", "2023-12-01 00:00", "2020-02-29 12:00", "2020-03-01 00:00", "1999-12-31 00:00"],
+         "yearmonthdayhourminutesecond"),
+        (["2024-01", "2023-12"], ["2024-01-01", "2023-12-01"], "year-month"),
+        (["01/2024", "12/2023"], ["2024-01-01", "2023-12-01"], "month/year"),
+        (["31JAN2024", "01DEC2023"], ["2024-01-31", "2023-12-01"], "daymonthyear"),
+        (["31. Januar 2024", "1. Dezember 2023", "3. März 2023"], ["2024-01-31", "2023-12-01", "2023-03-03"],
+         "day. month year"),
+        (["31 janv. 2024", "1er décembre 2023", "3 août 2023"], ["2024-01-31", "2023-12-01", "2023-08-03"],
+         "day month year"),
+        (["31 de enero de 2024", "1 de diciembre de 2023"], ["2024-01-31", "2023-12-01"], "day month year"),
+        (["Wednesday, January 31, 2024", "Friday, December 1, 2023"], ["2024-01-31", "2023-12-01"], "month day, year"),
+        (["Wed Jan 31 22:30:00 2024", "Fri Dec 01 01:05:00 2023"], ["2024-01-31 22:30", "2023-12-01 01:05"],
+         "month day hour:minute:second year"),
+        (["Wed, 31 Jan 2024 22:30:00 +0000", "Fri, 01 Dec 2023 01:05:00 GMT"], ["2024-01-31 22:30", "2023-12-01 01:05"],
+         "day month year hour:minute:second"),
+        (["31.01.2024", "2023-12-01", "1.2.2023"], ["2024-01-31", "2023-12-01", "2023-02-01"], "day.month.year"),
         (["22:30", "01:05"], ["1900-01-01 22:30", "1900-01-01 01:05"], "hour:minute"),
     ],
 )  # fmt: skip
@@ -63,6 +81,29 @@ def test_a_clear_column_tells_the_order_of_another() -> None:
     assert read("01/02/2024", "03/04/2023", other=["1,5", "2,25"])[0][0] == "2024-02-01 00:00"
 
 
+def test_seconds_since_1970_are_dates_where_asked_for() -> None:
+    table = pandas.DataFrame({"created_at": ["1706740200", "1701392700"], "size": ["1706740200", "1701392700"]})
+    found = read_columns("t", table)
+    assert [decision.read_as for decision in found.decisions] == ["number", "number"]
+    said = "kept as a number; may be seconds since 1970: --date created_at reads them so"
+    assert found.decisions[0].said == [said] and found.decisions[1].said == []
+    for choice in ("created_at", "created_at=seconds"):
+        asked = read_columns("t", table, choices=ColumnChoices(date=(choice,)))
+        assert [str(moment)[:16] for moment in asked.frame["created_at"]] == ["2024-01-31 22:30", "2023-12-01 01:05"]
+        assert asked.decisions[0].said == ["seconds since 1970", "as asked"]
+    milliseconds = table.assign(created_at=table["created_at"] + "000")
+    asked = read_columns("t", milliseconds, choices=ColumnChoices(date=("created_at",)))
+    assert str(asked.frame["created_at"][0])[:16] == "2024-01-31 22:30"
+
+
+def test_a_form_that_names_weekdays_is_followed() -> None:
+    choice = ColumnChoices(date=("c=%A %d %B %Y",))
+    found = read_columns(
+        "t", pandas.DataFrame({"c": ["Wednesday 31 January 2024", "Friday 01 December 2023"]}), choices=choice
+    )
+    assert [str(moment)[:10] for moment in found.frame["c"]] == ["2024-01-31", "2023-12-01"]
+
+
 def test_typed_dates_are_dates_whatever_their_zone() -> None:
     zoned = pandas.to_datetime(["2024-01-31 10:00", "2024-07-31 10:00"]).tz_localize("Europe/Berlin")
     frame = pandas.DataFrame({"c": zoned, "d": [datetime.date(2024, 1, 31), None]})
@@ -74,7 +115,16 @@ def test_typed_dates_are_dates_whatever_their_zone() -> None:
 
 @pytest.mark.parametrize(
     "cells",
-    [["16:9", "4:3", "16:10"], ["1.2.3", "1.2.4"], ["2019", "2020", "2020"], ["12345678", "87654321"], ["5/7", "3/7"]],
+    [
+        ["16:9", "4:3", "16:10"],
+        ["1.2.3", "1.2.4"],
+        ["2019", "2020", "2020"],
+        ["12345678", "87654321"],
+        ["5/7", "3/7"],
+        ["2019-20", "2020-21", "2021-22"],
+        ["May", "June"],
+        ["12.2019", "11.2020"],
+    ],
 )
 def test_what_is_no_date(cells: list[str]) -> None:
     (decision,) = read_columns("t", pandas.DataFrame({"c": [*cells, cells[0]]})).decisions

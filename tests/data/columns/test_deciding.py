@@ -44,7 +44,16 @@ def test_gaps_are_told_by_column_in_one_note() -> None:
     assert read_columns("t", table).notes == ("taken as missing: a (2 '?'); b (1 '-')",)
 
 
-PAIRS = [("yes", "no"), ("Y", "n"), ("TRUE", "FALSE"), ("t", "f"), ("ja", "nein"), ("oui", "non")]
+PAIRS = [
+    ("yes", "no"),
+    ("Y", "n"),
+    ("TRUE", "FALSE"),
+    ("t", "f"),
+    ("ja", "nein"),
+    ("oui", "non"),
+    ("J", "N"),
+    ("да", "нет"),
+]
 
 
 @pytest.mark.parametrize("words", PAIRS)
@@ -92,9 +101,16 @@ def test_a_few_words_among_many_numbers_are_gaps_and_many_make_categories() -> N
     assert values[-3:] == [None, None, None]
     assert dict(decision.gaps) == {"broken": 2, "see below": 1}
     assert decision.form is not None and decision.form.gaps == ("see below", "broken")
+    values, decision = decide(*numbers, *["not measured"] * 30)
+    assert values == [*(float(number) for number in numbers), *[None] * 30]
+    assert dict(decision.gaps) == {"not measured": 30}
+    assert decide(*numbers, *[f"A/{number}" for number in (5, 5, 6, 6)])[1].said == [
+        "different in nearly every row",
+        "numbers and 4 cells of words, such as 'A/5', 'A/6': --number c takes these as missing",
+    ]
     mixed = decide(*["1", "2", "3"] * 10, *["low", "high"] * 5)[1]
     assert mixed.read_as == "category"
-    assert mixed.said == ["numbers and 10 cells of words, such as 'low', 'high'"]
+    assert mixed.said == ["numbers and 10 cells of words, such as 'low', 'high': --number c takes these as missing"]
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,11 @@ import pandas
 import pytest
 from hypothesis import given, settings, strategies
 
+from topiarist.data.columns.choices import ColumnChoices
 from topiarist.data.columns.deciding import read_columns
+from topiarist.data.columns.forms import read_cells
 from topiarist.data.columns.numbers import plain_numbers, read_numbers, shows_point
+from topiarist.errors import DataError
 
 MARKS = {
     "plain": ("", "."),
@@ -52,12 +55,55 @@ def read(*cells: str | None, semicolons: bool = False) -> tuple[list[float], lis
         (["1.234", "5.678"], [1.234, 5.678], ["'1.234' could be 1.234 or 1234, read as 1.234"]),
         (["0.123", "5.678"], [0.123, 5.678], []),
         ([" 1 ", "2", "2"], [1, 2, 2], []),
+        (["$(1,200.00)", "$30", "$ -"], [-1200, 30, 0], ["2 cells with $"]),  # a spreadsheet's accounts
+        (["(1.234,56)", "99,5", "0,25 €"], [-1234.56, 99.5, 0.25], ["1 cells with €", "decimal comma"]),
+        (["25.806,- €", "8,-", "3,50"], [25806, 8, 3.5], ["1 cells with €", "decimal comma"]),
+        (["CHF 39'162.–", "CHF 20.-", "7.5"], [39162, 20, 7.5], ["2 cells with CHF"]),
+        (["Rs. 1,200.5", "12.50 Euro", "7 eur"], [1200.5, 12.5, 7],
+         ["1 cells with Rs.", "1 cells with Euro", "1 cells with eur"]),
+        (["1,367E+04", "5,3E-2"], [13670, 0.053], ["decimal comma"]),
+        (["6.848e+04", "5.076e+04"], [68480, 50760], []),  # no thousands before an exponent
+        (["$44.4K", "1.5M", "2 bn", "300"], [44400, 1.5e6, 2e9, 300],
+         ["1 cells with K", "1 cells with $", "1 cells with M", "1 cells with bn"]),
+        (["<0.5", "1.25", "≥ 90", "~7"], [0.5, 1.25, 90, 7], ["1 cells with <", "1 cells with ≥", "1 cells with ~"]),
+        (["7.81*", "2.5", "3.25**"], [7.81, 2.5, 3.25], ["1 cells with *", "1 cells with **"]),
+        (["１２", "３.５"], [12, 3.5], []),
     ],
 )  # fmt: skip
 def test_forms_of_numbers(cells: list[str], expected: list[float], said: list[str]) -> None:
     values, remarks = read(*cells)
     assert values == pytest.approx(expected)
     assert remarks == said
+
+
+def test_one_unit_behind_numbers_is_left_aside() -> None:
+    cells = [f"{number},5 km" for number in range(30)]
+    assert read(*cells, "?", "7") == (
+        [*(number + 0.5 for number in range(30)), pytest.approx(numpy.nan, nan_ok=True), 7.0],
+        ["decimal comma", "the unit 'km' is left aside"],
+    )
+    assert read("1 year", *(f"{number} years" for number in range(2, 30)))[1][0] == "the unit 'year' is left aside"
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [*(f"{number} km" for number in range(30)), "5 miles"],  # two units
+        ["2 doors", "4 doors", "2 doors"],  # a few categories
+        [f"00{number}A" for number in range(10, 40)],  # codes
+    ],
+)
+def test_units_that_are_part_of_a_category(cells: list[str]) -> None:
+    (decision,) = read_columns("t", pandas.DataFrame({"c": [*cells, *cells]})).decisions
+    assert decision.read_as == "category"
+
+
+def test_a_network_refuses_another_unit() -> None:
+    cells = pandas.Series([f"{number} kg" for number in range(30)], name="c")
+    form = read_columns("t", cells.to_frame(), choices=ColumnChoices(number=("c",))).decisions[0].form
+    assert form is not None and read_cells(pandas.Series(["4 kg", "4", "4kg"]), form).tolist() == [4, 4, 4]
+    with pytest.raises(DataError, match="column 'c' must hold numbers with the unit 'kg'; found '4 lb'"):
+        read_cells(pandas.Series(["4 lb"], name="c"), form)
 
 
 def test_semicolons_between_columns_speak_for_a_decimal_comma() -> None:
@@ -89,6 +135,7 @@ def test_plain_numbers_are_read_at_once_and_all_else_word_by_word() -> None:
     assert plain("1", "20", "3") == ([1, 20, 3], False)
     assert plain("1.234", "2") == ([1.234, 2], None)  # perhaps 1234
     assert plain("01", "20") == ([1, 20], None)  # perhaps codes
+    assert plain("20240131235959", "20240201000000")[1] is None
     assert plain("20240131", "20240201") == ([20240131, 20240201], None)  # perhaps dates
     for words in (("1.5", "NA"), ("1", "-"), ("", ""), ("1,5", "2")):
         assert plain(*words) == (None, None)

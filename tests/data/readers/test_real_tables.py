@@ -73,6 +73,15 @@ def test_a_spreadsheet_means_the_same_in_every_locale(tmp_path: Path, locale: st
     assert dict(found.columns[1].gaps) == ({"-": 6} if locale == "de" else {"": 6})
 
 
+def test_a_first_line_may_name_the_separator(tmp_path: Path) -> None:
+    for locale, encoding in (("de", "cp1252"), ("fr", "utf-16")):
+        text = written(locale).decode(encoding)
+        expected = source(tmp_path, written(locale))
+        found = source(tmp_path, f"sep=;\r\n{text}".encode(encoding))
+        assert found.notes == expected.notes and found.columns == expected.columns
+        assert pandas.DataFrame(found.features).equals(pandas.DataFrame(expected.features))  # type: ignore[arg-type]
+
+
 def test_what_a_german_table_says(tmp_path: Path) -> None:
     assert source(tmp_path, written("de")).notes == (
         "not UTF-8: read as Windows-1252; if letters are wrong, save it as UTF-8",

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal
 
+from topiarist.data.columns.dates import EPOCHS
 from topiarist.data.columns.names import check_column
 from topiarist.errors import DataError
 
@@ -14,7 +15,8 @@ Choice = Literal["drop", "category", "number", "date"]
 class ColumnChoices:
     """Columns by name that are left out, or read as categories, numbers or dates whatever their cells suggest.
 
-    A date may be followed by its form, as in `datetime.strptime`: "day=%d/%m/%Y". Commas may join several names.
+    A date may be followed by its form, as in `datetime.strptime`, "day=%d/%m/%Y", or by "seconds" or "milliseconds"
+    since 1970. Commas may join several names.
 
     Examples
     --------
@@ -55,4 +57,4 @@ def _separate(written: Iterable[str], columns: Sequence[str]) -> list[str]:
 
 def _with_form(written: str, columns: Sequence[str]) -> tuple[str, str | None]:
     column, equals, form = written.rpartition("=")
-    return (column, form) if equals and written not in columns and "%" in form else (written, None)
+    return (column, form) if equals and written not in columns and ("%" in form or form in EPOCHS) else (written, None)

@@ -1,12 +1,13 @@
 """Choose the form of a column: what its cells suggest, or what the user asked for."""
 
+import re
 from typing import Any, NamedTuple
 
 import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.columns.choices import Choice
-from topiarist.data.columns.dates import DateEvidence, choose_format, find_formats, read_dates, shown_format
+from topiarist.data.columns.dates import DateEvidence, choose_format, find_epoch, find_formats, read_dates, shown_format
 from topiarist.data.columns.evidence import FileHints, RawColumn, is_mostly
 from topiarist.data.columns.forms import CellForm
 from topiarist.data.columns.numbers import NumberEvidence, are_codes, choose_decimal, read_numbers, signs_in
@@ -14,6 +15,7 @@ from topiarist.data.columns.texts import opposites
 from topiarist.errors import DataError
 
 _MOST_SHOWN = 3  # words in a remark
+_TIME_NAME = re.compile(r"time|date|epoch|unix|created|updated|_at$|^ts$|_ts$|zeit|datum|heure|fecha", re.IGNORECASE)
 
 
 class FormFound(NamedTuple):
@@ -27,20 +29,21 @@ class FormFound(NamedTuple):
 def find_form(column: RawColumn, hints: FileHints) -> FormFound:
     """Return what a column holds, and what should be said about it."""
     if column.typed is not None:
-        return FormFound(CellForm(kind=column.typed))
+        return FormFound(CellForm(kind=column.typed), _epoch_remarks(column))
     if column.in_words:
         return FormFound(CellForm(kind="truth"))
     dates, numbers, measures = column.dates, column.numbers, column.measures
     if dates is not None and is_mostly(measures, ~numpy.isnat(read_dates(measures.words, dates.formats[0]))):
         return _date_form(column, dates, hints)
-    if numbers is not None and is_mostly(measures, numbers.share) and not are_codes(measures):
+    if numbers is not None and is_mostly(measures, numbers.share) and not are_codes(column.amounts):
         return _number_form(column, numbers, hints)
     if not len(measures.words):
         return FormFound(CellForm(kind="number"))
     remarks = ["digits with leading zeros are codes"] if are_codes(measures) else []
     if numbers is not None and not remarks and 2 * measures.counts[numbers.share].sum() > measures.filled:
         words = int(measures.counts[~numbers.share].sum())
-        remarks = [f"numbers and {words:,} cells of words, such as {_shown(measures.words[~numbers.share])}"]
+        such = f"such as {_shown(measures.words[~numbers.share])}"
+        remarks = [f"numbers and {words:,} cells of words, {such}: --number {column.name} takes these as missing"]
     return FormFound(CellForm(kind="category", kept=opposites(column.texts)), tuple(remarks))
 
 
@@ -65,6 +68,8 @@ def asked_form(column: RawColumn, choice: Choice, form_asked: str | None, hints:
 def _asked_date(column: RawColumn, form_asked: str | None, hints: FileHints) -> FormFound:
     measures = column.measures
     dates = find_formats(measures, share=0.0)
+    if form_asked is None and dates is None:
+        form_asked = find_epoch(read_numbers(measures.words, "."))
     if form_asked is not None:
         cells = int(measures.counts[~numpy.isnat(read_dates(measures.words, form_asked))].sum())
         dates = DateEvidence(formats=(form_asked,), cells=cells)
@@ -77,14 +82,22 @@ def _asked_date(column: RawColumn, form_asked: str | None, hints: FileHints) -> 
     return _date_form(column, dates, hints)
 
 
+def _epoch_remarks(column: RawColumn) -> tuple[str, ...]:
+    """Say that numbers whose column is called a time may be moments; as numbers, they have no weekday and no hour."""
+    if column.points is None or not _TIME_NAME.search(column.name):
+        return ()
+    unit = find_epoch(column.values.to_numpy(dtype=float, na_value=numpy.nan))
+    return (f"kept as a number; may be {unit} since 1970: --date {column.name} reads them so",) if unit else ()
+
+
 def _number_form(column: RawColumn, found: NumberEvidence, hints: FileHints) -> FormFound:
-    measures = column.measures
-    decimal = choose_decimal(found, measures.words, leaning=hints.commas, semicolons=hints.semicolons)
+    measures, amounts = column.measures, column.amounts
+    decimal = choose_decimal(found, amounts.words, leaning=hints.commas, semicolons=hints.semicolons)
     gaps = tuple(measures.words[~found.share])
     remarks = []
     if found.ambiguous:
         place = int(numpy.flatnonzero(found.share & (found.by_point != found.by_comma))[0])
-        word = measures.words[place]
+        word = amounts.words[place]
         chosen = read_numbers(numpy.array([word], dtype=object), decimal)[0]
         remarks.append(f"'{word}' could be {found.by_point[place]:g} or {found.by_comma[place]:g}, read as {chosen:g}")
     elif decimal == ",":
@@ -92,8 +105,10 @@ def _number_form(column: RawColumn, found: NumberEvidence, hints: FileHints) -> 
     fewer = min(found.only_comma, found.only_point)
     if fewer:
         remarks.append(f"both decimal marks occur: {fewer:,} cells read by the rarer")
-    signs = tuple(f"{count:,} cells with {sign}" for sign, count in signs_in(measures).items())
-    return FormFound(CellForm(kind="number", decimal=decimal, gaps=gaps), tuple(remarks), signs)
+    if column.unit:
+        remarks.append(f"the unit '{column.unit}' is left aside")
+    signs = tuple(f"{count:,} cells with {sign}" for sign, count in signs_in(amounts).items())
+    return FormFound(CellForm(kind="number", decimal=decimal, unit=column.unit, gaps=gaps), tuple(remarks), signs)
 
 
 def _date_form(column: RawColumn, dates: DateEvidence, hints: FileHints) -> FormFound:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from topiarist.data.columns.texts import Cells
 
-Encoding = Literal["one-hot", "index"]
+Encoding = Literal["one-hot", "index", "effect"]
 Inputs = NDArray[numpy.float64]
 MISSING_TEXT, UNSEEN_TEXT, FIRST_TEXT = 0, 1, 2  # the places of an index
 
@@ -48,8 +48,10 @@ class Column:
     parts
         What is read of a date, as in `date_parts`.
     encoding
-        Text as one-hot inputs, or as one number: 0 for a gap, 1 for unseen text, then the categories, then the shared
-        places.
+        Text as one-hot inputs; or as one number: 0 for a gap, 1 for unseen text, then the categories, then the shared
+        places; or by its effect on the target.
+    effects, shrinking
+        The effects of those places on each output, and how much they are shrunk, as in `fit_effects`.
     """
 
     name: str
@@ -63,6 +65,8 @@ class Column:
     frequency: bool = False
     parts: tuple[str, ...] = ()
     encoding: Encoding = "one-hot"
+    effects: tuple[tuple[float, ...], ...] = ()
+    shrinking: float = 0.0
 
     @property
     def raw_width(self) -> int:
@@ -71,7 +75,8 @@ class Column:
             return 1
         if self.kind == "date":
             return len(self.parts)
-        return len(self.categories) + len(self.shared) + self.indicator + self.frequency
+        texts = len(self.effects[0]) if self.encoding == "effect" else len(self.categories) + len(self.shared)
+        return texts + self.indicator + self.frequency
 
     @property
     def marks_gaps(self) -> bool:
@@ -91,6 +96,8 @@ class Column:
     @property
     def scaled(self) -> tuple[bool, ...]:
         """Which of its inputs are scaled: not those that are 0 or 1, or lie on a circle."""
+        if self.kind == "text" and self.encoding == "effect":
+            return (*[True] * len(self.effects[0]), *[False] * self.indicator, *[True] * self.frequency)
         if self.kind == "text":
             plain = self.raw_width - self.frequency if self.encoding == "one-hot" else 1
             return (*[False] * plain, *[True] * (self.raw_width - plain))
@@ -124,10 +131,14 @@ class Column:
         """Return what texts with these places are as numbers (n_samples, raw_width)."""
         if self.encoding == "index":
             return index[:, None].astype(float)
-        known = len(self.categories) + len(self.shared)
         inputs = numpy.zeros((len(index), self.raw_width))
-        rows = numpy.flatnonzero(index >= FIRST_TEXT)
-        inputs[rows, index[rows] - FIRST_TEXT] = 1.0
+        if self.encoding == "effect":
+            known = len(self.effects[0])
+            inputs[:, :known] = numpy.array(self.effects)[index]
+        else:
+            known = len(self.categories) + len(self.shared)
+            rows = numpy.flatnonzero(index >= FIRST_TEXT)
+            inputs[rows, index[rows] - FIRST_TEXT] = 1.0
         if self.indicator:
             inputs[:, known] = index == MISSING_TEXT
         if self.frequency:
@@ -174,7 +185,12 @@ class Column:
             values["fill"] = [values["fill"]] if values["kind"] == "number" else []
         if values.get("form") is not None:
             values["form"] = CellForm(**_with_tuples(values["form"]))
+        values["effects"] = [tuple(map(float, row)) for row in values.get("effects", ())]
         found = cls(**_with_tuples(values))
+        widths = {len(row) for row in found.effects}
+        whole = len(found.effects) == (found.places if found.encoding == "effect" else 0) and len(widths) <= 1
+        if not whole or not numpy.isfinite(numpy.array(found.effects)).all() or 0 in widths:
+            raise ValueError(f"column {found.name} has effects that do not fit its texts")
         if len(found.counts) != len(found.categories) or len(found.fill) != (found.kind != "text") * found.raw_width:
             raise ValueError(f"column {found.name} does not fit together")
         return found

@@ -6,11 +6,12 @@ Clock time is taken as it is written: an offset from UTC is left aside, so that 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy
 from numpy.typing import NDArray
 
+from topiarist.data.columns.date_words import in_english
 from topiarist.data.columns.texts import Texts
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ Moments = NDArray[numpy.datetime64]
 
 ISO = "ISO8601"  # as pandas calls it
 CLOCKS = ("%H:%M", "%H:%M:%S", "%I:%M %p", "%I:%M:%S %p")
+EPOCHS: dict[str, Literal["s", "ms"]] = {"seconds": "s", "milliseconds": "ms"}  # since 1970, as programs write moments
+_EPOCH_YEARS = {"seconds": (1e8, 4.2e9), "milliseconds": (1e11, 4.2e12)}  # 1973 to 2103
 NEVER = numpy.datetime64("NaT", "us")
 _TIME = r"(?:[T, ]+\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\.?)?)?"
 _ISO = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}{_TIME}")
@@ -29,14 +32,26 @@ _NAMED = re.compile(rf"(?:\d{{1,2}}\.?[-/ ])?[A-Za-z]{{3,9}}\.?[-/ ]\d{{1,4}}(?:
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?")
 _ANY = re.compile(".*", re.DOTALL)
 _COMPACT = re.compile(r"(?:19|20)\d{6}")
+_LONG = re.compile(r"(?:19|20)\d{12}")
+_MONTHLY = re.compile(r"(?:19|20)\d{2}[-/]\d{1,2}|\d{1,2}[-/](?:19|20)\d{2}")
+_JOINED = re.compile(r"\d{1,2}[A-Za-z]{3}\d{2,4}(?::\d{2}:\d{2}:\d{2})?")
+_LAST_YEAR = re.compile(r"[A-Za-z]{3,9} +\d{1,2} \d{1,2}:\d{2}:\d{2} \d{4}")  # as the clock of Unix writes it
 _NUMERIC_DAYS = (
     *("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
     *("%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y"),
 )
-_NAMED_DAYS = (
-    *("%d %b %Y", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y", "%B %d %Y", "%d-%b-%y"),
-    *("%d %b %y", "%d. %B %Y", "%d/%b/%Y", "%b %Y", "%B %Y", "%b-%y", "%b-%Y"),
+_NAMED_DAYS = (  # a month in short: whole ones become so before they are read
+    *("%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%b %d %Y", "%d-%b-%y", "%d %b %y", "%d. %b %Y", "%d/%b/%Y"),
+    *("%b %Y", "%b-%y", "%b-%Y"),
 )
+_OTHERS = {
+    "monthly": ("%Y-%m", "%Y/%m", "%m/%Y", "%m-%Y"),
+    "joined": ("%d%b%Y", "%d%b%y", "%d%b%Y:%H:%M:%S", "%d%b%y:%H:%M:%S"),
+    "last year": ("%b %d %H:%M:%S %Y",),
+    "compact": ("%Y%m%d",),
+    "long": ("%Y%m%d%H%M%S",),
+    "clock": CLOCKS,
+}
 _DAYS = {"numeric": _NUMERIC_DAYS, "named": _NAMED_DAYS}
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p", "T%H:%M:%S", ", %H:%M", ", %H:%M:%S")
 _TRIED = 20  # words on which all forms are tried
@@ -60,7 +75,7 @@ def find_formats(texts: Texts, *, share: float = _LEAST_TRIED) -> DateEvidence |
     """Return the forms that read the most cells as dates; None where fewer than a share of words look like dates."""
     least = max(1.0, share * len(texts.words[:_TRIED]))
     kinds = _kinds(texts.words[:_TRIED], least)
-    if not kinds or ("compact" in kinds and len(texts.words) < _FEWEST_COMPACT):
+    if not kinds or ({"compact", "long"} & kinds and len(texts.words) < _FEWEST_COMPACT):
         return None
     tried = [form for form in _forms(kinds) if (~numpy.isnat(read_dates(texts.words[:_TRIED], form))).sum() >= least]
     found = {form: read_dates(texts.words, form) for form in tried}
@@ -74,16 +89,26 @@ def find_formats(texts: Texts, *, share: float = _LEAST_TRIED) -> DateEvidence |
 
 
 def _kinds(words: NDArray[Any], least: float) -> set[str]:
-    patterns = {"iso": _ISO, "numeric": _NUMERIC, "named": _NAMED, "clock": _CLOCK, "compact": _COMPACT}
-    plain = [_ZONE.sub(r"\1", word) for word in words]
-    return {kind for kind, each in patterns.items() if sum(map(bool, map(each.fullmatch, plain))) >= least}
+    patterns = {"iso": _ISO, "numeric": _NUMERIC, "named": _NAMED, "clock": _CLOCK, "compact": _COMPACT, "long": _LONG}
+    patterns |= {"monthly": _MONTHLY, "joined": _JOINED, "last year": _LAST_YEAR}
+    plain = [_plain(word) for word in words]
+    rest = [word for word in plain if not _ISO.fullmatch(word)]
+    if not rest or len(plain) - len(rest) >= least:
+        return {"iso"}
+    least -= len(plain) - len(rest)  # dates in ISO form are read beside any other
+    return {kind for kind, each in patterns.items() if sum(map(bool, map(each.fullmatch, rest))) >= least}
+
+
+def _plain(word: str) -> str:
+    """Return a date as it reads on a clock, in English."""
+    return in_english(_ZONE.sub(r"\1", word))
 
 
 def _forms(kinds: set[str]) -> list[str]:
     days = [day for kind in ("numeric", "named") if kind in kinds for day in _DAYS[kind]]
     forms = [day + time for day in days for time in _TIMES]
-    forms = [ISO, *forms] if "iso" in kinds else forms
-    return [*forms, *(CLOCKS if "clock" in kinds else ()), *(["%Y%m%d"] if "compact" in kinds else [])]
+    others = [form for kind, more in _OTHERS.items() if kind in kinds for form in more]
+    return [*([ISO] if "iso" in kinds else []), *forms, *others]
 
 
 def _same(first: Moments, second: Moments) -> bool:
@@ -120,18 +145,54 @@ def is_month_first(form: str) -> bool:
 def shown_format(form: str) -> str:
     """Return a form in words: day.month.year."""
     words = {"%Y": "year", "%y": "year", "%m": "month", "%d": "day", "%b": "month", "%B": "month", "%H": "hour"}
-    words |= {"%I": "hour", "%M": "minute", "%S": "second", "%f": "fraction", "%p": "am/pm", ISO: "year-month-day"}
+    words |= {
+        "%I": "hour",
+        "%A": "weekday",
+        "%a": "weekday",
+        "%M": "minute",
+        "%S": "second",
+        "%f": "fraction",
+        "%p": "am/pm",
+        ISO: "year-month-day",
+    }
+    if form in EPOCHS:
+        return f"{form} since 1970"
     return re.sub(r"ISO8601|%[A-Za-z]", lambda found: words.get(found[0], found[0]), form)
 
 
 def read_dates(words: NDArray[Any], form: str) -> Moments:
-    """Return each word as a moment, NaT for what is none in that form."""
+    """Return each word as a moment, NaT for what is none, in that form or in that of ISO 8601."""
+    found = _in_form(words, form)
+    unread = numpy.isnat(found)
+    if form != ISO and unread.any():
+        found = found.copy()
+        found[unread] = _in_form(words[unread], ISO)
+    return found
+
+
+def _in_form(words: NDArray[Any], form: str) -> Moments:
     import pandas  # noqa: PLC0415  # see the top of the package
 
+    if form in EPOCHS:
+        numbers = pandas.to_numeric(pandas.Series(words, dtype=object), errors="coerce")
+        return moments(pandas.to_datetime(numbers, unit=EPOCHS[form], errors="coerce"))
     asked = _ISO if form == ISO else _CLOCK if form in CLOCKS else _ANY  # pandas takes 2024 and 16:9 for dates as well
-    plain = [_ZONE.sub(r"\1", word) for word in words]
+    as_written = "%a" in form.lower()  # whoever names a form with weekdays means them
+    plain = [_ZONE.sub(r"\1", word) if as_written else _plain(word) for word in words]
     right = pandas.Series([word if asked.fullmatch(word) else None for word in plain], dtype=object)
-    return moments(pandas.to_datetime(right, format=form, errors="coerce"))
+    used = form if as_written else form.replace("%B", "%b")
+    return moments(pandas.to_datetime(right, format=used, errors="coerce"))
+
+
+def find_epoch(values: NDArray[numpy.float64]) -> str | None:
+    """Return the unit in which numbers may count the time since 1970; None where they lie elsewhere."""
+    known = values[numpy.isfinite(values)]
+    found = (
+        unit
+        for unit, (least, most) in _EPOCH_YEARS.items()
+        if len(known) and least <= known.min() <= known.max() <= most
+    )
+    return next(found, None)
 
 
 def moments(values: "pandas.Series[Any]") -> Moments:

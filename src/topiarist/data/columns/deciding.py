@@ -157,7 +157,8 @@ def _decide(
         return decision, values
     why = _why_left_out(column, form, values, decision, by_name=by_name)
     if why:
-        return replace(decision, read_as="left out", form=None, why=why, remarks=(), details=()), None
+        remarks = decision.remarks if form.kind == "category" else ()  # it may have been meant as numbers
+        return replace(decision, read_as="left out", form=None, why=why, remarks=remarks, details=()), None
     if form.kind == "number" and might_identify(values):
         said = "different in every row, kept as a measurement: --drop it if it is an id"
         decision = replace(decision, remarks=(*decision.remarks, said))

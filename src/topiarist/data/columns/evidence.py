@@ -1,15 +1,23 @@
 """What the cells of a column, and of the columns beside it, say about what it holds."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.columns.dates import DateEvidence, find_formats, is_day_first, is_month_first
-from topiarist.data.columns.numbers import NumberEvidence, plain_numbers, shows_point, weigh
+from topiarist.data.columns.numbers import (
+    NumberEvidence,
+    are_codes,
+    find_unit,
+    plain_numbers,
+    shows_point,
+    weigh,
+    without_unit,
+)
 from topiarist.data.columns.texts import Kind, Texts, texts_of
 from topiarist.data.columns.truths import are_truths
 
@@ -17,6 +25,8 @@ if TYPE_CHECKING:
     from topiarist.data.columns.texts import Cells
 
 _LEAST_SHARE = 0.95  # of the cells, for the rest of a column of numbers or dates to count as gaps
+_LEAST_MEASURED = 0.5  # the same where the rest are a few words without a digit: those stand for no measurement
+_FEW_WORDS = 10  # different ones
 _FEWEST_NUMBERS = 20  # different ones: with fewer, words beside them may be codes like them
 
 
@@ -79,8 +89,28 @@ class RawColumn:
 
     @cached_property
     def numbers(self) -> NumberEvidence | None:
-        """What it is as numbers; None where its cells have a type."""
-        return weigh(self.measures) if self.typed is None else None
+        """What it is as numbers, without their unit; None where its cells have a type."""
+        return weigh(self.amounts) if self.typed is None else None
+
+    @cached_property
+    def unit(self) -> str:
+        """What stands behind most of its numbers, such as "km"; "" where nothing does.
+
+        Where there are few different texts, they are categories as they are; where there are two units, neither is
+        left aside: 5 km are no 5 miles.
+        """
+        measures = self.measures
+        unit = find_unit(measures) if len(measures.words) > _FEWEST_NUMBERS else ""
+        if not unit or is_mostly(measures, weigh(measures).share):
+            return ""
+        bare = replace(measures, words=without_unit(measures.words, unit))
+        read = weigh(bare).share
+        return unit if _are_words(bare.words[~read]) and is_mostly(bare, read) and not are_codes(bare) else ""
+
+    @cached_property
+    def amounts(self) -> Texts:
+        """Its cells as text, without what stands for a gap and without the unit of numbers."""
+        return replace(self.measures, words=without_unit(self.measures.words, self.unit))
 
     @cached_property
     def dates(self) -> DateEvidence | None:
@@ -138,8 +168,17 @@ def find_hints(raw: Iterable[RawColumn], *, semicolons: bool) -> FileHints:
 
 
 def is_mostly(texts: Texts, read: NDArray[numpy.bool_]) -> bool:
-    """Return whether nearly all cells are read, and the rest stand beside many different values."""
+    """Return whether nearly all cells are read, and the rest stand beside many different values.
+
+    Where the rest are a few words such as 'not measured', half of the cells will do.
+    """
     if read.all():
         return bool(len(read))
-    share = texts.counts[read].sum() / max(texts.filled, 1)
-    return bool(share >= _LEAST_SHARE and read.sum() > _FEWEST_NUMBERS)
+    rest = texts.words[~read]
+    least = _LEAST_MEASURED if len(rest) <= _FEW_WORDS and _are_words(rest) else _LEAST_SHARE
+    return bool(texts.counts[read].sum() >= least * texts.filled and read.sum() > _FEWEST_NUMBERS)
+
+
+def _are_words(words: NDArray[Any]) -> bool:
+    """Return whether no word has a digit."""
+    return not any(character.isdigit() for word in words for character in word)

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from topiarist.data.columns.column import Column, Encoding
 from topiarist.data.columns.dates import date_numbers, date_parts, is_cyclic
+from topiarist.data.columns.effects import EffectTargets, fit_effects
 from topiarist.data.columns.forms import CellForm, read_cells
 from topiarist.data.columns.texts import Texts, texts_of
-from topiarist.data.columns.vocabulary import choose_vocabulary, room, shared_place
+from topiarist.data.columns.vocabulary import MOST_EFFECTS, choose_vocabulary, room, shared_place
 
 if TYPE_CHECKING:
     import pandas
@@ -28,10 +29,12 @@ def fit_columns(
     *,
     encoding: Encoding = "one-hot",
     indicators: bool = True,
+    targets: EffectTargets | None = None,
 ) -> tuple[Column, ...]:
     """Return the columns of a table; those without a form are taken by their type.
 
-    Of columns whose gaps are in the same rows, the first alone marks them.
+    Of columns whose gaps are in the same rows, the first alone marks them. With `targets` of all rows, texts that are
+    too many for an input each are read by their effect on those of the training rows.
     """
     known = forms or {}
     chosen = {str(name): known.get(str(name)) or form_by_type(table[name]) for name in table.columns}
@@ -40,7 +43,11 @@ def fit_columns(
     columns, marked = [], set()
     for name, form in chosen.items():
         if name in texts:
-            columns.append(_fit_text(name, form, texts[name], training_rows, most, encoding))
+            fitted = _fit_text(name, form, texts[name], training_rows, most, encoding)
+            if len(fitted.shared) > 1 and targets is not None and encoding == "one-hot" and len(training_rows):
+                fitted = _fit_text(name, form, texts[name], training_rows, MOST_EFFECTS, encoding)
+                fitted = _with_effects(fitted, table[name].iloc[training_rows], targets.take(training_rows))
+            columns.append(fitted)
             continue
         column, gaps = _fit_numbers(table[name], form, training_rows)
         pattern = gaps.tobytes()
@@ -98,11 +105,26 @@ def _fit_text(name: str, form: CellForm, texts: Texts, training_rows: Rows, most
     )
 
 
+def _with_effects(column: Column, cells: "Cells", targets: EffectTargets) -> Column:
+    effects, shrinking = fit_effects(column.name, column.places_of(cells), targets, column.places)
+    rows = tuple(tuple(row) for row in effects.tolist())
+    return replace(column, encoding="effect", effects=rows, shrinking=shrinking, frequency=True)
+
+
 def category_notes(columns: Sequence[Column]) -> tuple[str, ...]:
     """Note which columns have texts without a place of their own."""
     return tuple(
-        f"column '{column.name}': {len(column.categories):,} texts have an input each, all rarer ones share"
-        f" {len(column.shared)}"
+        f"column '{column.name}': {len(column.categories):,} texts {_read_by(column)}{_shared_by(column)}"
         for column in columns
-        if column.shared
+        if column.shared or column.encoding == "effect"
     )
+
+
+def _read_by(column: Column) -> str:
+    if column.encoding == "effect":
+        return "are read by their effect on the target in the training rows, too many for an input each"
+    return "have an input each"
+
+
+def _shared_by(column: Column) -> str:
+    return f", all rarer ones share {len(column.shared)}" if column.shared else ""

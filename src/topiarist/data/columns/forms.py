@@ -7,7 +7,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.columns.dates import ISO, NEVER, moments, read_dates, shown_format
-from topiarist.data.columns.numbers import Decimal, plain_numbers, read_numbers
+from topiarist.data.columns.numbers import Decimal, plain_numbers, read_numbers, without_unit
 from topiarist.data.columns.texts import Kind, Texts, texts_of
 from topiarist.data.columns.truths import read_truths
 from topiarist.errors import DataError
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 class CellForm:
     """What cells hold, the decimal mark of numbers, the form of dates, and words that stand for a gap in this column.
 
-    `kept` are words that mean a gap elsewhere and a value here: "-" beside "+". `date_format` is as in
-    `datetime.strptime`, or "ISO8601". Dates in ISO form are read in any column of dates.
+    `unit` is what stands behind numbers and is not read, such as "km". `kept` are words that mean a gap elsewhere and a
+    value here: "-" beside "+". `date_format` is as in `datetime.strptime`, "ISO8601", or "seconds" or "milliseconds"
+    since 1970. Dates in ISO form are read in any column of dates.
     """
 
     kind: Kind
     decimal: Decimal = "."
+    unit: str = ""
     date_format: str = ISO
     gaps: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -60,11 +62,14 @@ def read_texts(texts: Texts, form: CellForm, *, name: str) -> NDArray[Any]:
         return texts.spread(texts.words, None)
     if form.kind == "date":
         found = read_dates(texts.words, form.date_format)
-        found = numpy.where(numpy.isnat(found), read_dates(texts.words, ISO), found)
         _refuse(texts, numpy.isnat(found), f"column '{name}' must hold dates like {shown_format(form.date_format)}")
         return texts.spread(found, NEVER)
-    numbers = read_truths(texts.words) if form.kind == "truth" else read_numbers(texts.words, form.decimal)
-    what = "numbers" if form.kind == "number" else "yes or no"
+    if form.kind == "truth":
+        numbers = read_truths(texts.words)
+    else:
+        numbers = read_numbers(without_unit(texts.words, form.unit), form.decimal)
+    unit = f" with the unit '{form.unit}'" if form.unit else ""
+    what = f"numbers{unit}" if form.kind == "number" else "yes or no"
     _refuse(texts, numpy.isnan(numbers), f"column '{name}' must hold {what}")
     return texts.spread(numbers, numpy.nan)
 

@@ -1,4 +1,4 @@
-"""Numbers as people write them: 1,234.5 and 1.234,5, 5 %, € 1,200, (30).
+"""Numbers as people write them: 1,234.5 and 1.234,5, 5 %, € 1,200, (30), $(30), 45,- €, <0.5, 3.2M.
 
 Which of comma and point is the decimal mark is decided for a whole column: '1,234' alone can be either. Cells that only
 the other reading makes a number of are read so: '1,5' beside '2.5' is 1.5.
@@ -22,13 +22,18 @@ Numbers = NDArray[numpy.float64]
 
 _SYMBOLS = "€$£¥₹₽₩₺₪฿₫₱₴₦¢"
 _CODES = (
-    "USD EUR GBP CHF JPY CNY INR AUD CAD NZD SEK NOK DKK PLN CZK HUF RON BRL MXN ZAR RUB TRY KRW SGD HKD kr zł Kč Ft Fr"
+    "USD EUR GBP CHF JPY CNY INR AUD CAD NZD SEK NOK DKK PLN CZK HUF RON BRL MXN ZAR RUB TRY KRW SGD HKD"
+    " Euros Euro kr zł Kč Ft Fr Rs Rp RM лв руб"
 )
-_CURRENCY = rf"(?:(?:US|R|C|A)?[{_SYMBOLS}]|(?:{'|'.join(_CODES.split())})\.?)"
+_CURRENCY = rf"(?:(?:US|R|C|A|NZ|HK|S)?[{_SYMBOLS}]|(?i:{'|'.join(_CODES.split())})\.?)"
+_BOUNDS = "<>≤≥~≈"  # '<0.5' is what a laboratory writes for less than it can measure: the bound is the best there is
+_UNIT = re.compile(r"(?P<number>.*\d[.,]?)\s*(?P<unit>[^\W\d_][^\d,;:()%‰<>*+-]{0,14}|°[CFK]?)")
 _GROUPED = r"[1-9]\d{{0,2}}(?P<mark>[{marks}])\d{{3}}(?:(?P=mark)\d{{3}})*"
 _INDIAN = r"|[1-9]\d?(?:,\d{2})+,\d{3}"  # 12,34,567
 _SHARES = {"%": 100.0, "‰": 1000.0}
-_DAY_DIGITS = 8  # of 20240131
+_SCALES = {"k": 1e3, "K": 1e3, "Tsd": 1e3, "M": 1e6, "Mio": 1e6, "B": 1e9, "bn": 1e9, "Mrd": 1e9}
+_SHORTEST_PLURAL = 2  # letters before an s: 'kgs' are kg, and 'ms' are not m
+_DAY_DIGITS = (8, 14)  # of 20240131 and 20240131235959
 _TRIED = 1000  # words in which a column of plain numbers shows its decimal point
 _OTHER: dict[Decimal, Decimal] = {".": ",", ",": "."}
 
@@ -36,14 +41,18 @@ _OTHER: dict[Decimal, Decimal] = {".": ",", ",": "."}
 def _pattern(decimal: Decimal) -> re.Pattern[str]:
     grouped = _GROUPED.format(marks=_OTHER[decimal] + r"\s'’") + (_INDIAN if decimal == "." else "")
     mark = re.escape(decimal)
-    body = rf"(?:(?:{grouped}|\d+)(?:{mark}\d*)?|{mark}\d+)(?:[eE][-+]?\d+)?"
-    before = rf"(?P<open>\()?\s*(?P<sign>[-+−])?\s*(?P<currency>{_CURRENCY})?\s*(?P<inner>[-+−])?\s*"
-    return re.compile(
-        rf"{before}(?P<body>{body})\s*(?P<share>[%‰])?\s*(?P<coin>{_CURRENCY})?(?P<after>-)?(?P<close>\))?"
-    )
+    plain = rf"(?:\d+(?:{mark}\d*)?|{mark}\d+)(?:[eE][-+]?\d+)?"  # an exponent never stands with thousands
+    body = rf"(?:(?:{grouped})(?:{mark}\d*)?|{plain})"
+    before = rf"(?P<bound>[{_BOUNDS}]=?)?\s*(?P<open>\()?\s*(?P<sign>[-+−])?\s*(?P<currency>{_CURRENCY})?\s*"
+    before += r"(?P<inside>\()?\s*(?P<inner>[-+−])?\s*"
+    whole = rf"(?:(?<={mark})[-–—]{{1,2}})?"  # '45,-' has no cents
+    whole += rf"\s*(?:(?P<scale>{'|'.join(_SCALES)})\.?)?"
+    after = rf"{whole}\s*(?P<share>[%‰])?\s*(?P<coin>{_CURRENCY})?\s*(?P<after>-)?(?P<close>\))?(?P<note>\*{{1,3}})?"
+    return re.compile(rf"{before}(?P<body>{body}){after}")
 
 
 _PATTERNS: dict[Decimal, re.Pattern[str]] = {".": _pattern("."), ",": _pattern(",")}
+_NOTHING = re.compile(rf"{_CURRENCY}\s*[-–—]{{1,2}}|[-–—]{{1,2}}\s*{_CURRENCY}")  # zero, as spreadsheets keep accounts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -115,12 +124,47 @@ def read_numbers(words: NDArray[Any], decimal: Decimal, *, other: bool = True) -
 
 def _read(word: str, decimal: Decimal) -> float:
     read = _PATTERNS[decimal].fullmatch(word)
-    if read is None or bool(read["open"]) != bool(read["close"]):
+    if read is None:
+        return 0.0 if _NOTHING.fullmatch(word) else numpy.nan
+    brackets = bool(read["open"]) + bool(read["inside"])
+    if brackets != bool(read["close"]):
         return numpy.nan
-    body = "".join(character for character in read["body"] if character in "0123456789eE+-" or character == decimal)
-    value = float(body.replace(decimal, ".")) / _SHARES.get(read["share"] or "", 1.0)
-    minus = sum(read[name] in ("-", "−") for name in ("sign", "inner", "after")) + bool(read["open"])
+    body = "".join(each for each in read["body"] if each.isdecimal() or each in "eE+-" or each == decimal)
+    value = float(body.replace(decimal, ".")) * _SCALES.get(read["scale"] or "", 1.0)
+    value /= _SHARES.get(read["share"] or "", 1.0)
+    minus = sum(read[name] in ("-", "−") for name in ("sign", "inner", "after")) + brackets
     return -value if minus % 2 else value
+
+
+def find_unit(texts: Texts) -> str:
+    """Return the unit that stands behind most numbers of a column, such as 'km'; "" where there is none.
+
+    'year' and 'years' are one unit. Cells without one are taken to have it too.
+    """
+    found = [(_unit_of(word), count) for word, count in zip(texts.words, texts.counts.tolist(), strict=True)]
+    sizes: dict[str, int] = {}
+    for unit, count in found:
+        sizes[unit] = sizes.get(unit, 0) + count
+    best = max(sizes, key=lambda unit: sizes[unit], default="")
+    return best if 2 * sizes.get(best, 0) > texts.filled else ""
+
+
+def without_unit(words: NDArray[Any], unit: str) -> NDArray[Any]:
+    """Return words without that unit behind them."""
+    if not unit:
+        return words
+    return numpy.array([_number_of(word) if _unit_of(word) == unit else word for word in words], dtype=object)
+
+
+def _unit_of(word: str) -> str:
+    read = _UNIT.fullmatch(word)
+    unit = read["unit"].rstrip(". ") if read else ""
+    return unit[:-1] if len(unit) > _SHORTEST_PLURAL and unit.endswith("s") else unit
+
+
+def _number_of(word: str) -> str:
+    read = _UNIT.fullmatch(word)
+    return read["number"] if read else word
 
 
 def plain_numbers(values: "Cells") -> Numbers | None:
@@ -143,12 +187,12 @@ def plain_numbers(values: "Cells") -> Numbers | None:
 def shows_point(values: "Cells") -> bool | None:
     """Return whether plain numbers have a decimal point that is no thousands mark; None where more must be known.
 
-    Whole numbers with leading zeros may be codes, those of eight digits dates, and '1.234' may be 1234.
+    Whole numbers with leading zeros may be codes, those of eight or fourteen digits dates, and '1.234' may be 1234.
     """
     head = [word.strip() for word in values.iloc[:_TRIED] if isinstance(word, str) and word.strip()]
     if any(_PATTERNS[","].fullmatch(word) is None for word in head):
         return True
-    if any("." in word for word in head) or all(len(word) == _DAY_DIGITS for word in head):
+    if any("." in word for word in head) or all(len(word) in _DAY_DIGITS for word in head):
         return None
     return (
         None if bool(values.str.match(r"\s*0\d").any()) or bool(values.str.contains(".", regex=False).any()) else False
@@ -156,13 +200,13 @@ def shows_point(values: "Cells") -> bool | None:
 
 
 def signs_in(texts: Texts) -> dict[str, int]:
-    """Count the cells with a per cent sign or a currency."""
+    """Count the cells with a sign beside the number: per cent, a currency, K for thousands, < or a star."""
     found: dict[str, int] = {}
     for word, count in zip(texts.words, texts.counts.tolist(), strict=True):
         if word[-1:].isdigit() and word[:1].isdigit():
             continue
         read = _PATTERNS["."].fullmatch(word) or _PATTERNS[","].fullmatch(word)
-        for sign in filter(None, read.group("share", "currency", "coin") if read else ()):
+        for sign in filter(None, read.group("bound", "scale", "share", "currency", "coin", "note") if read else ()):
             found[sign] = found.get(sign, 0) + count
     return found
 

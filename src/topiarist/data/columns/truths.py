@@ -23,6 +23,13 @@ _PAIRS = (  # of one kind each: no column says "yes" and "false"
     ("ja", "nee"),
     ("ja", "nej"),
     ("tak", "nie"),
+    ("j", "n"),
+    ("o", "n"),
+    ("s", "n"),
+    ("ano", "ne"),
+    ("igen", "nem"),
+    ("да", "нет"),
+    ("evet", "hayır"),
 )
 _TRUE = {true for true, _ in _PAIRS}
 _FALSE = {false for _, false in _PAIRS}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 FEW_TEXTS = 50  # a column with no more keeps them all, however rare
 MOST_OWN = 1000  # places of one column
 MOST_PLACES = 4000  # of all columns of a table together
+MOST_EFFECTS = 20_000  # texts of one column with an effect of their own: about 500 KB in a file
 _MOST_CELLS = 2**27  # rows times places: one-hot inputs take 1 GiB while they are made
 _LEAST_ROWS = 2  # in which a text stands that has a place of its own
 HASHED = 64  # places that rarer texts share where there are too many

@@ -32,6 +32,7 @@ _LABEL_GAPS = [
 ]
 _SAMPLE_CHARACTERS = 64 * 1024  # enough lines to see the form of a table
 _DECIMAL_COMMA = re.compile(r"(^|;)\s*[-+]?\d+,\d+\s*(;|$)", re.MULTILINE)
+_SEPARATOR_LINE = re.compile(r'"?sep=(?P<mark>[,;|\t])"?\s*$', re.IGNORECASE)  # before the header, by a spreadsheet
 _BYTES_PER_VALUE = 8
 
 
@@ -56,11 +57,15 @@ def read_delimited(path: Path, *, inferred: Sequence[str] | None = None, narrow:
     import pandas  # noqa: PLC0415  # see the top of the file
 
     content = bytes(read_whole(path))
-    encoding = find_encoding(path, content)
+    encoding = found_encoding = find_encoding(path, content)
+    named = _SEPARATOR_LINE.match(_lines(content, encoding).readline())
+    if named:  # what follows is read as any other text
+        content, encoding = content.decode(encoding).partition("\n")[2].encode(), "utf-8"
     try:
         sample = _lines(content, encoding).read(_SAMPLE_CHARACTERS)
         first = next((line for line in sample.splitlines() if line.strip()), "")
         delimiter = max(_DELIMITERS, key=lambda one: len(next(csv.reader([first], delimiter=one), [])))
+        delimiter = delimiter if named is None else named["mark"]
         header = _check_rows(path, content, encoding, delimiter)
         decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(sample) else "."
         written = [str(place) for place, name in enumerate(header) if inferred is not None and name not in inferred]
@@ -71,7 +76,7 @@ def read_delimited(path: Path, *, inferred: Sequence[str] | None = None, narrow:
             frame, plain = chunks.read_chunks(content, options, others, _LABEL_GAPS)
             frame.columns = pandas.Index(header)
             shown = {header[int(name)]: points for name, points in plain.items()}
-            return RawTable(frame, encoding_notes(encoding), delimiter == ";", shown)
+            return RawTable(frame, encoding_notes(found_encoding), delimiter == ";", shown)
         gaps = {name: _LABEL_GAPS for name in names if name not in written}
         frame = pandas.read_csv(
             io.BytesIO(content),
@@ -91,7 +96,7 @@ def read_delimited(path: Path, *, inferred: Sequence[str] | None = None, narrow:
         raise DataError(f"{path} cannot be read as a table: {error}") from error
     frame.columns = pandas.Index(header)
     notes = ["numbers read with a decimal comma"] if decimal == "," and inferred is None else []
-    return RawTable(frame, [*encoding_notes(encoding), *notes], semicolons=delimiter == ";")
+    return RawTable(frame, [*encoding_notes(found_encoding), *notes], semicolons=delimiter == ";")
 
 
 def _lines(content: bytes, encoding: str) -> io.TextIOWrapper:

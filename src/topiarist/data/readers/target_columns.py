@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from topiarist.data.columns.evidence import RawColumn, is_mostly
 from topiarist.data.columns.names import check_column, listed
-from topiarist.data.columns.numbers import are_codes, choose_decimal, read_numbers, weigh
+from topiarist.data.columns.numbers import are_codes, choose_decimal, read_numbers
 from topiarist.data.columns.truths import read_truths
 from topiarist.data.finding import kind_of_values
 from topiarist.data.labels import as_labels
@@ -118,8 +118,8 @@ def cell_numbers(column: "pandas.Series[Any]", *, semicolons: bool) -> NDArray[n
     raw = RawColumn(column)
     if raw.typed is not None or raw.in_words:
         return None
-    measures = raw.measures
-    evidence = weigh(measures)
+    measures, evidence = raw.amounts, raw.numbers
+    assert evidence is not None
     if are_codes(measures) or not is_mostly(measures, evidence.share):
         return None
     decimal = choose_decimal(evidence, measures.words, leaning=0, semicolons=semicolons)

@@ -49,8 +49,9 @@ def train_tabular(data: Data, config: TabularConfig | None = None) -> TabularBas
     """Train a strong small network for a table.
 
     Networks of several learning rates and dropouts are trained as stacks, and gradient boosting is fitted, on folds of
-    the training part. Those whose blend has the smallest loss on rows that they have not seen teach one network, by
-    what they answer to the rows and to mixed ones. Validation and test part take no part in any choice.
+    the training part; randomised trees too where several classes have few rows. Those whose blend has the smallest loss
+    on rows that they have not seen teach one network, by what they answer to the rows and to mixed ones. Validation and
+    test part take no part in any choice.
 
     Parameters
     ----------

@@ -52,6 +52,11 @@ class TabularConfig(Settings):
         le=1,
         description="Share of the blend of the first fold below which boosting is not fitted on the others.",
     )
+    forest_rows: int = Field(
+        default=400,  # benchmarks/README.md: five points of Glass, and nothing of tables with more rows
+        ge=0,
+        description="Most rows of several classes with which randomised trees are in the blend of both.",
+    )
     device: str | None = Field(default=None, description="Device to train networks on, such as cuda; default the CPU.")
     seed: int = Field(default=0, ge=0, description="Seed of folds, weights, order and mixed samples.")
 

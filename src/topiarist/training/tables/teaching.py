@@ -1,4 +1,4 @@
-"""Who teaches the network for a table: networks and boosting on folds of its training part, and their best blend."""
+"""Who teaches the network for a table: networks and trees on folds of its training part, and their best blend."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,6 +7,7 @@ from topiarist.data import Data
 from topiarist.training.tables.boosting import BOOSTING, BoostedTrees, cross_fit_boosting, fit_boosting
 from topiarist.training.tables.config import TabularConfig
 from topiarist.training.tables.folds import InnerFold, inner_folds, training_part
+from topiarist.training.tables.forests import can_be_forest, cross_fit_forest
 from topiarist.training.tables.members import Members, train_members
 from topiarist.training.tables.teachers import CrossFitted, TableTeacher, best_blend
 
@@ -27,6 +28,8 @@ def fit_teacher(data: Data, config: TabularConfig) -> FittedTeacher:
     candidates = [each.fitted for each in members]
     if config.teacher != "ensemble":
         candidates += _boosting(data, folds, candidates, config)
+    if config.teacher == "both" and can_be_forest(data.task, len(training_part(data)), config.forest_rows):
+        candidates.append(cross_fit_forest(folds, data.task, seed=config.seed))
     return FittedTeacher(best_blend(candidates, training_part(data), data.task), candidates, members)
 
 
