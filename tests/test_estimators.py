@@ -194,7 +194,7 @@ def test_a_network_of_the_users_own_and_a_budget() -> None:
 
 
 @pytest.mark.slow
-def test_few_rows_take_a_small_plan_and_no_extras_and_the_page_says_so() -> None:
+def test_few_rows_take_a_small_plan_and_the_page_says_so() -> None:
     x, y = hills()
     found = regressor(random_state=0, methods=None).fit(x, y).report_
     assert found is not None and found.settings.teacher == "baselines" and found.plan.methods == ("distinctiveness",)

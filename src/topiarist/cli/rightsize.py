@@ -99,7 +99,7 @@ def rightsize_command(
         typer.Option(
             "--teacher",
             help="Who teaches the networks of a table: the baselines, other networks, gradient boosting, or the best"
-            " blend of these two.  [default: both, without --model; baselines where quick finds fewer than 1,000 rows]",
+            " blend of the last two.  [default: both, without --model]",
         ),
     ] = None,
     objective: Annotated[

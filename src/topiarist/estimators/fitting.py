@@ -115,7 +115,7 @@ class RightSizedEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn 
     def _rightsize(self, data: Data, seed: int) -> None:
         settings: dict[str, Any] = {"budget": self.budget, "max_drop": self.max_drop, "effort": self.effort}
         settings |= {"metric": self.metric, "methods": self.methods, "teacher": self.teacher}
-        found = rightsize(data, self.model, seed=seed, device=self.device, extras=False, **settings)
+        found = rightsize(data, self.model, seed=seed, device=self.device, brief=True, **settings)
         self.model_, self.baseline_ = found.model, found.baseline
         self.report_ = found.record
         self.status_, self.sentence_ = found.status, found.sentence

@@ -70,7 +70,7 @@ def rightsize(
     workers: int | None = 1,
     cluster: str | None = None,
     work_folder: str | Path | Stages | None = None,
-    extras: bool = True,
+    brief: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Rightsizing:
     """Find the smallest network that is proven not to be worse than the baseline by more than `max_drop`.
@@ -122,8 +122,9 @@ def rightsize(
     work_folder : path, optional
         A folder that keeps each stage when it is finished: the same call resumes from it after any end, and ends with
         the same networks. It is left there.
-    extras : bool
-        Whether to also fit simple models and to time all networks, for the record: nothing is decided by that.
+    brief : bool
+        Whether seconds count, as in the loops that estimators are used in: no simple models are fitted and no network
+        is timed for the record, and at `quick` a table of few rows takes a small plan.
     on_progress : callable, optional
         Called with the share of the work that is done, and what is being done, with the time that is left.
 
@@ -160,7 +161,7 @@ def rightsize(
         check_metric(held, margin=drop, alpha=alpha)
         clock.on_progress(0.0, "looking at the data")
         job = prepare(held, model, trained=trained, seed=seed, device=device)
-        few = _few_rows(job, level, named=methods is not None)
+        few = _few_rows(job, level, named=methods is not None) if brief else None
         taught_by = teacher_for(teacher, job.data, given=model is not None, trained=job.trained, few=few is not None)
         full = full_plan(
             level,
@@ -187,10 +188,10 @@ def rightsize(
             time_limit=time_limit,
         )
         stages.identify(partial(_identity, job, plan, settings))
-        if extras or on_progress is not None:
+        if not brief or on_progress is not None:
             clock.estimate = estimated_seconds(job, plan)
         with _pool(job, plan, workers, cluster) as pool:
-            return _carry_out(Crew(stages, pool, clock), job, plan, limits, settings, extras=extras)
+            return _carry_out(Crew(stages, pool, clock), job, plan, limits, settings, brief=brief)
 
 
 @dataclass(frozen=True)
@@ -260,7 +261,7 @@ def _effort_of(name: EffortName) -> Effort:
 
 
 def _carry_out(
-    crew: Crew, job: Setup, plan: WorkPlan, budget: Budget, settings: SettingsRecord, *, extras: bool
+    crew: Crew, job: Setup, plan: WorkPlan, budget: Budget, settings: SettingsRecord, *, brief: bool
 ) -> Rightsizing:
     """Train the baselines, go down the sizes, choose, and write down how it came about."""
     clock = crew.clock
@@ -274,12 +275,12 @@ def _carry_out(
     findings = Findings(
         data=job.data, descent=descent, choice=choice, baseline_history=history, budget=budget, settings=settings
     )
-    findings = _with_simple_models(findings, clock) if extras else findings
+    findings = findings if brief else _with_simple_models(findings, clock)
     clock.tell(ENDED, "measuring")
 
     def measured() -> str:
         with clock.stage("measurement"):
-            record = findings.record(timed=extras)
+            record = findings.record(timed=not brief)
         return record.model_copy(update={"seconds": {**clock.stages, "total": clock.elapsed}}).model_dump_json()
 
     kept = measured() if descent.cut_short else crew.stages.text(RECORD, measured)  # there may be more time next time
