@@ -129,12 +129,12 @@ def test_without_a_sparsity_or_a_budget_four_fifths_go() -> None:
     assert left <= 0.2 * (64 * 24 + 24 * 16 + 16 * 10)  # less where a unit was cut out that something reads
 
 
-AS_PUBLISHED: dict[str, Any] = {"scope": "layer", "early": False}
+AS_PUBLISHED: dict[str, Any] = {"scope": "layer", "when": "middle"}
 
 
 def test_single_weights_are_pruned_early_and_ranked_together_unless_something_else_is_said() -> None:
     plain, tuning = Magnitude(), FineTuning(epochs=20)
-    assert plain.pruning_for(tuning) == Pruning(scope="global", early=True)
+    assert plain.pruning_for(tuning) == Pruning(scope="global", when="early")
     assert Magnitude(**AS_PUBLISHED).pruning_for(tuning) == Pruning(**AS_PUBLISHED)
     assert plain.pruning_for(Rewinding(epoch=0)) == Pruning(scope="global")
     assert Magnitude(score="movement").pruning_for(tuning) == Pruning(score="movement", scope="global")
@@ -365,7 +365,7 @@ def test_published_is_the_papers_training() -> None:
     assert again.training.optimizer == "adam" and again.training.weight_decay_on == "kernels"
     expected = Pruning(sparsity=0.8, initial_sparsity=0.1, begin=100, every=10, times=20)
     assert method.prunings(400) == expected.prunings(400)
-    assert method.scope == "layer" and method.score == "magnitude" and not method.early
+    assert method.scope == "layer" and method.score == "magnitude" and method.when == "middle"
     assert (method.bits, method.has_own_target) == (32, True)
     assert Magnitude().usual_retraining(0) == FineTuning(epochs=20)
     assert "both decide where to stop" in refusal(perceptron(), method, budget=Budget(file_kb=4))

@@ -12,6 +12,7 @@ from topiarist.settings import Settings
 
 PruningScheduleName = Literal["polynomial", "linear", "constant", "one-shot"]
 Scope = Literal["layer", "global"]
+PruningPhase = Literal["middle", "early"]
 WeightScore = Literal["magnitude", "taylor", "movement"]
 POWERS = {"polynomial": 3, "linear": 1}
 LONGEST_GROUP = 1024  # far above the groups of 4 that hardware supports: a longer one is a slip
@@ -20,7 +21,7 @@ LONGEST_GROUP = 1024  # far above the groups of 4 that hardware supports: a long
 class Pruning(Settings):
     """Which part of the kernels becomes zero, and when; biases and norms are left alone, and zeros stay zero.
 
-    The polynomial and the linear schedule prune from a quarter of the training to three quarters, or `early`, from its
+    The polynomial and the linear schedule prune from a quarter of the training to three quarters, or early, from its
     start to a quarter, unless `begin`, `every` and `times` say otherwise. The constant schedule prunes once, after
     `begin` epochs or at the start; so does the one-shot schedule, after `begin` epochs or in the middle.
 
@@ -36,8 +37,8 @@ class Pruning(Settings):
     begin: int | None = Field(default=None, ge=0, description="Epochs before the first pruning.")
     every: int | None = Field(default=None, ge=1, description="Epochs between two prunings.")
     times: int | None = Field(default=None, ge=0, description="Number of prunings after the first.")
-    early: bool = Field(
-        default=False, description="Prune in the first quarter of the training, not in its middle half."
+    when: PruningPhase = Field(
+        default="middle", description="Prune in the middle half of the training, or early, in its first quarter."
     )
     scope: Scope = Field(
         default="layer", description="Prune the same fraction of each layer, or rank all weights together (global)."
@@ -80,10 +81,11 @@ class Pruning(Settings):
         if self.schedule in ("constant", "one-shot"):
             usual = after if self.schedule == "constant" else after + rest // 2
             return {usual if self.begin is None else self.begin: final}
-        usual = after if self.early else after + rest // 4
+        early = self.when == "early"
+        usual = after if early else after + rest // 4
         begin = usual if self.begin is None else self.begin
         every = max(1, rest // 40) if self.every is None else self.every
-        end = after + rest // 4 if self.early else min(epochs - rest // 4, epochs - 1)
+        end = after + rest // 4 if early else min(epochs - rest // 4, epochs - 1)
         times = (end - begin) // every if self.times is None else self.times
         initial, power = min(self.initial_sparsity, final), POWERS[self.schedule]
         if times <= 0:

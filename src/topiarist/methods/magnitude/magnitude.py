@@ -18,7 +18,7 @@ from topiarist.methods.outcome import Outcome
 from topiarist.methods.retraining import FineTuning, Rewinding
 from topiarist.models.card import Bits
 from topiarist.training import TrainConfig
-from topiarist.training.pruning import Pruning, Scope
+from topiarist.training.pruning import Pruning, PruningPhase, Scope
 
 EPOCHS = 20  # of training while pruning, where nothing else is said: the schedule needs some epochs after its last step
 CANDIDATE_EPOCHS = 0.04  # of those of the fine-tuning that follows in a rightsizing
@@ -46,7 +46,7 @@ class PruningMethod(TrainingMethod, Pruning):
         own = {name for name in type(self).model_fields if name not in Pruning.model_fields}
         return Pruning(**{**self.unless_given(retraining), **self.model_dump(exclude=own, exclude_unset=True)})
 
-    def unless_given(self, retraining: FineTuning | Rewinding | None) -> dict[str, bool | Scope]:
+    def unless_given(self, retraining: FineTuning | Rewinding | None) -> dict[str, Scope | PruningPhase]:
         """Return settings of the pruning that hold unless the user says otherwise."""
         return {}
 
@@ -84,9 +84,9 @@ class Magnitude(PruningMethod):
         description="Rank all weights together (global), or prune the same fraction of each layer, "
         "as units and patterns are pruned unless this is given.",
     )
-    early: bool = Field(
-        default=True,
-        description="Prune in the first quarter of the training, not in its middle half, in which units, by other "
+    when: PruningPhase = Field(
+        default="early",
+        description="Prune early, in the first quarter of the training, or in its middle half, as units, by other "
         "scores than the magnitude, and networks that are rewound are pruned unless this is given.",
     )
     name: ClassVar[str] = "magnitude"
@@ -106,12 +106,12 @@ class Magnitude(PruningMethod):
         """Whether the sparsity, and not a budget, is given."""
         return self.pattern is not None or "sparsity" in self.model_fields_set
 
-    def unless_given(self, retraining: FineTuning | Rewinding | None) -> dict[str, bool | Scope]:
+    def unless_given(self, retraining: FineTuning | Rewinding | None) -> dict[str, Scope | PruningPhase]:
         """Return the best known for single weights of a trained network, and otherwise the plain settings."""
         if self.units or self.pattern is not None:
             return {}
         early = self.score == "magnitude" and not isinstance(retraining, Rewinding)
-        return {"scope": "global", "early": early}
+        return {"scope": "global", "when": "early" if early else "middle"}
 
     @classmethod
     def candidate(cls, job: Job, limits: Limits, training: TrainConfig) -> Resizing:
