@@ -105,7 +105,7 @@ def on_the_device_that_is_asked_for(device: str) -> Iterator[Result]:
 def as_one_stack(device: str) -> Iterator[Result]:
     folds = load_data("iris").folds(3, validation_fraction=0.2)
     configs = [TrainConfig(epochs=6, early_stopping=1, seed=seed, learning_rate=0.01 * 3**seed) for seed in range(3)]
-    alike = [perceptron(device, 4, 8, 3, dropout=0.2, batch_norm="before", seed=seed) for seed in range(3)]
+    alike = [perceptron(device, 4, 8, 3, dropout=0.2, batch_norm="after", seed=seed) for seed in range(3)]
     train_many(alike, folds, configs)
     yield from alike
     narrow = [perceptron(device, 4, width, 3, seed=width) for width in (4, 6, 8)]

@@ -102,7 +102,7 @@ def test_calibration_data_make_up_for_a_block(name: str) -> None:
 
     bare = surgery.remove_block(model, x, block=names[0])
     refitted = surgery.remove_block(model, x, block=names[0], calibration=samples, settling=0)
-    settled = surgery.remove_block(model, x, block=names[0], calibration=samples, settling=200)
+    settled = surgery.remove_block(model, x, block=names[0], calibration=samples, settling=800)
     assert lost(settled) < lost(refitted) < 0.8 * lost(bare)
     assert [edit.kind for edit in surgery.plan_of(settled)] == ["remove_block", "settle"]
     replayed = surgery.apply(surgery.plan_of(settled), model, x)
