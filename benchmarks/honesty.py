@@ -101,7 +101,7 @@ def fresh(kind: str) -> Drawn:
 def rightsized(which: DataSet, max_drop: float) -> Rightsizing:
     """Rightsize a small perceptron, with little work and one method."""
     work = {"folds": 4, "seeds": 2, "epochs": 30, "finetuning_epochs": 40, "finer": 1}
-    EFFORTS["quick"] = replace(EFFORTS["quick"], ratios=RATIOS.get(which.kind, USUAL_RATIOS), **work)
+    EFFORTS["quick"] = replace(EFFORTS["quick"], ratios=RATIOS.get(which.kind, USUAL_RATIOS), few_rows=None, **work)
     x, y = draw(which.kind, which.samples, which.seed)
     data = Data.from_arrays(x, y, scaling="none", name=which.name, test_fraction=0.15)
     sizes = [INPUTS, *HIDDEN, data.task.outputs]

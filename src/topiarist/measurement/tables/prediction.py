@@ -34,9 +34,9 @@ from topiarist.tracing import Anatomy, Inputs
 FRACTIONS = (0.75, 0.5, 0.25)  # of every width, at which a network is timed as a whole beside its full one
 DRAWN = 2  # networks with widths between the least fraction and all, drawn one by one, that are timed too
 LEAST_SCALE, MOST_SCALE = 0.5, 2.0  # of the sum of the layers: caches are warmer when one layer is timed alone
-# Milliseconds of a layer's time in the table that are those of timing it. The layers of a depthwise network add up to
-# 18 µs more than the network takes in ONNX Runtime, at any widths: 2 µs for each.
-MOST_OVERHEAD = 0.002
+# Milliseconds of a layer's time in the table that are those of its profile. The layers of a depthwise network add up to
+# 18 µs more than the network takes in ONNX Runtime, at any widths: 2 µs for each. Calls of torch are timed as they are.
+MOST_OVERHEAD: dict[Runtime, float] = {"torch": 0.0, "onnx": 0.002, "onnx-int8": 0.002}
 TRUST = 0.1  # in the table, beside one network that is timed: so much a scale other than 1 costs
 Widths = Mapping[str, Any]  # whole numbers, or arrays of them
 
@@ -167,7 +167,7 @@ class LatencyModel:
         units = numpy.where(relative.max(axis=0) > 0, relative.max(axis=0), 1.0)  # so that all are of about 1
         rows = numpy.vstack([relative / units, [TRUST, 0, 0, 0, 0]])
         wanted = numpy.append(numpy.ones(len(times)), TRUST * units[0])
-        overhead = MOST_OVERHEAD * sum(layer.times for layer in self.layers) * units[1]
+        overhead = MOST_OVERHEAD[self.runtime] * sum(layer.times for layer in self.layers) * units[1]
         bounds = [LEAST_SCALE * units[0], -overhead, 0, 0, 0], [MOST_SCALE * units[0], *[numpy.inf] * 4]
         used = relative.any(axis=0)
         self._coefficients = numpy.where(used, lsq_linear(rows, wanted, bounds).x / units, 0.0)
