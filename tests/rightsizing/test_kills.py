@@ -46,7 +46,8 @@ def test_killed_after_any_stage_the_same_command_delivers_the_same_bits(tmp_path
     assert killed >= 3 and not (tmp_path / "out").exists() and (tmp_path / "out.work").is_dir()
     code, said = completed(tmp_path, "out")
     assert code == 0, said
-    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+    delivered, undisturbed = ({path.name for path in (tmp_path / name).iterdir()} for name in ("out", "undisturbed"))
+    assert delivered == undisturbed and delivered - {"linear.safetensors"} == FILES  # a linear network may be as good
     assert networks(tmp_path / "out") == networks(tmp_path / "undisturbed")
     assert not (tmp_path / "out.work").exists()
 
