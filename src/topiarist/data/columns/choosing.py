@@ -83,7 +83,7 @@ def _asked_date(column: RawColumn, form_asked: str | None, hints: FileHints) -> 
 
 
 def _epoch_remarks(column: RawColumn) -> tuple[str, ...]:
-    """Say that numbers whose column is called a time may be moments; as numbers, they have no weekday and no hour."""
+    """Return a note that numbers of a column called a time may be moments: as numbers they have no weekday, no hour."""
     if column.points is None or not _TIME_NAME.search(column.name):
         return ()
     unit = find_epoch(column.values.to_numpy(dtype=float, na_value=numpy.nan))
