@@ -1,7 +1,8 @@
 """Sizes are tested in a fixed order; the smallest that is proven and fits is chosen, and what is missing is said."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -38,6 +39,7 @@ class PlannedFold:
     guess_wrong: int = 200
     failing: int = 0
     whole: nn.Module = BASELINE
+    members: Sequence[nn.Module] = (BASELINE,)
     seed: int = 0
     training_key: tuple[int, int] = (0, 0)
     job: Any = None
@@ -51,8 +53,12 @@ class PlannedFold:
     def guess_answers(self) -> JudgedAnswers:
         return self._with_wrong(min(self.guess_wrong, self.samples // 2))
 
-    def validated(self, network: nn.Module) -> JudgedAnswers:
-        weights = sum(weight.numel() for weight in network.parameters())
+    @property
+    def data(self) -> SimpleNamespace:
+        return SimpleNamespace(validation=range(self.samples))
+
+    def validated(self, networks: Sequence[nn.Module]) -> JudgedAnswers:
+        weights = sum(weight.numel() for weight in networks[0].parameters())
         return self._with_wrong(60 if weights and weights == self.failing else 0)
 
     def judged(self, network: nn.Module) -> JudgedAnswers:
@@ -93,6 +99,7 @@ def descended(
     weights: int = 1000,
     guess_wrong: int = 200,
     failing: int = 0,
+    all_fail: bool = False,
     between: Mapping[float, int] = {},
 ) -> Descent:
     """Go down sizes of which each is half of the one before; what has more weights does not keep the budget.
@@ -102,7 +109,7 @@ def descended(
     coarse = {2.0 ** (place + 1): count for place, count in enumerate(wrong)}
     plan = full_plan(EFFORTS["quick"], ("distinctiveness",), design="held out", folds=2, trained=True)
     shop = PlannedWorkshop(
-        folds=cast(Any, [PlannedFold(samples, guess_wrong, failing)] * 2),
+        folds=cast(Any, [PlannedFold(samples, guess_wrong, each) for each in (failing if all_fail else 0, failing)]),
         plan=replace(plan, ratios=tuple(map(int, coarse)), finer=len(between)),
         whole=Footprint(parameters=1000, nonzero=1000, memory_kb=4.0, file_kb=4.0, macs=1000),
         wrong={**coarse, **between},
@@ -146,6 +153,12 @@ def test_a_size_whose_network_to_keep_failed_is_not_proven() -> None:
     found = descended(0, 0, 0, failing=250).sizes
     assert [each.proven for each in found] == [True, False]
     assert found[1].evidence.p > 0.8 and "the network to keep" in found[1].evidence.notes[-1]
+
+
+def test_what_the_validation_parts_of_all_folds_say_of_a_size_is_no_failure_of_the_network_to_keep() -> None:
+    """The baselines were stopped by those parts: their networks look worse there than where they are judged."""
+    found = descended(0, 0, 0, failing=250, all_fail=True).sizes
+    assert all(each.proven and not each.evidence.notes for each in found)
 
 
 def test_the_evidence_is_that_of_the_samples_judged() -> None:

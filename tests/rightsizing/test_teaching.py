@@ -18,6 +18,7 @@ from topiarist.rightsizing.teaching import DISTILLED, PLAIN, teacher_for, with_r
 from topiarist.training import History, TrainConfig, train
 from topiarist.training.inference import part_logits, predict_logits
 from topiarist.training.tables.config import TeacherName
+from topiarist.training.tables.teachers import BlendedAnswers, TeacherNetwork
 
 NO_HISTORY = History(epochs=(), kept_epoch=0, stopped="")
 
@@ -79,6 +80,25 @@ def test_baselines_of_all_seeds_teach_by_their_mean_answer_to_rows_and_mixed_one
     assert one.lesson is not None and one.lesson is two.lesson and one.teacher is folds[0].teacher
     mean = torch.stack([predict_logits(member, one.lesson.data.train.x).softmax(dim=1) for member in members]).mean(0)  # type: ignore[union-attr]
     torch.testing.assert_close(one.lesson.answers.softmax(dim=1), mean)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_baselines_teach_where_they_validate_better_unless_folds_share_their_rows(alone: bool) -> None:
+    """Folds of the same rows are judged by what others are validated on: there, no choice is made."""
+    data = blobs(300, apart=1.5)
+    known = {"apart": 30.0, "samples": 300}
+    good = [mlp([4, 16, 3], generator=torch.Generator().manual_seed(seed)) for seed in range(2)]
+    for number, member in enumerate(good):
+        train(member, data, TrainConfig(epochs=60, learning_rate=0.01, seed=number))
+    noise = replace(data, train=blobs(**known).train)  # cross-fitted models learn from rows of another table
+    folds = [fold_with(noise, good, good[0], seed=0)]
+    folds += [] if alone else [fold_with(replace(noise, test=data.validation), good, good[0], seed=0)]
+    taught = with_teachers(folds, "both", 0)[0]
+    assert isinstance(taught.teacher, TeacherNetwork) and isinstance(taught.teacher.answer, BlendedAnswers)
+    assert taught.teacher.answer.share == (1.0 if alone else 0.5)
+    x = part_logits(good[0], data.validation)[0].new_zeros(3, 4).normal_()
+    expected = predict_logits(folds[0].teacher, x)
+    assert torch.equal(taught.teacher(x), expected) == alone
 
 
 def test_few_rows_are_taught_by_the_baselines_unless_the_user_names_another() -> None:

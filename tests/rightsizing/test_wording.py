@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.report.rightsizing_record import changed, record
-from topiarist.rightsizing.record import GUESSING, Agreement, RecordStatus, RightsizingRecord
+from topiarist.rightsizing.record import GUESSING, OWN_NOTE, Agreement, RecordStatus, RightsizingRecord
 from topiarist.rightsizing.wording import sentence, speed_words, why_of
 
 Times = tuple[float, float]
@@ -136,6 +136,11 @@ def test_the_sentence_says_what_came_of_it(record: RightsizingRecord, said: str)
             {"verdict": "not proven", "tested": False, "p": 0.01, "power": 0.9},
             "3 × smaller is not proven: −0.50 points over 200 samples, p = 0.01, although the power was 90%, its turn"
             " did not come after a larger size that was not proven",
+        ),
+        (
+            {"verdict": "not proven", "p": 0.97, "difference": 0.01, "notes": (OWN_NOTE,)},
+            "3 × smaller is not proven: +1.00 points over 200 samples, the network to keep lost more than is allowed"
+            " on the validation part, p = 0.97",
         ),
     ],
 )

@@ -24,7 +24,9 @@ from topiarist.training.tables.mixing import mixed_samples
 from topiarist.training.tables.teachers import CrossFitted, best_blend, blended
 from topiarist.training.tables.teaching import fit_teacher
 
-QUICK = TabularConfig(rates=(0.01,), dropouts=(0.0,), epochs=8, network_samples=20_000, filled_to=1_000, folds=3)
+QUICK = TabularConfig(
+    rates=(0.01,), dropouts=(0.0,), weight_decays=(0.01,), epochs=8, network_samples=20_000, filled_to=1_000, folds=3
+)
 
 
 def part_of(data: Data) -> Part:
@@ -198,6 +200,8 @@ def test_many_inputs_make_a_narrower_network() -> None:
         ({"rates": (0.01, 0.01)}, "rates are tried once each; found 0.01, 0.01"),
         ({"folds": 1}, "folds"),
         ({"dropouts": (1.0,)}, "dropouts"),
+        ({"weight_decays": (-0.1,)}, "weight_decays"),
+        ({"weight_decays": (0.3, 0.3)}, "weight_decays are tried once each"),
     ],
 )
 def test_settings_that_make_no_sense_are_one_line(settings: dict[str, object], message: str) -> None:

@@ -77,33 +77,30 @@ class Fold:
 
     def judged(self, network: nn.Module) -> JudgedAnswers:
         """Return what a network answers to the samples that no decision saw."""
-        return self._answered((network,))
+        return self._answered((network,), self.data.test)
 
     @cached_property
     def baseline_answers(self) -> JudgedAnswers:
         """The answers of the baselines of all seeds: so the luck of one seed decides nothing."""
-        return self._answered(self.members)
+        return self._answered(self.members, self.data.test)
 
     def judged_together(self, networks: Sequence[nn.Module]) -> JudgedAnswers:
         """Return what several networks, which differ by luck alone, answer to those samples."""
-        return self._answered(networks)
+        return self._answered(networks, self.data.test)
 
-    def validated(self, network: nn.Module) -> JudgedAnswers:
-        """Return what a network answers to the validation part, by which others were chosen."""
-        held = self.data.validation
-        outputs, y = part_logits(network, held)
-        return JudgedAnswers(self.task, self._calibrated(network, outputs)[None], y, weights_of(held))
+    def validated(self, networks: Sequence[nn.Module]) -> JudgedAnswers:
+        """Return what networks answer to the validation part, by which others were chosen."""
+        return self._answered(networks, self.data.validation)
 
     @cached_property
     def guess_answers(self) -> JudgedAnswers:
         """What the best constant of the training part answers: what networks must be better than."""
         return guessed(self.data)
 
-    def _answered(self, networks: Sequence[nn.Module]) -> JudgedAnswers:
-        test = self.data.test
-        found = [part_logits(network, test) for network in networks]
+    def _answered(self, networks: Sequence[nn.Module], part: AnyPart) -> JudgedAnswers:
+        found = [part_logits(network, part) for network in networks]
         scaled = [self._calibrated(network, each) for network, (each, _) in zip(networks, found, strict=True)]
-        return JudgedAnswers(self.data.task, torch.stack(scaled), found[0][1], weights_of(test))
+        return JudgedAnswers(self.data.task, torch.stack(scaled), found[0][1], weights_of(part))
 
     def calibrate(self, network: nn.Module) -> None:
         """Fit the temperature of a network that may be kept, and write it on its card."""

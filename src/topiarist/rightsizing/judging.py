@@ -13,6 +13,7 @@ from torch import Tensor
 
 from topiarist.data import Data
 from topiarist.errors import SettingsError
+from topiarist.rightsizing.record import OWN_NOTE
 from topiarist.statistics import PairedEvidence, compare, compare_each, pooled_value
 from topiarist.tasks import Task
 from topiarist.training.inference import part_batches, weights_of
@@ -125,16 +126,20 @@ def check_each(task: Task) -> None:
         raise SettingsError(f"targets and labels are tested one by one by metrics that topiarist knows; {found}")
 
 
+def speaks_against(own: PairedEvidence) -> bool:
+    """Return whether a network's own answers show that it loses more than its margin, at the level of their bound."""
+    return own.high < -own.margin
+
+
 def with_own(found: PairedEvidence, own: PairedEvidence) -> PairedEvidence:
     """Return what folds show of a size, unless the network to keep itself speaks against it.
 
     Folds judge networks made like it, on average; a single small one may have failed. Where its bound at
     `SPEAKS_AGAINST` on the validation part lies beyond the margin, p is at least that of its own test.
     """
-    if own.high >= -own.margin:
+    if not speaks_against(own):
         return found
-    note = "p is that of the network to keep, which lost more than is allowed on the validation part"
-    return replace(found, p=max(found.p, own.p), proven=False, notes=(*found.notes, note))
+    return replace(found, p=max(found.p, own.p), proven=False, notes=(*found.notes, OWN_NOTE))
 
 
 def guessed(data: Data) -> JudgedAnswers:

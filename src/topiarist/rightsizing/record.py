@@ -14,6 +14,7 @@ from topiarist.training.tables.config import TableTeacherName
 VERSION = 4  # of the record: 3 had the metric of its task, 4 has references and what exactly was shown
 BASELINE = "baseline"
 GUESSING: Literal["no better than guessing"] = "no better than guessing"
+OWN_NOTE = "p is that of the network to keep, which lost more than is allowed on the validation part"
 RecordStatus = Literal["proven", "unproven", "unchanged", "no better than guessing", "unreachable"]
 SizeVerdict = Literal["proven", "not proven", "rejected", "no better than guessing"]
 Agreement = Literal["confirms", "does not contradict", "contradicts"]

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from topiarist.rightsizing.record import BASELINE, GUESSING, RightsizingRecord, RungRecord
+from topiarist.rightsizing.record import BASELINE, GUESSING, OWN_NOTE, RightsizingRecord, RungRecord
 from topiarist.statistics.proofs.evidence import MOST_SAMPLES
 
 AS_FAST = (0.95, 1.05)
@@ -72,6 +72,8 @@ def _certainty(record: RightsizingRecord, rung: RungRecord) -> str:
 
 def _missing(record: RightsizingRecord, rung: RungRecord) -> str:
     """Return why a size is not proven: the power that there was, and the samples that a proof takes."""
+    if OWN_NOTE in rung.notes:
+        return f"the network to keep lost more than is allowed on the validation part, {shown_p(rung.p)}"
     power = f"the power was {rung.power:.0%}"
     if rung.power >= record.decision.wanted_power:
         return f"{shown_p(rung.p)}, although {power}"

@@ -26,7 +26,7 @@ class TabularBaseline:
     network : the distilled network, in eval mode, with the data's card
     ensemble : the members of the best setting, one per fold; None where boosting alone teaches
     teacher : who taught the network: `teacher.outputs(x)` answers to any samples
-    setting : the learning rate and dropout of the best members
+    setting : the learning rate, dropout and weight decay of the best members
     cross_validated : the task's score of each model, larger is better, on training rows that it had not seen, by name;
         `teacher` is that of the blend
     validated : the score of `network` and `teacher` on the validation part; empty without one
@@ -48,10 +48,10 @@ class TabularBaseline:
 def train_tabular(data: Data, config: TabularConfig | None = None) -> TabularBaseline:
     """Train a strong small network for a table.
 
-    Networks of several learning rates and dropouts are trained as stacks, and gradient boosting is fitted, on folds of
-    the training part; randomised trees too where several classes have few rows. Those whose blend has the smallest loss
-    on rows that they have not seen teach one network, by what they answer to the rows and to mixed ones. Validation and
-    test part take no part in any choice.
+    Networks of several learning rates, dropouts and weight decays are trained as stacks, and gradient boosting is
+    fitted, on folds of the training part; randomised trees too where several classes have few rows. Those whose blend
+    has the smallest loss on rows that they have not seen teach one network, by what they answer to the rows and to
+    mixed ones. Validation and test part take no part in any choice.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def train_tabular(data: Data, config: TabularConfig | None = None) -> TabularBas
     Examples
     --------
     >>> from topiarist import load_data
-    >>> quick = TabularConfig(rates=(0.01,), dropouts=(0.0,), epochs=5, teacher="ensemble")
+    >>> quick = TabularConfig(rates=(0.01,), dropouts=(0,), weight_decays=(0.3,), epochs=5, teacher="ensemble")
     >>> found = train_tabular(load_data("iris"), quick)
     >>> found.network.hidden0, found.setting.learning_rate
     (Linear(in_features=4, out_features=64, bias=True), 0.01)

@@ -12,12 +12,13 @@ from topiarist.training.config import Distillation, TrainConfig
 from topiarist.training.fitting import train
 from topiarist.training.tables.config import TabularConfig
 from topiarist.training.tables.folds import training_part
-from topiarist.training.tables.members import WEIGHT_DECAY, batch_size_for
+from topiarist.training.tables.members import batch_size_for
 from topiarist.training.tables.mixing import mixed_samples
 from topiarist.training.tables.teachers import TableTeacher
 
 LEARNING_RATE = 0.01  # benchmarks/README.md: as good as 0.03, and a little better than 0.003
 ACTIVATION = "silu"  # benchmarks/README.md: smooth, it comes nearer to a blend than ReLU does
+WEIGHT_DECAY = 0.01  # that of AdamW in torch
 SMALLEST_BATCH = 128  # as good as 64 for as many samples, and faster
 
 

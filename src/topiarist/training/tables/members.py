@@ -1,8 +1,9 @@
-"""Members of the ensemble for a table: networks of several learning rates and dropouts, one for each fold."""
+"""Members of the ensemble for a table: networks of several learning rates, dropouts and decays, one for each fold."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 from torch import nn
 
@@ -18,7 +19,6 @@ from topiarist.training.tables.teachers import CrossFitted, answers_out_of_fold
 
 BATCH_SIZES = {100_000: 512, 20_000: 256, 3_000: 64, 400: 32, 0: 16}  # from so many rows on, about 100 steps per pass
 STACKED_ROWS = 20_000  # up to which all folds are trained as one stack: of more, copies would take too much memory
-WEIGHT_DECAY = 0.01  # that of AdamW in torch
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class MemberSetting:
 
     learning_rate: float
     dropout: float
+    weight_decay: float
 
     def __str__(self) -> str:
-        return f"rate {self.learning_rate:g}, dropout {self.dropout:g}"
+        return f"rate {self.learning_rate:g}, dropout {self.dropout:g}, weight decay {self.weight_decay:g}"
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,13 @@ def batch_size_for(rows: int) -> int:
 
 
 def train_members(data: Data, folds: Sequence[InnerFold], config: TabularConfig) -> list[Members]:
-    """Train networks of all settings on all folds, those of one dropout as one stack; the best setting comes first.
+    """Train networks of all settings on all folds, those that differ in the rate alone as one stack.
 
-    Of many rows, settings are compared on some of them, and the best alone is then trained on all.
+    The best setting comes first. Of many rows, settings are compared on some of them, and the best alone is then
+    trained on all.
     """
-    settings = [MemberSetting(rate, dropout) for dropout in config.dropouts for rate in config.rates]
+    tried = product(config.weight_decays, config.dropouts, config.rates)
+    settings = [MemberSetting(rate, dropout, decay) for decay, dropout, rate in tried]
     count = len(training_part(data))
     if count > config.search_rows and len(settings) > 1:
         rows = draw_rows(count, config.search_rows, generator(config.seed, "rows to compare members on"))
@@ -98,7 +101,7 @@ def _training(rows: int, setting: MemberSetting, config: TabularConfig, number: 
         learning_rate=setting.learning_rate,
         schedule="cosine",
         optimizer="adamw",
-        weight_decay=WEIGHT_DECAY,
+        weight_decay=setting.weight_decay,
         early_stopping=epochs,  # the best weights are kept; a cosine is not cut short
         threads=1,
         device=config.device,

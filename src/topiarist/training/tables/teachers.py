@@ -68,16 +68,32 @@ class TableTeacher:
         return blended([part.outputs(x) for part in self.parts], self.weights, self.parts[0].kind)
 
 
+@dataclass(frozen=True)
+class BlendedAnswers:
+    """What stands for the weighted mean of the answers of two: `share` is the weight of the second."""
+
+    first: Answering
+    second: Answering
+    share: float
+    kind: TaskKind
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return outputs (n_samples, n_outputs) for samples (n_samples, n_inputs)."""
+        asked = [(self.first, 1 - self.share), (self.second, self.share)]
+        counted = [(answer(x), weight) for answer, weight in asked if weight]
+        return blended([outputs for outputs, _ in counted], [weight for _, weight in counted], self.kind)
+
+
 class TeacherNetwork(nn.Module):
     """A teacher of tables where a network is asked for: it answers, and has nothing to train."""
 
-    def __init__(self, teacher: TableTeacher) -> None:
+    def __init__(self, answer: Answering) -> None:
         super().__init__()
-        self.teacher = teacher
+        self.answer = answer
 
     def forward(self, x: Tensor) -> Tensor:
         """Return outputs (n_samples, n_outputs) for samples (n_samples, n_inputs)."""
-        return self.teacher.outputs(x)
+        return self.answer(x)
 
 
 def blended(outputs: Sequence[Tensor], weights: Sequence[float], kind: TaskKind) -> Tensor:
