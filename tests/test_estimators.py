@@ -220,7 +220,7 @@ def test_numbers_come_back_in_their_units_and_shape(several: bool) -> None:
     assert found.predict(x).shape == targets.shape and found.score(x, targets) > 0.7
     assert found.report_ is not None and found.report_.metric.name == "rmse"
     assert found.report_.settings.max_drop == 0.02 and "accuracy" not in found.sentence_
-    assert count_parameters(found.model_) <= count_parameters(found.baseline_) / 8 or found.status_ == "unchanged"
+    assert count_parameters(found.model_) <= count_parameters(found.baseline_) / 4 or found.status_ == "unchanged"
 
 
 @pytest.mark.slow

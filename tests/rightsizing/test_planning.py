@@ -129,7 +129,7 @@ def test_few_rows_take_less_and_the_plan_says_so() -> None:
     assert all(getattr(plan, name) == getattr(enough, name) < getattr(full, name) for name in names[:-1])
     assert (plan.methods, plan.ratios, plan.epochs, full.left_out) == (
         ("distinctiveness",),
-        full.ratios,
+        (5, 27),
         full.epochs,
         (),
     )

@@ -86,11 +86,10 @@ def test_baselines_of_all_seeds_teach_by_their_mean_answer_to_rows_and_mixed_one
 def test_baselines_teach_where_they_validate_better_unless_folds_share_their_rows(alone: bool) -> None:
     """Folds of the same rows are judged by what others are validated on: there, no choice is made."""
     data = blobs(300, apart=1.5)
-    known = {"apart": 30.0, "samples": 300}
     good = [mlp([4, 16, 3], generator=torch.Generator().manual_seed(seed)) for seed in range(2)]
     for number, member in enumerate(good):
         train(member, data, TrainConfig(epochs=60, learning_rate=0.01, seed=number))
-    noise = replace(data, train=blobs(**known).train)  # cross-fitted models learn from rows of another table
+    noise = replace(data, train=blobs(300, apart=30.0).train)  # cross-fitted models learn from rows of another table
     folds = [fold_with(noise, good, good[0], seed=0)]
     folds += [] if alone else [fold_with(replace(noise, test=data.validation), good, good[0], seed=0)]
     taught = with_teachers(folds, "both", 0)[0]

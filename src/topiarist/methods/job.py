@@ -25,6 +25,7 @@ from topiarist.tracing import Anatomy, Ignored, Inputs, anatomy
 from topiarist.training.inference import BATCH_SIZE, first_sample, part_batches, part_logits, weights_of
 
 CALIBRATION_SAMPLES = 8192  # docs/methods/index.md: a refit of 4,096 inputs still has two samples for each
+ANATOMY = "anatomy"  # where a job remembers it
 T = TypeVar("T")
 Score = Callable[[nn.Module], float]
 Limits = Mapping[Measure, float]
@@ -142,7 +143,7 @@ class Request:
     @property
     def anatomy(self) -> Anatomy:
         """The network's anatomy, found once: a space is free where a proof says that it can lose units."""
-        return self.remember("anatomy", lambda: self._traced())
+        return self.remember(ANATOMY, lambda: self._traced())
 
     def _traced(self) -> Anatomy:
         found = anatomy(self.model, self.job.example_input, ignored=self.job.ignored)

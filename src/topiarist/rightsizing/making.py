@@ -16,7 +16,7 @@ from topiarist.evolution.lineage import Lineage
 from topiarist.measurement import Budget
 from topiarist.measurement.budget import Runtime
 from topiarist.measurement.footprint import Footprint
-from topiarist.methods.job import Limits
+from topiarist.methods.job import ANATOMY, Job, Limits
 from topiarist.methods.outcome import Outcome
 from topiarist.methods.registry import find_method
 from topiarist.methods.resizing import resize_all
@@ -26,6 +26,7 @@ from topiarist.rightsizing.clock import Deadline, OutOfTimeError
 from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.planning import WorkPlan
+from topiarist.tracing.parameter_sizes import shapes_of
 from topiarist.training import History
 
 Objective = Literal["parameters", "macs", "file", "latency"]
@@ -90,8 +91,15 @@ class Workshop:
     def make(self, method: str, fold: Fold, ratio: float) -> Outcome:
         """Let a method make a network of one fold and size."""
         training = baseline_training(fold.data, self.plan.finetuning_epochs, fold.seed, fold.whole)
-        resizing = find_method(method).candidate(fold.job, self.limits(ratio), training)
-        return resize_all([fold.job], replace(resizing, budget=self.budget(ratio) or resizing.budget))[0]
+        job = self._job(fold)
+        resizing = find_method(method).candidate(job, self.limits(ratio), training)
+        return resize_all([job], replace(resizing, budget=self.budget(ratio) or resizing.budget))[0]
+
+    def _job(self, fold: Fold) -> Job:
+        """Return the job of a fold; networks of one shape, as those of a stack are, have one anatomy and one proof."""
+        if self.plan.stacked and shapes_of(fold.whole) == self.folds[0].job.anatomy.shapes:
+            fold.job.memory.setdefault(ANATOMY, self.folds[0].job.anatomy)
+        return fold.job
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ class FewRows:
     seeds: int
     finetuning_epochs: int
     trainings: int
+    ratios: tuple[int, ...]
     finer: int
     methods: tuple[str, ...] = (DEFAULT_METHOD,)
 
@@ -70,7 +71,7 @@ EFFORTS: dict[EffortName, Effort] = {
         finetuning_epochs=90,
         ratios=(3, 9, 27),
         finer=3,
-        few_rows=FewRows(rows=1_000, folds=3, seeds=2, finetuning_epochs=20, trainings=2, finer=0),
+        few_rows=FewRows(rows=1_000, folds=3, seeds=2, finetuning_epochs=20, trainings=2, ratios=(5, 27), finer=0),
     ),
     "normal": Effort(
         work=1e13, folds=5, seeds=3, epochs=100, finetuning_epochs=160, ratios=(2, 4, 8, 16, 32, 64), finer=3
@@ -213,6 +214,7 @@ def _for_few_rows(full: WorkPlan, enough: FewRows) -> WorkPlan:
         seeds=min(full.seeds, enough.seeds),
         finetuning_epochs=min(full.finetuning_epochs, enough.finetuning_epochs),
         trainings=min(full.trainings, enough.trainings),
+        ratios=enough.ratios,
         finer=min(full.finer, enough.finer),
         methods=tuple(method for method in full.methods if method in enough.methods) or full.methods,
     )
