@@ -200,9 +200,9 @@ def test_few_rows_take_a_small_plan_and_the_page_says_so() -> None:
     assert found is not None and found.settings.teacher == "baselines" and found.plan.methods == ("distinctiveness",)
     assert found.references == () and all(network.latency_ms is None for network in found.networks)
     assert found.gains.speed == "" and found.plan.seconds is None and "faster" not in found.verdict.sentence
-    (said,) = [note for note in found.notes if note.startswith("for fewer than 1,000 training rows")]
-    page = rightsizing_page(found)
-    assert said.partition("; methods")[0] in page and "accuracy" not in page
+    page, said = rightsizing_page(found), [note for note in found.notes if note.startswith("for fewer than 1,000")]
+    assert len(said) == 2 and "the baseline is mlp 4-64-32-1" in "; ".join(said)
+    assert all(note.partition("; methods")[0] in page for note in said) and "accuracy" not in page
     assert "None" not in page
 
 

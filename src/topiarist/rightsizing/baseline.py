@@ -59,16 +59,16 @@ def fold_with(data: Data, members: Sequence[nn.Module], best: nn.Module, seed: i
     return Fold(data=data, whole=best, members=members, teacher=teacher, seed=seed)
 
 
-def builder(model: Model | None, data: Data, device: str | None = None) -> Build:
+def builder(model: Model | None, data: Data, device: str | None = None, *, hidden: Sequence[int] = HIDDEN) -> Build:
     """Return what builds a fresh baseline for a seed, on a device; a network that is given is copied, weights and all.
 
-    Without a device, a network stays where it is built.
+    Without a device, a network stays where it is built. `hidden` are the widths of a perceptron, where that suits.
     """
     if device is not None:
-        place, build_anywhere = find_device(device), builder(model, data)
+        place, build_anywhere = find_device(device), builder(model, data, hidden=hidden)
         return lambda seed: build_anywhere(seed).to(place)
     if model is None:
-        return lambda seed: _suited_network(data, seed)
+        return lambda seed: _suited_network(data, seed, hidden)
     if isinstance(model, nn.Module):
         given = model
         return lambda seed: copied(given)
@@ -81,12 +81,12 @@ def builder(model: Model | None, data: Data, device: str | None = None) -> Build
     return build
 
 
-def _suited_network(data: Data, seed: int) -> nn.Module:
+def _suited_network(data: Data, seed: int, hidden: Sequence[int]) -> nn.Module:
     """Build the network to start from where the user names none: with convolutions for images."""
     shape, outputs, random = data.input_shape, data.task.outputs, generator(seed, "initial weights")
     if len(shape) == 3 and min(shape[1:]) >= SMALLEST_IMAGE:
         return vgg(*BLOCKS, input_shape=shape, classes=outputs, dropout=DROPOUT, generator=random)
-    return mlp([math.prod(shape), *HIDDEN, outputs], ACTIVATION, generator=random)
+    return mlp([math.prod(shape), *hidden, outputs], ACTIVATION, generator=random)
 
 
 def describe(model: nn.Module) -> str:

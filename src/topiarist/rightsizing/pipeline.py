@@ -162,6 +162,9 @@ def rightsize(
         clock.on_progress(0.0, "looking at the data")
         job = prepare(held, model, trained=trained, seed=seed, device=device)
         few = _few_rows(job, level, named=methods is not None) if brief else None
+        if few is not None and model is None and (hidden := few.hidden.get(data.task.kind)):
+            job = prepare(held, None, trained=trained, seed=seed, device=device, hidden=hidden)
+            said += (f"for fewer than {few.rows:,} training rows, the baseline is {describe(job.first)}",)
         taught_by = teacher_for(teacher, job.data, given=model is not None, trained=job.trained, few=few is not None)
         full = full_plan(
             level,

@@ -5,6 +5,7 @@ The work follows from sizes alone and decides; how long it takes is measured by 
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torch import nn
@@ -15,7 +16,7 @@ from topiarist.measurement.cost import count_macs
 from topiarist.models.copying import copied
 from topiarist.models.stacked import stackable
 from topiarist.randomness import generator
-from topiarist.rightsizing.baseline import Build, Model, baseline_training, builder
+from topiarist.rightsizing.baseline import HIDDEN, Build, Model, baseline_training, builder
 from topiarist.rightsizing.folds import FewSamplesError, most_folds
 from topiarist.rightsizing.planning import Design, NetworkWork, WorkPlan, plan_work, rows_within
 from topiarist.training.inference import first_sample, part_logits
@@ -66,9 +67,17 @@ class Setup:
         return most_folds(self.data, "held out") >= FEWEST_FOLDS
 
 
-def prepare(data: Data, model: Model | None, *, trained: bool | None, seed: int, device: str | None = None) -> Setup:
+def prepare(
+    data: Data,
+    model: Model | None,
+    *,
+    trained: bool | None,
+    seed: int,
+    device: str | None = None,
+    hidden: Sequence[int] = HIDDEN,
+) -> Setup:
     """Build the baseline, see whether it is trained, and count how much work it takes."""
-    build = builder(model, data, device)
+    build = builder(model, data, device, hidden=hidden)
     first = build(seed)
     check_outputs(first, data)
     known = model is not None and (
