@@ -138,6 +138,11 @@ def test_the_sentence_says_what_came_of_it(record: RightsizingRecord, said: str)
             " did not come after a larger size that was not proven",
         ),
         (
+            {"verdict": "not proven", "p": 0.03, "level": 0.01, "power": 0.9},
+            "3 × smaller is not proven: −0.50 points over 200 samples, p = 0.03 above the 0.01 that its test asks for,"
+            " although the power was 90%",
+        ),
+        (
             {"verdict": "not proven", "p": 0.97, "difference": 0.01, "notes": (OWN_NOTE,)},
             "3 × smaller is not proven: +1.00 points over 200 samples, the network to keep lost more than is allowed"
             " on the validation part, p = 0.97",

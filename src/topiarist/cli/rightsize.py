@@ -99,7 +99,7 @@ def rightsize_command(
         typer.Option(
             "--teacher",
             help="Who teaches the networks of a table: the baselines, other networks, gradient boosting, or the best"
-            " blend of the last two.  [default: both, without --model]",
+            " blend of all three.  [default: both, without --model]",
         ),
     ] = None,
     objective: Annotated[
@@ -270,7 +270,7 @@ def show_record(record: "RightsizingRecord", out: Path, page: Path) -> None:
     for row in rows:
         table.add_row(*row.values())
     console().print(table)
-    say(f"\n{record.metric.title} over {record.plan.folds} folds; " + "; ".join(record.verdict.why) + "\n")
+    say("\n" + "; ".join((f"{record.metric.title} over {record.plan.folds} folds", *record.verdict.why)) + "\n")
     files = {"report": str(page), "model": str(out / (record.exports.model or ""))}
     if record.exports.linear is not None:
         files["linear"] = str(out / record.exports.linear)

@@ -74,13 +74,13 @@ def _missing(record: RightsizingRecord, rung: RungRecord) -> str:
     """Return why a size is not proven: the power that there was, and the samples that a proof takes."""
     if OWN_NOTE in rung.notes:
         return f"the network to keep lost more than is allowed on the validation part, {shown_p(rung.p)}"
-    power = f"the power was {rung.power:.0%}"
+    strict = f" above the {rung.level:g} that its test asks for" if rung.level < rung.p <= record.settings.alpha else ""
+    p, power = f"{shown_p(rung.p)}{strict}", f"the power was {rung.power:.0%}"
     if rung.power >= record.decision.wanted_power:
-        return f"{shown_p(rung.p)}, although {power}"
+        return f"{p}, although {power}"
     if rung.samples_needed >= MOST_SAMPLES:
-        return f"{shown_p(rung.p)}; {power}, and no number of samples would make it {record.decision.wanted_power:.0%}"
-    needed = f"{rung.samples_needed:,} samples would make it {record.decision.wanted_power:.0%}"
-    return f"{shown_p(rung.p)}; {power}, {needed}"
+        return f"{p}; {power}, and no number of samples would make it {record.decision.wanted_power:.0%}"
+    return f"{p}; {power}, {rung.samples_needed:,} samples would make it {record.decision.wanted_power:.0%}"
 
 
 def _baseline_quality(record: RightsizingRecord) -> str:
