@@ -1,10 +1,12 @@
 """The result in a sentence: how much smaller and faster, what that cost, and how sure it is."""
 
+import math
 from typing import Any
 
 import pytest
 
 from tests.report.rightsizing_record import changed, record
+from topiarist.report.rightsizing.front import least_allowed
 from topiarist.rightsizing.record import GUESSING, OWN_NOTE, Agreement, RecordStatus, RightsizingRecord
 from topiarist.rightsizing.wording import sentence, speed_words, why_of
 
@@ -152,3 +154,21 @@ def test_the_sentence_says_what_came_of_it(record: RightsizingRecord, said: str)
 def test_every_verdict_comes_with_its_figures(figures: dict[str, Any], said: str) -> None:
     (line,) = why_of(record_of("unchanged", **figures))
     assert line == said
+
+
+@pytest.mark.parametrize(
+    ("names", "in_units", "several"),
+    [(("rent", "age"), True, True), (("rent",), True, False), (("rent", "age"), False, False)],
+)
+def test_errors_of_several_targets_are_said_to_be_compared_in_deviations(
+    names: tuple[str, ...], in_units: bool, several: bool
+) -> None:
+    """Their mean in the user's units may become larger where the errors that are compared become smaller."""
+    whole = record_of(score=6.8, baseline_score=6.7, difference=0.015)
+    rmse = changed(whole.metric, name="rmse", title="RMSE", share=False, relative=True, in_units=in_units)
+    task = changed(whole.task, names=names, metrics=(changed(rmse, higher_is_better=False),))
+    found = changed(whole, task=task, settings=changed(whole.settings, max_drop=0.02))
+    words = " in deviations of each target" if several else ""
+    assert f"RMSE 6.7 → 6.8 over 200 samples, not worse within 2 %{words} (p = 0.012)" in sentence(found)
+    assert f": RMSE{words} 1.50 % smaller over 200 samples" in why_of(found)[0]
+    assert math.isfinite(least_allowed(found)) != several

@@ -69,6 +69,7 @@ def metric_record(metric: Metric) -> MetricRecord:
         higher_is_better=metric.higher_is_better,
         share=metric.share,
         relative=metric.relative,
+        in_units=metric.errors is not None and metric.in_units,
     )
 
 

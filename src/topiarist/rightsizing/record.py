@@ -14,6 +14,7 @@ from topiarist.training.tables.config import TableTeacherName
 VERSION = 4  # of the record: 3 had the metric of its task, 4 has references and what exactly was shown
 BASELINE = "baseline"
 GUESSING: Literal["no better than guessing"] = "no better than guessing"
+IN_DEVIATIONS = "in deviations of each target"
 OWN_NOTE = "p is that of the network to keep, which lost more than is allowed on the validation part"
 RecordStatus = Literal["proven", "unproven", "unchanged", "no better than guessing", "unreachable"]
 SizeVerdict = Literal["proven", "not proven", "rejected", "no better than guessing"]
@@ -42,13 +43,17 @@ class VerdictRecord(Record):
 
 
 class MetricRecord(Record):
-    """What answers are judged by; `share` is whether it is a share of samples, `relative` whether the margin is."""
+    """What answers are judged by; `share` is whether it is a share of samples, `relative` whether the margin is.
+
+    `in_units` is whether it is in the units of the target, which are those of each target by itself.
+    """
 
     name: str
     title: str
     higher_is_better: bool
     share: bool
     relative: bool
+    in_units: bool = False
 
     @property
     def direction(self) -> int:
@@ -444,6 +449,14 @@ class RightsizingRecord(Record):
     def metric(self) -> MetricRecord:
         """What decisions were made by."""
         return self.task.metrics[0]
+
+    @property
+    def compared(self) -> MetricRecord:
+        """What differences and margins are of: errors of several targets, each in the deviation of its target."""
+        metric = self.metric
+        if not (metric.relative and metric.in_units and len(self.task.names) > 1):
+            return metric
+        return metric.model_copy(update={"title": f"{metric.title} {IN_DEVIATIONS}"})
 
     def network(self, name: str) -> NetworkRecord:
         """Return the record of a network by its id."""

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from topiarist.rightsizing.record import BASELINE, GUESSING, OWN_NOTE, RightsizingRecord, RungRecord
+from topiarist.rightsizing.record import BASELINE, GUESSING, IN_DEVIATIONS, OWN_NOTE, RightsizingRecord, RungRecord
 from topiarist.statistics.proofs.evidence import MOST_SAMPLES
 
 AS_FAST = (0.95, 1.05)
@@ -55,6 +55,7 @@ def sentence(record: RightsizingRecord) -> str:
 
 def _certainty(record: RightsizingRecord, rung: RungRecord) -> str:
     margin = margin_words(record.metric, record.settings.max_drop)
+    margin += f" {IN_DEVIATIONS}" if record.compared != record.metric else ""
     if rung.verdict == "proven":
         said = {
             "confirms": "; the test part confirms it",
@@ -119,14 +120,14 @@ def why_of(record: RightsizingRecord) -> tuple[str, ...]:
 
 
 def _guess_line(record: RightsizingRecord) -> str:
-    guess, metric = record.decision.guess, record.metric
+    guess, metric = record.decision.guess, record.compared
     found = f"{change_words(metric, guess.difference)} over {guess.samples:,} samples"
     return f"against {guess.answer}, the baseline shows {found}, which may be luck"
 
 
 def rung_words(record: RightsizingRecord, rung: RungRecord) -> str:
     """Return the verdict on a size with the figures that it follows from."""
-    metric, size = record.metric, f"{rung.ratio:.3g} × smaller"
+    metric, size = record.compared, f"{rung.ratio:.3g} × smaller"
     margin = margin_words(metric, record.settings.max_drop)
     found = f"{change_words(metric, rung.difference)} over {rung.samples:,} samples"
     if rung.verdict == "proven":

@@ -38,7 +38,7 @@ def _run_of(network: NetworkRecord, field: str) -> Run:
 
 def bounds_of(record: RightsizingRecord) -> str | None:
     """Return the difference and the lower bound of every size; None where there is none."""
-    metric = record.metric
+    metric = record.compared
     scale, unit = (_PERCENT, "points of ") if metric.share else (_PERCENT, "% of the ") if metric.relative else (1, "")
     names = {network.id: network.name for network in record.networks}
     rows = [

@@ -107,7 +107,9 @@ def front_drawing(record: RightsizingRecord, axis: str, spots: Sequence[FrontSpo
 
 
 def least_allowed(record: RightsizingRecord) -> float:
-    """Return what the baseline's metric may become at worst; NaN where it is not known."""
+    """Return what the baseline's metric may become at worst; NaN where it is not known, or is compared otherwise."""
+    if record.compared != record.metric:
+        return math.nan
     baseline, margin = as_number(record.networks[0].judged_score), record.settings.max_drop
     return baseline - record.metric.direction * margin * (abs(baseline) if record.metric.relative else 1.0)
 
