@@ -32,6 +32,12 @@ class Pass:
     noise: tuple[torch.Generator, ...] = ()
 
 
+# Of so many samples and so few inputs, the product is made the other way round and then turned: ten layers 10–100 take
+# 0.15 to 0.25 of the time with 128 to 500 samples, 20–64 0.25 to 0.35; 13–128 takes 1.2 times as long with 128, 0.25 of
+# it with 256. Wider layers gain nothing, and smaller batches lose.
+MANY_SAMPLES, FEW_INPUTS = 128, 64
+
+
 class StackedLinear:
     """y = W x + b."""
 
@@ -53,6 +59,8 @@ class StackedLinear:
         """dW = slope · xᵀ, db = Σ slope, dx = Wᵀ · slope (which nothing below the lowest layer needs)."""
         if self.gradient_transposed is None:
             torch.bmm(slope, self.input.mT, out=self.weight_gradient)
+        elif slope.shape[2] >= MANY_SAMPLES and self.input.shape[1] <= FEW_INPUTS:
+            self.weight_gradient.copy_(torch.bmm(slope, self.input.mT))
         else:
             torch.bmm(self.input, slope.mT, out=self.gradient_transposed)
         if self.bias_gradient is not None:
