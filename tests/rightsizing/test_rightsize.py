@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy
+import pandas
 import pytest
 import torch
 from torch import nn
@@ -19,7 +20,7 @@ from topiarist.methods.registry import rightsizing_methods
 from topiarist.models import card_of
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
-from topiarist.rightsizing import EFFORTS, FewSamplesError, Rightsizing, RightsizingRecord, UnreachableError
+from topiarist.rightsizing import EFFORTS, FewSamplesError, Rightsizing, RightsizingRecord, UnreachableError, rightsize
 from topiarist.training import TrainConfig, train
 
 METHODS = rightsizing_methods()
@@ -113,6 +114,18 @@ def test_labels_that_have_nothing_to_do_with_the_samples() -> None:
     found = shrunk(blobs(90, apart=0.0))
     assert found.status == "no better than guessing" and found.model is found.baseline
     assert all(rung.verdict in ("rejected", "no better than guessing") for rung in found.record.decision.rungs)
+
+
+@pytest.mark.filterwarnings("ignore::topiarist.TopiaristWarning")  # of what was decided for columns
+def test_noise_in_thousands_of_texts_is_no_better_than_guessing() -> None:
+    random = array_generator(0, "noise in texts")
+    table = pandas.DataFrame({"code": [f"c{code}" for code in random.integers(0, 1_400, 4_000)]})
+    data = Data.from_arrays(table, random.permutation(4_000) % 2, scaling="auto")
+    assert data.preprocessing is not None and data.preprocessing.columns[0].encoding == "effect"
+    found = rightsize(data, effort="quick", methods=("distinctiveness",))
+    assert found.status == "no better than guessing"
+    references = {each.name: each.score for each in found.record.references}
+    assert all(score is not None and score < 0.53 for score in references.values())  # over 3,200 rows
 
 
 def test_a_trained_network_is_the_baseline_as_it_is_and_stays_untouched(trained: nn.Module) -> None:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, Subset
 
 from topiarist.data.columns.deciding import read_source_columns
+from topiarist.data.columns.effect_inputs import EffectInputs
 from topiarist.data.preparation import PreparationOptions, PreparedSource, fit_split, prepare
 from topiarist.data.preprocessing import Preprocessing
 from topiarist.data.samples import Samples, prepared, some_of
@@ -48,13 +49,15 @@ class Part:
 
     Targets are class numbers (n_samples,), or numbers or labels (n_samples, n_outputs). `weights` (n_samples,) say how
     much each sample counts, where they do not count the same. Many samples are prepared when they are asked for:
-    slices and rows of `samples` are tensors; `x` is all of them in memory.
+    slices and rows of `samples` are tensors; `x` is all of them in memory. `effects` are the inputs of a training part
+    that were made of targets: where it is divided again, they are made anew.
     """
 
     samples: Samples
     y: Tensor
     groups: NDArray[Any] | None = None
     weights: Tensor | None = None
+    effects: EffectInputs | None = None
 
     def __len__(self) -> int:
         return len(self.y)
@@ -67,9 +70,22 @@ class Part:
     def take(self, rows: Tensor) -> "Part":
         """Return the samples of some rows."""
         groups = None if self.groups is None else self.groups[rows.numpy()]
-        return Part(
-            some_of(self.samples, rows), self.y[rows], groups, None if self.weights is None else self.weights[rows]
-        )
+        effects = None if self.effects is None else self.effects.take(rows.numpy())
+        weights = None if self.weights is None else self.weights[rows]
+        return Part(some_of(self.samples, rows), self.y[rows], groups, weights, effects)
+
+    def divided(self, learned: Tensor, judged: Tensor) -> "tuple[Part, Part]":
+        """Return some rows to learn from and others to judge by, with inputs that know the targets of the former alone.
+
+        Effects of texts are measured anew on the rows to learn from; all else is as it was in this part.
+        """
+        first, second = self.take(learned), self.take(judged)
+        if self.effects is None:
+            return first, second
+        x, held = first.x.clone(), second.x.clone()
+        for inputs, of_learned, of_judged in self.effects.divided(learned.numpy(), judged.numpy()):
+            x[:, inputs], held[:, inputs] = torch.from_numpy(of_learned).float(), torch.from_numpy(of_judged).float()
+        return replace(first, samples=x), replace(second, samples=held, effects=None)
 
     def draw(self, most: int | None, generator: torch.Generator) -> "Part":
         """Return at most `most` samples, drawn by `draw_rows`; this part itself where it has no more."""
@@ -375,7 +391,8 @@ def with_crossed_effects(
     """Return the training part with effects of texts that do not know the targets of their own rows."""
     if not any(column.encoding == "effect" for column in preprocessing.columns):
         return part
-    return replace(part, samples=preprocessing.crossed(part.x, source.features, rows, effect_targets(source, targets)))
+    known = preprocessing.effect_inputs(source.features, rows, effect_targets(source, targets))
+    return part if known is None else replace(part, samples=preprocessing.crossed(part.x, known), effects=known)
 
 
 def make_part(

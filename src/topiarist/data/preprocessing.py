@@ -14,6 +14,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.columns.column import Column, Encoding, encode
+from topiarist.data.columns.effect_inputs import EffectColumn, EffectInputs
 from topiarist.data.columns.effects import EffectTargets, crossed_effects
 from topiarist.data.columns.fitting import fit_columns
 from topiarist.data.columns.forms import CellForm
@@ -116,21 +117,30 @@ class Preprocessing:
             values = (flat / numpy.where(norms == 0, 1, norms)).reshape(values.shape)
         return torch.from_numpy(numpy.ascontiguousarray(values, dtype=numpy.float32))
 
-    def crossed(self, x: "Tensor", features: RawFeatures, rows: Rows, targets: EffectTargets) -> "Tensor":
-        """Return training rows as `of_rows` makes them, `x`, but with effects of texts from the rows of other folds."""
-        import torch  # noqa: PLC0415  # splitting and describing data need no torch
-
-        found, start, own = x.clone(), 0, targets.take(rows)
+    def effect_inputs(self, features: RawFeatures, rows: Rows, targets: EffectTargets) -> EffectInputs | None:
+        """Return the inputs of training rows that effects of texts make; None where there are none."""
+        found, start = [], 0
         for column in self.columns:
             if column.encoding == "effect":
                 assert is_table(features)
                 places = column.places_of(features[column.name].iloc[rows])
-                values = crossed_effects(column.name, places, own, column.places, column.shrinking)
-                inputs = slice(start, start + values.shape[1])
-                if self.shift:
-                    values = (values - numpy.array(self.shift)[inputs]) * numpy.array(self.scale)[inputs]
-                found.view(len(found), -1)[:, inputs] = torch.from_numpy(values).float()
+                found.append(EffectColumn(name=column.name, start=start, count=column.places, places=places))
             start += column.width
+        own = EffectInputs(columns=tuple(found), targets=targets.of_rows(rows), scaled=bool(self.shift))
+        return own if found else None
+
+    def crossed(self, x: "Tensor", known: EffectInputs) -> "Tensor":
+        """Return training rows as `of_rows` makes them, `x`, but with effects of texts from the rows of other folds."""
+        import torch  # noqa: PLC0415  # splitting and describing data need no torch
+
+        found, targets = x.clone(), known.targets.take(numpy.arange(len(x)))
+        shrinking = {column.name: column.shrinking for column in self.columns}
+        for column in known.columns:
+            values = crossed_effects(column.name, column.places, targets, column.count, shrinking[column.name])
+            inputs = slice(column.start, column.start + values.shape[1])
+            if self.shift:
+                values = (values - numpy.array(self.shift)[inputs]) * numpy.array(self.scale)[inputs]
+            found.view(len(found), -1)[:, inputs] = torch.from_numpy(values).float()
         return found
 
     def numbers(self, features: Features) -> NDArray[numpy.floating[Any]]:

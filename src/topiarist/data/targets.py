@@ -94,12 +94,16 @@ class Targets:
 
 
 def effect_targets(source: Source, targets: Targets) -> EffectTargets:
-    """Return what the effects of texts are measured on: of two classes the second, of more each, and numbers."""
+    """Return what the effects of texts are measured on: of two classes the second, of more each, and numbers.
+
+    Rows of a group, and copies of a row, are kept together.
+    """
     numbers = targets.values
     if targets.kind == "classes":
         shown = numpy.arange(len(targets.names)) if len(targets.names) > 2 else numpy.array([1])
         numbers = targets.values[:, None] == shown
-    return EffectTargets(numbers=numbers.astype(float), weights=source.weights, groups=source.groups)
+    together = source.originals if source.groups is None else source.groups  # a copy has the target of its original
+    return EffectTargets(numbers=numbers.astype(float), weights=source.weights, groups=together)
 
 
 def learned_targets(task: Task, y: NDArray[Any]) -> Targets:

@@ -189,8 +189,9 @@ def stopping_apart(data: Data, seed: int) -> Data:
         raise FewSamplesError(f"{different} training sample(s) or group(s) leave none to stop training by")
     count = min(STOPPING_FOLDS, different)
     apart = fold_tests(strata, part.groups, folds=count, seed=seed, classes=False)[0]
-    learned = numpy.setdiff1d(numpy.arange(len(part)), apart)
-    return replace(data, train=part.take(torch.from_numpy(learned)), validation=part.take(torch.from_numpy(apart)))
+    rest = numpy.setdiff1d(numpy.arange(len(part)), apart)
+    learned, held = part.divided(torch.from_numpy(rest), torch.from_numpy(apart))
+    return replace(data, train=learned, validation=held)
 
 
 def in_memory(data: Data) -> Data:

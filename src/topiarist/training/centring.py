@@ -43,7 +43,7 @@ class Centring:
             return part
         samples = part.samples
         centred = self.centred(samples) if isinstance(samples, Tensor) else replace(samples, then=self.centred)
-        return replace(part, samples=centred)
+        return replace(part, samples=centred, effects=None)
 
     def folded(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Return the weights that give, for inputs as they are, what the network gives for centred ones."""

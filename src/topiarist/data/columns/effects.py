@@ -6,7 +6,7 @@ are few: Σ (y − ȳ) / (n + m), after Micci-Barreca (2001). m is the one with 
 the target. A training row must not see its own target: its effect is that of the rows of other folds.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy
 from numpy.typing import NDArray
@@ -29,14 +29,18 @@ class EffectTargets:
     weights: Numbers | None = None
     groups: NDArray[numpy.object_] | None = None
 
+    def of_rows(self, rows: Places) -> "EffectTargets":
+        """Return the targets of some rows as they are."""
+        weights = None if self.weights is None else self.weights[rows]
+        groups = None if self.groups is None else self.groups[rows]
+        return EffectTargets(numbers=self.numbers[rows], weights=weights, groups=groups)
+
     def take(self, rows: Places) -> "EffectTargets":
         """Return the targets of some rows; the numbers become differences from their mean, in spreads."""
-        weights = None if self.weights is None else self.weights[rows]
-        numbers = self.numbers[rows]
-        centred = numbers - numpy.average(numbers, axis=0, weights=weights)
+        found = self.of_rows(rows)
+        centred = found.numbers - numpy.average(found.numbers, axis=0, weights=found.weights)
         spread = centred.std(axis=0)
-        groups = None if self.groups is None else self.groups[rows]
-        return EffectTargets(numbers=centred / numpy.where(spread > 0, spread, 1.0), weights=weights, groups=groups)
+        return replace(found, numbers=centred / numpy.where(spread > 0, spread, 1.0))
 
 
 def effects_of(places: Places, targets: EffectTargets, count: int, shrinking: float) -> Numbers:

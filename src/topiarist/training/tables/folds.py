@@ -22,18 +22,22 @@ class InnerFold:
 
     def data(self) -> Data:
         """Return data whose training and validation part are of the training part; its rows are copied."""
-        return replace(self.whole, train=self.learned(), validation=self.left_out())
+        learned, left_out = self._parts()
+        return replace(self.whole, train=learned, validation=left_out)
 
     def learned(self) -> Part:
         """Return the rows to learn from."""
+        return self._parts()[0]
+
+    def left_out(self) -> Part:
+        """Return the rows to validate on; their inputs know no target of theirs, and neither do those of the others."""
+        return self._parts()[1]
+
+    def _parts(self) -> tuple[Part, Part]:
         part = training_part(self.whole)
         learned = torch.ones(len(part), dtype=torch.bool)
         learned[self.rows] = False
-        return part.take(learned.nonzero()[:, 0])
-
-    def left_out(self) -> Part:
-        """Return the rows to validate on."""
-        return training_part(self.whole).take(self.rows)
+        return part.divided(learned.nonzero()[:, 0], self.rows)
 
 
 def inner_folds(data: Data, count: int, *, seed: int) -> list[InnerFold]:
