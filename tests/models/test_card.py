@@ -29,6 +29,8 @@ def test_a_copy_keeps_its_card_whatever_becomes_of_the_original() -> None:
     attach(model, Card())
     assert card_of(model) == Card()
     assert card_of(other).spec is not None
+    wide = mlp([2, 3, 2])
+    assert card_of(copy.deepcopy(wide)) is card_of(wide)  # thousands of columns are not copied with a few weights
 
 
 def test_what_is_not_a_card_does_not_count() -> None:

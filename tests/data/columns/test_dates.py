@@ -11,6 +11,7 @@ from topiarist.data.columns.choices import ColumnChoices
 from topiarist.data.columns.dates import date_numbers, date_parts
 from topiarist.data.columns.deciding import read_columns
 from topiarist.data.columns.decisions import ColumnDecision
+from topiarist.data.columns.forms import read_cells
 
 MOMENTS = strategies.datetimes(datetime.datetime(1950, 1, 1), datetime.datetime(2080, 1, 1))
 
@@ -59,6 +60,17 @@ def read(*cells: object, **others: list[object]) -> tuple[list[str], ColumnDecis
         (["Wed, 31 Jan 2024 22:30:00 +0000", "Fri, 01 Dec 2023 01:05:00 GMT"], ["2024-01-31 22:30", "2023-12-01 01:05"],
          "day month year hour:minute:second"),
         (["31.01.2024", "2023-12-01", "1.2.2023"], ["2024-01-31", "2023-12-01", "2023-02-01"], "day.month.year"),
+        (["2024-01-31 22:30:00 CET", "2023-12-01 01:05:00 CEST"], ["2024-01-31 22:30", "2023-12-01 01:05"],
+         "year-month-day"),
+        (["2024-01-31T22:30:00+01:00[Europe/Berlin]", "2023-12-01 01:05:00+02", "2023-12-02 01:05 America/New_York"],
+         ["2024-01-31 22:30", "2023-12-01 01:05", "2023-12-02 01:05"], "year-month-day"),
+        (["31.01.2024 22:30 Uhr", "01.12.2023 01:05 Uhr"], ["2024-01-31 22:30", "2023-12-01 01:05"],
+         "day.month.year hour:minute"),
+        (["20240131T223000Z", "20231201T010500Z", "20200229T120000Z", "20200301T000000Z", "19991231T000001Z"],
+         ["2024-01-31 22:30", "2023-12-01 01:05", "2020-02-29 12:00", "2020-03-01 00:00", "1999-12-31 00:00"],
+         "yearmonthdayThourminutesecond"),
+        (["31/Jan/2024:22:30:00 +0000", "01/Dec/2023:01:05:00 +0000"], ["2024-01-31 22:30", "2023-12-01 01:05"],
+         "day/month/year:hour:minute:second"),
         (["22:30", "01:05"], ["1900-01-01 22:30", "1900-01-01 01:05"], "hour:minute"),
     ],
 )  # fmt: skip
@@ -111,6 +123,27 @@ def test_typed_dates_are_dates_whatever_their_zone() -> None:
     assert [decision.read_as for decision in found.decisions] == ["date", "date"]
     assert [str(moment)[:16] for moment in found.frame["c"]] == ["2024-01-31 10:00", "2024-07-31 10:00"]
     assert found.frame["d"].isna().tolist() == [False, True]
+
+
+def test_moments_of_several_zones_and_periods_are_dates() -> None:
+    zoned = [
+        pandas.Timestamp("2024-01-31 10:00", tz="UTC"),
+        pandas.Timestamp("2024-07-31 10:00", tz="US/Eastern"),
+        None,
+    ]
+    periods = pandas.Series(pandas.PeriodIndex(["2024Q1", "2023Q4", None], freq="Q"))
+    found = read_columns("t", pandas.DataFrame({"c": pandas.Series(zoned, dtype=object), "d": periods}))
+    assert [decision.read_as for decision in found.decisions] == ["date", "date"]
+    assert [str(moment)[:16] for moment in found.frame["c"]] == ["2024-01-31 10:00", "2024-07-31 10:00", "NaT"]
+    assert [str(moment)[:10] for moment in found.frame["d"]] == ["2024-01-01", "2023-10-01", "NaT"]
+    form = found.decisions[1].form
+    assert form is not None and (read_cells(periods, form)[:2] == found.frame["d"].to_numpy()[:2]).all()
+
+
+def test_a_date_that_never_comes_is_a_gap() -> None:
+    found, decision = read("31.12.9999", "01.02.2024", "9999-12-31", "31.01.2024")
+    assert found == ["NaT", "2024-02-01 00:00", "NaT", "2024-01-31 00:00"]
+    assert dict(decision.gaps) == {"31.12.9999": 1, "9999-12-31": 1}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ import pytest
 from topiarist.data.columns.choices import ColumnChoices
 from topiarist.data.columns.deciding import read_columns
 from topiarist.data.columns.decisions import ColumnDecision
+from topiarist.data.columns.evidence import by_type
+from topiarist.data.columns.forms import read_cells
 from topiarist.errors import DataError
 
 
@@ -53,6 +55,9 @@ PAIRS = [
     ("oui", "non"),
     ("J", "N"),
     ("да", "нет"),
+    ("vero", "falso"),
+    ("是", "否"),
+    ("✓", "✗"),
 ]
 
 
@@ -87,6 +92,31 @@ def test_typed_cells_are_taken_as_they_are() -> None:
     read = found.frame.astype(object).where(found.frame.notna(), None).to_dict("list")
     assert read["perhaps"] == [1.0, None, 0.0] and read["nullable"] == [1.0, None, 3.0]
     assert read["price"] == [1.5, None, 2.0] and read["mixed"] == ["a", "12", "12"]
+
+
+@pytest.mark.parametrize("kind", ["timedelta64[ns]", "timedelta64[s]", "duration[us][pyarrow]", "object"])
+def test_time_spans_are_days(kind: str) -> None:
+    if "pyarrow" in kind:
+        pytest.importorskip("pyarrow")
+    spans = pandas.Series(pandas.to_timedelta(["36h", None, "1D"])).astype(kind)  # type: ignore[call-overload]  # any
+    found = read_columns("t", pandas.DataFrame({"c": spans}), keep_typed=True)
+    (decision,) = found.decisions
+    assert decision.read_as == "number" and decision.missing == 1 and decision.form is not None
+    for values in (found.frame["c"], read_cells(by_type(spans), decision.form)):
+        assert numpy.array_equal(numpy.asarray(values), [1.5, numpy.nan, 1.0], equal_nan=True)
+
+
+def test_complex_numbers_are_refused() -> None:
+    with pytest.raises(DataError, match="column 'c' holds complex numbers: give their parts as two columns"):
+        read_columns("t", pandas.DataFrame({"c": [1j, 2.0]}))
+
+
+def test_letter_case_and_blanks_of_categories() -> None:
+    values, decision = decide("red ", "Red", " red", "RED", "blue")
+    assert values == ["red", "Red", "red", "RED", "blue"] and decision.distinct == 4
+    said = "letter case alone tells 3 texts apart, such as 'red' and 'Red'; write them alike if they are the same"
+    assert decision.said == [said]
+    assert decide("YES ", "no", "yes", "No")[0] == [1.0, 0.0, 1.0, 0.0]
 
 
 def test_codes_with_leading_zeros_stay_text() -> None:

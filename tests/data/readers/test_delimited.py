@@ -43,9 +43,32 @@ def test_decimal_comma_is_noted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "content", [b"a,b\n1,x,\n2,y,,\n3,z\n", b"a,b,\n1,x\n2,y\n3,z\n", b"a,b,,\n1,x,\n2,y,,\n3,z\n"]
+)
+@pytest.mark.parametrize("inferred", [None, ()])
+def test_separators_at_the_end_part_nothing(tmp_path: Path, content: bytes, inferred: tuple[str, ...] | None) -> None:
+    frame = read_delimited(write(tmp_path, content), inferred=inferred).frame
+    assert frame["b"].tolist() == ["x", "y", "z"] and [int(cell) for cell in frame["a"]] == [1, 2, 3]
+    assert all(name == "" for name in frame.columns[2:])
+
+
+def test_comments_before_the_header(tmp_path: Path) -> None:
+    for encoding in ("utf-8", "utf-16"):
+        frame, notes, *_ = read_delimited(write(tmp_path, "# made in\r\n# Köln\r\na;b\r\n1;ü\r\n".encode(encoding)))
+        assert frame.to_dict("list") == {"a": [1], "b": ["ü"]}
+        assert notes[-1] == "2 line(s) of comments before the header left out"
+    frame, notes, *_ = read_delimited(write(tmp_path, b"## about\n#id\tb\n1\tx\n"))
+    assert list(frame.columns) == ["#id", "b"] and notes == ["1 line(s) of comments before the header left out"]
+    assert list(read_delimited(write(tmp_path, b"#a,b\n1,2\n")).frame.columns) == ["#a", "b"]
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"", "is empty"),
+        (b"Report\n\na,b\n1,2\n", "line 3: expected 1 values as in the header, found 2; is the first line a title?"),
+        (b"1,1\n2,3\n", "found more than once: 1; some of these are numbers: the first line must be a header"),
+        (b"a,b\n1,2\nsource: us\n", "line 3: expected 2 values as in the header, found 1"),
         (b"\n \n", "is empty"),
         (b"a,b\n1,2\n3\n", "line 3: expected 2 values as in the header, found 1"),
         (b"a,b\n1,2,3\n", "line 2: expected 2 values as in the header, found 3"),

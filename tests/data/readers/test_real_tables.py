@@ -125,6 +125,26 @@ def test_a_label_may_be_a_dash_and_a_question_mark_is_none(tmp_path: Path) -> No
     assert found.notes == ("1 row(s) without a label in y left out",)
 
 
+def test_blanks_around_labels_and_groups_are_no_part_of_them(tmp_path: Path) -> None:
+    labels = ["yes ", " yes", "no", "no  ", '"no\t"', "yes", " NA ", "  ", "Yes", "Yes "]
+    rows = "".join(f"{number},{'gh'[number % 2]}{' ' * (number % 3)},{label}\n" for number, label in enumerate(labels))
+    found = source(tmp_path, f"a,g,y\n{rows}", group="g")
+    assert found.labels is not None and found.labels.tolist() == [
+        *("yes", "yes", "no", "no", "no", "yes", "Yes", "Yes")
+    ]
+    assert found.groups is not None and set(found.groups.tolist()) == {"g", "h"}
+    assert found.notes[:2] == (
+        "2 row(s) without a label in y left out",
+        "y: letter case alone tells 2 texts apart, such as 'yes' and 'Yes'; write them alike if they are the same",
+    )
+    assert {column.name: column.distinct for column in found.columns}["y"] == 3
+
+
+def test_a_table_without_a_header_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"--target y is not a column.*some of these are numbers: the first line must"):
+        source(tmp_path, "5.1,red,u\n4.9,blue,v\n")
+
+
 def test_choices_go_with_every_reader(tmp_path: Path) -> None:
     table = "a,b,c,y\n" + "".join(f"{number},{number % 3},x{number % 4},{number % 2}\n" for number in range(40))
     choices = ColumnChoices(number=("a",), category=("b",), drop=("c",))

@@ -11,7 +11,7 @@ from topiarist.data.columns.dates import DateEvidence, choose_format, find_epoch
 from topiarist.data.columns.evidence import FileHints, RawColumn, is_mostly
 from topiarist.data.columns.forms import CellForm
 from topiarist.data.columns.numbers import NumberEvidence, are_codes, choose_decimal, read_numbers, signs_in
-from topiarist.data.columns.texts import opposites
+from topiarist.data.columns.texts import case_remarks, opposites
 from topiarist.errors import DataError
 
 _MOST_SHOWN = 3  # words in a remark
@@ -44,7 +44,7 @@ def find_form(column: RawColumn, hints: FileHints) -> FormFound:
         words = int(measures.counts[~numbers.share].sum())
         such = f"such as {_shown(measures.words[~numbers.share])}"
         remarks = [f"numbers and {words:,} cells of words, {such}: --number {column.name} takes these as missing"]
-    return FormFound(CellForm(kind="category", kept=opposites(column.texts)), tuple(remarks))
+    return FormFound(CellForm(kind="category", kept=opposites(column.texts)), (*remarks, *case_remarks(measures.words)))
 
 
 def asked_form(column: RawColumn, choice: Choice, form_asked: str | None, hints: FileHints) -> FormFound:

@@ -1,7 +1,7 @@
 """A column as a network reads it: fitted on training rows, plain values in JSON."""
 
 from collections.abc import Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy
@@ -197,8 +197,8 @@ class Column:
 
 
 def _without_defaults(found: Any) -> JsonObject:
-    defaults = {each.name: each.default for each in fields(found) if each.default is not MISSING}
-    return {name: value for name, value in asdict(found).items() if name not in defaults or value != defaults[name]}
+    values = [(each.name, getattr(found, each.name), each.default) for each in fields(found)]
+    return {name: value for name, value, default in values if default is MISSING or value != default}
 
 
 def _with_tuples(record: JsonObject) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from topiarist.data.columns.date_words import in_english
 from topiarist.data.columns.texts import Texts
+from topiarist.errors import DataError
 
 if TYPE_CHECKING:
     import pandas
@@ -26,15 +27,18 @@ _EPOCH_YEARS = {"seconds": (1e8, 4.2e9), "milliseconds": (1e11, 4.2e12)}  # 1973
 NEVER = numpy.datetime64("NaT", "us")
 _TIME = r"(?:[T, ]+\d{1,2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?[AaPp]\.?[Mm]\.?)?)?"
 _ISO = re.compile(rf"\d{{4}}-\d{{2}}-\d{{2}}{_TIME}")
-_ZONE = re.compile(r"(?<=:\d\d)(\.\d+)?\s*(?:Z|UTC|GMT|[-+]\d{2}:?\d{2})$")
+_ZONE = re.compile(  # also by name: CET, Europe/Berlin; and the word for o'clock
+    r"(?:(?<=:\d\d)|(?<=T\d{6}))(\.\d+)?\s*"
+    r"(?:Z|(?!AM$|PM$)[A-Z]{2,5}|(?:(?:UTC|GMT)?[-+]\d{2}(?::?\d{2})?)?(?:\[?[A-Z][a-z]+/[A-Za-z_/]+\]?)?|Uhr|uhr)$"
+)
 _NUMERIC = re.compile(rf"\d{{1,4}}([-/.])\d{{1,2}}\1\d{{1,4}}{_TIME}")
 _NAMED = re.compile(rf"(?:\d{{1,2}}\.?[-/ ])?[A-Za-z]{{3,9}}\.?[-/ ]\d{{1,4}}(?:,? \d{{4}})?{_TIME}")
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[AaPp][Mm])?")
 _ANY = re.compile(".*", re.DOTALL)
 _COMPACT = re.compile(r"(?:19|20)\d{6}")
-_LONG = re.compile(r"(?:19|20)\d{12}")
+_LONG = re.compile(r"(?:19|20)\d{6}T?\d{6}")
 _MONTHLY = re.compile(r"(?:19|20)\d{2}[-/]\d{1,2}|\d{1,2}[-/](?:19|20)\d{2}")
-_JOINED = re.compile(r"\d{1,2}[A-Za-z]{3}\d{2,4}(?::\d{2}:\d{2}:\d{2})?")
+_JOINED = re.compile(r"\d{1,2}(?P<mark>/?)[A-Za-z]{3}(?P=mark)\d{2,4}(?::\d{2}:\d{2}:\d{2})?")
 _LAST_YEAR = re.compile(r"[A-Za-z]{3,9} +\d{1,2} \d{1,2}:\d{2}:\d{2} \d{4}")  # as the clock of Unix writes it
 _NUMERIC_DAYS = (
     *("%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y"),
@@ -46,10 +50,10 @@ _NAMED_DAYS = (  # a month in short: whole ones become so before they are read
 )
 _OTHERS = {
     "monthly": ("%Y-%m", "%Y/%m", "%m/%Y", "%m-%Y"),
-    "joined": ("%d%b%Y", "%d%b%y", "%d%b%Y:%H:%M:%S", "%d%b%y:%H:%M:%S"),
+    "joined": ("%d%b%Y", "%d%b%y", "%d%b%Y:%H:%M:%S", "%d%b%y:%H:%M:%S", "%d/%b/%Y:%H:%M:%S"),
     "last year": ("%b %d %H:%M:%S %Y",),
     "compact": ("%Y%m%d",),
-    "long": ("%Y%m%d%H%M%S",),
+    "long": ("%Y%m%d%H%M%S", "%Y%m%dT%H%M%S"),
     "clock": CLOCKS,
 }
 _DAYS = {"numeric": _NUMERIC_DAYS, "named": _NAMED_DAYS}
@@ -200,6 +204,22 @@ def moments(values: "pandas.Series[Any]") -> Moments:
     if getattr(values.dtype, "tz", None) is not None:
         values = values.dt.tz_localize(None)
     return values.to_numpy(dtype="datetime64[us]")
+
+
+def plainly_typed(values: "pandas.Series[Any]") -> "pandas.Series[Any]":
+    """Return time spans as days, as a spreadsheet writes them, and periods as the moments that they begin with.
+
+    All else is returned as it is; complex numbers, of which half would be lost, are refused.
+    """
+    import pandas  # noqa: PLC0415  # see the top of the package
+
+    if getattr(values.dtype, "kind", "O") == "m":
+        return values.astype("timedelta64[ns]") / pandas.Timedelta(days=1)
+    if isinstance(values.dtype, pandas.PeriodDtype):
+        return values.dt.to_timestamp()
+    if getattr(values.dtype, "kind", "O") == "c":
+        raise DataError(f"column '{values.name}' holds complex numbers: give their parts as two columns")
+    return values
 
 
 def date_parts(values: Moments) -> tuple[str, ...]:

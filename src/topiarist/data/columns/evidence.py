@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from numpy.typing import NDArray
 
-from topiarist.data.columns.dates import DateEvidence, find_formats, is_day_first, is_month_first
+from topiarist.data.columns.dates import DateEvidence, find_formats, is_day_first, is_month_first, plainly_typed
 from topiarist.data.columns.numbers import (
     NumberEvidence,
     are_codes,
@@ -144,10 +144,14 @@ def by_type(values: "Cells") -> "Cells":
     if isinstance(values.dtype, pandas.CategoricalDtype):
         return values.astype(object)
     if values.dtype != object:
-        return values
+        return plainly_typed(values)
     kind = pandas.api.types.infer_dtype(values, skipna=True)
     if kind in ("integer", "floating", "mixed-integer-float", "decimal", "boolean"):
         return values.astype("boolean" if kind == "boolean" else float)
+    if kind in ("timedelta", "timedelta64"):
+        return plainly_typed(pandas.to_timedelta(values))
+    if kind == "datetime":  # of several zones perhaps: clock time as it is
+        values = values.map(lambda cell: cell if pandas.isna(cell) else cell.replace(tzinfo=None))
     return pandas.to_datetime(values) if kind in ("date", "datetime64", "datetime") else values
 
 

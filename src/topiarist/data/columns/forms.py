@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy
 from numpy.typing import NDArray
 
-from topiarist.data.columns.dates import ISO, NEVER, moments, read_dates, shown_format
+from topiarist.data.columns.dates import ISO, NEVER, moments, plainly_typed, read_dates, shown_format
 from topiarist.data.columns.numbers import Decimal, plain_numbers, read_numbers, without_unit
 from topiarist.data.columns.texts import Kind, Texts, texts_of
 from topiarist.data.columns.truths import read_truths
@@ -44,7 +44,7 @@ def read_cells(values: "Cells", form: CellForm) -> NDArray[Any]:
     """
     import pandas  # noqa: PLC0415  # see the top of the package
 
-    types, kind = pandas.api.types, form.kind
+    types, kind, values = pandas.api.types, form.kind, plainly_typed(values)
     if kind in ("number", "truth") and types.is_numeric_dtype(values.dtype):
         return values.astype("Float64" if types.is_extension_array_dtype(values.dtype) else float).to_numpy(
             dtype=float, na_value=numpy.nan

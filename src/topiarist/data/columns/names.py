@@ -1,12 +1,14 @@
 """The names of columns: listed in a line, checked, and found where a call spells them."""
 
 import difflib
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 from topiarist.errors import DataError
 
 MOST_COLUMNS = 100_000  # the widest tables that are published, of genes, have some 60,000
+_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
 _MOST_NAMED = 20  # in one line of a message
 
 
@@ -24,7 +26,9 @@ def check_header(name: str, header: Sequence[str]) -> None:
         )
     repeated = [column for column, count in Counter(header).items() if count > 1 and column]
     if repeated:
-        raise DataError(f"{name}: columns must have distinct names, found more than once: {listed(repeated)}")
+        raise DataError(
+            f"{name}: columns must have distinct names, found more than once: {listed(repeated)}{_headless(header)}"
+        )
 
 
 def check_column(name: str, columns: Sequence[str], wanted: str, *, option: str) -> None:
@@ -32,4 +36,10 @@ def check_column(name: str, columns: Sequence[str], wanted: str, *, option: str)
     if wanted not in columns:
         close = difflib.get_close_matches(wanted, columns, n=1, cutoff=0.5)
         hint = f"; did you mean {close[0]}?" if close else ""
-        raise DataError(f"{name}: {option} {wanted} is not a column, found {listed(columns)}{hint}")
+        raise DataError(f"{name}: {option} {wanted} is not a column, found {listed(columns)}{hint}{_headless(columns)}")
+
+
+def _headless(columns: Sequence[str]) -> str:
+    """Return what to do about names that look like values."""
+    numbers = any(_NUMBER.fullmatch(column) for column in columns)
+    return "; some of these are numbers: the first line must be a header" if numbers else ""

@@ -44,6 +44,7 @@ def _pattern(decimal: Decimal) -> re.Pattern[str]:
     plain = rf"(?:\d+(?:{mark}\d*)?|{mark}\d+)(?:[eE][-+]?\d+)?"  # an exponent never stands with thousands
     body = rf"(?:(?:{grouped})(?:{mark}\d*)?|{plain})"
     before = rf"(?P<bound>[{_BOUNDS}]=?)?\s*(?P<open>\()?\s*(?P<sign>[-+−])?\s*(?P<currency>{_CURRENCY})?\s*"
+    before += r"(?P<of>[%‰](?!.*[%‰]))?\s*"  # as in Turkish
     before += r"(?P<inside>\()?\s*(?P<inner>[-+−])?\s*"
     whole = rf"(?:(?<={mark})[-–—]{{1,2}})?"  # '45,-' has no cents
     whole += rf"\s*(?:(?P<scale>{'|'.join(_SCALES)})\.?)?"
@@ -131,7 +132,7 @@ def _read(word: str, decimal: Decimal) -> float:
         return numpy.nan
     body = "".join(each for each in read["body"] if each.isdecimal() or each in "eE+-" or each == decimal)
     value = float(body.replace(decimal, ".")) * _SCALES.get(read["scale"] or "", 1.0)
-    value /= _SHARES.get(read["share"] or "", 1.0)
+    value /= _SHARES.get(read["share"] or read["of"] or "", 1.0)
     minus = sum(read[name] in ("-", "−") for name in ("sign", "inner", "after")) + brackets
     return -value if minus % 2 else value
 
@@ -206,7 +207,9 @@ def signs_in(texts: Texts) -> dict[str, int]:
         if word[-1:].isdigit() and word[:1].isdigit():
             continue
         read = _PATTERNS["."].fullmatch(word) or _PATTERNS[","].fullmatch(word)
-        for sign in filter(None, read.group("bound", "scale", "share", "currency", "coin", "note") if read else ()):
+        for sign in filter(
+            None, read.group("bound", "scale", "of", "share", "currency", "coin", "note") if read else ()
+        ):
             found[sign] = found.get(sign, 0) + count
     return found
 

@@ -3,7 +3,7 @@
 A column of a million cells often has a few hundred different texts: each is read once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -42,6 +42,7 @@ _OF_MEASURES = frozenset(
         "k. a.",
     }
     | {"0000-00-00", "0000-00-00 00:00:00", "00.00.0000", "00/00/0000"}  # dates of databases that have none
+    | {"9999-12-31", "9999-12-31 00:00:00", "9999-12-31t00:00:00", "31.12.9999", "31/12/9999", "12/31/9999"}  # or never
 )
 _NESTED = (list, dict, set, tuple, bytes, numpy.ndarray)
 
@@ -107,6 +108,25 @@ def gap_words(kind: Kind) -> frozenset[str]:
 def opposites(texts: Texts) -> tuple[str, ...]:
     """Return the dashes that are the opposite of a plus, and no gaps."""
     return tuple(word for word in texts.words if word in _DASHES) if "+" in texts.words else ()
+
+
+def case_remarks(words: Iterable[str]) -> tuple[str, ...]:
+    """Return a note of texts that differ in letter case alone: they may be one category, and stay apart.
+
+    Examples
+    --------
+    >>> case_remarks(["red", "Red", "blue"])
+    ("letter case alone tells 2 texts apart, such as 'red' and 'Red'; write them alike if they are the same",)
+    """
+    found: dict[str, list[str]] = {}
+    for word in words:
+        found.setdefault(word.casefold(), []).append(word)
+    several = [same for same in found.values() if len(same) > 1]
+    if not several:
+        return ()
+    count, (one, other, *_) = sum(map(len, several)), several[0]
+    same = "write them alike if they are the same"
+    return (f"letter case alone tells {count:,} texts apart, such as '{one}' and '{other}'; {same}",)
 
 
 def texts_of(values: "Cells") -> Texts:

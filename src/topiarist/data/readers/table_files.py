@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _DELIMITERS = ",;\t|"
 # What stands for a label that is not there: what pandas takes as missing, and the question mark.
-_LABEL_GAPS = [
+LABEL_GAPS = [
     *("", "?", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
     *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
 ]
@@ -62,22 +62,28 @@ def read_delimited(path: Path, *, inferred: Sequence[str] | None = None, narrow:
     if named:  # what follows is read as any other text
         content, encoding = content.decode(encoding).partition("\n")[2].encode(), "utf-8"
     try:
+        comments = _comment_lines(_lines(content, encoding).read(_SAMPLE_CHARACTERS))
+        if comments:
+            content = "".join(list(_lines(content, encoding))[comments:]).encode()
+            encoding = "utf-8"
         sample = _lines(content, encoding).read(_SAMPLE_CHARACTERS)
         first = next((line for line in sample.splitlines() if line.strip()), "")
-        delimiter = max(_DELIMITERS, key=lambda one: len(next(csv.reader([first], delimiter=one), [])))
+        delimiter = max(_DELIMITERS, key=lambda one: _values_in(first, one))
         delimiter = delimiter if named is None else named["mark"]
-        header = _check_rows(path, content, encoding, delimiter)
+        header, longest = _check_rows(path, content, encoding, delimiter)
+        if longest > len(header):
+            content, encoding = _cut_rows(content, encoding, delimiter, len(header)), "utf-8"
         decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(sample) else "."
         written = [str(place) for place, name in enumerate(header) if inferred is not None and name not in inferred]
         names = [str(place) for place in range(len(header))]
         if narrow and inferred is not None and len(content) > chunks.LARGE_BYTES:
             options = chunks.TextOptions(sep=delimiter, decimal=decimal, names=names, encoding=encoding)
             others = [name for name in names if name not in written]
-            frame, plain = chunks.read_chunks(content, options, others, _LABEL_GAPS)
+            frame, plain = chunks.read_chunks(content, options, others, LABEL_GAPS)
             frame.columns = pandas.Index(header)
             shown = {header[int(name)]: points for name, points in plain.items()}
-            return RawTable(frame, encoding_notes(found_encoding), delimiter == ";", shown)
-        gaps = {name: _LABEL_GAPS for name in names if name not in written}
+            return RawTable(frame, [*encoding_notes(found_encoding), *_left_aside(comments)], delimiter == ";", shown)
+        gaps = {name: LABEL_GAPS for name in names if name not in written}
         frame = pandas.read_csv(
             io.BytesIO(content),
             sep=delimiter,
@@ -96,17 +102,50 @@ def read_delimited(path: Path, *, inferred: Sequence[str] | None = None, narrow:
         raise DataError(f"{path} cannot be read as a table: {error}") from error
     frame.columns = pandas.Index(header)
     notes = ["numbers read with a decimal comma"] if decimal == "," and inferred is None else []
-    return RawTable(frame, [*encoding_notes(found_encoding), *notes], semicolons=delimiter == ";")
+    said = [*encoding_notes(found_encoding), *_left_aside(comments), *notes]
+    return RawTable(frame, said, semicolons=delimiter == ";")
+
+
+def _cut_rows(content: bytes, encoding: str, delimiter: str, width: int) -> bytes:
+    """Return the text with so many values in a row: what follows them is blank."""
+    found = io.StringIO(newline="")
+    rows = csv.reader(_lines(content, encoding), delimiter=delimiter, skipinitialspace=True)
+    csv.writer(found, delimiter=delimiter).writerows(row[:width] for row in rows)
+    return found.getvalue().encode()
+
+
+def _values_in(line: str, delimiter: str) -> int:
+    return len(next(csv.reader([line], delimiter=delimiter), []))
+
+
+def _comment_lines(sample: str) -> int:
+    """Return how many lines before the header are comments: they begin with # and hold fewer values than the rows."""
+    lines = sample.splitlines()
+    begins = [line.lstrip().startswith("#") for line in lines]
+    if not lines or not begins[0] or all(begins):
+        return 0
+    first = begins.index(False)
+    mark = max(_DELIMITERS, key=lambda one: _values_in(lines[first], one))
+    fewer = [_values_in(line, mark) < _values_in(lines[first], mark) for line in lines[:first]]
+    return fewer.index(False) if False in fewer else first
+
+
+def _left_aside(comments: int) -> list[str]:
+    return [f"{comments} line(s) of comments before the header left out"] if comments else []
 
 
 def _lines(content: bytes, encoding: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(content), encoding=encoding, newline="")
 
 
-def _check_rows(path: Path, content: bytes, encoding: str, delimiter: str) -> list[str]:
-    """Return the header; raise where a row has more or fewer values than it."""
+def _check_rows(path: Path, content: bytes, encoding: str, delimiter: str) -> tuple[list[str], int]:
+    """Return the header, and how many values the longest row has; raise where one has more or fewer than the header.
+
+    Separators at the end of a line, of the header or of a row, part nothing.
+    """
     rows = csv.reader(_lines(content, encoding), delimiter=delimiter, skipinitialspace=True)
     header: list[str] = []
+    longest = 0
     for row in rows:
         if len(row) < 2 and not "".join(row).strip():
             continue
@@ -114,12 +153,16 @@ def _check_rows(path: Path, content: bytes, encoding: str, delimiter: str) -> li
             header = [column.strip() for column in row]
             check_header(str(path), header)
         elif len(row) != len(header):
-            raise DataError(
-                f"{path}, line {rows.line_num}: expected {len(header)} values as in the header, found {len(row)}"
-            )
+            if "".join(row[len(header) :]).strip() or "".join(header[len(row) :]):
+                title = "; is the first line a title? It must be the header" if len(header) == 1 else ""
+                raise DataError(
+                    f"{path}, line {rows.line_num}: expected {len(header)} values as in the header, found {len(row)}"
+                    + title
+                )
+            longest = max(longest, len(row))
     if not header:
         raise DataError(f"{path} is empty: a table needs a header line and rows")
-    return header
+    return header, longest
 
 
 def read_parquet(path: Path, *, inferred: Sequence[str] | None = None) -> RawTable:
@@ -173,6 +216,6 @@ def read_excel(path: Path, *, inferred: Sequence[str] | None = None) -> RawTable
     frame.columns = pandas.Index(header)
     for name in inferred or ():
         if name in header:
-            frame[name] = frame[name].where(~frame[name].isin(_LABEL_GAPS))
+            frame[name] = frame[name].where(~frame[name].isin(LABEL_GAPS))
     notes = [f"only the first of {len(names)} sheets read: {names[0]}"] if len(names) > 1 else []
     return RawTable(frame.infer_objects(), notes)

@@ -14,7 +14,13 @@ from topiarist.data.columns.decisions import ColumnDecision
 from topiarist.data.columns.names import check_column, listed
 from topiarist.data.labels import as_labels
 from topiarist.data.readers.table_files import RawTable, read_delimited, read_excel, read_parquet
-from topiarist.data.readers.target_columns import TargetColumns, TargetReader, column_values, named_targets
+from topiarist.data.readers.target_columns import (
+    TargetColumns,
+    TargetReader,
+    column_values,
+    named_targets,
+    without_blanks,
+)
 from topiarist.data.source import Source
 from topiarist.data.targets import check_weights
 from topiarist.errors import DataError
@@ -72,6 +78,8 @@ def read_table(
     reader = TargetReader(name, targets, task, found.semicolons)
     special: dict[str, SpecialUse] = {**dict.fromkeys(targets, "target"), **({group: "group"} if group else {})}
     special |= {weight: "weight"} if weight else {}
+    for column in {*targets, *([group] if group else [])} & {*columns} if mode != "inferred" else ():
+        frame[column] = without_blanks(frame[column])
     if not labelled:
         known, unused = reader.known(frame)
         features = frame.drop(columns=list(special), errors="ignore")

@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from topiarist.data.columns.evidence import RawColumn, is_mostly
 from topiarist.data.columns.names import check_column, listed
 from topiarist.data.columns.numbers import are_codes, choose_decimal, read_numbers
+from topiarist.data.columns.texts import case_remarks
 from topiarist.data.columns.truths import read_truths
 from topiarist.data.finding import kind_of_values
 from topiarist.data.labels import as_labels
+from topiarist.data.readers.table_files import LABEL_GAPS
 from topiarist.errors import DataError
 from topiarist.tasks import TaskKind
 
@@ -166,6 +168,8 @@ def split_labels(
         raise DataError(f"{name}: every value of the target {target} is missing; choose another --target")
     labels = as_labels(name, column_values(found[known]), training=True)
     notes = [f"{missing} row(s) without a label in {target} left out"] if missing else []
+    texts = labels.tolist() if labels.dtype.kind == "U" else []
+    notes += [f"{target}: {remark}" for remark in case_remarks(dict.fromkeys(texts))]
     kept = frame[known].reset_index(drop=True) if missing else frame  # of a large table, no second one is made
     return kept, labels, notes
 
@@ -182,6 +186,17 @@ def known_labels(name: str, frame: "pandas.DataFrame", target: str | None) -> tu
 
 def _finite(column: "pandas.Series[Any]") -> "pandas.Series[Any]":
     return column.replace([numpy.inf, -numpy.inf], numpy.nan)
+
+
+def without_blanks(column: "pandas.Series[Any]") -> "pandas.Series[Any]":
+    """Return labels or groups without blanks around texts, "yes " as "yes"; what then stands for a gap is one."""
+    import pandas  # noqa: PLC0415  # only tables need it
+
+    if not (column.dtype == object or isinstance(column.dtype, pandas.StringDtype)):
+        return column
+    bare = column.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+    changed = (bare != column) & column.notna()
+    return bare.mask(changed & bare.isin(LABEL_GAPS)) if changed.any() else column
 
 
 def column_values(column: "pandas.Series[Any]") -> NDArray[Any]:
