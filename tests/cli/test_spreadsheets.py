@@ -72,13 +72,13 @@ LOCALES = {
 
 def rows_of_truth(count: int = ROWS) -> list[dict[str, Any]]:
     random = array_generator(count, "invoices")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for number in range(count):
         price = round(float(random.uniform(-2_000, 90_000)), 2)
         town, paid = ("Köln", "Orléans", "Boston, MA")[int(random.integers(3))], bool(random.integers(2))
         kind = "large" if price + 40_000 * paid + 20_000 * (town == "Köln") > 70_000 else "small"
         since = pandas.Timestamp("2021-01-01") + pandas.Timedelta(days=int(random.integers(900)))
-        row = {"row": number + 1, "price": None if number % 11 == 0 else price}
+        row: dict[str, Any] = {"row": number + 1, "price": None if number % 11 == 0 else price}
         row |= {"share": round(float(random.uniform(0, 100)), 1), "since": since, "paid": paid, "town": town}
         rows.append({**row, "kind": kind})
     return rows
@@ -103,7 +103,8 @@ def small_plan() -> Iterator[None]:
 def onnx_answers(path: Path, locale: Locale, rows: Sequence[Mapping[str, Any]]) -> NDArray[Any]:
     """Return probabilities of cells as they are written; dates by the code that the file carries."""
     session = runtime.InferenceSession(str(path))
-    notes, code = session.get_modelmeta().custom_metadata_map, {}
+    notes = session.get_modelmeta().custom_metadata_map
+    code: dict[str, Any] = {}
     exec(notes["code"], code)
     reads = {each["name"]: each for each in json.loads(notes["inputs"])}
     written = [locale.cells(row) for row in rows]

@@ -214,7 +214,8 @@ def plainly_typed(values: "pandas.Series[Any]") -> "pandas.Series[Any]":
     import pandas  # noqa: PLC0415  # see the top of the package
 
     if getattr(values.dtype, "kind", "O") == "m":
-        return values.astype("timedelta64[ns]") / pandas.Timedelta(days=1)
+        days: pandas.Series[Any] = values.astype("timedelta64[ns]") / pandas.Timedelta(days=1)
+        return days
     if isinstance(values.dtype, pandas.PeriodDtype):
         return values.dt.to_timestamp()
     if getattr(values.dtype, "kind", "O") == "c":
