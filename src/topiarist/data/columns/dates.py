@@ -217,7 +217,8 @@ def plainly_typed(values: "pandas.Series[Any]") -> "pandas.Series[Any]":
         days: pandas.Series[Any] = values.astype("timedelta64[ns]") / pandas.Timedelta(days=1)
         return days
     if isinstance(values.dtype, pandas.PeriodDtype):
-        return values.dt.to_timestamp()
+        moments_begun: pandas.Series[Any] = values.dt.to_timestamp()
+        return moments_begun
     if getattr(values.dtype, "kind", "O") == "c":
         raise DataError(f"column '{values.name}' holds complex numbers: give their parts as two columns")
     return values
