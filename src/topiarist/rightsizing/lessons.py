@@ -27,12 +27,17 @@ class TableLesson:
         """The data to learn from; they are validated on what they were."""
         return replace(self.rows, train=self.samples)
 
+    @property
+    def epoch(self) -> int:
+        """How many samples an epoch of a plan shows."""
+        return max(len(self.rows.train), FEWEST_SAMPLES)
+
     def training(self, epochs: int, seed: int) -> TrainConfig:
         """Return how a network learns; `epochs` of a plan are passes over the rows, or over 1,100 where they are fewer.
 
         Nothing is learned from targets: those of mixed samples are not known.
         """
-        shown = epochs * max(len(self.rows.train), FEWEST_SAMPLES)
+        shown = epochs * self.epoch
         passes = max(round(shown / len(self.samples)), min(epochs, 1))
         return student_training(len(self.samples), passes, seed)
 

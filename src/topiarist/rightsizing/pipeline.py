@@ -174,7 +174,8 @@ def rightsize(
             stacked=stackable(job.first),
             few_rows=few,
         )
-        job, plan = planned(job, replace(full, notes=(*full.notes, *said)), seed)
+        full = replace(full, notes=(*full.notes, *said), shown=0 if brief else full.shown)
+        job, plan = planned(job, full, seed)
         settings = SettingsRecord(
             effort=effort,
             objective=objective,
