@@ -43,10 +43,12 @@ class Case:
 
 
 CASES = {
-    "classes": Case("rightsize iris --effort quick --no-onnx", 6),
-    "numbers": Case("rightsize numbers.csv --target y --effort quick", 5),
-    "digits": Case("rightsize digits --effort quick", 6),
-    "classes, normal": Case("rightsize iris --effort normal --methods distinctiveness,magnitude --no-onnx", 4),
+    "classes": Case("rightsize iris --effort quick --methods distinctiveness,surgeon --no-onnx", 6),
+    "numbers": Case("rightsize numbers.csv --target y --effort quick --methods distinctiveness", 6),
+    "digits": Case("rightsize digits --effort quick", 4),
+    "classes, normal": Case(
+        "rightsize iris --effort normal --methods distinctiveness --teacher baselines --no-onnx", 4
+    ),
 }
 
 
