@@ -117,10 +117,10 @@ def rightsize(
         Seconds after which the search ends with what is tested by then; the record says what that cost. The baseline is
         trained in any case. Without it, no clock decides anything.
     workers : int or None
-        Processes on this machine that make candidates; None for one per core where that pays. A script that asks for
+        Processes on this machine that teach and train; None for one per core where that pays. A script that asks for
         more than one needs `if __name__ == "__main__":`.
     cluster : str, optional
-        Address of a running Dask scheduler, whose workers make candidates.
+        Address of a running Dask scheduler, whose workers teach and train.
     work_folder : path, optional
         A folder that keeps each stage when it is finished: the same call resumes from it after any end, and ends with
         the same networks. It is left there.
