@@ -15,6 +15,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -23,7 +24,8 @@ from benchmarks.paging.writing import stamp, write_results
 from tests.study.clusters import running_cluster
 from topiarist import load_data, rightsize
 from topiarist.data import Data
-from topiarist.rightsizing import Rightsizing
+from topiarist.rightsizing import EFFORTS, Rightsizing
+from topiarist.rightsizing.planning import EffortName
 
 IMAGES, ROUNDS = 2_000, 2
 AIM = 1.6  # times faster, with two workers
@@ -68,10 +70,10 @@ def digest_of(found: Rightsizing) -> str:
     return digest.hexdigest()[:16]
 
 
-def run(who: str, data: Data, **where: object) -> Run:
-    """Rightsize once, quickly."""
+def run(who: str, data: Data, effort: EffortName, **where: Any) -> Run:
+    """Rightsize once."""
     load, begun, own = os.getloadavg()[0], time.perf_counter(), time.process_time()
-    found = rightsize(data, Convolutions, effort="quick", **where)  # type: ignore[arg-type]
+    found = rightsize(data, Convolutions, effort=effort, **where)
     seconds, here = time.perf_counter() - begun, time.process_time() - own
     stages = {name: each for name, each in found.record.seconds.items() if name != "total"}
     made = Run(who, digest_of(found), found.record.verdict.chosen, seconds, here, load, stages)
@@ -84,16 +86,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--images", type=int, default=IMAGES)
+    parser.add_argument("--effort", choices=list(EFFORTS), default="normal")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     asked = parser.parse_args()
     data = load_data(str(asked.folder), samples=asked.images)
     runs = []
     for _ in range(asked.rounds):
-        runs += [run("one worker", data, workers=1), run("two workers", data, workers=2)]
+        runs += [run("one worker", data, asked.effort, workers=1), run("two workers", data, asked.effort, workers=2)]
     with tempfile.TemporaryDirectory() as place, running_cluster(Path(place)) as cluster:
         cluster.add_worker()
         cluster.add_worker()
-        runs.append(run("a scheduler and two workers", data, cluster=cluster.address))
+        runs.append(run("a scheduler and two workers", data, asked.effort, cluster=cluster.address))
     one, two = (
         statistics.median(each.seconds for each in runs if each.who == who) for who in ("one worker", "two workers")
     )
@@ -110,7 +113,9 @@ def main() -> int:
         f" {one / two:.2f} times as fast as one by the median of {asked.rounds} rounds; the aim is {AIM:g}."
         f" With two, this process itself takes {serial:.0%} of the processor time of all work."
     )
-    command = f"python -m benchmarks.workers FOLDER --images {asked.images} --rounds {asked.rounds}"
+    command = (
+        f"python -m benchmarks.workers FOLDER --images {asked.images} --effort {asked.effort} --rounds {asked.rounds}"
+    )
     sheet = Sheet(**stamp(command), grids={"runs": Grid(head=head, rows=rows)}, notes={"findings": told})
     print(told, write_results("workers", sheet), sep="\n")
     return 0 if same else 1
