@@ -18,6 +18,7 @@ from topiarist.rightsizing.lessons import MOST_SAMPLES, samples_to_learn
 from topiarist.rightsizing.teaching import DISTILLED, PLAIN, fitted, teacher_for, with_references, with_teachers
 from topiarist.training import History, TrainConfig, train
 from topiarist.training.inference import part_logits, predict_logits
+from topiarist.training.preparation import stack_key
 from topiarist.training.tables.config import TeacherName
 from topiarist.training.tables.teachers import BlendedAnswers
 
@@ -159,3 +160,17 @@ def test_teachers_that_cannot_teach_are_refused() -> None:
         SettingsError, match="teacher must be one of baselines, ensemble, boosting, both; found 'forest'"
     ):
         teacher_for("forest", blobs(), given=False, trained=False)  # type: ignore[arg-type]
+
+
+def test_folds_with_other_numbers_of_rows_learn_as_one_stack() -> None:
+    members, data = [small_network()], blobs(4_000)
+    assert isinstance(data.train, Part)
+    few, many = (replace(data, train=data.train.take(torch.arange(count))) for count in (1_150, 1_230))
+    folds = with_teachers([fold_with(each, members, members[0], seed=0) for each in (few, many)], "baselines", 0)
+    lessons = [fold.lesson for fold in folds if fold.lesson is not None]
+    assert [each.size.epoch for each in lessons] == [
+        1_230,
+        1_230,
+    ]  # by its own rows, the first would make two passes less
+    keys = {stack_key(members[0], each.data, each.training(90, 0), padded=True) for each in lessons}
+    assert len(keys) == 1 and None not in keys

@@ -1,6 +1,8 @@
 """What networks for a table learn from: its rows and mixed ones between them, with what the teacher answers to them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from torch import Tensor
 
@@ -15,31 +17,43 @@ MOST_NUMBERS = 2_000_000  # of all samples together: 8 MB, so that ten folds of 
 
 
 @dataclass(frozen=True)
+class LessonSize:
+    """How many samples an epoch of a plan shows, and how many the largest lesson has; the same for all folds.
+
+    These differ by some rows, and would train as several stacks if they made other numbers of passes.
+    """
+
+    epoch: int
+    largest: int
+
+    @classmethod
+    def of(cls, datas: Sequence[Data], lessons: Sequence[Part]) -> "LessonSize":
+        """Return that of the lessons of some folds."""
+        return cls(max(FEWEST_SAMPLES, *(len(data.train) for data in datas)), max(map(len, lessons)))
+
+
+@dataclass(frozen=True)
 class TableLesson:
     """The training part of a fold, filled up with mixed samples, and its teacher's answers (n_samples, n_outputs)."""
 
     rows: Data
     samples: Part
     answers: Tensor
+    size: LessonSize
 
-    @property
+    @cached_property
     def data(self) -> Data:
         """The data to learn from; they are validated on what they were."""
         return replace(self.rows, train=self.samples)
-
-    @property
-    def epoch(self) -> int:
-        """How many samples an epoch of a plan shows."""
-        return max(len(self.rows.train), FEWEST_SAMPLES)
 
     def training(self, epochs: int, seed: int) -> TrainConfig:
         """Return how a network learns; `epochs` of a plan are passes over the rows, or over 1,100 where they are fewer.
 
         Nothing is learned from targets: those of mixed samples are not known.
         """
-        shown = epochs * self.epoch
-        passes = max(round(shown / len(self.samples)), min(epochs, 1))
-        return student_training(len(self.samples), passes, seed)
+        shown = epochs * self.size.epoch
+        passes = max(round(shown / self.size.largest), min(epochs, 1))
+        return student_training(self.size.largest, passes, seed)
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class Workshop(TaughtFolds):
     def finalist_epochs(self, ratio: float) -> int:
         """Return for how many epochs finalists of a size learn: more than others where a table is small."""
         lesson = self.folds[-1].lesson
-        return self.plan.finetuning_epochs if lesson is None else self.plan.finalist_epochs(ratio, lesson.epoch)
+        return self.plan.finetuning_epochs if lesson is None else self.plan.finalist_epochs(ratio, lesson.size.epoch)
 
     def budget(self, ratio: float) -> Budget | None:
         """Return what a network so many times smaller may take where only its file or a clock can tell."""

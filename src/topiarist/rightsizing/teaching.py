@@ -17,7 +17,7 @@ from topiarist.data import Data, Part
 from topiarist.errors import SettingsError
 from topiarist.randomness import child_seed
 from topiarist.rightsizing.folds import Fold
-from topiarist.rightsizing.lessons import TableLesson, TeacherAnswers, samples_to_learn
+from topiarist.rightsizing.lessons import LessonSize, TableLesson, TeacherAnswers, samples_to_learn
 from topiarist.rightsizing.making import Made, MadeNetwork, TaughtFolds, TrainingTask, one_by_one, train_taught
 from topiarist.rightsizing.planning import WorkPlan
 from topiarist.rightsizing.running import Crew
@@ -107,29 +107,29 @@ def with_teachers(folds: Sequence[Fold], teacher: TableTeacherName, seed: int, c
         own = child_seed(seed, "teacher", number) % 2**32
         samples = samples_to_learn(folds[places[0]].data, own)
         tasks.append(TeacherTask(number, teacher, own, tuple(places), samples))
+    size = LessonSize.of([fold.data for fold in folds], [task.samples for task in tasks])
     if teacher == "baselines":
-        taught = [
-            _with_lesson(folds, task, predict_logits(folds[task.folds[0]].teacher, task.samples.x)) for task in tasks
-        ]
+        answers = [predict_logits(folds[task.folds[0]].teacher, task.samples.x) for task in tasks]
+        taught = [_with_lesson(folds, task, each, size) for task, each in zip(tasks, answers, strict=True)]
     else:
         made = (crew or Crew()).run(teach, tasks, TaughtFolds(folds=folds).lean)
-        taught = [_with_answers(folds, task, each) for task, each in zip(tasks, made, strict=True)]
+        taught = [_with_answers(folds, task, each, size) for task, each in zip(tasks, made, strict=True)]
     found = {place: fold for each in taught for place, fold in each.items()}
     return [found[place] for place in range(len(folds))]
 
 
-def _with_lesson(folds: Sequence[Fold], task: TeacherTask, answers: Tensor) -> dict[int, Fold]:
+def _with_lesson(folds: Sequence[Fold], task: TeacherTask, answers: Tensor, size: LessonSize) -> dict[int, Fold]:
     """Return the folds of a teacher with what it answered to their samples."""
-    lesson = TableLesson(folds[task.folds[0]].data, task.samples, answers)
+    lesson = TableLesson(folds[task.folds[0]].data, task.samples, answers, size)
     return {place: replace(folds[place], lesson=lesson) for place in task.folds}
 
 
-def _with_answers(folds: Sequence[Fold], task: TeacherTask, made: Made) -> dict[int, Fold]:
+def _with_answers(folds: Sequence[Fold], task: TeacherTask, made: Made, size: LessonSize) -> dict[int, Fold]:
     """Return the folds of a teacher with all that it answered."""
     known = made.tensors
     return {
         place: replace(fold, answered=TeacherAnswers(known[f"{VALIDATION}{place}"], known.get(f"{TEST}{place}")))
-        for place, fold in _with_lesson(folds, task, known[LESSON]).items()
+        for place, fold in _with_lesson(folds, task, known[LESSON], size).items()
     }
 
 
