@@ -101,10 +101,11 @@ bench-scenes: setup
 	$(BIN)/python -m benchmarks.scenes $(SOUNDS)
 	$(BIN)/python -m benchmarks.page
 
-# Kills trainings, Surgeons, studies and their workers, fills disks, sets clocks back; so many seconds for each of the
-# two, and what was begun by then is ended: `make stress SECONDS=1800`.
+# Kills trainings, Surgeons, rightsizings, studies and their workers, fills disks, sets clocks back; so many seconds for
+# each of the three, and what was begun by then is ended: `make stress SECONDS=1800`.
 stress: setup
 	$(BIN)/python -m benchmarks.stress --seconds $(SECONDS)
+	$(BIN)/python -m benchmarks.stress_rightsize --seconds $(SECONDS)
 	$(BIN)/python -m benchmarks.stress_study --seconds $(SECONDS)
 	$(BIN)/python -m benchmarks.page
 

@@ -52,6 +52,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("unstructured", "## Unstructured pruning", "python -m benchmarks.unstructured"),
     Section("rightsize", "## Rightsizing", "make bench-rightsize"),
     Section("finer", "### Finer sizes", "python -m benchmarks.finer"),
+    Section("workers", "### More workers", "python -m benchmarks.workers FOLDER"),
     Section("residual", "### A network of your own", "make bench-rightsize IMAGES=folder"),
     Section(
         "tables",
@@ -117,6 +118,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("cold_start", "## Cold start", "python -m benchmarks.cold_start"),
     Section("large", "## Hardening", "python -m benchmarks.large"),
     Section("stress", "### Kills", "make stress"),
+    Section("stress_rightsize", "### Kills of rightsizings", "make stress"),
     Section("fuzz", "### Damaged files", "make fuzz"),
     Section("files_passed", "## Files passed", "python -m benchmarks.files_passed"),
 )

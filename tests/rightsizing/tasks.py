@@ -12,6 +12,7 @@ from topiarist.data import Data
 from topiarist.models import mlp
 from topiarist.randomness import array_generator, generator
 from topiarist.rightsizing import EFFORTS, Rightsizing, preparation, rightsize, teaching
+from topiarist.rightsizing.planning import WorkPlan, full_plan
 from topiarist.training.tables import boosting
 
 SMALL_PLAN = replace(EFFORTS["quick"], folds=2, seeds=2, epochs=6, finetuning_epochs=8, ratios=(4, 8), finer=0)
@@ -53,6 +54,12 @@ def small_network(seed: int = 0, *, classes: int = 3, **options: Any) -> nn.Modu
 def shrunk(data: Data, model: Any = small_network, **settings: Any) -> Rightsizing:
     """Rightsize with as little work as may be."""
     return rightsize(data, model, **{"effort": "quick", "methods": ("distinctiveness",), **settings})
+
+
+def planned(epochs: int, *, trainings: int) -> WorkPlan:
+    """Return the plan of a quick effort with other epochs and trainings."""
+    full = full_plan(EFFORTS["quick"], ["distinctiveness"], design="refitted", folds=2, trained=False)
+    return replace(full, finetuning_epochs=epochs, trainings=trainings)
 
 
 def weights_of(model: nn.Module) -> dict[str, torch.Tensor]:

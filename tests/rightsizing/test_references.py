@@ -4,7 +4,7 @@ import numpy
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from tests.rightsizing.tasks import blobs, shrunk, small_network
+from tests.rightsizing.tasks import blobs, planned, shrunk, small_network
 from topiarist.data import Data, Part
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
@@ -61,16 +61,14 @@ def test_the_network_without_hidden_units_is_as_good_where_the_task_is_linear() 
     teacher = small_network()
     train(teacher, data, TrainConfig(epochs=15, learning_rate=0.01))
     folds = [fold_with(fold.data, [teacher], teacher, seed=0) for fold in folds_with(data)]
-    found = linear_network(folds, epochs=30, trainings=2, margin=0.05, alpha=0.05)
+    found = linear_network(folds, planned(30, trainings=2), margin=0.05, alpha=0.05)
     assert found is not None and found.parameters == 15 == count_parameters(found.outcome.model)
     assert len(found.answers) == 2 and found.evidence.score > 0.95 and found.beats_guess
     assert not found.replaces(found.outcome.model)  # it must be smaller
     images = Data.from_arrays(numpy.zeros((40, 1, 2, 2)), [0, 1] * 20, scaling="none")
     network = small_network(classes=2)
-    assert (
-        linear_network([fold_with(images, [network], network, seed=0)], epochs=1, trainings=1, margin=0.01, alpha=0.05)
-        is None
-    )
+    seen = [fold_with(images, [network], network, seed=0)]
+    assert linear_network(seen, planned(1, trainings=1), margin=0.01, alpha=0.05) is None
 
 
 @pytest.mark.parametrize(

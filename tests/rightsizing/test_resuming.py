@@ -57,6 +57,7 @@ def pictures(samples: int = 60) -> Data:
 
 
 CASES: dict[str, tuple[Any, Any]] = {
+    "a table": (lambda: blobs(120), None),
     "a stack": (lambda: blobs(test_fraction=0), small_network),
     "one by one": (lambda: pictures(90), lambda: vgg(1, 1, 0, 0, input_shape=(1, 12, 12), classes=3)),
 }
@@ -67,7 +68,7 @@ def test_whatever_stage_it_ends_after_the_bits_are_the_same(
     case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make, model = CASES[case]
-    settings = SETTINGS if case == "a stack" else {**SETTINGS, "methods": ("distinctiveness",)}
+    settings = SETTINGS if case != "one by one" else {**SETTINGS, "methods": ("distinctiveness",)}
     whole = shrunk(make(), model, **settings)
     done: list[str] = []
     while True:
@@ -85,6 +86,26 @@ def test_whatever_stage_it_ends_after_the_bits_are_the_same(
     assert same(whole, found)
     again = shrunk(make(), model, work_folder=tmp_path / "work", **settings)
     assert again.record == found.record  # times included: they are measured once
+
+
+def test_what_was_before_the_sizes_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "work"
+    with monkeypatch.context() as patch, pytest.raises(StoppedError):
+        before = stopping_after(patch, 6)
+        shrunk(blobs(120), None, work_folder=place)
+    assert before[:5] == ["baselines", "teacher-0", "teacher-1", "teacher-2", "references-0-1-2"]
+
+    def made_again(*arguments: object) -> None:
+        raise AssertionError("made again")
+
+    monkeypatch.setattr("topiarist.rightsizing.teaching.fit_teacher", made_again)
+    kept = stopping_after(monkeypatch, 100)
+    found = shrunk(blobs(120), None, work_folder=place)
+    assert not {*before} & {*kept} and kept[-1] == "linear-0-1-2"
+    monkeypatch.setattr("topiarist.rightsizing.pipeline.reference_records", made_again)
+    (place / "record.json").unlink()  # it ended while the networks were measured
+    again = shrunk(blobs(120), None, work_folder=place)
+    assert again.record.references == found.record.references and same(again, found)
 
 
 def test_a_trained_network_of_a_users_class_resumes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,18 +7,20 @@ import numpy
 import pytest
 import torch
 
-from tests.rightsizing.tasks import blobs, small_network
+from tests.rightsizing.tasks import blobs, planned, small_network
 from topiarist.data import Data, Part
 from topiarist.errors import SettingsError
 from topiarist.models import mlp
+from topiarist.randomness import child_seed
 from topiarist.rightsizing.baseline import fold_with
 from topiarist.rightsizing.folds import FewSamplesError, stopping_apart
-from topiarist.rightsizing.lessons import MOST_SAMPLES, TableLesson
-from topiarist.rightsizing.teaching import DISTILLED, PLAIN, teacher_for, with_references, with_teachers
+from topiarist.rightsizing.lessons import MOST_SAMPLES, samples_to_learn
+from topiarist.rightsizing.teaching import DISTILLED, PLAIN, fitted, teacher_for, with_references, with_teachers
 from topiarist.training import History, TrainConfig, train
 from topiarist.training.inference import part_logits, predict_logits
+from topiarist.training.preparation import stack_key
 from topiarist.training.tables.config import TeacherName
-from topiarist.training.tables.teachers import BlendedAnswers, TeacherNetwork
+from topiarist.training.tables.teachers import BlendedAnswers
 
 NO_HISTORY = History(epochs=(), kept_epoch=0, stopped="")
 
@@ -36,7 +38,7 @@ def test_the_better_training_is_the_reference(epochs: int, better: str) -> None:
         for number, member in enumerate(members):
             train(member, data, TrainConfig(epochs=epochs, learning_rate=0.01, seed=number))
     (fold,) = with_teachers([fold_with(data, members, members[0], seed=0)], "ensemble", 0)
-    (chosen,), _ = with_references([fold], NO_HISTORY, epochs=0 if better == PLAIN else 30, trainings=3, seed=0)
+    (chosen,), _ = with_references([fold], NO_HISTORY, planned(0 if better == PLAIN else 30, trainings=3), seed=0)
     assert list(chosen.rivals) == [PLAIN, DISTILLED] and len(chosen.rivals[DISTILLED]) == len(members)
     if better == DISTILLED:  # untrained networks lose against those that were taught
         assert chosen.members is chosen.rivals[DISTILLED] and chosen.whole in chosen.members
@@ -53,7 +55,7 @@ def test_what_is_judged_takes_no_part_in_the_choice() -> None:
     for each in (data, other):
         members = [small_network(seed) for seed in range(2)]
         folds = with_teachers([fold_with(each, members, members[0], seed=0)], "ensemble", 0)
-        (chosen,), _ = with_references(folds, NO_HISTORY, epochs=10, trainings=2, seed=0)
+        (chosen,), _ = with_references(folds, NO_HISTORY, planned(10, trainings=2), seed=0)
         kept.append(predict_logits(chosen.whole, data.train.x))  # type: ignore[union-attr]
     assert torch.equal(*kept)
 
@@ -61,14 +63,19 @@ def test_what_is_judged_takes_no_part_in_the_choice() -> None:
 def test_a_lesson_is_the_rows_and_mixed_ones_with_the_answers_of_its_teacher() -> None:
     data = blobs(200)
     members = [small_network()]
-    (fold,) = with_teachers([fold_with(data, members, members[0], seed=0)], "boosting", 0)
+    folds = [fold_with(data, members, members[0], seed=0)]
+    (fold,) = with_teachers(folds, "boosting", 0)
     lesson, rows = fold.lesson, data.train
     assert lesson is not None and isinstance(rows, Part) and isinstance(lesson.data.train, Part)
     assert torch.equal(lesson.data.train.x[: len(rows)], rows.x) and len(lesson.data.train) == MOST_SAMPLES
-    assert torch.equal(lesson.answers, part_logits(fold.teacher, lesson.data.train)[0])
+    teacher = fitted(folds, "boosting", child_seed(0, "teacher", 0) % 2**32)
+    assert torch.equal(lesson.answers, part_logits(teacher, lesson.data.train)[0])
+    assert fold.answered is not None and fold.answered.test is not None
+    assert torch.equal(fold.answered.validation, part_logits(teacher, data.validation)[0])
+    assert torch.equal(fold.teacher_judged().outputs[0], part_logits(teacher, data.test)[0])
     assert lesson.data.validation is data.validation
-    wide = TableLesson(Data.from_arrays(numpy.eye(40, 2_000), [0, 1] * 20, scaling="none"), lesson.answer, 0)
-    assert len(wide.data.train) == 1_000  # 2,000,000 numbers
+    wide = Data.from_arrays(numpy.eye(40, 2_000), [0, 1] * 20, scaling="none")
+    assert len(samples_to_learn(wide, 0)) == 1_000  # 2,000,000 numbers
     assert lesson.training(90, 0).epochs * MOST_SAMPLES == 99_000 and lesson.training(1, 0).epochs == 1
 
 
@@ -92,12 +99,11 @@ def test_baselines_teach_where_they_validate_better_unless_folds_share_their_row
     noise = replace(data, train=blobs(300, apart=30.0).train)  # cross-fitted models learn from rows of another table
     folds = [fold_with(noise, good, good[0], seed=0)]
     folds += [] if alone else [fold_with(replace(noise, test=data.validation), good, good[0], seed=0)]
-    taught = with_teachers(folds, "both", 0)[0]
-    assert isinstance(taught.teacher, TeacherNetwork) and isinstance(taught.teacher.answer, BlendedAnswers)
-    assert taught.teacher.answer.share == (1.0 if alone else 0.5)
+    teacher = fitted(folds, "both", 0)
+    assert isinstance(teacher.answer, BlendedAnswers) and teacher.answer.share == (1.0 if alone else 0.5)
     x = part_logits(good[0], data.validation)[0].new_zeros(3, 4).normal_()
     expected = predict_logits(folds[0].teacher, x)
-    assert torch.equal(taught.teacher(x), expected) == alone
+    assert torch.equal(teacher(x), expected) == alone
 
 
 def test_few_rows_are_taught_by_the_baselines_unless_the_user_names_another() -> None:
@@ -154,3 +160,17 @@ def test_teachers_that_cannot_teach_are_refused() -> None:
         SettingsError, match="teacher must be one of baselines, ensemble, boosting, both; found 'forest'"
     ):
         teacher_for("forest", blobs(), given=False, trained=False)  # type: ignore[arg-type]
+
+
+def test_folds_with_other_numbers_of_rows_learn_as_one_stack() -> None:
+    members, data = [small_network()], blobs(4_000)
+    assert isinstance(data.train, Part)
+    few, many = (replace(data, train=data.train.take(torch.arange(count))) for count in (1_150, 1_230))
+    folds = with_teachers([fold_with(each, members, members[0], seed=0) for each in (few, many)], "baselines", 0)
+    lessons = [fold.lesson for fold in folds if fold.lesson is not None]
+    assert [each.size.epoch for each in lessons] == [
+        1_230,
+        1_230,
+    ]  # by its own rows, the first would make two passes less
+    keys = {stack_key(members[0], each.data, each.training(90, 0), padded=True) for each in lessons}
+    assert len(keys) == 1 and None not in keys

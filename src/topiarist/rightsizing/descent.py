@@ -31,7 +31,7 @@ from topiarist.rightsizing.making import (
     candidate_tasks,
     finalist_tasks,
     make_candidates,
-    train_finalists,
+    train_taught,
 )
 from topiarist.rightsizing.planning import WorkPlan
 from topiarist.rightsizing.running import Runner
@@ -252,7 +252,7 @@ class Descent:
 
         tell(0)
         trained: list[list[Candidate]] = [[] for _ in found]
-        for task, made in zip(tasks, self.runner.run(train_finalists, tasks, tell), strict=True):
+        for task, made in zip(tasks, self.runner.run(train_taught, tasks, tell), strict=True):
             for place, fold in enumerate(task.folds):
                 trained[fold].append(self._candidate(fold, made.networks[place]))
         return winners, [joint(candidates) for candidates in trained]

@@ -17,7 +17,7 @@ from topiarist.data.targets import Targets, learned_targets, targets_of
 from topiarist.errors import DataError
 from topiarist.methods.job import Job, make_job
 from topiarist.rightsizing.judging import JudgedAnswers, guessed
-from topiarist.rightsizing.lessons import TableLesson
+from topiarist.rightsizing.lessons import TableLesson, TeacherAnswers
 from topiarist.rightsizing.planning import Design
 from topiarist.tasks import Task
 from topiarist.training.calibrating import calibrate
@@ -37,9 +37,10 @@ class FewSamplesError(DataError):
 class Fold:
     """A baseline with the data that methods may see; the test part of the data is what networks are judged on.
 
-    `members` are the baselines of all seeds, `whole` the best of them, `teacher` what smaller networks learn from, by
-    the `lesson` of a table where there is one. `rivals` are the networks that the baselines were chosen from, by how
-    they were trained; there are none where there was no choice.
+    `members` are the baselines of all seeds, `whole` the best of them, `teacher` all of them together, from which
+    smaller networks learn; of a table they learn by a `lesson`, perhaps from another teacher, whose answers are
+    `answered`. `rivals` are the networks that the baselines were chosen from, by how they were trained; there are none
+    where there was no choice.
     """
 
     data: Data
@@ -48,6 +49,7 @@ class Fold:
     teacher: nn.Module
     seed: int
     lesson: TableLesson | None = None
+    answered: TeacherAnswers | None = None
     rivals: Mapping[str, Sequence[nn.Module]] = field(default_factory=dict)
 
     @property
@@ -102,16 +104,32 @@ class Fold:
         scaled = [self._calibrated(network, each) for network, (each, _) in zip(networks, found, strict=True)]
         return JudgedAnswers(self.data.task, torch.stack(scaled), found[0][1], weights_of(part))
 
+    def teacher_judged(self) -> JudgedAnswers:
+        """Return what the teacher answers to those samples."""
+        known, part = self.answered, self.data.test
+        if known is None:
+            return self.judged(self.teacher)
+        assert known.test is not None and isinstance(part, Part)
+        scaled = self._scaled(known.test, known.validation)
+        return JudgedAnswers(self.data.task, scaled[None], part.y, part.weights)
+
     def calibrate(self, network: nn.Module) -> None:
         """Fit the temperature of a network that may be kept, and write it on its card."""
         calibrate(network, self.data)
 
     def _calibrated(self, network: nn.Module, outputs: torch.Tensor) -> torch.Tensor:
-        """Return logits as a user reads them, scaled by the validation part; decisions do not depend on it."""
+        """Return logits as a user reads them; decisions do not depend on it."""
+        if self.task.primary_metric.decisions:
+            return outputs
+        return self._scaled(outputs, part_logits(network, self.data.validation)[0])
+
+    def _scaled(self, outputs: torch.Tensor, validated: torch.Tensor) -> torch.Tensor:
+        """Return logits scaled by those of the validation part."""
         if self.task.primary_metric.decisions:
             return outputs
         held = self.data.validation
-        return self.task.calibrated(*part_logits(network, held), weights_of(held)).scaled(outputs)
+        y = torch.cat([each for _, each in part_batches(held)])
+        return self.task.calibrated(validated, y, weights_of(held)).scaled(outputs)
 
     def distance(self, network: nn.Module) -> float:
         """Return how far a network's answers are from the teacher's on the validation part: what methods compete by.
@@ -125,6 +143,8 @@ class Fold:
 
     @cached_property
     def _teacher_outputs(self) -> torch.Tensor:
+        if self.answered is not None:
+            return self.answered.validation.double()
         return part_logits(self.teacher, self.data.validation)[0].double()
 
 

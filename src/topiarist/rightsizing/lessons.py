@@ -1,5 +1,6 @@
 """What networks for a table learn from: its rows and mixed ones between them, with what the teacher answers to them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -9,7 +10,6 @@ from topiarist.data import Data, Part
 from topiarist.training import TabularConfig, TrainConfig
 from topiarist.training.tables.distilling import lesson_of, student_training
 from topiarist.training.tables.folds import training_part
-from topiarist.training.tables.teachers import Answering
 
 FEWEST_SAMPLES = 1_100  # that an epoch counts for: 90 epochs show 100,000 samples, however few rows there are
 MOST_SAMPLES = 3_000  # up to which rows are filled up with mixed ones: benchmarks/README.md, as good as 10,000
@@ -17,33 +17,54 @@ MOST_NUMBERS = 2_000_000  # of all samples together: 8 MB, so that ten folds of 
 
 
 @dataclass(frozen=True)
+class LessonSize:
+    """How many samples an epoch of a plan shows, and how many the largest lesson has; the same for all folds.
+
+    These differ by some rows, and would train as several stacks if they made other numbers of passes.
+    """
+
+    epoch: int
+    largest: int
+
+    @classmethod
+    def of(cls, datas: Sequence[Data], lessons: Sequence[Part]) -> "LessonSize":
+        """Return that of the lessons of some folds."""
+        return cls(max(FEWEST_SAMPLES, *(len(data.train) for data in datas)), max(map(len, lessons)))
+
+
+@dataclass(frozen=True)
 class TableLesson:
-    """The training part of a fold, filled up with mixed samples, and what answers to them."""
+    """The training part of a fold, filled up with mixed samples, and its teacher's answers (n_samples, n_outputs)."""
 
     rows: Data
-    answer: Answering
-    seed: int
+    samples: Part
+    answers: Tensor
+    size: LessonSize
 
     @cached_property
     def data(self) -> Data:
         """The data to learn from; they are validated on what they were."""
-        return replace(self.rows, train=self._samples)
-
-    @cached_property
-    def answers(self) -> Tensor:
-        """What the teacher answers to each sample (n_samples, n_outputs)."""
-        return self.answer(self._samples.x)
-
-    @cached_property
-    def _samples(self) -> Part:
-        filled = min(MOST_SAMPLES, MOST_NUMBERS // max(self.rows.input_shape[0], 1))
-        return lesson_of(training_part(self.rows), TabularConfig(filled_to=filled, seed=self.seed))
+        return replace(self.rows, train=self.samples)
 
     def training(self, epochs: int, seed: int) -> TrainConfig:
         """Return how a network learns; `epochs` of a plan are passes over the rows, or over 1,100 where they are fewer.
 
         Nothing is learned from targets: those of mixed samples are not known.
         """
-        shown = epochs * max(len(self.rows.train), FEWEST_SAMPLES)
-        passes = max(round(shown / len(self._samples)), min(epochs, 1))
-        return student_training(len(self._samples), passes, seed)
+        shown = epochs * self.size.epoch
+        passes = max(round(shown / self.size.largest), min(epochs, 1))
+        return student_training(self.size.largest, passes, seed)
+
+
+@dataclass(frozen=True)
+class TeacherAnswers:
+    """What the teacher of a table answers to the validation part of a fold and, if there is one, to its test part."""
+
+    validation: Tensor
+    test: Tensor | None
+
+
+def samples_to_learn(data: Data, seed: int) -> Part:
+    """Return the training part of a table, filled up with mixed samples."""
+    filled = min(MOST_SAMPLES, MOST_NUMBERS // max(data.input_shape[0], 1))
+    return lesson_of(training_part(data), TabularConfig(filled_to=filled, seed=seed))

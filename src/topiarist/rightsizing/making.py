@@ -6,10 +6,10 @@ beside them. Others are a task each.
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, Self
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.errors import TopiaristError
 from topiarist.evolution.lineage import Lineage
@@ -54,24 +54,30 @@ class MadeNetwork:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workshop:
-    """What all tasks share: the folds, the plan, the size of the baseline and what is to become smaller of it.
+class TaughtFolds:
+    """Folds whose networks learn from their teachers, until the deadline: what tasks of training share."""
+
+    folds: Sequence[Fold]
+    deadline: Deadline = field(default_factory=Deadline)
+
+    @property
+    def lean(self) -> Self:
+        """The same without what its folds remember, to be sent to workers."""
+        return replace(self, folds=[replace(fold) for fold in self.folds])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workshop(TaughtFolds):
+    """What tasks of one size share besides: the plan, the size of the baseline and what is to become smaller of it.
 
     Without an `objective`, parameters and multiply-accumulates both are.
     """
 
-    folds: Sequence[Fold]
     plan: WorkPlan
     whole: Footprint
     objective: Objective | None = None
     runtime: Runtime = "torch"
     threads: int = 1
-    deadline: Deadline = field(default_factory=Deadline)
-
-    @property
-    def lean(self) -> "Workshop":
-        """The same without what its folds remember, to be sent to workers."""
-        return replace(self, folds=[replace(fold) for fold in self.folds])
 
     def limits(self, ratio: float) -> Limits:
         """Return what a network so many times smaller may have, as far as numbers of parameters and products tell."""
@@ -79,6 +85,11 @@ class Workshop:
         if self.objective == "parameters":
             return {"parameters": parameters}
         return {"macs": macs} if self.objective == "macs" else {"parameters": parameters, "macs": macs}
+
+    def finalist_epochs(self, ratio: float) -> int:
+        """Return for how many epochs finalists of a size learn: more than others where a table is small."""
+        lesson = self.folds[-1].lesson
+        return self.plan.finetuning_epochs if lesson is None else self.plan.finalist_epochs(ratio, lesson.size.epoch)
 
     def budget(self, ratio: float) -> Budget | None:
         """Return what a network so many times smaller may take where only its file or a clock can tell."""
@@ -121,10 +132,11 @@ class CandidateTask:
 
 
 @dataclass(frozen=True)
-class FinalistTask:
-    """Networks of one size and some folds, by their numbers, to be trained to the end with the seeds given."""
+class TrainingTask:
+    """Networks of some folds, by their numbers, to be taught for some epochs with the seeds given."""
 
-    ratio: float
+    stage: str
+    epochs: int
     folds: tuple[int, ...]
     seeds: tuple[int, ...]
     networks: tuple[MadeNetwork, ...]
@@ -132,7 +144,7 @@ class FinalistTask:
     @property
     def name(self) -> str:
         """What its result is kept as."""
-        return f"{self.ratio:.4g}-finalists-{'-'.join(map(str, dict.fromkeys(self.folds)))}"
+        return f"{self.stage}-{'-'.join(map(str, dict.fromkeys(self.folds)))}"
 
     def fold_of(self, place: int) -> int:
         """Return the fold of a network by its place in the result."""
@@ -141,10 +153,14 @@ class FinalistTask:
 
 @dataclass(frozen=True)
 class Made:
-    """The networks that a task made, by fold or in order; what could not be made is noted."""
+    """The networks that a task made, by fold or in order; what could not be made is noted.
 
-    networks: Mapping[int, MadeNetwork]
+    Of a teacher, `tensors` are its answers.
+    """
+
+    networks: Mapping[int, MadeNetwork] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    tensors: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 def candidate_tasks(method: str, ratio: float, asked: Sequence[int], shop: Workshop) -> list[CandidateTask]:
@@ -191,37 +207,50 @@ def make_candidates(task: CandidateTask, shop: Workshop) -> Made | None:
     return Made(_each_once(dict(zip(outcomes, tuned, strict=True))), tuple(dict.fromkeys(notes)))
 
 
-def finalist_tasks(ratio: float, winners: Sequence[MadeNetwork], shop: Workshop) -> list[FinalistTask]:
-    """Return the tasks of the finalists: each fold's best network, perhaps several times, as one stack or one by one.
+def finalist_tasks(ratio: float, winners: Sequence[MadeNetwork], shop: Workshop) -> list[TrainingTask]:
+    """Return the tasks of the finalists of one size: each fold's best network, perhaps several times.
 
-    Seeds of one fold differ; a network that is the same in several folds is one task.
+    Seeds of one fold differ.
     """
     times = shop.plan.trainings
     places = [place for place in range(len(winners)) for _ in range(times)]
     seeds = [
         child_seed(shop.folds[place].seed, "finalist", number % times) % 2**32 for number, place in enumerate(places)
     ]
-    if shop.plan.stacked:
-        return [FinalistTask(ratio, tuple(places), tuple(seeds), tuple(winners[place] for place in places))]
+    whole = TrainingTask(
+        stage=f"{ratio:.4g}-finalists",
+        epochs=shop.finalist_epochs(ratio),
+        folds=tuple(places),
+        seeds=tuple(seeds),
+        networks=tuple(winners[place] for place in places),
+    )
+    return [whole] if shop.plan.stacked else one_by_one(whole, shop.folds)
+
+
+def one_by_one(task: TrainingTask, folds: Sequence[Fold]) -> list[TrainingTask]:
+    """Return a task for each network, but one for what would be the same training in several folds."""
     alike: dict[Hashable, list[int]] = {}
-    for place, seed in zip(places, seeds, strict=True):
-        alike.setdefault((id(winners[place].model), shop.folds[place].training_key, seed), []).append(place)
+    for number, (fold, seed, network) in enumerate(zip(task.folds, task.seeds, task.networks, strict=True)):
+        alike.setdefault((id(network.model), folds[fold].training_key, seed), []).append(number)
     return [
-        FinalistTask(
-            ratio, tuple(found), tuple(seeds[place] for place in found), tuple(winners[place] for place in found)
+        replace(
+            task,
+            folds=tuple(task.folds[number] for number in found),
+            seeds=tuple(task.seeds[number] for number in found),
+            networks=tuple(task.networks[number] for number in found),
         )
         for found in alike.values()
     ]
 
 
-def train_finalists(task: FinalistTask, shop: Workshop) -> Made | None:
+def train_taught(task: TrainingTask, taught: TaughtFolds) -> Made | None:
     """Train networks to the end, in the order of the task; None at the deadline."""
-    folds = [shop.folds[fold] for fold in task.folds]
+    folds = [taught.folds[fold] for fold in task.folds]
     known: dict[int, Outcome] = {}
     pairs = zip(task.networks, folds, strict=True)
     outcomes = [known.setdefault(id(each.model), each.outcome(fold)) for each, fold in pairs]
     try:
-        tuned = finetune(outcomes, folds, shop.plan.finetuning_epochs, list(task.seeds), on_epoch=shop.deadline.check)
+        tuned = finetune(outcomes, folds, task.epochs, list(task.seeds), on_epoch=taught.deadline.check)
     except OutOfTimeError:
         return None
     return Made(_each_once(dict(enumerate(tuned))))

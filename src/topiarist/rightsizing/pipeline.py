@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import get_args
 
+from pydantic import TypeAdapter
 from torch import Tensor, nn
 
 from topiarist.data import Data, Part
@@ -32,11 +33,11 @@ from topiarist.rightsizing.judging import check_each, check_metric, with_suited_
 from topiarist.rightsizing.making import Objective, Workshop
 from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS, Effort, EffortName, FewRows, WorkPlan, full_plan
 from topiarist.rightsizing.preparation import Setup, estimated_seconds, planned, prepare
-from topiarist.rightsizing.record import BASELINE, RightsizingRecord, SettingsRecord
+from topiarist.rightsizing.record import BASELINE, ReferenceRecord, RightsizingRecord, SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
 from topiarist.rightsizing.references import can_be_referred, linear_network, linear_notes, reference_records
 from topiarist.rightsizing.result import Rightsizing, UnreachableError
-from topiarist.rightsizing.running import KeptFit, Runner
+from topiarist.rightsizing.running import Crew, KeptFit, Runner
 from topiarist.rightsizing.stages import Stages, data_digest, network_digest, working_in
 from topiarist.rightsizing.teaching import teacher_for, with_references, with_teachers
 from topiarist.statistics import Metric
@@ -45,7 +46,8 @@ from topiarist.training import History
 from topiarist.training.inference import first_sample
 from topiarist.training.tables.config import TableTeacherName
 
-RECORD = "record.json"
+RECORD, SIMPLE_MODELS = "record.json", "simple_models.json"  # of the stages
+RECORDS = TypeAdapter(tuple[ReferenceRecord, ...])
 WORTH_WORKERS = 2e11  # multiply-accumulates, about 12 s: starting workers takes some seconds
 ALPHA = 0.05  # the usual level of a test; benchmarks/proofs.py simulates that it holds
 
@@ -115,10 +117,10 @@ def rightsize(
         Seconds after which the search ends with what is tested by then; the record says what that cost. The baseline is
         trained in any case. Without it, no clock decides anything.
     workers : int or None
-        Processes on this machine that make candidates; None for one per core where that pays. A script that asks for
+        Processes on this machine that teach and train; None for one per core where that pays. A script that asks for
         more than one needs `if __name__ == "__main__":`.
     cluster : str, optional
-        Address of a running Dask scheduler, whose workers make candidates.
+        Address of a running Dask scheduler, whose workers teach and train.
     work_folder : path, optional
         A folder that keeps each stage when it is finished: the same call resumes from it after any end, and ends with
         the same networks. It is left there.
@@ -175,7 +177,8 @@ def rightsize(
             stacked=stackable(job.first),
             few_rows=few,
         )
-        job, plan = planned(job, replace(full, notes=(*full.notes, *said)), seed)
+        full = replace(full, notes=(*full.notes, *said), shown=0 if brief else full.shown)
+        job, plan = planned(job, full, seed)
         settings = SettingsRecord(
             effort=effort,
             objective=objective,
@@ -194,16 +197,7 @@ def rightsize(
         if not brief or on_progress is not None:
             clock.estimate = estimated_seconds(job, plan)
         with _pool(job, plan, workers, cluster) as pool:
-            return _carry_out(Crew(stages, pool, clock), job, plan, limits, settings, brief=brief)
-
-
-@dataclass(frozen=True)
-class Crew:
-    """Who works: the stages that are kept, the workers if there are any, and the clock."""
-
-    stages: Stages
-    pool: Pool | None
-    clock: Clock
+            return _carry_out(Crew(stages, pool), clock, job, plan, limits, settings, brief=brief)
 
 
 def _identity(job: Setup, plan: WorkPlan, settings: SettingsRecord) -> dict[str, str]:
@@ -264,21 +258,20 @@ def _effort_of(name: EffortName) -> Effort:
 
 
 def _carry_out(
-    crew: Crew, job: Setup, plan: WorkPlan, budget: Budget, settings: SettingsRecord, *, brief: bool
+    crew: Crew, clock: Clock, job: Setup, plan: WorkPlan, budget: Budget, settings: SettingsRecord, *, brief: bool
 ) -> Rightsizing:
     """Train the baselines, go down the sizes, choose, and write down how it came about."""
-    clock = crew.clock
-    folds, history, plan = _baselines(crew, job, plan, settings.seed)
+    folds, history, plan = _baselines(crew, clock, job, plan, settings.seed)
     if history is not None:
         with clock.stage("baseline"):
-            folds, history = _referred(folds, history, plan, settings, clock)
+            folds, history = _referred(crew, clock, folds, history, plan, settings)
     folds[-1].calibrate(folds[-1].whole)
-    descent, baseline_fits = _descend(crew, job, folds, plan, budget, settings)
+    descent, baseline_fits = _descend(crew, clock, job, folds, plan, budget, settings)
     choice = choose(descent, baseline_fits=baseline_fits)
     findings = Findings(
         data=job.data, descent=descent, choice=choice, baseline_history=history, budget=budget, settings=settings
     )
-    findings = findings if brief else _with_simple_models(findings, clock)
+    findings = findings if brief else _with_simple_models(crew, clock, findings)
     clock.tell(ENDED, "measuring")
 
     def measured() -> str:
@@ -294,18 +287,19 @@ def _carry_out(
     return _result(findings, record, choice.status)
 
 
-def _with_simple_models(findings: Findings, clock: Clock) -> Findings:
+def _with_simple_models(crew: Crew, clock: Clock, findings: Findings) -> Findings:
     """Add simple models of a table and the network without hidden units, and note where that is as good and smaller."""
     descent, settings = findings.descent, findings.settings
     if descent.cut_short or not can_be_referred(descent.folds):
         return findings
     clock.tell(ENDED, "simple models")
     with clock.stage("references"):
-        epochs, trainings = descent.plan.finetuning_epochs, descent.plan.trainings
         margin, alpha = settings.max_drop, settings.alpha
-        linear = linear_network(descent.folds, epochs=epochs, trainings=trainings, margin=margin, alpha=alpha)
+        linear = linear_network(descent.folds, descent.plan, margin=margin, alpha=alpha, crew=crew)
         descent.notes.extend(linear_notes(linear, findings.networks[findings.chosen], descent.folds, alpha))
-        return replace(findings, references=reference_records(descent.folds, settings.seed), linear=linear)
+        made = partial(reference_records, descent.folds, settings.seed)
+        kept = crew.stages.text(SIMPLE_MODELS, lambda: RECORDS.dump_json(made()).decode())
+        return replace(findings, references=RECORDS.validate_json(kept), linear=linear)
 
 
 def _result(findings: Findings, record: RightsizingRecord, status: Status) -> Rightsizing:
@@ -324,7 +318,9 @@ def _result(findings: Findings, record: RightsizingRecord, status: Status) -> Ri
     )
 
 
-def _baselines(crew: Crew, job: Setup, plan: WorkPlan, seed: int) -> tuple[list[Fold], History | None, WorkPlan]:
+def _baselines(
+    crew: Crew, clock: Clock, job: Setup, plan: WorkPlan, seed: int
+) -> tuple[list[Fold], History | None, WorkPlan]:
     """Return each fold with its baseline, the last that of the networks to keep; its history; the plan, with notes."""
     datas = [*folds_of(job.data, plan.design, plan.folds, seed), job.data]
     if job.trained:
@@ -333,14 +329,14 @@ def _baselines(crew: Crew, job: Setup, plan: WorkPlan, seed: int) -> tuple[list[
 
     def tell(epoch: int, records: Sequence[object]) -> None:
         if plan.stacked:
-            crew.clock.tell(BEGUN * epoch / plan.epochs, f"training {plan.baselines} baselines, epoch {epoch}")
+            clock.tell(BEGUN * epoch / plan.epochs, f"training {plan.baselines} baselines, epoch {epoch}")
 
     def tell_done(done: int) -> None:
         if not plan.stacked:
-            crew.clock.tell(BEGUN * done / plan.baselines, f"{done} of {plan.baselines} baselines are trained")
+            clock.tell(BEGUN * done / plan.baselines, f"{done} of {plan.baselines} baselines are trained")
 
-    fit = KeptFit(crew.stages, crew.pool, tell_done)
-    with crew.clock.stage("baseline"):
+    fit = KeptFit(crew, tell_done)
+    with clock.stage("baseline"):
         trained_on = datas if plan.design == "refitted" else [stopping_apart(datas[-1], seed)]
         folds, history, notes = train_baselines(
             job.build, trained_on, seeds=plan.seeds, epochs=plan.epochs, seed=seed, on_epoch=tell, fit=fit
@@ -351,17 +347,22 @@ def _baselines(crew: Crew, job: Setup, plan: WorkPlan, seed: int) -> tuple[list[
 
 
 def _referred(
-    folds: Sequence[Fold], history: History, plan: WorkPlan, settings: SettingsRecord, clock: Clock
+    crew: Crew, clock: Clock, folds: Sequence[Fold], history: History, plan: WorkPlan, settings: SettingsRecord
 ) -> tuple[list[Fold], History]:
     """Return folds with their teachers, whose baseline is the better of the plain and a distilled one; its history."""
     clock.tell(BEGUN, "teaching networks of the same size")
-    taught = folds if settings.teacher is None else with_teachers(folds, settings.teacher, settings.seed)
-    epochs, trainings = plan.finetuning_epochs, plan.trainings
-    return with_references(taught, history, epochs=epochs, trainings=trainings, seed=settings.seed)
+    taught = folds if settings.teacher is None else with_teachers(folds, settings.teacher, settings.seed, crew)
+    return with_references(taught, history, plan, settings.seed, crew)
 
 
 def _descend(
-    crew: Crew, job: Setup, folds: Sequence[Fold], plan: WorkPlan, budget: Budget, settings: SettingsRecord
+    crew: Crew,
+    clock: Clock,
+    job: Setup,
+    folds: Sequence[Fold],
+    plan: WorkPlan,
+    budget: Budget,
+    settings: SettingsRecord,
 ) -> tuple[Descent, bool]:
     """Go down the sizes; return what was found, and whether the baseline itself fits the budget."""
     whole, seed = folds[-1].whole, folds[-1].seed
@@ -381,12 +382,12 @@ def _descend(
         objective=settings.objective,
         runtime=budget.runtime,
         threads=budget.threads,
-        deadline=crew.clock.deadline,
+        deadline=clock.deadline,
     )
     descent = Descent(
         shop=shop,
         runner=Runner(shop, [fold.whole for fold in folds], crew.stages),
-        clock=crew.clock,
+        clock=clock,
         ratios=plan.ratios,
         fits=lambda network: not budget.limits_size or budget.excess(weighed(network)) is None,
         margin=settings.max_drop,

@@ -21,10 +21,12 @@ from topiarist.methods.outcome import Outcome
 from topiarist.models import mlp
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import child_seed, generator
-from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.judging import JudgedAnswers, clearly_better, evidence_of, guessed, judged_score
+from topiarist.rightsizing.making import MadeNetwork, TaughtFolds, TrainingTask, train_taught
+from topiarist.rightsizing.planning import WorkPlan
 from topiarist.rightsizing.record import ReferenceRecord, finite
+from topiarist.rightsizing.running import Crew
 from topiarist.rightsizing.wording import margin_words, shown_p
 from topiarist.statistics import PairedEvidence
 from topiarist.tasks import TaskKind
@@ -130,9 +132,9 @@ def _teacher(folds: Sequence[Fold]) -> tuple[ReferenceRecord, ...]:
     """Return what the teacher of a table is worth; it has no size of its own that one would ship."""
     if folds[-1].lesson is None:
         return ()
-    score = finite(judged_score([fold.judged(fold.teacher) for fold in folds[:-1]]))
+    score = finite(judged_score([fold.teacher_judged() for fold in folds[:-1]]))
     kept = folds[-1]
-    test = finite(judged_score([kept.judged(kept.teacher)])) if len(kept.data.test) else None
+    test = finite(judged_score([kept.teacher_judged()])) if len(kept.data.test) else None
     return (ReferenceRecord(name="teacher", score=score, test_score=test),)
 
 
@@ -196,7 +198,7 @@ def _ridge(part: Part, weights: NDArray[Any] | None, data: Data) -> Callable[[Te
 
 
 def linear_network(
-    folds: Sequence[Fold], *, epochs: int, trainings: int, margin: float, alpha: float
+    folds: Sequence[Fold], plan: WorkPlan, *, margin: float, alpha: float, crew: Crew | None = None
 ) -> LinearNetwork | None:
     """Return the network without hidden units, which learns as the smaller ones do; None for what is no table.
 
@@ -204,18 +206,26 @@ def linear_network(
     """
     if len(folds[-1].data.input_shape) != 1:
         return None
-    places = [fold for fold in folds for _ in range(trainings)]
-    seeds = [child_seed(fold.seed, LINEAR, number % trainings) % 2**32 for number, fold in enumerate(places)]
-    fresh: dict[int, Outcome] = {}
-    for seed in seeds:
-        fresh.setdefault(seed, Outcome(job=folds[-1].job, model=_fresh(folds[-1].data, seed)))
-    tuned = finetune([fresh[seed] for seed in seeds], places, epochs, seeds)
+    trainings = plan.trainings
+    places = [number for number in range(len(folds)) for _ in range(trainings)]
+    seeds = [child_seed(folds[place].seed, LINEAR, number % trainings) % 2**32 for number, place in enumerate(places)]
+    fresh = {seed: MadeNetwork(_fresh(folds[-1].data, seed), (), (), None) for seed in seeds}
+    task = TrainingTask(
+        stage=LINEAR,
+        epochs=plan.finetuning_epochs,
+        folds=tuple(places),
+        seeds=tuple(seeds),
+        networks=tuple(fresh[seed] for seed in seeds),
+    )
+    wholes = [fresh[seeds[0]].model for _ in folds]
+    (made,) = (crew or Crew()).run(train_taught, [task], TaughtFolds(folds=folds), wholes)
+    tuned = [made.networks[place] for place in range(len(places))]
     networks = [[each.model for each in tuned[first : first + trainings]] for first in range(0, len(tuned), trainings)]
     answers = [fold.judged_together(row) for fold, row in zip(folds[:-1], networks, strict=False)]
     baselines = [fold.baseline_answers for fold in folds[:-1]]
     evidence = evidence_of(answers, baselines, margin=margin, alpha=alpha)
     guess = evidence_of(answers, [fold.guess_answers for fold in folds[:-1]], margin=margin, alpha=alpha)
-    return LinearNetwork(tuned[-trainings], answers, evidence, clearly_better(guess, alpha))
+    return LinearNetwork(tuned[-trainings].outcome(folds[-1]), answers, evidence, clearly_better(guess, alpha))
 
 
 def _fresh(data: Data, seed: int) -> nn.Module:

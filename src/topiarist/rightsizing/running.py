@@ -85,6 +85,28 @@ class Runner:
 
 
 @dataclass(frozen=True)
+class Crew:
+    """Who works: the workers, if there are any, and where what they did is kept."""
+
+    stages: Stages = field(default_factory=Stages)
+    pool: Pool | None = None
+
+    def run(
+        self,
+        function: Function,
+        tasks: Sequence[StageTask],
+        shared: Any,
+        wholes: Sequence[nn.Module] = (),
+        on_done: OnDone = lambda done: None,
+    ) -> list[Made]:
+        """Run tasks that share something of their own; a single one runs here."""
+        if self.pool is None or len(tasks) == 1:
+            return Runner(shared, wholes, self.stages).run(function, tasks, on_done)
+        with self.pool.sharing(shared) as pool:
+            return Runner(shared, wholes, self.stages, pool).run(function, tasks, on_done)
+
+
+@dataclass(frozen=True)
 class BaselineTask:
     """Networks to train from the start, each on the data of its number."""
 
@@ -119,8 +141,7 @@ def train_baseline(task: BaselineTask, datas: Sequence[Data], on_epoch: OnEpoch 
 class KeptFit:
     """Trains baselines as `train_with_rescue` does, one stack here or one by one on workers; what is done is kept."""
 
-    stages: Stages
-    pool: Pool | None
+    crew: Crew
     on_done: OnDone
 
     def __call__(
@@ -137,12 +158,9 @@ class KeptFit:
         tasks = [
             BaselineTask(group, tuple(models[i] for i in group), tuple(configs[i] for i in group)) for group in groups
         ]
-        if len(tasks) == 1 or self.pool is None:
-            here = Runner(datas, models, self.stages)
-            results = here.run(partial(train_baseline, on_epoch=on_epoch), tasks, self.on_done)
-        else:
-            with self.pool.sharing(datas) as pool:
-                results = Runner(datas, models, self.stages, pool).run(train_baseline, tasks, self.on_done)
+        here = len(tasks) == 1 or self.crew.pool is None
+        train = partial(train_baseline, on_epoch=on_epoch) if here else train_baseline
+        results = self.crew.run(train, tasks, datas, models, self.on_done)
         made = {number: network for result in results for number, network in result.networks.items()}
         for number, network in enumerate(models):
             trained = made[number].model

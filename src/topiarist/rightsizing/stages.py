@@ -74,12 +74,13 @@ class Stages:
         except (SafetensorError, OSError, ValueError, KeyError) as error:
             raise TopiaristError(f"cannot read {place}: {error}; remove {self.folder} to start over") from error
         places: dict[str, int] = header["places"]
+        others = under("made/", tensors)
         first = {number: int(key) for key, number in reversed(places.items())}
         networks = [
             _read_network(record, under(f"{number}/", tensors), base(first[number]))
             for number, record in enumerate(header["networks"])
         ]
-        return Made({int(key): networks[number] for key, number in places.items()}, tuple(header["notes"]))
+        return Made({int(key): networks[number] for key, number in places.items()}, tuple(header["notes"]), others)
 
     def keep(self, name: str, made: Made) -> Made:
         """Write what a stage made, and return it."""
@@ -87,7 +88,7 @@ class Stages:
             return made
         once = {id(network): network for network in made.networks.values()}
         numbers = {key: number for number, key in enumerate(once)}
-        tensors: dict[str, Tensor] = {}
+        tensors = {f"made/{key}": value for key, value in made.tensors.items()}
         for number, network in enumerate(once.values()):
             tensors |= {f"{number}/{key}": value for key, value in _tensors_of(network.model)}
         header = {

@@ -7,19 +7,20 @@ loss on the validation part, never by samples that are judged.
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
 
-from torch import nn
+from torch import Tensor, nn
 
 from topiarist.data import Data, Part
 from topiarist.errors import SettingsError
-from topiarist.methods.outcome import Outcome
 from topiarist.randomness import child_seed
-from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold
-from topiarist.rightsizing.lessons import TableLesson
+from topiarist.rightsizing.lessons import LessonSize, TableLesson, TeacherAnswers, samples_to_learn
+from topiarist.rightsizing.making import Made, MadeNetwork, TaughtFolds, TrainingTask, one_by_one, train_taught
+from topiarist.rightsizing.planning import WorkPlan
+from topiarist.rightsizing.running import Crew
 from topiarist.training import History, TabularConfig
 from topiarist.training.inference import part_logits, predict_logits, weights_of
 from topiarist.training.tables.config import TableTeacherName
@@ -33,6 +34,8 @@ FEWEST_ROWS = 10  # two for each of the folds of a teacher
 # Cross-fitting is repeated in every fold: one setting instead of eight, and boosting, which takes longest, on all folds
 # only where it counts in the blend of the first. benchmarks/README.md: what that costs.
 MEMBERS = TabularConfig(rates=(0.02,), dropouts=(0.0,), weight_decays=(0.3,), least_boosting=0.25, forest_rows=0)
+
+LESSON, VALIDATION, TEST = "lesson", "validation ", "test "  # answers by what was asked, and the number of the fold
 
 # Of the baselines in what teaches, where both networks and boosting do. Few samples to validate by tell no more apart.
 SHARES = (0.0, 0.5, 1.0)
@@ -71,26 +74,87 @@ def teacher_for(
     return asked
 
 
-def with_teachers(folds: Sequence[Fold], teacher: TableTeacherName, seed: int) -> list[Fold]:
-    """Return folds of a table with a teacher and its lesson, one for folds that train on the same rows.
+@dataclass(frozen=True)
+class TeacherTask:
+    """A teacher to be fitted to what some folds train on, and asked about all that they need its answers to."""
+
+    number: int
+    teacher: TableTeacherName
+    seed: int
+    folds: tuple[int, ...]
+    samples: Part
+
+    @property
+    def name(self) -> str:
+        """What its result is kept as."""
+        return f"teacher-{self.number}"
+
+    def fold_of(self, place: int) -> int:
+        """Return the fold of a network by its place in the result, in which there are none."""
+        return place
+
+
+def with_teachers(folds: Sequence[Fold], teacher: TableTeacherName, seed: int, crew: Crew | None = None) -> list[Fold]:
+    """Return folds of a table with the lesson of a teacher, one for folds that train on the same rows.
 
     It is cross-fitted, unless the baselines teach; of "both" the baselines are a part where that validates best.
     """
+    alike: dict[int, list[int]] = {}
+    for number, fold in enumerate(folds):
+        alike.setdefault(id(fold.data.train), []).append(number)
+    tasks = []
+    for number, places in enumerate(alike.values()):
+        own = child_seed(seed, "teacher", number) % 2**32
+        samples = samples_to_learn(folds[places[0]].data, own)
+        tasks.append(TeacherTask(number, teacher, own, tuple(places), samples))
+    size = LessonSize.of([fold.data for fold in folds], [task.samples for task in tasks])
     if teacher == "baselines":
-        return _with_baselines_lessons(folds, seed)
-    found: dict[int, tuple[TeacherNetwork, TableLesson]] = {}
-    for fold in folds:
-        key = id(fold.data.train)
-        if key not in found:
-            number = child_seed(seed, "teacher", len(found)) % 2**32
-            fitted = fit_teacher(fold.data, MEMBERS.model_copy(update={"teacher": teacher, "seed": number}))
-            taught = TeacherNetwork(fitted.teacher.outputs)
-            if teacher == "both":
-                alone = sum(each.data.train is fold.data.train for each in folds) == 1
-                taught = _with_baselines(fold, taught, SHARES if alone else (0.5,))
-            found[key] = taught, TableLesson(fold.data, taught.answer, number)
-    pairs = [(fold, *found[id(fold.data.train)]) for fold in folds]
-    return [replace(fold, teacher=network, lesson=lesson) for fold, network, lesson in pairs]
+        answers = [predict_logits(folds[task.folds[0]].teacher, task.samples.x) for task in tasks]
+        taught = [_with_lesson(folds, task, each, size) for task, each in zip(tasks, answers, strict=True)]
+    else:
+        made = (crew or Crew()).run(teach, tasks, TaughtFolds(folds=folds).lean)
+        taught = [_with_answers(folds, task, each, size) for task, each in zip(tasks, made, strict=True)]
+    found = {place: fold for each in taught for place, fold in each.items()}
+    return [found[place] for place in range(len(folds))]
+
+
+def _with_lesson(folds: Sequence[Fold], task: TeacherTask, answers: Tensor, size: LessonSize) -> dict[int, Fold]:
+    """Return the folds of a teacher with what it answered to their samples."""
+    lesson = TableLesson(folds[task.folds[0]].data, task.samples, answers, size)
+    return {place: replace(folds[place], lesson=lesson) for place in task.folds}
+
+
+def _with_answers(folds: Sequence[Fold], task: TeacherTask, made: Made, size: LessonSize) -> dict[int, Fold]:
+    """Return the folds of a teacher with all that it answered."""
+    known = made.tensors
+    return {
+        place: replace(fold, answered=TeacherAnswers(known[f"{VALIDATION}{place}"], known.get(f"{TEST}{place}")))
+        for place, fold in _with_lesson(folds, task, known[LESSON], size).items()
+    }
+
+
+def teach(task: TeacherTask, taught: TaughtFolds) -> Made:
+    """Fit a teacher and return its answers to the samples to learn, and to the other parts of each fold."""
+    folds = {place: taught.folds[place] for place in task.folds}
+    network = fitted(list(folds.values()), task.teacher, task.seed)
+    answers = {LESSON: network.answer(task.samples.x)}
+    for place, fold in folds.items():
+        answers[f"{VALIDATION}{place}"] = part_logits(network, fold.data.validation)[0]
+        if len(fold.data.test):
+            answers[f"{TEST}{place}"] = part_logits(network, fold.data.test)[0]
+    return Made(tensors=answers)
+
+
+def fitted(folds: Sequence[Fold], teacher: TableTeacherName, seed: int) -> TeacherNetwork:
+    """Return the cross-fitted teacher of folds that train on the same rows, which may be blended with the baselines."""
+    fold = folds[0]
+    found = fit_teacher(fold.data, MEMBERS.model_copy(update={"teacher": teacher, "seed": seed}))
+    cross_fitted = TeacherNetwork(found.teacher.outputs)
+    return (
+        _with_baselines(fold, cross_fitted, SHARES if len(folds) == 1 else (0.5,))
+        if teacher == "both"
+        else cross_fitted
+    )
 
 
 def _with_baselines(fold: Fold, cross_fitted: TeacherNetwork, shares: Sequence[float]) -> TeacherNetwork:
@@ -104,32 +168,30 @@ def _with_baselines(fold: Fold, cross_fitted: TeacherNetwork, shares: Sequence[f
     return min(map(TeacherNetwork, blends), key=lambda teacher: _loss(teacher, fold.data))
 
 
-def _with_baselines_lessons(folds: Sequence[Fold], seed: int) -> list[Fold]:
-    """Return folds with what the baselines of all seeds answer to rows and mixed ones."""
-    found: dict[int, TableLesson] = {}
-    for fold in folds:
-        number = child_seed(seed, "teacher", len(found)) % 2**32
-        found.setdefault(id(fold.data.train), TableLesson(fold.data, partial(predict_logits, fold.teacher), number))
-    return [replace(fold, lesson=found[id(fold.data.train)]) for fold in folds]
-
-
 def with_references(
-    folds: Sequence[Fold], history: History, *, epochs: int, trainings: int, seed: int
+    folds: Sequence[Fold], history: History, plan: WorkPlan, seed: int, crew: Crew | None = None
 ) -> tuple[list[Fold], History]:
     """Return folds whose baselines are the better of the plain ones and of as large ones that learn from the teacher.
 
     Of both kinds there are as many in each fold. Also return the history of the network to keep.
     """
-    trainings = min(trainings, len(folds[0].members))
-    distinct = {id(fold.data.train): fold for fold in folds}
-    places = [fold for fold in distinct.values() for _ in range(trainings)]
-    starts = [fold.members[number] for fold in distinct.values() for number in range(trainings)]
-    outcomes = [Outcome(job=fold.job, model=start) for fold, start in zip(places, starts, strict=True)]
-    seeds = [child_seed(seed, "reference", number % trainings) % 2**32 for number in range(len(places))]
-    tuned = finetune(outcomes, places, epochs, seeds)
+    trainings = min(plan.trainings, len(folds[0].members))
+    distinct = {id(fold.data.train): number for number, fold in enumerate(folds)}
+    starts = [(place, folds[place].members[number]) for place in distinct.values() for number in range(trainings)]
+    whole = TrainingTask(
+        stage="references",
+        epochs=plan.finetuning_epochs,
+        folds=tuple(place for place, _ in starts),
+        seeds=tuple(child_seed(seed, "reference", number % trainings) % 2**32 for number in range(len(starts))),
+        networks=tuple(MadeNetwork(start, (), (), None) for _, start in starts),
+    )
+    tasks = [whole] if plan.stacked else one_by_one(whole, folds)
+    shared = TaughtFolds(folds=folds)
+    results = (crew or Crew()).run(train_taught, tasks, shared.lean, [fold.whole for fold in folds])
+    tuned = [made.networks[place] for made in results for place in range(len(made.networks))]
     made = {key: tuned[number * trainings : (number + 1) * trainings] for number, key in enumerate(distinct)}
-    chosen = [_better(fold, [outcome.model for outcome in made[id(fold.data.train)]]) for fold in folds]
-    kept = {id(outcome.model): outcome.histories[-1] for outcome in tuned}
+    chosen = [_better(fold, [network.model for network in made[id(fold.data.train)]]) for fold in folds]
+    kept = {id(network.model): network.histories[-1] for network in tuned}
     return chosen, kept.get(id(chosen[-1].whole), history)
 
 

@@ -71,10 +71,12 @@ class MultiLabel(ProbabilityTask):
         self, outputs: "Tensor", teacher: "Tensor", y: "Tensor", *, weight: float, temperature: float
     ) -> "tuple[Tensor, Tensor]":
         """Return (1 − w) · loss with the labels + w · T² · binary cross-entropy with the teacher at temperature T."""
-        own, own_slope = self.losses_and_slopes(outputs, y)
         soft, target = outputs / temperature, (teacher / temperature).sigmoid()
         taught = formulas.binary_entropy(soft, target).mean(dim=-2) * temperature**2
         slope = (soft.sigmoid() - target) * (temperature / len(self.labels))
+        if weight == 1:  # the labels say nothing
+            return taught, slope
+        own, own_slope = self.losses_and_slopes(outputs, y)
         return own.lerp(taught, weight), own_slope.lerp(slope, weight)
 
     def divergence(self, outputs: "Tensor", teacher: "Tensor") -> "Tensor":

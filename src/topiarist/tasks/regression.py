@@ -105,10 +105,12 @@ class Regression(Task):
         self, outputs: "Tensor", teacher: "Tensor", y: "Tensor", *, weight: float, temperature: float
     ) -> "tuple[Tensor, Tensor]":
         """Return (1 − w) · loss with the targets + w · squared error from the teacher; there is no temperature."""
-        own, own_slope = self.losses_and_slopes(outputs, y)
         error = outputs - teacher
-        squared = formulas.error_loss(error, SQUARED).mean(dim=-2)
-        return own.lerp(squared, weight), own_slope.lerp(2 * error / len(self.targets), weight)
+        squared, slope = formulas.error_loss(error, SQUARED).mean(dim=-2), 2 * error / len(self.targets)
+        if weight == 1:  # the targets say nothing
+            return squared, slope
+        own, own_slope = self.losses_and_slopes(outputs, y)
+        return own.lerp(squared, weight), own_slope.lerp(slope, weight)
 
     def in_deviations(self, error: "Tensor") -> "Tensor":
         """Return errors of outputs (n_samples, n_targets) in deviations of the training targets."""
