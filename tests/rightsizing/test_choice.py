@@ -43,6 +43,7 @@ class PlannedFold:
     seed: int = 0
     training_key: tuple[int, int] = (0, 0)
     job: Any = None
+    lesson: None = None
     task: Task = SIDES
 
     @property
