@@ -148,6 +148,13 @@ class Fold:
         return part_logits(self.teacher, self.data.validation)[0].double()
 
 
+def to_train_on(data: Data) -> Data:
+    """Return data without their source and without what is judged: all that a worker needs, which judges nothing."""
+    part = data.test
+    assert isinstance(part, Part)
+    return replace(data, source=None, test=part.take(torch.arange(0)))
+
+
 def most_folds(data: Data, design: Design) -> int:
     """Return how many folds the samples, of the smallest class where there are classes, and whole groups allow."""
     targets, groups = _judged_samples(data, design)

@@ -24,7 +24,7 @@ from topiarist.randomness import child_seed
 from topiarist.rightsizing.baseline import baseline_training
 from topiarist.rightsizing.clock import Deadline, OutOfTimeError
 from topiarist.rightsizing.finetuning import finetune
-from topiarist.rightsizing.folds import Fold
+from topiarist.rightsizing.folds import Fold, to_train_on
 from topiarist.rightsizing.planning import WorkPlan
 from topiarist.tracing.parameter_sizes import shapes_of
 from topiarist.training import History
@@ -62,8 +62,8 @@ class TaughtFolds:
 
     @property
     def lean(self) -> Self:
-        """The same without what its folds remember, to be sent to workers."""
-        return replace(self, folds=[replace(fold) for fold in self.folds])
+        """The same without what its folds remember and what is judged, to be sent to workers."""
+        return replace(self, folds=[replace(fold, data=to_train_on(fold.data)) for fold in self.folds])
 
 
 @dataclass(frozen=True, kw_only=True)

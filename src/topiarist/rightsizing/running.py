@@ -13,6 +13,7 @@ from topiarist.models import attach, card_of
 from topiarist.models.stacked import stackable
 from topiarist.parallel import Pool
 from topiarist.rightsizing.clock import OutOfTimeError
+from topiarist.rightsizing.folds import to_train_on
 from topiarist.rightsizing.making import Made, MadeNetwork, make_dense
 from topiarist.rightsizing.stages import Stages
 from topiarist.training import History, TrainConfig
@@ -160,7 +161,8 @@ class KeptFit:
         ]
         here = len(tasks) == 1 or self.crew.pool is None
         train = partial(train_baseline, on_epoch=on_epoch) if here else train_baseline
-        results = self.crew.run(train, tasks, datas, models, self.on_done)
+        shared = datas if here else [to_train_on(data) for data in datas]
+        results = self.crew.run(train, tasks, shared, models, self.on_done)
         made = {number: network for result in results for number, network in result.networks.items()}
         for number, network in enumerate(models):
             trained = made[number].model

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from topiarist.data import Data, Part
 from topiarist.errors import SettingsError
 from topiarist.randomness import child_seed
-from topiarist.rightsizing.folds import Fold
+from topiarist.rightsizing.folds import Fold, to_train_on
 from topiarist.rightsizing.lessons import LessonSize, TableLesson, TeacherAnswers, samples_to_learn
 from topiarist.rightsizing.making import Made, MadeNetwork, TaughtFolds, TrainingTask, one_by_one, train_taught
 from topiarist.rightsizing.planning import WorkPlan
@@ -112,7 +112,8 @@ def with_teachers(folds: Sequence[Fold], teacher: TableTeacherName, seed: int, c
         answers = [predict_logits(folds[task.folds[0]].teacher, task.samples.x) for task in tasks]
         taught = [_with_lesson(folds, task, each, size) for task, each in zip(tasks, answers, strict=True)]
     else:
-        made = (crew or Crew()).run(teach, tasks, TaughtFolds(folds=folds).lean)
+        asked = [replace(fold, data=replace(fold.data, source=None)) for fold in folds]
+        made = (crew or Crew()).run(teach, tasks, TaughtFolds(folds=asked))
         taught = [_with_answers(folds, task, each, size) for task, each in zip(tasks, made, strict=True)]
     found = {place: fold for each in taught for place, fold in each.items()}
     return [found[place] for place in range(len(folds))]
@@ -120,7 +121,7 @@ def with_teachers(folds: Sequence[Fold], teacher: TableTeacherName, seed: int, c
 
 def _with_lesson(folds: Sequence[Fold], task: TeacherTask, answers: Tensor, size: LessonSize) -> dict[int, Fold]:
     """Return the folds of a teacher with what it answered to their samples."""
-    lesson = TableLesson(folds[task.folds[0]].data, task.samples, answers, size)
+    lesson = TableLesson(to_train_on(folds[task.folds[0]].data), task.samples, answers, size)
     return {place: replace(folds[place], lesson=lesson) for place in task.folds}
 
 
