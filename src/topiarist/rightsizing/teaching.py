@@ -31,7 +31,7 @@ WORDS = {"baselines": "baselines teach", "ensemble": "an ensemble teaches"}
 WORDS |= dict.fromkeys(("boosting", "both"), "gradient boosting teaches")
 FEWEST_ROWS = 10  # two for each of the folds of a teacher
 # Cross-fitting is repeated in every fold: one setting instead of eight, and boosting, which takes longest, on all folds
-# only where it counts in the blend of the first. benchmarks/README.md: what that costs.
+# only where it counts in the blend of the first. benchmarks/README.md: what that costs, and which setting.
 MEMBERS = TabularConfig(rates=(0.02,), dropouts=(0.0,), weight_decays=(0.3,), least_boosting=0.25, forest_rows=0)
 
 # Of the baselines in what teaches, where both networks and boosting do. Few samples to validate by tell no more apart.
