@@ -68,6 +68,7 @@ SECTIONS: tuple[Section, ...] = (
         "python -m benchmarks.table_decays",
         pieces=table_decays.pieces,
     ),
+    Section("table_rows", "### Rows for tables", "python -m benchmarks.table_rows"),
     Section("table_choices", "### What was chosen for tables", "python -m benchmarks.tables"),
     Section("embeddings", "### Embeddings of categories", "python -m benchmarks.embeddings"),
     Section("stacked_training", "## Stacked training", "python -m benchmarks.stacked_training"),

@@ -22,7 +22,10 @@ Known = Mapping[tuple[str, int, str], TableScore]
 
 
 def write_markdown(scores: Sequence[TableScore]) -> str:
-    """Return tables of scores, of what was gained over boosting, and of sizes and times."""
+    """Return tables of scores, of what was gained over boosting, and of sizes and times.
+
+    Who is missing on a table has no mean over tables, but for the gain over boosting, which is over those that there are.
+    """
     known = {score.key: score for score in scores}
     parts = []
     for task, words in WORDS.items():
@@ -91,7 +94,7 @@ def _scores_table(tables: list[str], known: Known, words: str) -> str:
             gained[name].append(float((own - other).mean()) if len(own) else math.nan)
             cells.append(_gain(own - other, some.tested / some.rows))
         lines.append(f"| {table} ({_splits(known, table)}) | {some.rows + some.tested} | {' | '.join(cells)} |")
-    total = [f"**{_shown(float(numpy.nanmean(means[name])), 2)}**" for name in columns]
+    total = [f"**{_shown(float(numpy.mean(means[name])), 2)}**" for name in columns]
     total += [_total_gain(numpy.array(gained[name])) for name in compared]
     return "\n".join([*lines, f"| mean | | {' | '.join(total)} |"])
 

@@ -33,7 +33,9 @@ def numbers_of(*parts: AnyPart) -> list[int]:
 def test_of_a_table_with_few_rows_less_is_set_aside() -> None:
     def source(rows: int, *, table: bool) -> Source:
         x = numpy.arange(float(rows))[:, None]
-        return Source(name="rows", features=DataFrame(x) if table else x, labels=numpy.arange(rows) % 2)
+        return Source(
+            name="rows", features=DataFrame(x, columns=["number"]) if table else x, labels=numpy.arange(rows) % 2
+        )
 
     few = source(FEW_ROWS - 100, table=True)
     data = Data.from_source(few, **parts_set_aside(few))
