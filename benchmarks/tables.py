@@ -4,23 +4,30 @@ Each split has a fifth of the rows to test on. All models learn from the other f
 settings and scikit-learn's with theirs; nothing is chosen on test rows. It needs the R packages mlbench and kernlab
 (Debian: r-cran-mlbench, r-cran-kernlab; `R_LIBRARY` names another folder), and pyreadr (extra `benchmarks`).
 
-    python -m benchmarks.tables [tables] [--splits 10] [--teacher both] [--out tables.json]
+    python -m benchmarks.tables [tables] [--splits 10] [--of network delivered boosting guess] [--out tables.json]
 
-takes about 20 minutes of one core. Scores are written as they come, and those in the file are not measured again. The
-Markdown tables are printed at the end, or again from files with `--table tables.json [more.json]`.
+takes about 20 minutes of one core, and about 80 more for what `topiarist rightsize` delivers. Scores are written as
+they come, and those in the file are not measured again. The Markdown tables are printed at the end, or again from files
+with `--table tables.json [more.json]`.
 """
 
 import argparse
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from benchmarks.paging.writing import RESULTS, stamp, write_results
-from benchmarks.tabulating.contenders import ours, references
-from benchmarks.tabulating.records import TableResults
+from benchmarks.tabulating.contenders import guess, ours, references
+from benchmarks.tabulating.delivered import delivered
+from benchmarks.tabulating.records import TableResults, TableScore
 from benchmarks.tabulating.sources import TABLES, load_split
 from benchmarks.tabulating.summary import write_markdown
+from topiarist import Data
 from topiarist.threads import torch_threads
 from topiarist.training import TabularConfig
+
+CONTENDERS = ("network", "delivered", "boosting", "guess")  # each with those that are measured beside it
 
 
 def main() -> None:
@@ -34,20 +41,23 @@ def main() -> None:
 def run(asked: argparse.Namespace) -> TableResults:
     """Measure the splits that are not in the file yet: the first of all tables, then the second, and so on."""
     known = merged([asked.out]) if asked.out.exists() else None
+    prefix = "" if asked.teacher == "both" else f"{asked.teacher}: "
     now = stamp("python -m benchmarks.tables", ["scikit-learn"], known)
     results = TableResults(**now, scores=known.scores if known else ())
-    for split in range(asked.splits):
+    for split in range(asked.first, asked.first + asked.splits):
         for name in asked.tables or TABLES:
             done = {score.key for score in results.scores}
-            network = "network" if asked.teacher == "both" else f"{asked.teacher}: network"
-            missing = [each for each in (network, "boosting") if (name, split, each) not in done]
+            measures: dict[str, Callable[[Data], list[TableScore]]] = {
+                "network": partial(ours, split=split, config=TabularConfig(teacher=asked.teacher, seed=split)),
+                "delivered": partial(delivered, split=split),
+                "boosting": partial(references, split=split),
+                "guess": partial(guess, split=split),
+            }
+            missing = [each for each in asked.of if (name, split, f"{prefix}{each}") not in done]
             if not missing:
                 continue
-            data, found = load_split(name, split), []
-            if network in missing:
-                found += ours(data, split, TabularConfig(teacher=asked.teacher, seed=split))
-            if "boosting" in missing:
-                found += references(data, split)
+            data = load_split(name, split)
+            found = [score for each in missing for score in measures[each](data)]
             results = results.model_copy(update={"scores": (*results.scores, *found)})
             write_results("tables", results, asked.out)
             said = ", ".join(f"{score.contender} {score.score:.4f}" for score in found)
@@ -65,7 +75,9 @@ def merged(paths: list[Path]) -> TableResults:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", choices=[[], *TABLES], help="which tables; all unless given")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first split")
     parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--of", nargs="+", choices=CONTENDERS, default=CONTENDERS, help="what to measure")
     parser.add_argument("--teacher", choices=("both", "ensemble", "boosting"), default="both")
     parser.add_argument("--out", type=Path, default=RESULTS / "tables.json")
     parser.add_argument("--table", type=Path, nargs="+", help="print the tables of these files and measure nothing")

@@ -35,6 +35,7 @@ MEASURES: dict[str, Measure] = {
     "error, %": Measure("less", max),
     "share of latency": Measure("", statistics.median),
     "log loss": Measure("less", statistics.fmean),
+    "loss": Measure("less", statistics.fmean),  # that of the task
     "times the samples' bytes": Measure("less", max),
     "GB": Measure("less", max),
     "MB": Measure("less", max),

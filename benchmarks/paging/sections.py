@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks import scaling, search_table
+from benchmarks import scaling, search_table, table_decays
 from benchmarks.compensating import tables as compensation_tables
 from benchmarks.compensating.records import Results as CompensationResults
 from benchmarks.covering import tables as coverage_tables
@@ -13,6 +13,7 @@ from benchmarks.paging.losses import compare
 from benchmarks.paging.records import Comparison, Measurement, Sheet
 from benchmarks.pruners import tables as pruning_tables
 from benchmarks.pruners.records import PruningResults
+from benchmarks.tabulating import losing
 from benchmarks.tabulating import summary as table_scores
 from benchmarks.tabulating.records import TableResults
 
@@ -60,8 +61,15 @@ SECTIONS: tuple[Section, ...] = (
         "python -m benchmarks.tables",
         TableResults,
         table_scores.pieces,
-        table_scores.compare,
+        losing.compare,
     ),
+    Section(
+        "table_decays",
+        "### Weight decays for tables",
+        "python -m benchmarks.table_decays",
+        pieces=table_decays.pieces,
+    ),
+    Section("table_rows", "### Rows for tables", "python -m benchmarks.table_rows"),
     Section("table_choices", "### What was chosen for tables", "python -m benchmarks.tables"),
     Section("embeddings", "### Embeddings of categories", "python -m benchmarks.embeddings"),
     Section("stacked_training", "## Stacked training", "python -m benchmarks.stacked_training"),

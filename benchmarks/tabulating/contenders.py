@@ -34,7 +34,7 @@ def ours(data: Data, split: int, config: TabularConfig) -> list[TableScore]:
         save(found.network, file)
         size = file.stat().st_size / KILOBYTE
     return [
-        scored(data, split, f"{prefix}{name}", _score(data, outputs), size if name == "network" else None, seconds)
+        scored(data, split, f"{prefix}{name}", score_of(data, outputs), size if name == "network" else None, seconds)
         for name, outputs in answers.items()
     ]
 
@@ -56,6 +56,17 @@ def references(data: Data, split: int) -> list[TableScore]:
         score = model.score(x, _targets(data))
         found.append(scored(data, split, name, float(score), file.tell() / KILOBYTE, seconds))
     return found
+
+
+def guess(data: Data, split: int) -> list[TableScore]:
+    """Return the score of always answering the most frequent class, or the mean."""
+    from sklearn import dummy
+
+    assert isinstance(data.train, Part)
+    classes = data.task.kind == "classes"
+    model = dummy.DummyClassifier() if classes else dummy.DummyRegressor()
+    model.fit(data.train.x.numpy(), data.train.y.numpy() if classes else data.train.y.numpy()[:, 0])
+    return [scored(data, split, "guess", float(model.score(tested(data).x.numpy(), _targets(data))), None, None)]
 
 
 def _models(data: Data, seed: int) -> Mapping[str, Any]:
@@ -105,7 +116,7 @@ def _targets(data: Data) -> Any:
     return y if data.task.kind == "classes" else y[:, 0]
 
 
-def _score(data: Data, outputs: Tensor) -> float:
+def score_of(data: Data, outputs: Tensor) -> float:
     """Return accuracy, or R² as scikit-learn has it."""
     y = _targets(data)
     if data.task.kind == "classes":

@@ -5,7 +5,10 @@ from topiarist.settings import Record
 
 
 class TableScore(Record):
-    """One model on one split: accuracy or R² on the test part, size of its file, processor seconds of its training."""
+    """One model on one split: accuracy or R² on the test part, size of its file, processor seconds of its training.
+
+    Of what rightsizing hands out, also its parameters and the verdict.
+    """
 
     table: str
     split: int
@@ -16,6 +19,8 @@ class TableScore(Record):
     score: float
     kilobytes: float | None = None
     seconds: float | None = None
+    parameters: int | None = None
+    verdict: str | None = None
 
     @property
     def key(self) -> tuple[str, int, str]:

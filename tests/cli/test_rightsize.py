@@ -88,6 +88,7 @@ def test_a_program_gets_one_object_and_a_table_needs_only_its_target(
     assert {name: result[name] for name in written} == written
     assert {path.name for path in tmp_path.iterdir()} - {"linear.safetensors"} == FILES - {"model.onnx"}
     assert result["task"]["names"] == ["lily", "rose", "tulip"]
+    assert [result["data"][part] for part in ("training", "validation", "test")] == [120, 15, 15]
     model = load(tmp_path / "model.safetensors")
     assert "colour" in str(card_of(model).preprocessing)
     measured = as_json(command("measure", tmp_path / "model.safetensors", flowers, "--target", "kind", "--json"))

@@ -5,10 +5,12 @@ from typing import Any
 import numpy
 import pytest
 from numpy.typing import NDArray
+from pandas import DataFrame
 
 from topiarist.data import AnyPart, Data, Part
+from topiarist.data.source import Source
 from topiarist.rightsizing import FewSamplesError
-from topiarist.rightsizing.folds import folds_of, in_memory, most_folds
+from topiarist.rightsizing.folds import FEW_ROWS, folds_of, in_memory, most_folds, parts_set_aside
 from topiarist.rightsizing.planning import Design
 
 DESIGNS: list[Design] = ["refitted", "held out"]
@@ -26,6 +28,19 @@ def numbered(groups: NDArray[Any] | None = None, **options: Any) -> Data:
 def numbers_of(*parts: AnyPart) -> list[int]:
     assert all(isinstance(part, Part) for part in parts)
     return [int(number) for part in parts for number in part.x[:, 0]]  # type: ignore[union-attr]
+
+
+def test_of_a_table_with_few_rows_less_is_set_aside() -> None:
+    def source(rows: int, *, table: bool) -> Source:
+        x = numpy.arange(float(rows))[:, None]
+        return Source(
+            name="rows", features=DataFrame(x, columns=["number"]) if table else x, labels=numpy.arange(rows) % 2
+        )
+
+    few = source(FEW_ROWS - 100, table=True)
+    data = Data.from_source(few, **parts_set_aside(few))
+    assert [len(part) for part in (data.train, data.validation, data.test)] == [720, 90, 90]
+    assert parts_set_aside(source(FEW_ROWS, table=True)) == parts_set_aside(source(100, table=False)) == {}
 
 
 @both_designs

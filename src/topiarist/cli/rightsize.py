@@ -235,7 +235,7 @@ def task_and_model(
     if into is not None and model is None:
         raise SettingsError("--into is what a model file is loaded into: name the file with --model")
     if model is None:
-        return load_described(data, **how), None
+        return _load_table_or_other(data, how), None
     if Path(model).suffix != ".safetensors":
         if ":" not in model:
             raise SettingsError(f"--model names a .safetensors file or module:function; found '{model}'")
@@ -255,6 +255,18 @@ def task_and_model(
     if how["task"] is not None:
         raise SettingsError("what is predicted is as the model's file has it: leave out --task")
     return task_for(network, data, target=how["target"], group=how["group"], weight=how["weight"]), network
+
+
+def _load_table_or_other(location: str, how: Mapping[str, Any]) -> "Data":
+    """Read and split data; of a table of few rows, smaller parts are set aside."""
+    from topiarist.data import Data
+    from topiarist.features.described import find_described
+    from topiarist.rightsizing.folds import parts_set_aside
+
+    read = {name: how[name] for name in ("target", "group", "weight", "task", "columns")}
+    prepared = {name: value for name, value in how.items() if name not in read}
+    source = find_described(location, **read)
+    return Data.from_source(source, **parts_set_aside(source), **prepared)
 
 
 def show_record(record: "RightsizingRecord", out: Path, page: Path) -> None:

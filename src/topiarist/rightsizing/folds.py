@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from topiarist.data import AnyPart, Data, Part
+from topiarist.data.preparation import PreparationOptions
+from topiarist.data.source import Source, is_table
 from topiarist.data.split import fold_tests, original_rows
 from topiarist.data.targets import Targets, learned_targets, targets_of
 from topiarist.errors import DataError
@@ -26,6 +28,9 @@ from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits, 
 VALIDATION_FRACTION = 0.15  # of a fold's training samples, for methods to choose by
 STOPPING_FOLDS = 7  # of the training part, of which one stops training: about the fraction above
 FEWEST_TO_STOP_BY = 2  # samples or groups: one to learn from, one to stop by
+# Of a table with fewer rows than this, a tenth for testing and a tenth for validation: sizes are judged by folds, and
+# the network to keep learns from none of what is set aside. benchmarks/README.md: what more rows are worth.
+FEW_ROWS, SMALL_PART = 1_000, 0.1
 FEWEST_GROUPS = 3  # one to judge, one to train on, one to choose by
 
 
@@ -153,6 +158,13 @@ def to_train_on(data: Data) -> Data:
     part = data.test
     assert isinstance(part, Part)
     return replace(data, source=None, test=part.take(torch.arange(0)))
+
+
+def parts_set_aside(source: Source) -> PreparationOptions:
+    """Return the fractions for testing and validation of a table with few rows; nothing for other samples."""
+    if not is_table(source.features) or len(source) >= FEW_ROWS:
+        return {}
+    return {"test_fraction": SMALL_PART, "validation_fraction": SMALL_PART}
 
 
 def most_folds(data: Data, design: Design) -> int:

@@ -32,7 +32,7 @@ WORDS = {"baselines": "baselines teach", "ensemble": "an ensemble teaches"}
 WORDS |= dict.fromkeys(("boosting", "both"), "gradient boosting teaches")
 FEWEST_ROWS = 10  # two for each of the folds of a teacher
 # Cross-fitting is repeated in every fold: one setting instead of eight, and boosting, which takes longest, on all folds
-# only where it counts in the blend of the first. benchmarks/README.md: what that costs.
+# only where it counts in the blend of the first. benchmarks/README.md: what that costs, and which setting.
 MEMBERS = TabularConfig(rates=(0.02,), dropouts=(0.0,), weight_decays=(0.3,), least_boosting=0.25, forest_rows=0)
 
 LESSON, VALIDATION, TEST = "lesson", "validation ", "test "  # answers by what was asked, and the number of the fold

@@ -35,7 +35,7 @@ class TabularConfig(Settings):
         default=(0.0, 0.2), min_length=1, description="Dropout in the hidden layers of members, to choose from."
     )
     weight_decays: tuple[NonNegativeFloat, ...] = Field(
-        default=(0.01, 0.3),  # benchmarks/README.md: of fourteen tables with few rows, the large one suits eleven best
+        default=(0.01, 0.3),  # benchmarks/README.md: of twelve tables with few rows, the large one fits ten better
         min_length=1,
         description="Weight decays of members, decoupled as AdamW's, to choose from.",
     )
