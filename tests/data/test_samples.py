@@ -31,7 +31,8 @@ CONFIG = TrainConfig(epochs=2, batch_size=16, seed=3)
 
 
 def lazily(monkeypatch: pytest.MonkeyPatch, most: int = 0) -> None:
-    monkeypatch.setattr("topiarist.data.samples.MOST_BYTES", most)
+    for name in ("MOST_BYTES", "TAKEN_BYTES"):
+        monkeypatch.setattr(f"topiarist.data.samples.{name}", most)
 
 
 def part_of(data: Data, name: str) -> Part:
