@@ -23,8 +23,6 @@ from topiarist.files import canonical_json
 
 # Of samples prepared in float32, all parts together: 256 MB are about what torch takes, and hold Fashion-MNIST whole.
 MOST_BYTES = 2**28
-# Of some of the samples of a large file: parts, folds and drawn samples of it are alive together, and many.
-TAKEN_BYTES = 2**23
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def some_of(samples: Samples, rows: Tensor) -> Samples:
     """Return some samples: a tensor of a tensor, and of others what is prepared when it is asked for."""
     if isinstance(samples, Tensor):
         return samples[rows]
-    few = math.prod((len(rows), *samples.shape[1:])) * samples.dtype.itemsize <= TAKEN_BYTES
+    few = math.prod((len(rows), *samples.shape[1:])) * samples.dtype.itemsize <= MOST_BYTES
     return samples[rows] if few else samples.take(rows)
 
 

@@ -3,8 +3,8 @@
 Its answers to the rows that it was fitted on are nearly the targets themselves, and teach nothing that those do not: so
 rows are answered by the model of the fold that left them out.
 
-scikit-learn computes with float64, of which it would hold two copies of all rows: one as they came, one parted into those
-to fit on and those that end the fitting. Here they are parted before, as it would, and there is one copy.
+scikit-learn computes with float64, of which it would hold two copies of all rows: one as they came, and one parted into
+rows to fit on and rows that end the fitting. Here they are parted before, as it would do it, and there is one copy.
 """
 
 from collections.abc import Sequence
@@ -145,10 +145,9 @@ def _sides(y: Numbers, rows: Numbers, seed: int, *, stratified: bool) -> Sides:
 
 def _float64(part: Part, rows: Numbers) -> Numbers:
     """Return the samples of some rows in float64; no more than a chunk of them is in memory in another type."""
-    x = part.x.numpy()
-    found = numpy.empty((len(rows), x.shape[1]))
+    found = numpy.empty((len(rows), part.samples.shape[1]))
     for start in range(0, len(rows), CHUNK):
-        found[start : start + CHUNK] = x[rows[start : start + CHUNK]]
+        found[start : start + CHUNK] = part.samples[torch.from_numpy(rows[start : start + CHUNK])].numpy()
     return found
 
 
