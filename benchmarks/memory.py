@@ -48,7 +48,7 @@ class Taken(NamedTuple):
     seconds: float
 
 
-def write_table(path: Path, kind: str, rows: int) -> float:
+def write_table(path: str, kind: str, rows: int) -> float:
     """Write a table of numbers, two columns of text and a target, and return its size in MB."""
     import numpy
     import pandas
@@ -66,7 +66,26 @@ def write_table(path: Path, kind: str, rows: int) -> float:
     classes = numpy.array(["low", "middle", "high"])[numpy.digitize(score, [-0.8, 0.3])]
     frame["y"] = classes if kind == "classes" else score
     frame.to_csv(path, index=False, float_format="%.4f")
-    return path.stat().st_size / 2**20
+    return Path(path).stat().st_size / 2**20
+
+
+def write_idx(folder: str, samples: dict[str, int]) -> float:
+    """Write images as IDX files, and return their size in MB."""
+    return write_images(Path(folder), samples)
+
+
+def written(what: str, *arguments: object) -> float:
+    """Write data in a process of its own, and return their size in MB.
+
+    The most memory of a process counts that of the one that began it: this one stays small.
+    """
+    code = f"from benchmarks.memory import *; print({what}({', '.join(map(repr, map(_plain, arguments)))}))"
+    ended = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE, text=True)
+    return float(ended.stdout)
+
+
+def _plain(argument: object) -> object:
+    return str(argument) if isinstance(argument, Path) else argument
 
 
 def taken(words: list[Any], code: str = RUN) -> Taken:
@@ -117,8 +136,8 @@ def compared(case: str, size: float, words: list[Any], few: list[Any], aim: floa
 def tables(kind: str, folder: Path) -> list[Figure]:
     """Show, train on and right-size a table whose target is a class, or a number."""
     file, few = folder / "table.csv", folder / "few.csv"
-    size = write_table(file, kind, ROWS)
-    write_table(few, kind, FEW)
+    size = written("write_table", file, kind, ROWS)
+    written("write_table", few, kind, FEW)
 
     def calls(data: Path) -> dict[str, list[Any]]:
         asked = [data, "--target", "y"]
@@ -141,8 +160,8 @@ def images(samples: dict[str, int], folder: Path) -> list[Figure]:
     large, few = folder / "images", folder / "few"
     large.mkdir()
     few.mkdir()
-    size = write_images(large, samples)
-    write_images(few, FEW_IMAGES)
+    size = written("write_idx", large, samples)
+    written("write_idx", few, FEW_IMAGES)
 
     def calls(data: Path) -> dict[str, list[Any]]:
         model = folder / f"{data.name}.safetensors"
