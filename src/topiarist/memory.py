@@ -30,4 +30,4 @@ def _trim() -> Callable[[int], int] | None:
     except (OSError, AttributeError, TypeError):  # another C library, or a system where it has no such name
         return None
     found.argtypes, found.restype = [ctypes.c_size_t], ctypes.c_int
-    return found  # type: ignore[no-any-return]  # ctypes types nothing
+    return found

@@ -65,7 +65,7 @@ class BoostedTrees:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return outputs (n_samples, n_outputs): logarithms of probabilities, logits of labels, or numbers."""
-        return torch.cat([self._answers_to(some.numpy()) for some in x.split(CHUNK)])
+        return torch.cat([self._answers_to(some.numpy()) for some in torch.split(x, CHUNK)])
 
     def _answers_to(self, samples: Numbers) -> Tensor:
         if self.task.kind == "numbers":
