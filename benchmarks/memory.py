@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -133,7 +133,7 @@ def compared(case: str, size: float, words: list[Any], few: list[Any], aim: floa
     return found
 
 
-def tables(kind: str, folder: Path) -> list[Figure]:
+def tables(kind: str, folder: Path) -> Iterator[list[Figure]]:
     """Show, train on and right-size a table whose target is a class, or a number."""
     file, few = folder / "table.csv", folder / "few.csv"
     size = written("write_table", file, kind, ROWS)
@@ -148,14 +148,11 @@ def tables(kind: str, folder: Path) -> list[Figure]:
         }
 
     short = calls(few)
-    return [
-        figure
-        for name, words in calls(file).items()
-        for figure in compared(f"table, {kind}: {name}", size, words, short[name], AIM_TABLES, beyond=True)
-    ]
+    for name, words in calls(file).items():
+        yield compared(f"table, {kind}: {name}", size, words, short[name], AIM_TABLES, beyond=True)
 
 
-def images(samples: dict[str, int], folder: Path) -> list[Figure]:
+def images(samples: dict[str, int], folder: Path) -> Iterator[list[Figure]]:
     """Train on, resize and, where they are few enough for it, right-size images in IDX files."""
     large, few = folder / "images", folder / "few"
     large.mkdir()
@@ -175,14 +172,11 @@ def images(samples: dict[str, int], folder: Path) -> list[Figure]:
         return found
 
     short = calls(few)
-    return [
-        figure
-        for name, words in calls(large).items()
-        for figure in compared(f"IDX of {size:.0f} MB: {name}", size, words, short[name], AIM_IMAGES, beyond=False)
-    ]
+    for name, words in calls(large).items():
+        yield compared(f"IDX of {size:.0f} MB: {name}", size, words, short[name], AIM_IMAGES, beyond=False)
 
 
-CASES: dict[str, Callable[[Path], list[Figure]]] = {
+CASES: dict[str, Callable[[Path], Iterator[list[Figure]]]] = {
     "classes": lambda folder: tables("classes", folder),
     "numbers": lambda folder: tables("numbers", folder),
     "idx-164": lambda folder: images(RIGHTSIZED, folder),
@@ -196,12 +190,17 @@ def main() -> int:
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; all unless given")
     for name in parser.parse_args().cases or CASES:
         with tempfile.TemporaryDirectory() as folder:
-            found = CASES[name](Path(folder))
-        known = read_results(Sheet, "memory")
-        others = [] if known is None else [each for each in known.figures if each.case not in {f.case for f in found}]
-        stamped = stamp("python -m benchmarks.memory", before=known)
-        print(write_results("memory", Sheet(**stamped, figures=(*others, *found))))
+            for found in CASES[name](Path(folder)):
+                keep(found)
     return 0
+
+
+def keep(found: list[Figure]) -> None:
+    """Write the figures of a command in the place of what was known of it."""
+    known = read_results(Sheet, "memory")
+    others = [] if known is None else [each for each in known.figures if each.case != found[0].case]
+    stamped = stamp("python -m benchmarks.memory", before=known)
+    write_results("memory", Sheet(**stamped, figures=(*others, *found)))
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 from topiarist.data import Data, Part
 from topiarist.randomness import array_generator, child_seed
-from topiarist.training.tables.boosting import CHUNK, STOPPING_ROWS, fit_boosting, fit_fold
-from topiarist.training.tables.folds import inner_folds
+from topiarist.training.tables.boosting import CHUNK, STOPPING_ROWS, fit_boosting
 
 MANY, FEW = STOPPING_ROWS + 800, STOPPING_ROWS - 800  # of many rows, some end the fitting
 SETTINGS = {"random_state": child_seed(3, "boosting") % 2**32}
@@ -50,14 +49,6 @@ def test_it_is_what_scikit_learn_fits_to_the_same_rows(kind: str, rows: int, wei
     for model, column in zip(fit_boosting(part, data.task, seed=3).models, columns, strict=True):
         wanted = learner(**SETTINGS).fit(x, column, sample_weight=weights)
         numpy.testing.assert_array_equal(getattr(model, answer)(x), getattr(wanted, answer)(x))
-
-
-def test_a_fold_is_fitted_without_a_copy_of_its_rows() -> None:
-    data = make_data("numbers", 900)
-    fold = inner_folds(data, 3, seed=0)[1]
-    x = part_of(data).x
-    one, other = fit_fold(fold, seed=0), fit_boosting(fold.learned(), data.task, seed=0)
-    assert torch.equal(one(x), other(x))
 
 
 def test_answers_do_not_depend_on_how_many_rows_are_asked_at_once() -> None:

@@ -160,10 +160,8 @@ def _check_rows(path: Path, content: TextContent, encoding: str, delimiter: str)
             if len(row) != len(header):
                 if "".join(row[len(header) :]).strip() or "".join(header[len(row) :]):
                     title = "; is the first line a title? It must be the header" if len(header) == 1 else ""
-                    raise DataError(
-                        f"{path}, line {rows.line_num}: expected {len(header)} values as in the header, found {len(row)}"
-                        + title
-                    )
+                    found = f"expected {len(header)} values as in the header, found {len(row)}"
+                    raise DataError(f"{path}, line {rows.line_num}: {found}{title}")
                 longest = max(longest, len(row))
     if not header:
         raise DataError(f"{path} is empty: a table needs a header line and rows")

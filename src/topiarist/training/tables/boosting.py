@@ -46,13 +46,8 @@ def cross_fit_boosting(
 ) -> CrossFitted:
     """Return gradient boosting with scikit-learn's own settings, fitted on each fold; `first` is that of the first."""
     known = [] if first is None else [first]
-    models = known + [fit_fold(fold, seed=seed) for fold in folds[len(known) :]]
+    models = known + [fit_boosting(fold.learned(), task, seed=seed) for fold in folds[len(known) :]]
     return CrossFitted(BOOSTING, task.kind, models, answers_out_of_fold(folds, models, task))
-
-
-def fit_fold(fold: InnerFold, *, seed: int) -> "BoostedTrees":
-    """Return gradient boosting that was fitted to what a fold learns from."""
-    return fit_boosting(fold.learned(), fold.whole.task, seed=seed)
 
 
 @dataclass(frozen=True)

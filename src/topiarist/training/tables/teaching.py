@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from topiarist.data import Data
-from topiarist.training.tables.boosting import BOOSTING, BoostedTrees, cross_fit_boosting, fit_fold
+from topiarist.training.tables.boosting import BOOSTING, BoostedTrees, cross_fit_boosting, fit_boosting
 from topiarist.training.tables.config import TabularConfig
 from topiarist.training.tables.folds import InnerFold, inner_folds, training_part
 from topiarist.training.tables.forests import can_be_forest, cross_fit_forest
@@ -39,7 +39,7 @@ def _boosting(
     """Return boosting of all folds, or none where it counts for too little in the blend of the first fold."""
     first = None
     if others and config.least_boosting:
-        first = fit_fold(folds[0], seed=config.seed)
+        first = fit_boosting(folds[0].learned(), data.task, seed=config.seed)
         if _share(first, folds[0], others) < config.least_boosting:
             return []
     return [cross_fit_boosting(folds, data.task, seed=config.seed, first=first)]
