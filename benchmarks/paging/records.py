@@ -30,6 +30,7 @@ MEASURES: dict[str, Measure] = {
     "false claims, %": Measure("less", statistics.fmean),
     "seconds": Measure("less", min),  # of rounds: the one least disturbed
     "seconds of a fit": Measure("less", statistics.fmean),  # over seeds, each with a table of its own
+    "processor seconds": Measure("", min),
     "milliseconds": Measure("less", min),
     "milliseconds of a search": Measure("less", statistics.fmean),  # over seeds, of each the best of its rounds
     "error, %": Measure("less", max),

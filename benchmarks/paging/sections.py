@@ -125,6 +125,7 @@ SECTIONS: tuple[Section, ...] = (
     ),
     Section("cold_start", "## Cold start", "python -m benchmarks.cold_start"),
     Section("large", "## Hardening", "python -m benchmarks.large"),
+    Section("memory", "### Memory of large data", "python -m benchmarks.memory"),
     Section("stress", "### Kills", "make stress"),
     Section("stress_rightsize", "### Kills of rightsizings", "make stress"),
     Section("fuzz", "### Damaged files", "make fuzz"),

@@ -4,12 +4,18 @@ from typing import Any
 
 import numpy
 import pytest
+import torch
 from numpy.typing import NDArray
 from pandas import DataFrame
+from torch import Tensor
 
 from topiarist.data import AnyPart, Data, Part
 from topiarist.data.source import Source
+from topiarist.methods.job import make_job
+from topiarist.models import mlp
+from topiarist.randomness import generator
 from topiarist.rightsizing import FewSamplesError
+from topiarist.rightsizing.baseline import folds_with
 from topiarist.rightsizing.folds import FEW_ROWS, folds_of, in_memory, most_folds, parts_set_aside
 from topiarist.rightsizing.planning import Design
 
@@ -102,3 +108,13 @@ def test_too_few_samples_to_choose_by_are_refused_in_one_line() -> None:
         folds_of(Data.from_arrays(numpy.eye(6), [0, 1] * 3, test_fraction=0, scaling="zscore"), "refitted", 2, seed=0)
     with pytest.raises(FewSamplesError, match="has no samples to choose by"):
         in_memory(numbered(validation_fraction=0))
+
+
+def test_folds_that_train_on_the_same_samples_share_what_units_are_looked_at_with() -> None:
+    data = numbered(validation_fraction=0.4)
+    network = mlp([2, 4, 3], generator=generator(0, "initial weights"))
+    datas = [*folds_of(data, "held out", 2, seed=1), data]
+    folds = folds_with(datas, [network], network, seed=5)
+    assert len({id(fold.job.calibration) for fold in folds}) == 1
+    alone = make_job(network, data, seed=5).calibration
+    assert isinstance(alone, Tensor) and torch.equal(alone, folds[0].job.calibration)  # type: ignore[arg-type]

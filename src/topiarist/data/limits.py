@@ -48,12 +48,17 @@ class BoundedStream:
         return chunk
 
 
+def is_compressed(path: Path) -> bool:
+    """Return whether a file begins as a gzip does."""
+    with path.open("rb") as raw:
+        return raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+
+
 @contextmanager
 def expanded(path: Path) -> Iterator[Readable]:
     """Open `path`, through gzip where it is compressed; damage of the gzip is a DataError."""
+    compressed = is_compressed(path)
     with path.open("rb") as raw:
-        compressed = raw.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-        raw.seek(0)
         if not compressed:
             yield raw
             return

@@ -216,8 +216,7 @@ def make_job(
     if calibration is None:
         if data is None:
             raise SettingsError("without data, give calibration inputs, such as a DataLoader")
-        most = None if all_samples else CALIBRATION_SAMPLES
-        calibration = placed(_inputs_of(data.train, seed, most), numbers_of(model))
+        calibration = calibration_inputs(model, data.train, seed, None if all_samples else CALIBRATION_SAMPLES)
     sample, example = _examples(model, data, calibration, example_input)
     scored_part = None if data is None else data.validation if len(data.validation) else data.train
     return Job(
@@ -267,7 +266,8 @@ def _score_on(part: AnyPart, task: Task) -> Score:
     return lambda model: task.score(*part_logits(model, part), weights_of(part))
 
 
-def _inputs_of(part: AnyPart, seed: int, most: int | None) -> Tensor:
-    """Return inputs of a part, at most so many, drawn by the seed."""
+def calibration_inputs(model: nn.Module, part: AnyPart, seed: int, most: int | None = CALIBRATION_SAMPLES) -> Tensor:
+    """Return inputs of a part where a network computes, at most so many, drawn by the seed."""
     some = part.draw(most, generator(seed, "calibration"))
-    return some.x if isinstance(some, Part) else torch.cat([x for x, _ in part_batches(some, BATCH_SIZE)])
+    inputs = some.x if isinstance(some, Part) else torch.cat([x for x, _ in part_batches(some, BATCH_SIZE)])
+    return placed(inputs, numbers_of(model))

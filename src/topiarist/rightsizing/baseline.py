@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from torch import nn
 
 from topiarist.data import Data
 from topiarist.devices import find_device
+from topiarist.methods.job import calibration_inputs
 from topiarist.models import Ensemble, card_of, mlp, vgg
 from topiarist.models.copying import copied
 from topiarist.models.stacked import stackable
@@ -57,6 +59,12 @@ def fold_with(data: Data, members: Sequence[nn.Module], best: nn.Module, seed: i
     """Return a fold with its baselines; those of all seeds together teach."""
     teacher = best if len(members) == 1 else Ensemble(members, kind=data.task.kind)
     return Fold(data=data, whole=best, members=members, teacher=teacher, seed=seed)
+
+
+def folds_with(datas: Sequence[Data], members: Sequence[nn.Module], best: nn.Module, seed: int) -> list[Fold]:
+    """Return folds that train on the same samples, with the same baselines and one copy of what units are seen with."""
+    shared = calibration_inputs(best, datas[-1].train, seed)
+    return [replace(fold_with(data, members, best, seed), inputs=shared) for data in datas]
 
 
 def builder(model: Model | None, data: Data, device: str | None = None, *, hidden: Sequence[int] = HIDDEN) -> Build:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from topiarist.memory import return_freed
+
 TRUSTED = 0.1  # share of the work after which what it took says more than the estimate
 OnProgress = Callable[[float, str], None]
 
@@ -37,11 +39,13 @@ class Deadline:
 class Clock:
     """Seconds since the beginning, by stage; `on_progress` is told the share of the work that is done, and what.
 
-    `limit` are the seconds that the user allows, None for as many as it takes; `estimate` those that it may take.
+    `limit` are the seconds that the user allows, None for as many as it takes; `estimate` those that it may take. With
+    `frees`, the memory that a stage freed goes back to the system when it ends.
     """
 
     limit: float | None = None
     estimate: float | None = None
+    frees: bool = False
     on_progress: OnProgress = lambda share, what: None
     stages: dict[str, float] = field(default_factory=dict)
     begun: float = field(default_factory=time.perf_counter)
@@ -62,6 +66,8 @@ class Clock:
         try:
             yield
         finally:
+            if self.frees:
+                return_freed()
             self.stages[name] = self.stages.get(name, 0.0) + self.elapsed - start
 
     def tell(self, share: float, what: str) -> None:

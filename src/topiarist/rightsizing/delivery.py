@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 
 from topiarist.errors import MissingExtraError, ModelError
 from topiarist.measurement.latency import in_turn, time_onnx
+from topiarist.memory import return_freed
 from topiarist.rightsizing.record import BASELINE, NetworkRecord, RightsizingRecord
 from topiarist.rightsizing.recording import ratio, with_sentence
 from topiarist.rightsizing.references import LINEAR
@@ -37,6 +38,7 @@ def deliver(result: Rightsizing, folder: str | Path, *, onnx: bool = True) -> Ri
     """
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
+    return_freed(cycles=True)  # of the folds and their networks, before what exports networks is loaded
     save(result.baseline, place / BASELINE_FILE, data=result.data)
     save(result.model, place / MODEL_FILE, data=result.data)
     for offer in result.record.verdict.offered:

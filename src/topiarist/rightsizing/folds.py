@@ -45,7 +45,8 @@ class Fold:
     `members` are the baselines of all seeds, `whole` the best of them, `teacher` all of them together, from which
     smaller networks learn; of a table they learn by a `lesson`, perhaps from another teacher, whose answers are
     `answered`. `rivals` are the networks that the baselines were chosen from, by how they were trained; there are none
-    where there was no choice.
+    where there was no choice. `inputs` are what units are looked at with, where folds that train on the same samples
+    share them.
     """
 
     data: Data
@@ -56,6 +57,7 @@ class Fold:
     lesson: TableLesson | None = None
     answered: TeacherAnswers | None = None
     rivals: Mapping[str, Sequence[nn.Module]] = field(default_factory=dict)
+    inputs: Tensor | None = None
 
     @property
     def task(self) -> Task:
@@ -65,7 +67,7 @@ class Fold:
     @cached_property
     def job(self) -> Job:
         """The baseline as methods are given it."""
-        return make_job(self.whole, self.data, seed=self.seed)
+        return make_job(self.whole, self.data, seed=self.seed, calibration=self.inputs)
 
     @property
     def learned(self) -> Data:

@@ -1,5 +1,6 @@
 """`rightsize`: from data, perhaps a network and a budget, to the smallest network proven not to be worse."""
 
+import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -17,13 +18,14 @@ from topiarist.errors import SettingsError, TopiaristWarning
 from topiarist.files import canonical_json
 from topiarist.measurement import Budget
 from topiarist.measurement.footprint import Footprint, footprint
+from topiarist.memory import return_freed
 from topiarist.methods.registry import DEFAULT_METHOD, find_method, rightsizing_methods
 from topiarist.models import attach, card_for
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.models.stacked import stackable
 from topiarist.parallel import Pool, open_pool
-from topiarist.rightsizing.baseline import Model, describe, fold_with, train_baselines
+from topiarist.rightsizing.baseline import Model, describe, folds_with, train_baselines
 from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limits_of, ratios_for
 from topiarist.rightsizing.clock import Clock, OnProgress
 from topiarist.rightsizing.descent import BEGUN, ENDED, Descent
@@ -49,6 +51,7 @@ from topiarist.training.tables.config import TableTeacherName
 RECORD, SIMPLE_MODELS = "record.json", "simple_models.json"  # of the stages
 RECORDS = TypeAdapter(tuple[ReferenceRecord, ...])
 WORTH_WORKERS = 2e11  # multiply-accumulates, about 12 s: starting workers takes some seconds
+LARGE_BYTES, FLOAT32 = 2**24, 4  # 16 MB of samples as networks read them: a twentieth of what torch takes
 ALPHA = 0.05  # the usual level of a test; benchmarks/proofs.py simulates that it holds
 
 
@@ -261,6 +264,9 @@ def _carry_out(
     crew: Crew, clock: Clock, job: Setup, plan: WorkPlan, budget: Budget, settings: SettingsRecord, *, brief: bool
 ) -> Rightsizing:
     """Train the baselines, go down the sizes, choose, and write down how it came about."""
+    clock.frees = _is_large(job.data)
+    if clock.frees:
+        return_freed()  # of what read the data
     folds, history, plan = _baselines(crew, clock, job, plan, settings.seed)
     if history is not None:
         with clock.stage("baseline"):
@@ -285,6 +291,12 @@ def _carry_out(
     if choice is None:
         raise UnreachableError(record)
     return _result(findings, record, choice.status)
+
+
+def _is_large(data: Data) -> bool:
+    """Return whether the samples take so much memory that what copies of them leave behind is worth giving back."""
+    counts = sum(map(len, (data.train, data.validation, data.test)))
+    return counts * math.prod(data.input_shape) * FLOAT32 > LARGE_BYTES
 
 
 def _with_simple_models(crew: Crew, clock: Clock, findings: Findings) -> Findings:
@@ -325,7 +337,7 @@ def _baselines(
     datas = [*folds_of(job.data, plan.design, plan.folds, seed), job.data]
     if job.trained:
         given = copied(job.first).eval()
-        return [fold_with(data, (given,), given, seed) for data in datas], None, plan
+        return folds_with(datas, (given,), given, seed), None, plan
 
     def tell(epoch: int, records: Sequence[object]) -> None:
         if plan.stacked:
@@ -342,7 +354,7 @@ def _baselines(
             job.build, trained_on, seeds=plan.seeds, epochs=plan.epochs, seed=seed, on_epoch=tell, fit=fit
         )
     if plan.design == "held out":
-        folds = [fold_with(data, folds[0].members, folds[0].whole, seed) for data in datas]
+        folds = folds_with(datas, folds[0].members, folds[0].whole, seed)
     return folds, history, replace(plan, notes=(*plan.notes, *notes))
 
 

@@ -191,4 +191,4 @@ def network_digest(model: nn.Module) -> str:
 def _add(digest: "hashlib._Hash", tensors: Sequence[Tensor]) -> None:
     for tensor in tensors:
         digest.update(f"{tensor.dtype}{tuple(tensor.shape)}".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        digest.update(tensor.detach().cpu().contiguous().numpy().data)  # without a copy

@@ -1,5 +1,6 @@
 """Large text tables are read in chunks: what each column becomes does not depend on it, and memory is bounded."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy
@@ -8,6 +9,7 @@ import pytest
 
 from topiarist.data import load_data
 from topiarist.data.readers import chunks
+from topiarist.data.readers.table_files import read_delimited
 from topiarist.data.readers.tables import read_table
 from topiarist.data.source import Source, take_rows
 
@@ -82,3 +84,21 @@ def test_a_large_table_becomes_the_same_inputs(tmp_path: Path, monkeypatch: pyte
     assert pieces.preprocessing.shift == pytest.approx(whole.preprocessing.shift, rel=1e-12, abs=1e-12)
     for one, other in ((pieces.train, whole.train), (pieces.test, whole.test)):
         numpy.testing.assert_allclose(one.x.numpy(), other.x.numpy(), rtol=1e-5, atol=1e-6)  # type: ignore[union-attr]
+
+
+def test_a_large_file_is_not_held_beside_its_table(tmp_path: Path) -> None:
+    """The file as bytes, and numbers joined from pieces, would take twice as much as is allowed here."""
+    file, rows, columns = tmp_path / "large.csv", 30_000, 40
+    numbers = numpy.random.default_rng(0).standard_normal((rows, columns))
+    frame = pandas.DataFrame(numbers, columns=[f"n{place}" for place in range(columns)])
+    frame.to_csv(file, index=False, float_format="%.9f")
+    assert file.stat().st_size > chunks.LARGE_BYTES
+    tracemalloc.start()
+    try:
+        found = read_delimited(file, inferred=("n0",), narrow=True)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert found.frame.shape == (rows, columns)
+    numpy.testing.assert_allclose(found.frame.to_numpy(dtype=float), numbers, atol=1e-9)
+    assert peak < 8 * rows * columns + 2**23, f"{peak / 2**20:.1f} MB"

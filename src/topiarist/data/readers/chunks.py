@@ -13,6 +13,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.columns.numbers import plain_numbers, shows_point
+from topiarist.data.readers.contents import TextContent
 
 if TYPE_CHECKING:
     import pandas
@@ -36,32 +37,49 @@ class TextOptions(TypedDict):
 class GrowingColumn:
     """The cells of a column so far: numbers while all are plain, else text; `broken` where numbers turn out to be text.
 
-    `points` is whether the numbers show a decimal point, as in `shows_point`; None for text.
+    `points` is whether the numbers show a decimal point, as in `shows_point`; None for text. Numbers are written where
+    they stay: pieces that are joined in the end take twice the memory, and leave gaps in it.
     """
 
+    rows: int  # that are expected; what is not written to takes no memory
     points: bool | None = None
-    pieces: list[Any] = field(default_factory=list)
+    texts: list[Any] = field(default_factory=list)
+    numbers: NDArray[numpy.float64] | None = None
+    filled: int = 0
     broken: bool = False
 
     def add(self, cells: "Cells") -> None:
         """Take some more cells, all of them text."""
         if self.broken:
             return
-        if not self.pieces:
+        if not self.filled:
             self.points = shows_point(cells) if plain_numbers(cells) is not None else None
         if self.points is None:
-            self.pieces.append(cells)
-            return
-        found = self._numbers(cells)
-        self.broken = found is None
-        self.pieces = [] if found is None else [*self.pieces, found]
+            self.texts.append(cells)
+        else:
+            self._write(self._numbers(cells))
+        self.filled += len(cells)
 
     def joined(self) -> Any:
-        """Return all cells as one array or column; the pieces are forgotten, so that a table is in memory once."""
+        """Return all cells as one array or column; pieces of text are forgotten, so that a table is in memory once."""
         import pandas  # noqa: PLC0415  # see `table_files`
 
-        pieces, self.pieces = self.pieces, []
-        return pandas.concat(pieces) if self.points is None else numpy.concatenate(pieces)
+        if self.numbers is not None:
+            return self.numbers[: self.filled]
+        texts, self.texts = self.texts, []
+        return pandas.concat(texts)
+
+    def _write(self, found: NDArray[numpy.float64] | None) -> None:
+        """Add numbers behind those that are there; forget all of them where the cells are none."""
+        if found is None:
+            self.broken, self.numbers = True, None
+            return
+        needed = self.filled + len(found)
+        if self.numbers is None:
+            self.numbers = numpy.empty(max(self.rows, needed))
+        elif needed > len(self.numbers):
+            self.numbers = numpy.concatenate([self.numbers[: self.filled], numpy.empty(needed)])
+        self.numbers[self.filled : needed] = found
 
     def _numbers(self, cells: "Cells") -> NDArray[numpy.float64] | None:
         """Return cells as the numbers that the first ones are; None where they are none, or show another form."""
@@ -73,17 +91,18 @@ class GrowingColumn:
 
 
 def read_chunks(
-    content: bytes, options: TextOptions, inferred: Sequence[str], gaps: Sequence[str]
+    content: TextContent, options: TextOptions, inferred: Sequence[str], gaps: Sequence[str], *, rows: int
 ) -> "tuple[pandas.DataFrame, Mapping[str, bool]]":
     """Return a table, and which of its columns are plain numbers already: True for those that show a decimal point.
 
-    Columns that are `inferred` are numbers or text as pandas finds, with `gaps` for what is missing.
+    Columns that are `inferred` are numbers or text as pandas finds, with `gaps` for what is missing; `rows` are
+    expected.
     """
     import pandas  # noqa: PLC0415  # see `table_files`
 
-    columns = {name: GrowingColumn() for name in options["names"]}
+    columns = {name: GrowingColumn(rows) for name in options["names"]}
     _grow(content, options, columns, as_text=inferred)
-    again = {name: GrowingColumn() for name, column in columns.items() if column.broken}
+    again = {name: GrowingColumn(rows) for name, column in columns.items() if column.broken}
     if again:
         _grow(content, options, again, as_text=list(again))
     grown = columns | again
@@ -94,27 +113,30 @@ def read_chunks(
 
 
 def _grow(
-    content: bytes, options: TextOptions, columns: Mapping[str, GrowingColumn], *, as_text: Sequence[str]
+    content: TextContent, options: TextOptions, columns: Mapping[str, GrowingColumn], *, as_text: Sequence[str]
 ) -> None:
     """Read all rows of some columns, those in `as_text` without looking for numbers."""
     import pandas  # noqa: PLC0415  # see `table_files`
 
     rows = max(FEWEST_ROWS, CHUNK_CELLS // len(options["names"]))
-    with pandas.read_csv(
-        io.BytesIO(content),
-        **options,
-        usecols=list(columns),
-        header=0,
-        index_col=False,
-        dtype=str,
-        keep_default_na=False,
-        skipinitialspace=True,
-        chunksize=rows,
-    ) as chunks:
+    with (
+        content.open() as stream,
+        pandas.read_csv(
+            stream,
+            **options,
+            usecols=list(columns),
+            header=0,
+            index_col=False,
+            dtype=str,
+            keep_default_na=False,
+            skipinitialspace=True,
+            chunksize=rows,
+        ) as chunks,
+    ):
         for chunk in chunks:
             for name, column in columns.items():
                 if name in as_text:
-                    column.pieces.append(chunk[name])
+                    column.texts.append(chunk[name])
                 else:
                     column.add(chunk[name])
 

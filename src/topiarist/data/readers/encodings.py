@@ -2,6 +2,7 @@
 
 import codecs
 
+from topiarist.data.readers.contents import TextContent
 from topiarist.errors import DataError
 
 _MARKS = (  # the longer first: the mark of UTF-32 begins with that of UTF-16
@@ -21,41 +22,47 @@ _SAID = {
 }
 _TEXT_CONTROLS = frozenset(b"\t\n\v\f\r\x1a\x1b")
 _CONTROLS = bytes(byte for byte in range(32) if byte not in _TEXT_CONTROLS) + b"\x7f"
+_UPPER_CONTROLS = bytes(range(0x80, 0xA0))  # letters in Windows-1252, and nothing in Latin-1
 _SEEN = 64 * 1024  # bytes in which UTF-16 without a mark shows its zeros
 _MOSTLY = 0.7  # of every second byte: text in European languages has more
 
 
-def find_encoding(path: object, content: bytes) -> str:
+def find_encoding(path: object, content: TextContent) -> str:
     """Return the name under which Python knows the encoding; raise where the bytes are no text.
 
     A byte order mark decides; then zeros in every second place; then UTF-8, which other encodings are hardly ever by
     chance. What is left is taken as Windows-1252 or, where that has no such letters, as Latin-1.
     """
-    found = next((encoding for mark, encoding in _MARKS if content.startswith(mark)), None) or _without_mark(content)
+    head = next(content.blocks())
+    marked = next((encoding for mark, encoding in _MARKS if head.startswith(mark)), None)
+    found = marked or _without_mark(head, content)
     if found is not None and _decodes(content, found):
         return found
     if found is None and _decodes(content, "utf-8"):
         return "utf-8"
-    if found is not None or content.translate(None, _CONTROLS) != content:
+    if found is not None or any(len(block.translate(None, _CONTROLS)) < len(block) for block in content.blocks()):
         raise DataError(f"{path} is not text: a table is text with a header line")
-    if any(0x80 <= byte < 0xA0 for byte in content):
+    if any(len(block.translate(None, _UPPER_CONTROLS)) < len(block) for block in content.blocks()):
         return "cp1252" if _decodes(content, "cp1252") else "latin-1"
     return "latin-1"
 
 
-def _without_mark(content: bytes) -> str | None:
-    if b"\0" not in content:
+def _without_mark(head: bytes, content: TextContent) -> str | None:
+    if not any(b"\0" in block for block in content.blocks()):
         return None
-    head = content[:_SEEN]
-    zeros = [half.count(0) / max(len(half), 1) for half in (head[::2], head[1::2])]
+    seen = head[:_SEEN]
+    zeros = [half.count(0) / max(len(half), 1) for half in (seen[::2], seen[1::2])]
     if zeros[1] > _MOSTLY and not zeros[0]:
         return "utf-16-le"
     return "utf-16-be" if zeros[0] > _MOSTLY and not zeros[1] else "binary"
 
 
-def _decodes(content: bytes, encoding: str) -> bool:
+def _decodes(content: TextContent, encoding: str) -> bool:
     try:
-        content.decode(encoding)
+        decoder = codecs.getincrementaldecoder(encoding)()
+        for block in content.blocks():
+            decoder.decode(block)
+        decoder.decode(b"", final=True)
     except (UnicodeDecodeError, LookupError):
         return False
     return True

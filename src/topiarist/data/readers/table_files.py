@@ -16,8 +16,9 @@ from xml.etree.ElementTree import ParseError
 
 from topiarist.data.columns.names import check_header
 from topiarist.data.extras import import_extra
-from topiarist.data.limits import check_size, read_whole
+from topiarist.data.limits import check_size
 from topiarist.data.readers import chunks
+from topiarist.data.readers.contents import TextContent
 from topiarist.data.readers.encodings import encoding_notes, find_encoding
 from topiarist.errors import DataError
 
@@ -56,48 +57,51 @@ def read_delimited(path: Path, *, inferred: Sequence[str] | None = None, narrow:
     """
     import pandas  # noqa: PLC0415  # see the top of the file
 
-    content = bytes(read_whole(path))
+    content = TextContent.of(path)
     encoding = found_encoding = find_encoding(path, content)
-    named = _SEPARATOR_LINE.match(_lines(content, encoding).readline())
+    with content.lines(encoding) as lines:
+        named = _SEPARATOR_LINE.match(lines.readline())
     if named:  # what follows is read as any other text
-        content, encoding = content.decode(encoding).partition("\n")[2].encode(), "utf-8"
+        content, encoding = content.without_first_line(encoding), "utf-8"
     try:
-        comments = _comment_lines(_lines(content, encoding).read(_SAMPLE_CHARACTERS))
+        with content.lines(encoding) as lines:
+            comments = _comment_lines(lines.read(_SAMPLE_CHARACTERS))
         if comments:
-            content = "".join(list(_lines(content, encoding))[comments:]).encode()
-            encoding = "utf-8"
-        sample = _lines(content, encoding).read(_SAMPLE_CHARACTERS)
+            content, encoding = content.without_lines(encoding, comments), "utf-8"
+        with content.lines(encoding) as lines:
+            sample = lines.read(_SAMPLE_CHARACTERS)
         first = next((line for line in sample.splitlines() if line.strip()), "")
         delimiter = max(_DELIMITERS, key=lambda one: _values_in(first, one))
         delimiter = delimiter if named is None else named["mark"]
-        header, longest = _check_rows(path, content, encoding, delimiter)
+        header, longest, rows = _check_rows(path, content, encoding, delimiter)
         if longest > len(header):
             content, encoding = _cut_rows(content, encoding, delimiter, len(header)), "utf-8"
         decimal = "," if delimiter == ";" and _DECIMAL_COMMA.search(sample) else "."
         written = [str(place) for place, name in enumerate(header) if inferred is not None and name not in inferred]
         names = [str(place) for place in range(len(header))]
-        if narrow and inferred is not None and len(content) > chunks.LARGE_BYTES:
+        if narrow and inferred is not None and content.size > chunks.LARGE_BYTES:
             options = chunks.TextOptions(sep=delimiter, decimal=decimal, names=names, encoding=encoding)
             others = [name for name in names if name not in written]
-            frame, plain = chunks.read_chunks(content, options, others, LABEL_GAPS)
+            frame, plain = chunks.read_chunks(content, options, others, LABEL_GAPS, rows=rows)
             frame.columns = pandas.Index(header)
             shown = {header[int(name)]: points for name, points in plain.items()}
             return RawTable(frame, [*encoding_notes(found_encoding), *_left_aside(comments)], delimiter == ";", shown)
         gaps = {name: LABEL_GAPS for name in names if name not in written}
-        frame = pandas.read_csv(
-            io.BytesIO(content),
-            sep=delimiter,
-            decimal=decimal,
-            names=names,
-            header=0,
-            index_col=False,
-            dtype=dict.fromkeys(written, str),
-            keep_default_na=inferred is None,
-            na_values=None if inferred is None else gaps,
-            skipinitialspace=True,
-            encoding=encoding,
-            low_memory=False,
-        )
+        with content.open() as stream:
+            frame = pandas.read_csv(
+                stream,
+                sep=delimiter,
+                decimal=decimal,
+                names=names,
+                header=0,
+                index_col=False,
+                dtype=dict.fromkeys(written, str),
+                keep_default_na=inferred is None,
+                na_values=None if inferred is None else gaps,
+                skipinitialspace=True,
+                encoding=encoding,
+                low_memory=False,
+            )
     except (csv.Error, pandas.errors.ParserError, pandas.errors.EmptyDataError) as error:
         raise DataError(f"{path} cannot be read as a table: {error}") from error
     frame.columns = pandas.Index(header)
@@ -106,12 +110,13 @@ def read_delimited(path: Path, *, inferred: Sequence[str] | None = None, narrow:
     return RawTable(frame, said, semicolons=delimiter == ";")
 
 
-def _cut_rows(content: bytes, encoding: str, delimiter: str, width: int) -> bytes:
+def _cut_rows(content: TextContent, encoding: str, delimiter: str, width: int) -> TextContent:
     """Return the text with so many values in a row: what follows them is blank."""
     found = io.StringIO(newline="")
-    rows = csv.reader(_lines(content, encoding), delimiter=delimiter, skipinitialspace=True)
-    csv.writer(found, delimiter=delimiter).writerows(row[:width] for row in rows)
-    return found.getvalue().encode()
+    with content.lines(encoding) as lines:
+        rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+        csv.writer(found, delimiter=delimiter).writerows(row[:width] for row in rows)
+    return TextContent(content.path, found.getvalue().encode())
 
 
 def _values_in(line: str, delimiter: str) -> int:
@@ -134,35 +139,33 @@ def _left_aside(comments: int) -> list[str]:
     return [f"{comments} line(s) of comments before the header left out"] if comments else []
 
 
-def _lines(content: bytes, encoding: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(content), encoding=encoding, newline="")
+def _check_rows(path: Path, content: TextContent, encoding: str, delimiter: str) -> tuple[list[str], int, int]:
+    """Return the header, how many values the longest row has, and how many rows there are.
 
-
-def _check_rows(path: Path, content: bytes, encoding: str, delimiter: str) -> tuple[list[str], int]:
-    """Return the header, and how many values the longest row has; raise where one has more or fewer than the header.
-
-    Separators at the end of a line, of the header or of a row, part nothing.
+    Raise where a row has more or fewer values than the header. Separators at the end of a line, of the header or of a
+    row, part nothing.
     """
-    rows = csv.reader(_lines(content, encoding), delimiter=delimiter, skipinitialspace=True)
     header: list[str] = []
-    longest = 0
-    for row in rows:
-        if len(row) < 2 and not "".join(row).strip():
-            continue
-        if not header:
-            header = [column.strip() for column in row]
-            check_header(str(path), header)
-        elif len(row) != len(header):
-            if "".join(row[len(header) :]).strip() or "".join(header[len(row) :]):
-                title = "; is the first line a title? It must be the header" if len(header) == 1 else ""
-                raise DataError(
-                    f"{path}, line {rows.line_num}: expected {len(header)} values as in the header, found {len(row)}"
-                    + title
-                )
-            longest = max(longest, len(row))
+    longest = count = 0
+    with content.lines(encoding) as lines:
+        rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+        for row in rows:
+            if len(row) < 2 and not "".join(row).strip():
+                continue
+            if not header:
+                header = [column.strip() for column in row]
+                check_header(str(path), header)
+                continue
+            count += 1
+            if len(row) != len(header):
+                if "".join(row[len(header) :]).strip() or "".join(header[len(row) :]):
+                    title = "; is the first line a title? It must be the header" if len(header) == 1 else ""
+                    found = f"expected {len(header)} values as in the header, found {len(row)}"
+                    raise DataError(f"{path}, line {rows.line_num}: {found}{title}")
+                longest = max(longest, len(row))
     if not header:
         raise DataError(f"{path} is empty: a table needs a header line and rows")
-    return header, longest
+    return header, longest, count
 
 
 def read_parquet(path: Path, *, inferred: Sequence[str] | None = None) -> RawTable:

@@ -18,7 +18,8 @@ from topiarist.tasks import Task
 from topiarist.training.config import TrainConfig
 from topiarist.training.inference import part_batches
 
-GATHERED_BYTES = 2**25  # of batches that are gathered at once: few indexing operations, and little memory
+GATHERED_BYTES = 2**23  # of batches that are gathered at once: few indexing operations, and little memory
+COPIED_BYTES = 2**24  # of samples of several parts, up to which they are copied into one tensor: rows are found faster
 PREPARED_BYTES = 2**22  # of those prepared at once: larger blocks, freed and taken anew, leave gaps in the memory
 
 
@@ -220,9 +221,11 @@ def has_batch_norm(model: nn.Module) -> bool:
 
 
 def _joined(samples: Sequence[Samples], like: Tensor) -> Tensor | LazySamples | JoinedSamples:
-    """Return samples as one: tensors where the network computes, others as they are."""
+    """Return samples as one: tensors where the network computes, others and large ones as they are."""
     tensors = [each for each in samples if isinstance(each, Tensor)]
-    if len(tensors) == len(samples):
+    large = sum(each.nbytes for each in tensors) > COPIED_BYTES
+    here = like.device.type == "cpu" and all(placed(each[:0], like).dtype == each.dtype for each in tensors)
+    if len(tensors) == len(samples) and (len(samples) == 1 or not (large and here)):
         return placed(_concatenated(tensors), like)
     return samples[0] if len(samples) == 1 else JoinedSamples(samples)
 

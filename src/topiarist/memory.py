@@ -1,0 +1,33 @@
+"""Memory that was freed, given back to the system.
+
+The C library of Linux keeps what lies between blocks that are still in use, and counts it as the process's own: after a
+training that came and went through many large blocks, as much as the data themselves.
+"""
+
+import ctypes
+import gc
+from collections.abc import Callable
+from functools import cache
+
+
+def return_freed(*, cycles: bool = False) -> None:
+    """Give freed memory back to the system, where its C library can be asked for it, in some hundredths of a second.
+
+    With `cycles`, objects that refer to each other are looked for and freed before, which takes some tenths.
+    """
+    if cycles:
+        gc.collect()
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _trim() -> Callable[[int], int] | None:
+    """Return glibc's `malloc_trim`; None where there is no such function."""
+    try:
+        found = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError, TypeError):  # another C library, or a system where it has no such name
+        return None
+    found.argtypes, found.restype = [ctypes.c_size_t], ctypes.c_int
+    return found

@@ -1,0 +1,34 @@
+"""Freed memory goes back to the system: what is counted is the resident memory of a process of its own."""
+
+import subprocess
+import sys
+
+import pytest
+
+from topiarist.memory import _trim, return_freed
+
+FREED = """
+import sys
+from pathlib import Path
+from topiarist.memory import return_freed
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+blocks = [bytearray(60_000) for _ in range(2_000)]  # below what the C library maps by itself
+blocks = blocks[::20]
+before = resident()
+return_freed(cycles=True)
+assert before - resident() > 60e6, (before, resident())
+"""
+
+
+def test_it_can_be_asked_anywhere() -> None:
+    return_freed()
+    return_freed(cycles=True)
+
+
+@pytest.mark.skipif(_trim() is None, reason="this C library has nothing to ask for it")
+def test_freed_memory_between_blocks_in_use_is_given_back() -> None:
+    ended = subprocess.run([sys.executable, "-c", FREED], capture_output=True, text=True)
+    assert not ended.returncode, ended.stderr
