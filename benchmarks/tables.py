@@ -6,7 +6,7 @@ settings and scikit-learn's with theirs; nothing is chosen on test rows. It need
 
     python -m benchmarks.tables [tables] [--splits 10] [--of network delivered boosting guess] [--out tables.json]
 
-takes about 20 minutes of one core, and about 80 more for what `topiarist rightsize` delivers. Scores are written as
+takes about 20 minutes of one core, and about 100 more for what `topiarist rightsize` delivers. Scores are written as
 they come, and those in the file are not measured again. The Markdown tables are printed at the end, or again from files
 with `--table tables.json [more.json]`.
 """

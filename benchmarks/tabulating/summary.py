@@ -24,7 +24,7 @@ Known = Mapping[tuple[str, int, str], TableScore]
 def write_markdown(scores: Sequence[TableScore]) -> str:
     """Return tables of scores, of what was gained over boosting, and of sizes and times.
 
-    Who is missing on a table has no mean over tables, but for the gain over boosting, which is over those that there are.
+    Who is missing on a table has no mean over tables; that of the gain over boosting is over the tables that there are.
     """
     known = {score.key: score for score in scores}
     parts = []
