@@ -13,9 +13,6 @@ from topiarist.rightsizing.planning import (
     DEFAULT_EFFORT,
     EFFORTS,
     FEWEST_EPOCHS,
-    LONGER,
-    SHOWN,
-    SMALLER,
     Effort,
     EffortName,
     NetworkWork,
@@ -158,16 +155,3 @@ def test_the_work_follows_from_sizes_alone() -> None:
         nn.Sequential(nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 8, 2), nn.Flatten(), nn.Linear(24, 3)), data
     )
     assert alone.cut > 0
-
-
-@pytest.mark.parametrize("name", EFFORTS)
-def test_small_finalists_of_a_table_learn_longer_for_no_more_work(name: EffortName) -> None:
-    plan = full_plan(EFFORTS[name], METHODS, design="refitted", folds=4, trained=False)
-    for samples, ratio in [(1_100, 27.0), (1_100, 9.0), (1_100, 3.0), (1_100, 1.73), (3_000, 27.0), (100_000, 27.0)]:
-        found = plan.finalist_epochs(ratio, samples)
-        assert plan.finetuning_epochs <= found <= LONGER * plan.finetuning_epochs
-        assert found == plan.finetuning_epochs or found * samples <= SHOWN
-        assert (found - 0.5) / ratio <= SMALLER * plan.finetuning_epochs or found == plan.finetuning_epochs
-    quick = full_plan(EFFORTS["quick"], METHODS, design="refitted", folds=4, trained=False)
-    assert [quick.finalist_epochs(ratio, 1_150) for ratio in (1.73, 3, 9, 27)] == [93, 162, 347, 347]
-    assert replace(quick, shown=0).finalist_epochs(27, 1_150) == quick.finetuning_epochs

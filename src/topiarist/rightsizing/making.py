@@ -86,11 +86,6 @@ class Workshop(TaughtFolds):
             return {"parameters": parameters}
         return {"macs": macs} if self.objective == "macs" else {"parameters": parameters, "macs": macs}
 
-    def finalist_epochs(self, ratio: float) -> int:
-        """Return for how many epochs finalists of a size learn: more than others where a table is small."""
-        lesson = self.folds[-1].lesson
-        return self.plan.finetuning_epochs if lesson is None else self.plan.finalist_epochs(ratio, lesson.size.epoch)
-
     def budget(self, ratio: float) -> Budget | None:
         """Return what a network so many times smaller may take where only its file or a clock can tell."""
         if self.objective == "file":
@@ -219,7 +214,7 @@ def finalist_tasks(ratio: float, winners: Sequence[MadeNetwork], shop: Workshop)
     ]
     whole = TrainingTask(
         stage=f"{ratio:.4g}-finalists",
-        epochs=shop.finalist_epochs(ratio),
+        epochs=shop.plan.finetuning_epochs,
         folds=tuple(places),
         seeds=tuple(seeds),
         networks=tuple(winners[place] for place in places),

@@ -180,8 +180,7 @@ def rightsize(
             stacked=stackable(job.first),
             few_rows=few,
         )
-        full = replace(full, notes=(*full.notes, *said), shown=0 if brief else full.shown)
-        job, plan = planned(job, full, seed)
+        job, plan = planned(job, replace(full, notes=(*full.notes, *said)), seed)
         settings = SettingsRecord(
             effort=effort,
             objective=objective,

@@ -17,11 +17,6 @@ Design = Literal["refitted", "held out"]
 TRAININGS = 3  # of a finalist, where they are one stack
 FIRST = 0.1  # of the epochs of fine-tuning that the networks of all methods get
 SMALLER = 0.6  # of the work of the baseline's epoch that an epoch of a smaller network takes
-# How many samples of a table the finalists of a size are shown, where their epochs show fewer: as many as the network
-# of `train_tabular`. That is at most LONGER times as often, and never more multiply-accumulates than planned. Digits,
-# seeds 10 to 12, 15.6 times smaller: 90 epochs lost 0.87 points against the baseline, 360 lost 0.32. The baseline, for
-# which they would be four times the work, would gain 0.18 points.
-SHOWN, LONGER = 400_000, 4
 SIZES = 4  # coarse sizes at most, where networks are each trained by themselves; with one finer size after them
 BASELINE_SHARE, CANDIDATES_SHARE = 0.35, 0.65  # of the work of an effort
 ENOUGH = 0.5  # of the epochs of a level, below which something else is left out first
@@ -122,9 +117,7 @@ class NetworkWork:
 class WorkPlan:
     """What is done: how samples are judged, how networks are trained, which sizes and methods are tried.
 
-    `work` is what the effort declares; `shown` is how many samples of a table the finalists of a size see if their
-    epochs show fewer, 0 for no more than those. `left_out` says what is left out, `notes` what else the user should
-    know.
+    `work` is what the effort declares; `left_out` says what that leaves out, `notes` what else the user should know.
     """
 
     work: float
@@ -137,7 +130,6 @@ class WorkPlan:
     ratios: tuple[int, ...]
     finer: int
     methods: tuple[str, ...]
-    shown: int = SHOWN
     left_out: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -160,15 +152,6 @@ class WorkPlan:
     def first_epochs(self) -> int:
         """For how many epochs the networks of all methods are fine-tuned."""
         return max(1, round(FIRST * self.finetuning_epochs))
-
-    def finalist_epochs(self, ratio: float, samples: int) -> int:
-        """Return for how many epochs finalists so many times smaller learn from an epoch of so many samples.
-
-        They take no more multiply-accumulates than `finetuning_epochs` with the networks that are reckoned with.
-        """
-        usual = self.finetuning_epochs
-        possible = round(usual * min(LONGER, max(SMALLER * ratio, 1.0)))
-        return max(usual, min(possible, self.shown // samples))
 
     @property
     def sizes(self) -> int:

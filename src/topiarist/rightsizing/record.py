@@ -147,7 +147,6 @@ class WorkPlanRecord(Record):
 
     `left_out` says what the declared work leaves out for the sizes of data and network, `cut_short` what a time limit
     cost, and notes what could not be done. The ratios are the coarse sizes, between which there may be `finer` ones.
-    Finalists of a table see up to `shown` samples where the epochs of fine-tuning show fewer.
     """
 
     work: float
@@ -161,7 +160,6 @@ class WorkPlanRecord(Record):
     ratios: tuple[float, ...]
     finer: int
     methods: tuple[str, ...]
-    shown: int = 0
     left_out: tuple[str, ...] = ()
     cut_short: str | None = None
     notes: tuple[str, ...]
