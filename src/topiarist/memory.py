@@ -11,7 +11,7 @@ from functools import cache
 
 
 def return_freed(*, cycles: bool = False) -> None:
-    """Give freed memory back to the system, where its C library can be asked for it, in some hundredths of a second.
+    """Return freed memory to the system, where its C library can be asked for it, in some hundredths of a second.
 
     With `cycles`, objects that refer to each other are looked for and freed before, which takes some tenths.
     """
