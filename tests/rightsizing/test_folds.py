@@ -45,7 +45,7 @@ def test_of_a_table_with_few_rows_less_is_set_aside() -> None:
 
     few = source(FEW_ROWS - 100, table=True)
     data = Data.from_source(few, **parts_set_aside(few))
-    assert [len(part) for part in (data.train, data.validation, data.test)] == [720, 90, 90]
+    assert [len(part) for part in (data.train, data.validation, data.test)] == [7920, 990, 990]
     assert parts_set_aside(source(FEW_ROWS, table=True)) == parts_set_aside(source(100, table=False)) == {}
 
 

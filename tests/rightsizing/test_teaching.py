@@ -6,6 +6,7 @@ from typing import Any
 import numpy
 import pytest
 import torch
+from torch import nn
 
 from tests.rightsizing.tasks import blobs, planned, small_network
 from topiarist.data import Data, Part
@@ -15,12 +16,22 @@ from topiarist.randomness import child_seed
 from topiarist.rightsizing.baseline import fold_with
 from topiarist.rightsizing.folds import FewSamplesError, stopping_apart
 from topiarist.rightsizing.lessons import MOST_SAMPLES, samples_to_learn
-from topiarist.rightsizing.teaching import DISTILLED, PLAIN, fitted, teacher_for, with_references, with_teachers
+from topiarist.rightsizing.teaching import (
+    DISTILLED,
+    MEMBERS,
+    PLAIN,
+    fitted,
+    teacher_for,
+    with_references,
+    with_teachers,
+)
 from topiarist.training import History, TrainConfig, train
 from topiarist.training.inference import part_logits, predict_logits
 from topiarist.training.preparation import stack_key
+from topiarist.training.tables.boosting import BOOSTING
 from topiarist.training.tables.config import TeacherName
 from topiarist.training.tables.teachers import BlendedAnswers
+from topiarist.training.tables.teaching import fit_teacher
 
 NO_HISTORY = History(epochs=(), kept_epoch=0, stopped="")
 
@@ -30,20 +41,27 @@ def accuracy(network: torch.nn.Module, part: Part) -> float:
     return float((outputs.argmax(dim=1) == y).double().mean())
 
 
-@pytest.mark.parametrize("epochs, better", [(1, DISTILLED), (60, PLAIN)])
-def test_the_better_training_is_the_reference(epochs: int, better: str) -> None:
-    data = blobs(300)
+def trained_members(data: Data, epochs: int) -> list[nn.Module]:
     members = [mlp([4, 16, 3], generator=torch.Generator().manual_seed(seed)) for seed in range(2)]
-    if better == PLAIN:
-        for number, member in enumerate(members):
-            train(member, data, TrainConfig(epochs=epochs, learning_rate=0.01, seed=number))
+    for number, member in enumerate(members if epochs else ()):
+        train(member, data, TrainConfig(epochs=epochs, learning_rate=0.01, seed=number))
+    return members
+
+
+@pytest.mark.parametrize("better", [DISTILLED, PLAIN])
+def test_the_better_training_is_the_reference(better: str) -> None:
+    data = blobs(300)
+    members = trained_members(data, 60 if better == PLAIN else 0)
+    if better == PLAIN:  # teachers learn from other targets
+        assert isinstance(data.train, Part)
+        data = replace(data, train=replace(data.train, y=2 - data.train.y))
     (fold,) = with_teachers([fold_with(data, members, members[0], seed=0)], "ensemble", 0)
-    (chosen,), _ = with_references([fold], NO_HISTORY, planned(0 if better == PLAIN else 30, trainings=3), seed=0)
+    (chosen,), _ = with_references([fold], NO_HISTORY, planned(30, trainings=3), seed=0)
     assert list(chosen.rivals) == [PLAIN, DISTILLED] and len(chosen.rivals[DISTILLED]) == len(members)
     if better == DISTILLED:  # untrained networks lose against those that were taught
         assert chosen.members is chosen.rivals[DISTILLED] and chosen.whole in chosen.members
         assert accuracy(chosen.whole, data.test) > accuracy(members[0], data.test) + 0.2  # type: ignore[arg-type]
-    else:  # after no epoch at all, the copies are what they were: the plain ones stay
+    else:
         assert list(chosen.members) == members and chosen.whole is members[0]
 
 
@@ -68,7 +86,7 @@ def test_a_lesson_is_the_rows_and_mixed_ones_with_the_answers_of_its_teacher() -
     lesson, rows = fold.lesson, data.train
     assert lesson is not None and isinstance(rows, Part) and isinstance(lesson.data.train, Part)
     assert torch.equal(lesson.data.train.x[: len(rows)], rows.x) and len(lesson.data.train) == MOST_SAMPLES
-    teacher = fitted(folds, "boosting", child_seed(0, "teacher", 0) % 2**32)
+    teacher = fitted(folds[0], "boosting", child_seed(0, "teacher", 0) % 2**32)
     assert torch.equal(lesson.answers, part_logits(teacher, lesson.data.train)[0])
     assert fold.answered is not None and fold.answered.test is not None
     assert torch.equal(fold.answered.validation, part_logits(teacher, data.validation)[0])
@@ -89,21 +107,29 @@ def test_baselines_of_all_seeds_teach_by_their_mean_answer_to_rows_and_mixed_one
     torch.testing.assert_close(one.lesson.answers.softmax(dim=1), mean)
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_baselines_teach_where_they_validate_better_unless_folds_share_their_rows(alone: bool) -> None:
-    """Folds of the same rows are judged by what others are validated on: there, no choice is made."""
-    data = blobs(300, apart=1.5)
-    good = [mlp([4, 16, 3], generator=torch.Generator().manual_seed(seed)) for seed in range(2)]
-    for number, member in enumerate(good):
-        train(member, data, TrainConfig(epochs=60, learning_rate=0.01, seed=number))
-    noise = replace(data, train=blobs(300, apart=30.0).train)  # cross-fitted models learn from rows of another table
-    folds = [fold_with(noise, good, good[0], seed=0)]
-    folds += [] if alone else [fold_with(replace(noise, test=data.validation), good, good[0], seed=0)]
-    teacher = fitted(folds, "both", 0)
-    assert isinstance(teacher.answer, BlendedAnswers) and teacher.answer.share == (1.0 if alone else 0.5)
-    x = part_logits(good[0], data.validation)[0].new_zeros(3, 4).normal_()
-    expected = predict_logits(folds[0].teacher, x)
-    assert torch.equal(teacher(x), expected) == alone
+def test_validated_samples_that_are_no_better_speak_for_no_plain_baseline() -> None:
+    """They stopped its training: the plain one must be clearly better there, or the distilled one is the reference."""
+    data = blobs(300)
+    members = trained_members(data, 60)
+    (fold,) = with_teachers([fold_with(data, members, members[0], seed=0)], "ensemble", 0)
+    (chosen,), _ = with_references([fold], NO_HISTORY, planned(0, trainings=2), seed=0)  # no epoch: they are copies
+    assert list(chosen.members) == chosen.rivals[DISTILLED]
+
+
+@pytest.mark.parametrize("apart", [1.5, 30.0])
+def test_baselines_have_half_of_what_networks_are_given_beside_boosting(apart: float) -> None:
+    data = blobs(300, apart=apart)
+    members = trained_members(data, 10)
+    fold = fold_with(data, members, members[0], seed=0)
+    found = fit_teacher(data, MEMBERS.model_copy(update={"teacher": "both", "seed": 0})).teacher
+    teacher = fitted(fold, "both", 0)
+    assert isinstance(teacher.answer, BlendedAnswers)
+    networks = 1 - found.shares.get(BOOSTING, 0.0)
+    assert teacher.answer.share == pytest.approx(networks / 2)
+    x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
+    shares = [(found.outputs(x), 1 - networks / 2), (predict_logits(fold.teacher, x), networks / 2)]
+    expected = sum(share * outputs.double().softmax(dim=1) for outputs, share in shares)
+    torch.testing.assert_close(teacher(x).double().softmax(dim=1), expected, atol=1e-5, rtol=1e-4)
 
 
 def test_few_rows_are_taught_by_the_baselines_unless_the_user_names_another() -> None:

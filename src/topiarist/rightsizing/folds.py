@@ -30,7 +30,7 @@ STOPPING_FOLDS = 7  # of the training part, of which one stops training: about t
 FEWEST_TO_STOP_BY = 2  # samples or groups: one to learn from, one to stop by
 # Of a table with fewer rows than this, a tenth for testing and a tenth for validation: sizes are judged by folds, and
 # the network to keep learns from none of what is set aside. benchmarks/README.md: what more rows are worth.
-FEW_ROWS, SMALL_PART = 1_000, 0.1
+FEW_ROWS, SMALL_PART = 10_000, 0.1
 FEWEST_GROUPS = 3  # one to judge, one to train on, one to choose by
 
 

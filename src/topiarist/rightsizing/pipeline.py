@@ -38,6 +38,7 @@ from topiarist.rightsizing.preparation import Setup, estimated_seconds, planned,
 from topiarist.rightsizing.record import BASELINE, ReferenceRecord, RightsizingRecord, SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
 from topiarist.rightsizing.references import can_be_referred, linear_network, linear_notes, reference_records
+from topiarist.rightsizing.relearning import can_learn_more, relearned
 from topiarist.rightsizing.result import Rightsizing, UnreachableError
 from topiarist.rightsizing.running import Crew, KeptFit, Runner
 from topiarist.rightsizing.stages import Stages, data_digest, network_digest, working_in
@@ -277,6 +278,7 @@ def _carry_out(
         data=job.data, descent=descent, choice=choice, baseline_history=history, budget=budget, settings=settings
     )
     findings = findings if brief else _with_simple_models(crew, clock, findings)
+    findings = _relearned(crew, clock, findings)
     clock.tell(ENDED, "measuring")
 
     def measured() -> str:
@@ -311,6 +313,18 @@ def _with_simple_models(crew: Crew, clock: Clock, findings: Findings) -> Finding
         made = partial(reference_records, descent.folds, settings.seed)
         kept = crew.stages.text(SIMPLE_MODELS, lambda: RECORDS.dump_json(made()).decode())
         return replace(findings, references=RECORDS.validate_json(kept), linear=linear)
+
+
+def _relearned(crew: Crew, clock: Clock, findings: Findings) -> Findings:
+    """Let the networks that are handed out learn once more, where there is more to learn from than decisions left."""
+    descent, settings = findings.descent, findings.settings
+    fold, teacher = descent.folds[-1], settings.teacher
+    if descent.cut_short or teacher is None or not can_learn_more(fold, descent.plan, teacher):
+        return findings
+    clock.tell(ENDED, "learning from the validation part")
+    handed_out = {name: findings.networks[name] for name in findings.handed_out}
+    with clock.stage("relearning"):
+        return replace(findings, relearned=relearned(handed_out, fold, descent.plan, teacher, settings.seed, crew))
 
 
 def _result(findings: Findings, record: RightsizingRecord, status: Status) -> Rightsizing:

@@ -186,7 +186,8 @@ class NetworkRecord(Record):
     """One network: who made it, what it takes, what it is worth, and how it came about.
 
     Networks made like it, without the samples judged, have the metric `judged_score` over the folds. `marker` is the
-    shape of its method's points in figures.
+    shape of its method's points in figures. `relearned` is whether it learned once more, from the training and the
+    validation part, when all was decided; `validation_score` and `validation_loss` are those of before.
     """
 
     id: str
@@ -206,6 +207,7 @@ class NetworkRecord(Record):
     fold_scores: tuple[float | None, ...]
     validation_score: float | None
     validation_loss: float | None
+    relearned: bool = False
     winner: bool
     front: bool
     fits: bool

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 
@@ -59,6 +59,7 @@ from topiarist.rightsizing.record import (
     finite,
 )
 from topiarist.rightsizing.references import LINEAR, LinearNetwork
+from topiarist.rightsizing.teaching import PLAIN
 from topiarist.rightsizing.wording import margin_words, sentence, speed_words, why_of
 from topiarist.statistics import Metric
 from topiarist.statistics.answers import POWER
@@ -90,6 +91,7 @@ class Findings:
     settings: SettingsRecord
     references: tuple[ReferenceRecord, ...] = ()
     linear: LinearNetwork | None = None
+    relearned: Mapping[str, nn.Module] = field(default_factory=dict)
 
     @cached_property
     def named(self) -> dict[str, NamedNetwork]:
@@ -100,8 +102,24 @@ class Findings:
 
     @property
     def networks(self) -> dict[str, nn.Module]:
-        """All networks that could be kept, by name."""
+        """All networks that could be kept, by name, those that learned once more as they are after it."""
+        return {name: self.relearned.get(name, network) for name, network in self._decided.items()}
+
+    @property
+    def _decided(self) -> dict[str, nn.Module]:
+        """All networks as they were when it was decided among them."""
         return {name: known.outcome.model for name, known in self.named.items()}
+
+    @property
+    def handed_out(self) -> tuple[str, ...]:
+        """The names of the networks that are handed out: the baseline unless it was trained on targets, what was chosen
+        and what is offered, and the network without hidden units.
+        """
+        sizes = () if self.choice is None else (self.choice.size, *self.choice.offered)
+        kept = self.descent.folds[-1]
+        taught = [] if kept.members is kept.rivals.get(PLAIN) else [BASELINE]
+        linear = [] if self.linear is None else [LINEAR]
+        return (*taught, *(size.name for size in sizes if size is not None), *linear)
 
     @property
     def chosen(self) -> str:
@@ -110,10 +128,11 @@ class Findings:
 
     def record(self, *, timed: bool = True) -> RightsizingRecord:
         """Measure all networks, perhaps with their times, and write everything down; the caller adds the seconds."""
-        measured, plan = measurements(self.networks, self.data, timed=timed), self.descent.plan
+        measured, plan = self._measured(timed=timed), self.descent.plan
         budgeted = as_budgeted(self.networks, measured, self.data, self.budget)
-        losses, metric = validation_losses(self.networks, self.data), self.descent.metric
-        networks = network_records(self.named, measured, budgeted, losses, self.budget, metric)
+        losses, metric = validation_losses(self._decided, self.data), self.descent.metric
+        records = network_records(self.named, measured, budgeted, losses, self.budget, metric)
+        networks = tuple(each.model_copy(update={"relearned": each.id in self.relearned}) for each in records)
         tested = self._tested()
         test = None if tested is None else confirm(tested, margin=self.settings.max_drop, alpha=self.settings.alpha)
         record = RightsizingRecord(
@@ -144,6 +163,12 @@ class Findings:
             versions=_versions(),
         )
         return with_sentence(record)
+
+    def _measured(self, *, timed: bool) -> dict[str, Measurement]:
+        """Measure all networks; what they are worth on the validation part is that of before they learned from it."""
+        found = measurements(self.networks, self.data, timed=timed)
+        before = measurements({name: self._decided[name] for name in self.relearned}, self.data, timed=False)
+        return found | {name: replace(found[name], quality=each.quality) for name, each in before.items()}
 
     def _tested(self) -> Tested | None:
         """Return what the baseline and the chosen network answer to the test part; None where there is none."""

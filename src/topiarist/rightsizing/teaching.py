@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import get_args
 
+import torch
 from torch import Tensor, nn
 
 from topiarist.data import Data, Part
@@ -23,6 +24,7 @@ from topiarist.rightsizing.planning import WorkPlan
 from topiarist.rightsizing.running import Crew
 from topiarist.training import History, TabularConfig
 from topiarist.training.inference import part_logits, predict_logits, weights_of
+from topiarist.training.tables.boosting import BOOSTING
 from topiarist.training.tables.config import TableTeacherName
 from topiarist.training.tables.teachers import BlendedAnswers, TeacherNetwork
 from topiarist.training.tables.teaching import fit_teacher
@@ -35,10 +37,13 @@ FEWEST_ROWS = 10  # two for each of the folds of a teacher
 # only where it counts in the blend of the first. benchmarks/README.md: what that costs, and which setting.
 MEMBERS = TabularConfig(rates=(0.02,), dropouts=(0.0,), weight_decays=(0.3,), least_boosting=0.25, forest_rows=0)
 
+TEACHER = "teacher"  # stage
 LESSON, VALIDATION, TEST = "lesson", "validation ", "test "  # answers by what was asked, and the number of the fold
 
-# Of the baselines in what teaches, where both networks and boosting do. Few samples to validate by tell no more apart.
-SHARES = (0.0, 0.5, 1.0)
+# Of the baselines beside cross-fitted networks, where both networks and boosting teach. No validation part chooses it:
+# that stopped the training of the baselines, and flatters them. benchmarks/README.md: what that was worth.
+BASELINES_SHARE = 0.5
+PLAINER = 2.0  # standard errors by which plain baselines must be better to be the reference: they were stopped by it
 
 
 def teacher_for(
@@ -83,21 +88,24 @@ class TeacherTask:
     seed: int
     folds: tuple[int, ...]
     samples: Part
+    stage: str = TEACHER
 
     @property
     def name(self) -> str:
         """What its result is kept as."""
-        return f"teacher-{self.number}"
+        return f"{self.stage}-{self.number}"
 
     def fold_of(self, place: int) -> int:
         """Return the fold of a network by its place in the result, in which there are none."""
         return place
 
 
-def with_teachers(folds: Sequence[Fold], teacher: TableTeacherName, seed: int, crew: Crew | None = None) -> list[Fold]:
+def with_teachers(
+    folds: Sequence[Fold], teacher: TableTeacherName, seed: int, crew: Crew | None = None, *, stage: str = TEACHER
+) -> list[Fold]:
     """Return folds of a table with the lesson of a teacher, one for folds that train on the same rows.
 
-    It is cross-fitted, unless the baselines teach; of "both" the baselines are a part where that validates best.
+    It is cross-fitted, unless the baselines teach; beside "both" the baselines teach too.
     """
     alike: dict[int, list[int]] = {}
     for number, fold in enumerate(folds):
@@ -106,7 +114,7 @@ def with_teachers(folds: Sequence[Fold], teacher: TableTeacherName, seed: int, c
     for number, places in enumerate(alike.values()):
         own = child_seed(seed, "teacher", number) % 2**32
         samples = samples_to_learn(folds[places[0]].data, own)
-        tasks.append(TeacherTask(number, teacher, own, tuple(places), samples))
+        tasks.append(TeacherTask(number, teacher, own, tuple(places), samples, stage))
     size = LessonSize.of([fold.data for fold in folds], [task.samples for task in tasks])
     if teacher == "baselines":
         answers = [predict_logits(folds[task.folds[0]].teacher, task.samples.x) for task in tasks]
@@ -137,7 +145,7 @@ def _with_answers(folds: Sequence[Fold], task: TeacherTask, made: Made, size: Le
 def teach(task: TeacherTask, taught: TaughtFolds) -> Made:
     """Fit a teacher and return its answers to the samples to learn, and to the other parts of each fold."""
     folds = {place: taught.folds[place] for place in task.folds}
-    network = fitted(list(folds.values()), task.teacher, task.seed)
+    network = fitted(taught.folds[task.folds[0]], task.teacher, task.seed)
     answers = {LESSON: network.answer(task.samples.x)}
     for place, fold in folds.items():
         answers[f"{VALIDATION}{place}"] = part_logits(network, fold.data.validation)[0]
@@ -146,27 +154,18 @@ def teach(task: TeacherTask, taught: TaughtFolds) -> Made:
     return Made(tensors=answers)
 
 
-def fitted(folds: Sequence[Fold], teacher: TableTeacherName, seed: int) -> TeacherNetwork:
-    """Return the cross-fitted teacher of folds that train on the same rows, which may be blended with the baselines."""
-    fold = folds[0]
-    found = fit_teacher(fold.data, MEMBERS.model_copy(update={"teacher": teacher, "seed": seed}))
-    cross_fitted = TeacherNetwork(found.teacher.outputs)
-    return (
-        _with_baselines(fold, cross_fitted, SHARES if len(folds) == 1 else (0.5,))
-        if teacher == "both"
-        else cross_fitted
-    )
-
-
-def _with_baselines(fold: Fold, cross_fitted: TeacherNetwork, shares: Sequence[float]) -> TeacherNetwork:
-    """Return the blend of cross-fitted models and the baselines of all seeds that has the smallest validation loss.
+def fitted(fold: Fold, teacher: TableTeacherName, seed: int) -> TeacherNetwork:
+    """Return the cross-fitted teacher of a fold, of "both" blended with its baselines.
 
     Cross-fitted models saw four fifths of the rows each, at one setting: on some tables the baselines are far better.
-    Of folds that train on the same rows, what one is validated on another is judged by: there is no choice for them.
+    They share what answers out of fold leave to networks; what these give to boosting stays with it.
     """
+    found = fit_teacher(fold.data, MEMBERS.model_copy(update={"teacher": teacher, "seed": seed})).teacher
+    if teacher != "both":
+        return TeacherNetwork(found.outputs)
+    share = BASELINES_SHARE * (1 - found.shares.get(BOOSTING, 0.0))
     baselines = partial(predict_logits, fold.teacher)
-    blends = [BlendedAnswers(cross_fitted.answer, baselines, share, fold.task.kind) for share in shares]
-    return min(map(TeacherNetwork, blends), key=lambda teacher: _loss(teacher, fold.data))
+    return TeacherNetwork(BlendedAnswers(found.outputs, baselines, share, fold.task.kind))
 
 
 def with_references(
@@ -197,23 +196,27 @@ def with_references(
 
 
 def _better(fold: Fold, distilled: Sequence[nn.Module]) -> Fold:
-    """Return a fold with the kind of baseline that has the smaller mean loss on its validation part, calibrated by it.
+    """Return a fold with the plain baselines if they are clearly better on its validation part, else with the others.
 
-    So the plain one, whose training was stopped by these samples, does not win because it is less sure of itself.
+    These samples stopped the plain ones' training: on them they look better than they are, and by chance besides. So
+    their mean loss, calibrated by the same samples, must be smaller by more than two standard errors.
     """
     rivals = {PLAIN: fold.members[: len(distilled)], DISTILLED: distilled}
-    losses = {name: [_loss(network, fold.data) for network in networks] for name, networks in rivals.items()}
-    name = min(losses, key=lambda kind: sum(losses[kind]) / len(losses[kind]))
-    if name == PLAIN:
+    losses = {name: torch.stack([_losses(each, fold.data) for each in kind]) for name, kind in rivals.items()}
+    gained = losses[DISTILLED].mean(dim=0) - losses[PLAIN].mean(dim=0)
+    error = float(gained.std(correction=0)) / math.sqrt(len(gained))
+    if not float(gained.mean()) <= PLAINER * error:  # also where a distilled one has no finite answer
         return replace(fold, members=rivals[PLAIN], rivals=rivals)
-    best = min(range(len(distilled)), key=losses[DISTILLED].__getitem__)
-    return replace(fold, members=distilled, whole=distilled[best], rivals=rivals)
+    best = distilled[int(losses[DISTILLED].mean(dim=1).argmin())]
+    return replace(fold, members=distilled, whole=best, rivals=rivals)
 
 
-def _loss(network: nn.Module, data: Data) -> float:
+def _losses(network: nn.Module, data: Data) -> Tensor:
+    """Return the calibrated loss of each validation sample, by its weight."""
     weights = weights_of(data.validation)
     outputs, y = part_logits(network, data.validation)
     if not bool(outputs.isfinite().all()):
-        return math.inf
+        return torch.full((len(y),), math.inf, dtype=torch.float64)
     scaled = data.task.calibrated(outputs, y, weights).scaled(outputs)
-    return data.task.loss_of(scaled, y, weights=weights)
+    losses = data.task.each_loss(scaled, y)
+    return losses if weights is None else losses * weights

@@ -150,23 +150,29 @@ class Task(ABC):
         self, outputs: "Tensor", y: "Tensor", *, weights: "Tensor | None" = None, class_weights: "Tensor | None" = None
     ) -> "Tensor":
         """Return the mean loss over samples, outputs (n_samples, n_outputs), which sample weights may weigh."""
-        if self.own_loss is None:
-            losses = self.losses(outputs.T, self.stacked_targets(y))
-        else:
-            losses = self.own_loss(outputs, y)
-            if losses.ndim == 0 and weights is None:
-                return losses
-            if losses.shape != (len(outputs),):
-                wanted = f"({len(outputs)},), one per sample" if weights is not None else f"() or ({len(outputs)},)"
-                raise SettingsError(f"the loss must return a tensor {wanted}; found shape {tuple(losses.shape)}")
+        losses = self._own_or_named(outputs, y, single=weights is None)
         if weights is None:
             return losses.mean()
         return (losses * weights).sum() / weights.sum().clamp(min=1e-30)
+
+    def _own_or_named(self, outputs: "Tensor", y: "Tensor", *, single: bool) -> "Tensor":
+        """Return the loss of each sample; `single`: a loss of the user's own may also be one number for all."""
+        if self.own_loss is None:
+            return self.losses(outputs.T, self.stacked_targets(y))
+        losses = self.own_loss(outputs, y)
+        if losses.shape != (len(outputs),) and not (single and losses.ndim == 0):
+            wanted = f"() or ({len(outputs)},)" if single else f"({len(outputs)},), one per sample"
+            raise SettingsError(f"the loss must return a tensor {wanted}; found shape {tuple(losses.shape)}")
+        return losses
 
     def loss_of(self, outputs: "Tensor", y: "Tensor", *, weights: "Tensor | None" = None) -> float:
         """Return the mean loss in double precision, as it is reported."""
         wide = None if weights is None else weights.double()
         return self.mean_loss(outputs.double(), self._wide(y), weights=wide).item()
+
+    def each_loss(self, outputs: "Tensor", y: "Tensor") -> "Tensor":
+        """Return the loss of each sample (n_samples,) in double precision; of one number for all, that number."""
+        return self._own_or_named(outputs.double(), self._wide(y), single=True).expand(len(outputs))
 
     def _wide(self, y: "Tensor") -> "Tensor":
         return self.as_targets(y).double()

@@ -101,6 +101,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         before=before,
         after=after,
         changed=chosen != 0,
+        relearned=_relearned(record),
         rung=rung,
         proofs=proofs_table(quotes, rung),
         noted=[
@@ -126,6 +127,14 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         pairs=pairs,
         repeating={title: leaves(quotes, path) for path, title in _REPEATING.items()},
     )
+
+
+def _relearned(record: RightsizingRecord) -> str:
+    """Return which of the two networks that are handed out learned once more; nothing where none did."""
+    before, after = record.networks[0].relearned, record.chosen.relearned
+    if before and after:
+        return "both"
+    return "the smaller one" if after else "the baseline" if before else ""
 
 
 def _draw_all(record: RightsizingRecord, chosen: int) -> PageFigures:
