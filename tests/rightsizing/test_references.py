@@ -11,8 +11,12 @@ from topiarist.randomness import array_generator
 from topiarist.rightsizing.baseline import fold_with
 from topiarist.rightsizing.folds import Fold, folds_of
 from topiarist.rightsizing.judging import with_suited_metric
-from topiarist.rightsizing.references import LINEAR, linear_network, reference_records
+from topiarist.rightsizing.preparation import scale_notes
+from topiarist.rightsizing.record import ReferenceRecord
+from topiarist.rightsizing.references import LINEAR, better_notes, linear_network, reference_records
 from topiarist.rightsizing.teaching import DISTILLED, PLAIN
+from topiarist.statistics import find_metric
+from topiarist.tasks import TaskKind
 from topiarist.training import TrainConfig, train
 
 
@@ -102,3 +106,35 @@ def test_a_record_of_a_table_has_references_the_teacher_and_both_kinds_of_baseli
     names = [reference.name for reference in found.record.references]
     assert names == ["majority", "logistic regression", "gradient boosting", "teacher"]
     assert found.record.network(LINEAR).parameters == count_parameters(found.networks[LINEAR]) == 15
+
+
+@pytest.mark.parametrize(
+    "metric, scores, ahead",
+    [
+        ("accuracy", {"logistic regression": 0.95, "gradient boosting": 0.92}, ["logistic regression"]),
+        ("accuracy", {"logistic regression": 0.80, "gradient boosting": 0.90}, []),
+        ("rmse", {"ridge regression": 4.0, "gradient boosting": 3.0}, ["ridge regression", "gradient boosting"]),
+        ("rmse", {"ridge regression": 6.0, "gradient boosting": 4.95}, []),
+    ],
+)
+def test_simple_models_that_are_ahead_by_more_than_may_be_lost_are_named(
+    metric: str, scores: dict[str, float], ahead: list[str]
+) -> None:
+    found = [ReferenceRecord(name=name, score=score, file_kb=1.0) for name, score in scores.items()]
+    found.append(ReferenceRecord(name="teacher", score=1.0 if metric == "accuracy" else 0.0))
+    kind: TaskKind = "classes" if metric == "accuracy" else "numbers"
+    notes = better_notes(found, 0.9 if metric == "accuracy" else 5.0, find_metric(kind, metric), 0.02)
+    assert len(notes) == bool(ahead) and all(name in notes[0] for name in ahead) and "teacher" not in str(notes)
+    assert better_notes(found, None, find_metric(kind, metric), 0.02) == ()
+
+
+def test_a_baseline_that_a_line_beats_is_said_to_be_one() -> None:
+    """Nothing scales these inputs and targets: the network learns badly, and ridge regression is far ahead."""
+    random = array_generator(2, "large numbers")
+    x = 1_000.0 * random.normal(size=(200, 4))
+    data = Data.from_arrays(x, x @ [1.0, -2.0, 0.5, 0.0] + random.normal(size=200), task="numbers")
+    notes = shrunk(data, None).record.plan.notes
+    assert any("ridge regression has" in note and "what is proven is said of the baseline" in note for note in notes)
+    assert any("nothing scales inputs of about" in note and "targets of about" in note for note in notes)
+    scaled = Data.from_arrays(x, x @ [1.0, -2.0, 0.5, 0.0], task="numbers", scaling="auto")
+    assert scale_notes(scaled) == () == scale_notes(blobs())

@@ -14,12 +14,13 @@ from torch import Tensor
 from topiarist.data import Data
 from topiarist.errors import SettingsError
 from topiarist.rightsizing.record import OWN_NOTE
-from topiarist.statistics import PairedEvidence, compare, compare_each, pooled_value
+from topiarist.statistics import Metric, PairedEvidence, compare, compare_each, pooled_value
 from topiarist.tasks import Task
 from topiarist.training.inference import part_batches, weights_of
 
 RARE, EVEN = 0.1, 0.5  # a share of the samples; of an even share: of 10 classes, each has a tenth
 BALANCED = "macro_accuracy"
+SMALLEST = 1e-300  # so that a share of no error at all is a number
 Found = TypeVar("Found")
 
 # Level of the one-sided bound of the network to keep: 0.05 would miss half of those that fail by 1.6 standard errors;
@@ -147,6 +148,12 @@ def guessed(data: Data) -> JudgedAnswers:
     train, test = (torch.cat([y for _, y in part_batches(part)]) for part in (data.train, data.test))
     guess = data.task.guess(train, weights_of(data.train)).float()
     return JudgedAnswers(data.task, guess.expand(1, len(test), -1), test, weights_of(data.test))
+
+
+def lost_of(metric: Metric, score: float, baseline: float) -> float:
+    """Return how much worse a score is than the baseline's, as the margin is meant: as a share of it, or plainly."""
+    worse = metric.direction * (baseline - score)
+    return worse / max(abs(baseline), SMALLEST) if metric.relative else worse
 
 
 def clearly_better(found: PairedEvidence, alpha: float) -> bool:

@@ -34,10 +34,16 @@ from topiarist.rightsizing.folds import Fold, folds_of, in_memory, stopping_apar
 from topiarist.rightsizing.judging import check_each, check_metric, with_suited_metric
 from topiarist.rightsizing.making import Objective, Workshop
 from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS, Effort, EffortName, FewRows, WorkPlan, full_plan
-from topiarist.rightsizing.preparation import Setup, estimated_seconds, planned, prepare
+from topiarist.rightsizing.preparation import Setup, estimated_seconds, planned, prepare, scale_notes
 from topiarist.rightsizing.record import BASELINE, ReferenceRecord, RightsizingRecord, SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
-from topiarist.rightsizing.references import can_be_referred, linear_network, linear_notes, reference_records
+from topiarist.rightsizing.references import (
+    better_notes,
+    can_be_referred,
+    linear_network,
+    linear_notes,
+    reference_records,
+)
 from topiarist.rightsizing.relearning import can_learn_more, relearned
 from topiarist.rightsizing.result import Rightsizing, UnreachableError
 from topiarist.rightsizing.running import Crew, KeptFit, Runner
@@ -171,6 +177,7 @@ def rightsize(
         if few is not None and model is None and (hidden := few.hidden.get(data.task.kind)):
             job = prepare(held, None, trained=trained, seed=seed, device=device, hidden=hidden)
             said += (f"for fewer than {few.rows:,} training rows, the baseline is {describe(job.first)}",)
+        said += () if model is not None else scale_notes(job.data)
         taught_by = teacher_for(teacher, job.data, given=model is not None, trained=job.trained, few=few is not None)
         full = full_plan(
             level,
@@ -312,7 +319,9 @@ def _with_simple_models(crew: Crew, clock: Clock, findings: Findings) -> Finding
         descent.notes.extend(linear_notes(linear, findings.networks[findings.chosen], descent.folds, alpha))
         made = partial(reference_records, descent.folds, settings.seed)
         kept = crew.stages.text(SIMPLE_MODELS, lambda: RECORDS.dump_json(made()).decode())
-        return replace(findings, references=RECORDS.validate_json(kept), linear=linear)
+        references = RECORDS.validate_json(kept)
+        descent.notes.extend(better_notes(references, findings.named[BASELINE].score, descent.metric, margin))
+        return replace(findings, references=references, linear=linear)
 
 
 def _relearned(crew: Crew, clock: Clock, findings: Findings) -> Findings:

@@ -25,6 +25,7 @@ from topiarist.training.preparation import check_outputs
 from topiarist.training.stretches import steps_per_epoch, train_stretch
 
 FEWEST_FOLDS = 2
+WELL_SCALED = 10.0  # root mean square of inputs or targets, or one of that, from which on initial weights are far off
 FEWEST_SAMPLES = 500  # to train on, however much work that is
 BACKWARD = (
     3  # times the multiply-accumulates of a forward pass that a step of training takes: forward, and two backward
@@ -85,6 +86,21 @@ def prepare(
     )
     design: Design = "held out" if known or data.source is None else "refitted"
     return Setup(data, build, first, known, design, network_work(first, data))
+
+
+def scale_notes(data: Data) -> tuple[str, ...]:
+    """Return that nothing scales inputs, or targets, that are large or small: networks of ours learn badly from them.
+
+    `Data.from_arrays` leaves numbers as they are unless it is asked for more, for networks that read them so.
+    """
+    part = data.train
+    if not isinstance(part, Part) or len(data.input_shape) != 1 or data.source is None or data.source.scaling != "none":
+        return ()
+    sizes = {"inputs": float(part.x.square().mean(dim=0).max().sqrt())}
+    if data.task.kind == "numbers":
+        sizes["targets"] = float(part.y.square().mean(dim=0).max().sqrt())
+    said = [f"{what} of about {size:.3g}" for what, size in sizes.items() if not 1 / WELL_SCALED <= size <= WELL_SCALED]
+    return (f"nothing scales {' and '.join(said)}: make the data with scaling='auto'",) if said else ()
 
 
 def network_work(model: nn.Module, data: Data) -> NetworkWork:

@@ -23,7 +23,7 @@ from topiarist.rightsizing.confirmation import (
     metrics_shown,
 )
 from topiarist.rightsizing.descent import Descent
-from topiarist.rightsizing.judging import JudgedAnswers, clearly_better, each_evidence
+from topiarist.rightsizing.judging import JudgedAnswers, clearly_better, each_evidence, lost_of
 from topiarist.rightsizing.ladder import Ladder
 from topiarist.rightsizing.networks import (
     NamedNetwork,
@@ -61,7 +61,6 @@ from topiarist.rightsizing.record import (
 from topiarist.rightsizing.references import LINEAR, LinearNetwork
 from topiarist.rightsizing.teaching import PLAIN
 from topiarist.rightsizing.wording import margin_words, sentence, speed_words, why_of
-from topiarist.statistics import Metric
 from topiarist.statistics.answers import POWER
 from topiarist.statistics.proofs import describe_test
 from topiarist.tasks import Task, TaskKind
@@ -74,7 +73,6 @@ GUESSES: Mapping[TaskKind, str] = {
     "numbers": "always answering the same number",
     "labels": "always answering how frequent each label is",
 }
-SMALLEST = 1e-300  # so that a share of no error at all is a number
 THREADS = 1  # of torch in every training, so that results do not depend on the machine
 PACKAGES = ("topiarist", "torch", "numpy", "scipy", "onnxruntime")
 
@@ -295,12 +293,6 @@ def order_words(ladder: Ladder) -> str:
         f"coarse sizes {order.format(f'{ladder.coarse_level:g}')}; then those between the last that was proven and the"
         f" one that failed {order.format(f'{ladder.fine_level:g}')}"
     )
-
-
-def lost_of(metric: Metric, score: float, baseline: float) -> float:
-    """Return how much worse a score is than the baseline's, as the margin is meant: as a share of it, or plainly."""
-    worse = metric.direction * (baseline - score)
-    return worse / max(abs(baseline), SMALLEST) if metric.relative else worse
 
 
 def _task_record(task: Task) -> TaskRecord:

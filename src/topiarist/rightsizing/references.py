@@ -22,13 +22,13 @@ from topiarist.models import mlp
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import child_seed, generator
 from topiarist.rightsizing.folds import Fold
-from topiarist.rightsizing.judging import JudgedAnswers, clearly_better, evidence_of, guessed, judged_score
+from topiarist.rightsizing.judging import JudgedAnswers, clearly_better, evidence_of, guessed, judged_score, lost_of
 from topiarist.rightsizing.making import MadeNetwork, TaughtFolds, TrainingTask, train_taught
 from topiarist.rightsizing.planning import WorkPlan
 from topiarist.rightsizing.record import ReferenceRecord, finite
 from topiarist.rightsizing.running import Crew
-from topiarist.rightsizing.wording import margin_words, shown_p
-from topiarist.statistics import PairedEvidence
+from topiarist.rightsizing.wording import margin_words, shown_p, value_words
+from topiarist.statistics import Metric, PairedEvidence
 from topiarist.tasks import TaskKind
 from topiarist.training.tables.boosting import LEAST_PROBABILITY, fit_boosting
 
@@ -243,4 +243,24 @@ def linear_notes(
         f"a linear model is as good: the network without hidden units, {found.parameters:,} parameters, is not worse"
         f" by more than {margin_words(metric, evidence.margin)} either (one test at level {alpha:g},"
         f" {shown_p(evidence.p)}); it is the network '{LINEAR}'",
+    )
+
+
+def better_notes(
+    found: Sequence[ReferenceRecord], baseline: float | None, metric: Metric, margin: float
+) -> tuple[str, ...]:
+    """Return which simple models are ahead of the baseline by more than may be lost, on the samples of all folds."""
+    ahead = [
+        f"{model.name} has {value_words(metric, model.score)}"
+        for model in found
+        if model.file_kb is not None  # the teacher has no size: nobody would ship it
+        and model.score is not None
+        and baseline is not None
+        and lost_of(metric, model.score, baseline) < -margin
+    ]
+    if not ahead or baseline is None:
+        return ()
+    return (
+        f"{' and '.join(ahead)} of {metric.title} on the samples that networks are judged on, the baseline"
+        f" {value_words(metric, baseline)}: what is proven is said of the baseline, and not that a network serves best",
     )
