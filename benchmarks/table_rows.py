@@ -21,7 +21,7 @@ from topiarist import Data
 from topiarist.data import Part
 from topiarist.randomness import generator
 from topiarist.rightsizing.lessons import MOST_SAMPLES
-from topiarist.rightsizing.teaching import MEMBERS
+from topiarist.rightsizing.teaching import REPEATED
 from topiarist.threads import torch_threads
 from topiarist.training import train_tabular
 from topiarist.training.inference import predict_logits
@@ -54,7 +54,7 @@ def _score(data: Data, share: float, split: int) -> float:
     part = data.train
     assert isinstance(part, Part)
     fewer = part if share == 1 else part.draw(round(share * len(part)), generator(split, "rows to learn from"))
-    config = MEMBERS.model_copy(update={"filled_to": MOST_SAMPLES, "network_samples": SHOWN, "seed": split})
+    config = REPEATED.model_copy(update={"filled_to": MOST_SAMPLES, "network_samples": SHOWN, "seed": split})
     found = train_tabular(replace(data, train=fewer), config)
     return score_of(data, predict_logits(found.network, tested(data).x))
 

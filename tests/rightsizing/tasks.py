@@ -11,7 +11,7 @@ from torch import nn
 from topiarist.data import Data
 from topiarist.models import mlp
 from topiarist.randomness import array_generator, generator
-from topiarist.rightsizing import EFFORTS, Rightsizing, preparation, rightsize, teaching
+from topiarist.rightsizing import EFFORTS, Rightsizing, preparation, relearning, rightsize, teaching
 from topiarist.rightsizing.planning import WorkPlan, full_plan
 from topiarist.training.tables import boosting
 
@@ -27,7 +27,8 @@ def use_small_plan(patch: pytest.MonkeyPatch) -> None:
 
 def use_small_teachers(patch: pytest.MonkeyPatch) -> None:
     """Let the teachers of tables be a few networks and trees."""
-    patch.setattr(teaching, "MEMBERS", teaching.MEMBERS.model_copy(update={"folds": 2, "epochs": 15}))
+    for module, name in ((teaching, "REPEATED"), (relearning, "LAST")):
+        patch.setattr(module, name, teaching.REPEATED.model_copy(update={"folds": 2, "epochs": 15}))
     patch.setattr(boosting, "ITERATIONS", 5)
 
 

@@ -36,17 +36,19 @@ def numbers_of(*parts: AnyPart) -> list[int]:
     return [int(number) for part in parts for number in part.x[:, 0]]  # type: ignore[union-attr]
 
 
-def test_of_a_table_with_few_rows_less_is_set_aside() -> None:
-    def source(rows: int, *, table: bool) -> Source:
+@pytest.mark.parametrize("table", [True, False])
+def test_of_few_rows_less_is_set_aside(table: bool) -> None:
+    def source(rows: int, **how: Any) -> Source:
         x = numpy.arange(float(rows))[:, None]
-        return Source(
-            name="rows", features=DataFrame(x, columns=["number"]) if table else x, labels=numpy.arange(rows) % 2
-        )
+        features = DataFrame(x, columns=["number"]) if table else x
+        return Source(**{"name": "rows", "features": features, "labels": numpy.arange(rows) % 2, **how})
 
-    few = source(FEW_ROWS - 100, table=True)
+    few = source(FEW_ROWS - 100)
     data = Data.from_source(few, **parts_set_aside(few))
     assert [len(part) for part in (data.train, data.validation, data.test)] == [7920, 990, 990]
-    assert parts_set_aside(source(FEW_ROWS, table=True)) == parts_set_aside(source(100, table=False)) == {}
+    parts = numpy.array(["train", "test"] * 50)
+    assert parts_set_aside(source(FEW_ROWS)) == parts_set_aside(source(100, parts=parts)) == {}
+    assert parts_set_aside(source(100, features=numpy.zeros((100, 1, 4, 4)))) == {}
 
 
 @both_designs

@@ -6,7 +6,7 @@ import numpy
 import pytest
 import torch
 
-from tests.rightsizing.tasks import blobs, planned, shrunk, small_network
+from tests.rightsizing.tasks import blobs, planned, shrunk, small_network, use_small_teachers
 from topiarist.data import Data, Part
 from topiarist.models import card_of
 from topiarist.rightsizing import folds, relearning
@@ -37,7 +37,8 @@ def test_the_rows_to_learn_from_are_those_of_both_parts_with_groups_and_weights(
     assert list(more.groups) == [group for part in parts for group in part.groups]  # type: ignore[union-attr]
 
 
-def test_networks_learn_from_the_validation_part_and_not_from_the_test_part() -> None:
+def test_networks_learn_from_the_validation_part_and_not_from_the_test_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_small_teachers(monkeypatch)
     data = blobs(200, apart=1.5)
     assert isinstance(data.validation, Part) and isinstance(data.test, Part)
     other_test = replace(data, test=replace(data.test, y=2 - data.test.y, samples=-data.test.x))
@@ -67,7 +68,10 @@ def test_networks_learn_once_more_where_rows_are_few_and_the_teacher_learns_from
     assert folds.FEW_ROWS > 100 and not can_learn_more(fold, plan, "both")
 
 
-def test_the_record_has_what_networks_were_worth_before_and_the_test_part_sees_those_handed_out() -> None:
+def test_the_record_has_what_networks_were_worth_before_and_the_test_part_sees_those_handed_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use_small_teachers(monkeypatch)
     data = blobs(240, apart=2.0)
     found = shrunk(data, None, max_drop=0.2)
     record: RightsizingRecord = found.record

@@ -18,8 +18,8 @@ from topiarist.rightsizing.folds import FewSamplesError, stopping_apart
 from topiarist.rightsizing.lessons import MOST_SAMPLES, samples_to_learn
 from topiarist.rightsizing.teaching import (
     DISTILLED,
-    MEMBERS,
     PLAIN,
+    REPEATED,
     fitted,
     teacher_for,
     with_references,
@@ -30,6 +30,7 @@ from topiarist.training.inference import part_logits, predict_logits
 from topiarist.training.preparation import stack_key
 from topiarist.training.tables.boosting import BOOSTING
 from topiarist.training.tables.config import TeacherName
+from topiarist.training.tables.forests import FOREST
 from topiarist.training.tables.teachers import BlendedAnswers
 from topiarist.training.tables.teaching import fit_teacher
 
@@ -86,7 +87,7 @@ def test_a_lesson_is_the_rows_and_mixed_ones_with_the_answers_of_its_teacher() -
     lesson, rows = fold.lesson, data.train
     assert lesson is not None and isinstance(rows, Part) and isinstance(lesson.data.train, Part)
     assert torch.equal(lesson.data.train.x[: len(rows)], rows.x) and len(lesson.data.train) == MOST_SAMPLES
-    teacher = fitted(folds[0], "boosting", child_seed(0, "teacher", 0) % 2**32)
+    teacher = fitted(folds[0], "boosting", child_seed(0, "teacher", 0) % 2**32, REPEATED)
     assert torch.equal(lesson.answers, part_logits(teacher, lesson.data.train)[0])
     assert fold.answered is not None and fold.answered.test is not None
     assert torch.equal(fold.answered.validation, part_logits(teacher, data.validation)[0])
@@ -94,7 +95,7 @@ def test_a_lesson_is_the_rows_and_mixed_ones_with_the_answers_of_its_teacher() -
     assert lesson.data.validation is data.validation
     wide = Data.from_arrays(numpy.eye(40, 2_000), [0, 1] * 20, scaling="none")
     assert len(samples_to_learn(wide, 0)) == 1_000  # 2,000,000 numbers
-    assert lesson.training(90, 0).epochs * MOST_SAMPLES == 99_000 and lesson.training(1, 0).epochs == 1
+    assert lesson.training(90, 0).epochs * MOST_SAMPLES == 198_000 and lesson.training(1, 0).epochs == 1
 
 
 def test_baselines_of_all_seeds_teach_by_their_mean_answer_to_rows_and_mixed_ones() -> None:
@@ -116,15 +117,17 @@ def test_validated_samples_that_are_no_better_speak_for_no_plain_baseline() -> N
     assert list(chosen.members) == chosen.rivals[DISTILLED]
 
 
-@pytest.mark.parametrize("apart", [1.5, 30.0])
-def test_baselines_have_half_of_what_networks_are_given_beside_boosting(apart: float) -> None:
+@pytest.mark.parametrize(("apart", "forest_rows"), [(1.5, 0), (30.0, 0), (1.5, 400)])
+def test_baselines_have_half_of_what_networks_are_given_beside_trees(apart: float, forest_rows: int) -> None:
     data = blobs(300, apart=apart)
     members = trained_members(data, 10)
     fold = fold_with(data, members, members[0], seed=0)
-    found = fit_teacher(data, MEMBERS.model_copy(update={"teacher": "both", "seed": 0})).teacher
-    teacher = fitted(fold, "both", 0)
+    config = REPEATED.model_copy(update={"teacher": "both", "seed": 0, "forest_rows": forest_rows})
+    found = fit_teacher(data, config).teacher
+    assert (FOREST in found.shares) == bool(forest_rows)
+    teacher = fitted(fold, "both", 0, config)
     assert isinstance(teacher.answer, BlendedAnswers)
-    networks = 1 - found.shares.get(BOOSTING, 0.0)
+    networks = 1 - found.shares.get(BOOSTING, 0.0) - found.shares.get(FOREST, 0.0)
     assert teacher.answer.share == pytest.approx(networks / 2)
     x = torch.randn(5, 4, generator=torch.Generator().manual_seed(0))
     shares = [(found.outputs(x), 1 - networks / 2), (predict_logits(fold.teacher, x), networks / 2)]
@@ -191,12 +194,9 @@ def test_teachers_that_cannot_teach_are_refused() -> None:
 def test_folds_with_other_numbers_of_rows_learn_as_one_stack() -> None:
     members, data = [small_network()], blobs(4_000)
     assert isinstance(data.train, Part)
-    few, many = (replace(data, train=data.train.take(torch.arange(count))) for count in (1_150, 1_230))
+    few, many = (replace(data, train=data.train.take(torch.arange(count))) for count in (2_250, 2_330))
     folds = with_teachers([fold_with(each, members, members[0], seed=0) for each in (few, many)], "baselines", 0)
     lessons = [fold.lesson for fold in folds if fold.lesson is not None]
-    assert [each.size.epoch for each in lessons] == [
-        1_230,
-        1_230,
-    ]  # by its own rows, the first would make two passes less
+    assert [each.size.epoch for each in lessons] == [2_330, 2_330]  # by its own rows, the first would make fewer passes
     keys = {stack_key(members[0], each.data, each.training(90, 0), padded=True) for each in lessons}
     assert len(keys) == 1 and None not in keys

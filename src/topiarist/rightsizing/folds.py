@@ -28,7 +28,7 @@ from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits, 
 VALIDATION_FRACTION = 0.15  # of a fold's training samples, for methods to choose by
 STOPPING_FOLDS = 7  # of the training part, of which one stops training: about the fraction above
 FEWEST_TO_STOP_BY = 2  # samples or groups: one to learn from, one to stop by
-# Of a table with fewer rows than this, a tenth for testing and a tenth for validation: sizes are judged by folds, and
+# Of fewer rows than this, a tenth for testing and a tenth for validation: sizes are judged by folds, and
 # the network to keep learns from none of what is set aside. benchmarks/README.md: what more rows are worth.
 FEW_ROWS, SMALL_PART = 10_000, 0.1
 FEWEST_GROUPS = 3  # one to judge, one to train on, one to choose by
@@ -163,8 +163,9 @@ def to_train_on(data: Data) -> Data:
 
 
 def parts_set_aside(source: Source) -> PreparationOptions:
-    """Return the fractions for testing and validation of a table with few rows; nothing for other samples."""
-    if not is_table(source.features) or len(source) >= FEW_ROWS:
+    """Return the fractions for testing and validation of few rows of a table, or of numbers; nothing for others."""
+    rows = is_table(source.features) or (isinstance(source.features, numpy.ndarray) and source.features.ndim == 2)
+    if not rows or source.parts is not None or len(source) >= FEW_ROWS:
         return {}
     return {"test_fraction": SMALL_PART, "validation_fraction": SMALL_PART}
 

@@ -18,11 +18,15 @@ from topiarist.rightsizing.folds import FEW_ROWS, Fold, to_train_on
 from topiarist.rightsizing.making import MadeNetwork, TaughtFolds, TrainingTask, train_taught
 from topiarist.rightsizing.planning import WorkPlan
 from topiarist.rightsizing.running import Crew
-from topiarist.rightsizing.teaching import with_teachers
+from topiarist.rightsizing.teaching import REPEATED, with_teachers
+from topiarist.training import TabularConfig
 from topiarist.training.inference import part_logits
 from topiarist.training.tables.config import TableTeacherName
 
 STAGE = "relearned"
+# The last teacher is fitted once, so that it may choose among all that there is. Eight other splits (402 to 409) of
+# Glass, Sonar and Ionosphere, 80 % of the rows: accuracy 66.9 → 70.1, 85.4 → 86.6 and 92.3 → 92.9, for a second more.
+LAST = TabularConfig(least_boosting=REPEATED.least_boosting)
 
 
 def can_learn_more(fold: Fold, plan: WorkPlan, teacher: TableTeacherName | None) -> bool:
@@ -51,7 +55,7 @@ def relearned(
     """
     own = child_seed(seed, STAGE)
     more = replace(fold, data=with_more(to_train_on(fold.data)))
-    (taught,) = with_teachers([more], teacher, own, crew, stage=f"{STAGE}-teacher")
+    (taught,) = with_teachers([more], teacher, own, crew, stage=f"{STAGE}-teacher", config=LAST)
     task = TrainingTask(
         stage=STAGE,
         epochs=plan.finetuning_epochs,

@@ -26,6 +26,7 @@ from topiarist.training import History, TabularConfig
 from topiarist.training.inference import part_logits, predict_logits, weights_of
 from topiarist.training.tables.boosting import BOOSTING
 from topiarist.training.tables.config import TableTeacherName
+from topiarist.training.tables.forests import FOREST
 from topiarist.training.tables.teachers import BlendedAnswers, TeacherNetwork
 from topiarist.training.tables.teaching import fit_teacher
 
@@ -35,7 +36,7 @@ WORDS |= dict.fromkeys(("boosting", "both"), "gradient boosting teaches")
 FEWEST_ROWS = 10  # two for each of the folds of a teacher
 # Cross-fitting is repeated in every fold: one setting instead of eight, and boosting, which takes longest, on all folds
 # only where it counts in the blend of the first. benchmarks/README.md: what that costs, and which setting.
-MEMBERS = TabularConfig(rates=(0.02,), dropouts=(0.0,), weight_decays=(0.3,), least_boosting=0.25, forest_rows=0)
+REPEATED = TabularConfig(rates=(0.02,), dropouts=(0.0,), weight_decays=(0.3,), least_boosting=0.25, forest_rows=0)
 
 TEACHER = "teacher"  # stage
 LESSON, VALIDATION, TEST = "lesson", "validation ", "test "  # answers by what was asked, and the number of the fold
@@ -88,6 +89,7 @@ class TeacherTask:
     seed: int
     folds: tuple[int, ...]
     samples: Part
+    config: TabularConfig
     stage: str = TEACHER
 
     @property
@@ -101,12 +103,19 @@ class TeacherTask:
 
 
 def with_teachers(
-    folds: Sequence[Fold], teacher: TableTeacherName, seed: int, crew: Crew | None = None, *, stage: str = TEACHER
+    folds: Sequence[Fold],
+    teacher: TableTeacherName,
+    seed: int,
+    crew: Crew | None = None,
+    *,
+    stage: str = TEACHER,
+    config: TabularConfig | None = None,
 ) -> list[Fold]:
     """Return folds of a table with the lesson of a teacher, one for folds that train on the same rows.
 
-    It is cross-fitted, unless the baselines teach; beside "both" the baselines teach too.
+    It is cross-fitted as `config` says, unless the baselines teach; beside "both" the baselines teach too.
     """
+    config = REPEATED if config is None else config
     alike: dict[int, list[int]] = {}
     for number, fold in enumerate(folds):
         alike.setdefault(id(fold.data.train), []).append(number)
@@ -114,7 +123,7 @@ def with_teachers(
     for number, places in enumerate(alike.values()):
         own = child_seed(seed, "teacher", number) % 2**32
         samples = samples_to_learn(folds[places[0]].data, own)
-        tasks.append(TeacherTask(number, teacher, own, tuple(places), samples, stage))
+        tasks.append(TeacherTask(number, teacher, own, tuple(places), samples, config, stage))
     size = LessonSize.of([fold.data for fold in folds], [task.samples for task in tasks])
     if teacher == "baselines":
         answers = [predict_logits(folds[task.folds[0]].teacher, task.samples.x) for task in tasks]
@@ -145,7 +154,7 @@ def _with_answers(folds: Sequence[Fold], task: TeacherTask, made: Made, size: Le
 def teach(task: TeacherTask, taught: TaughtFolds) -> Made:
     """Fit a teacher and return its answers to the samples to learn, and to the other parts of each fold."""
     folds = {place: taught.folds[place] for place in task.folds}
-    network = fitted(taught.folds[task.folds[0]], task.teacher, task.seed)
+    network = fitted(taught.folds[task.folds[0]], task.teacher, task.seed, task.config)
     answers = {LESSON: network.answer(task.samples.x)}
     for place, fold in folds.items():
         answers[f"{VALIDATION}{place}"] = part_logits(network, fold.data.validation)[0]
@@ -154,16 +163,17 @@ def teach(task: TeacherTask, taught: TaughtFolds) -> Made:
     return Made(tensors=answers)
 
 
-def fitted(fold: Fold, teacher: TableTeacherName, seed: int) -> TeacherNetwork:
+def fitted(fold: Fold, teacher: TableTeacherName, seed: int, config: TabularConfig) -> TeacherNetwork:
     """Return the cross-fitted teacher of a fold, of "both" blended with its baselines.
 
-    Cross-fitted models saw four fifths of the rows each, at one setting: on some tables the baselines are far better.
-    They share what answers out of fold leave to networks; what these give to boosting stays with it.
+    Cross-fitted models saw four fifths of the rows each: on some tables the baselines are far better. They share what
+    answers out of fold leave to networks; what these give to trees stays with them.
     """
-    found = fit_teacher(fold.data, MEMBERS.model_copy(update={"teacher": teacher, "seed": seed})).teacher
+    found = fit_teacher(fold.data, config.model_copy(update={"teacher": teacher, "seed": seed})).teacher
     if teacher != "both":
         return TeacherNetwork(found.outputs)
-    share = BASELINES_SHARE * (1 - found.shares.get(BOOSTING, 0.0))
+    trees = sum(found.shares.get(name, 0.0) for name in (BOOSTING, FOREST))
+    share = BASELINES_SHARE * (1 - trees)
     baselines = partial(predict_logits, fold.teacher)
     return TeacherNetwork(BlendedAnswers(found.outputs, baselines, share, fold.task.kind))
 
