@@ -19,6 +19,7 @@ from benchmarks.paging.records import Cell, Grid, Sheet
 from benchmarks.paging.writing import stamp, write_results
 from topiarist import Data, load, load_data, rightsize
 from topiarist.data.load import find_source
+from topiarist.data.preparation import PreparationOptions
 from topiarist.rightsizing.delivery import MODEL_FILE, deliver
 from topiarist.rightsizing.folds import parts_set_aside
 from topiarist.training.inference import predict_logits
@@ -60,7 +61,8 @@ def digits(seeds: Sequence[int] = range(SEEDS)) -> None:
     for seed in seeds:
         begun = time.process_time()
         source = find_source("digits")
-        data = Data.from_source(source, **parts_set_aside(source), seed=seed)  # as the command does
+        how: PreparationOptions = {**parts_set_aside(source), "seed": seed}
+        data = Data.from_source(source, **how)  # as the command does
         record = rightsize(data, effort="quick", seed=seed).record
         assert record.test is not None and record.gains.parameters is not None
         before, after = (side["accuracy"] or 0.0 for side in (record.test.before, record.test.after))

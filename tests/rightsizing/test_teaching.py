@@ -42,7 +42,7 @@ def accuracy(network: torch.nn.Module, part: Part) -> float:
     return float((outputs.argmax(dim=1) == y).double().mean())
 
 
-def trained_members(data: Data, epochs: int) -> list[nn.Module]:
+def trained_members(data: Data, epochs: int) -> list[nn.Sequential]:
     members = [mlp([4, 16, 3], generator=torch.Generator().manual_seed(seed)) for seed in range(2)]
     for number, member in enumerate(members if epochs else ()):
         train(member, data, TrainConfig(epochs=epochs, learning_rate=0.01, seed=number))

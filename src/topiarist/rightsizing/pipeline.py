@@ -4,27 +4,25 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
-from typing import get_args
 
 from pydantic import TypeAdapter
 from torch import Tensor, nn
 
-from topiarist.data import Data, Part
-from topiarist.errors import SettingsError, TopiaristWarning
-from topiarist.files import canonical_json
+from topiarist.data import Data
+from topiarist.errors import TopiaristWarning
 from topiarist.measurement import Budget
 from topiarist.measurement.footprint import Footprint, footprint
 from topiarist.memory import return_freed
-from topiarist.methods.registry import DEFAULT_METHOD, find_method, rightsizing_methods
+from topiarist.methods.registry import DEFAULT_METHOD
 from topiarist.models import attach, card_for
 from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.models.stacked import stackable
 from topiarist.parallel import Pool, open_pool
+from topiarist.rightsizing.asking import check_settings, effort_of, few_rows_of, identity_of, methods_of
 from topiarist.rightsizing.baseline import Model, describe, folds_with, train_baselines
 from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limits_of, ratios_for
 from topiarist.rightsizing.clock import Clock, OnProgress
@@ -33,7 +31,7 @@ from topiarist.rightsizing.finetuning import finetune
 from topiarist.rightsizing.folds import Fold, folds_of, in_memory, stopping_apart
 from topiarist.rightsizing.judging import check_each, check_metric, with_suited_metric
 from topiarist.rightsizing.making import Objective, Workshop
-from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS, Effort, EffortName, FewRows, WorkPlan, full_plan
+from topiarist.rightsizing.planning import DEFAULT_EFFORT, EffortName, WorkPlan, full_plan
 from topiarist.rightsizing.preparation import Setup, estimated_seconds, planned, prepare, scale_notes
 from topiarist.rightsizing.record import BASELINE, ReferenceRecord, RightsizingRecord, SettingsRecord
 from topiarist.rightsizing.recording import Findings, budget_record
@@ -47,7 +45,7 @@ from topiarist.rightsizing.references import (
 from topiarist.rightsizing.relearning import can_learn_more, relearned
 from topiarist.rightsizing.result import Rightsizing, UnreachableError
 from topiarist.rightsizing.running import Crew, KeptFit, Runner
-from topiarist.rightsizing.stages import Stages, data_digest, network_digest, working_in
+from topiarist.rightsizing.stages import Stages, working_in
 from topiarist.rightsizing.teaching import teacher_for, with_references, with_teachers
 from topiarist.statistics import Metric
 from topiarist.threads import torch_threads, usable_cores
@@ -162,8 +160,8 @@ def rightsize(
     """
     data, said = with_suited_metric(data.with_metric(metric))
     limits, drop = limits_of(budget, max_drop, data.task.primary_metric)
-    asked, level = _methods_of(methods), _effort_of(effort)
-    _check(objective, time_limit)
+    asked, level = methods_of(methods), effort_of(effort)
+    check_settings(objective, time_limit)
     if each:
         check_each(data.task)
     clock = Clock(time_limit, on_progress=on_progress or (lambda share, what: None))
@@ -173,7 +171,7 @@ def rightsize(
         check_metric(held, margin=drop, alpha=alpha)
         clock.on_progress(0.0, "looking at the data")
         job = prepare(held, model, trained=trained, seed=seed, device=device)
-        few = _few_rows(job, level, named=methods is not None) if brief else None
+        few = few_rows_of(job, level, named=methods is not None) if brief else None
         if few is not None and model is None and (hidden := few.hidden.get(data.task.kind)):
             job = prepare(held, None, trained=trained, seed=seed, device=device, hidden=hidden)
             said += (f"for fewer than {few.rows:,} training rows, the baseline is {describe(job.first)}",)
@@ -203,22 +201,11 @@ def rightsize(
             teacher=taught_by,
             time_limit=time_limit,
         )
-        stages.identify(partial(_identity, job, plan, settings))
+        stages.identify(partial(identity_of, job, plan, settings))
         if not brief or on_progress is not None:
             clock.estimate = estimated_seconds(job, plan)
         with _pool(job, plan, workers, cluster) as pool:
             return _carry_out(Crew(stages, pool), clock, job, plan, limits, settings, brief=brief)
-
-
-def _identity(job: Setup, plan: WorkPlan, settings: SettingsRecord) -> dict[str, str]:
-    """Return what must be the same for work to be resumed."""
-    asked = settings.model_dump(mode="json", exclude={"time_limit", "command"})
-    return {
-        "data": data_digest(job.data),
-        "network": network_digest(job.first),
-        "settings": canonical_json([asked, asdict(plan)]),
-        "versions": ", ".join(f"{name} {version(name)}" for name in ("topiarist", "torch", "numpy")),
-    }
 
 
 @contextmanager
@@ -231,40 +218,6 @@ def _pool(job: Setup, plan: WorkPlan, workers: int | None, cluster: str | None) 
         return
     with open_pool(None, workers=workers, cluster=cluster) as pool:
         yield pool
-
-
-def _check(objective: Objective | None, time_limit: float | None) -> None:
-    """Raise SettingsError for an objective that is none, or a limit that is no time."""
-    if objective is not None and objective not in get_args(Objective):
-        known = ", ".join(get_args(Objective))
-        raise SettingsError(f"objective must be one of {known}; found '{objective}'", setting="objective")
-    if time_limit is not None and not time_limit > 0:
-        raise SettingsError(f"time_limit must be above 0 seconds; found {time_limit}", setting="time_limit")
-
-
-def _methods_of(methods: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of methods, each once; raise SettingsError for one that is not registered, or for none."""
-    asked = rightsizing_methods() if methods is None else tuple(dict.fromkeys(methods))
-    for name in asked:
-        find_method(name, setting="methods")
-    if not asked:
-        raise SettingsError(f"methods must name at least one of {', '.join(rightsizing_methods())}", setting="methods")
-    return asked
-
-
-def _few_rows(job: Setup, level: Effort, *, named: bool) -> FewRows | None:
-    """Return what is enough for a table of few rows, with all methods where the user named them; None for others."""
-    few = level.few_rows
-    table = isinstance(job.data.train, Part) and len(job.data.input_shape) == 1
-    if few is None or job.trained or not table or not stackable(job.first) or len(job.data.train) >= few.rows:
-        return None
-    return replace(few, methods=()) if named else few
-
-
-def _effort_of(name: EffortName) -> Effort:
-    if name not in EFFORTS:
-        raise SettingsError(f"effort must be one of {', '.join(EFFORTS)}; found '{name}'", setting="effort")
-    return EFFORTS[name]
 
 
 def _carry_out(
