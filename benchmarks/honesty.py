@@ -2,7 +2,8 @@
 
 `python -m benchmarks.honesty --out honesty.jsonl` rightsizes a small network on each of 66 data sets, asks 100,000
 fresh samples of the same generator what is true, and prints how often each verdict was right. Each data set is a line
-of the file, so that the same command resumes; `--most N` ends after so many more.
+of the file, so that the same command resumes; `--most N` ends after so many more, `--first N` adds data sets of other
+seeds to the same file.
 
 For 36 of them, the smallest of the sizes that are tried lies *at* the margin: the loss that is allowed is the mean of
 what that size truly loses on pilot data sets of the same generator, so that its true loss is now above, now below it.
@@ -224,10 +225,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("honesty.jsonl"))
     parser.add_argument("--most", type=int, default=10**6)
+    parser.add_argument("--first", type=int, default=0, help="is added to all seeds: other data sets of the same laws")
     options = parser.parse_args()
     rows = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
     done = {row["name"] for row in rows}
-    for which in [each for each in data_sets() if each.name not in done][: options.most]:
+    asked = [replace(each, seed=each.seed + options.first) for each in data_sets()]
+    for which in [each for each in asked if each.name not in done][: options.most]:
         rows.append(look_at(which))
         with options.out.open("a") as file:
             file.write(json.dumps(rows[-1]) + "\n")
