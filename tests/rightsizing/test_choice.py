@@ -1,5 +1,6 @@
 """Sizes are tested in a fixed order; the smallest that is proven and fits is chosen, and what is missing is said."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -33,11 +34,13 @@ class PlannedFold:
     """A fold of so many samples; networks know themselves how many they answer wrongly; a guess answers half.
 
     To the validation part, a network of so many weights as `failing` says answers 60 samples wrongly, others none.
+    All are as far from their teacher as `distant` says.
     """
 
     samples: int
     guess_wrong: int = 200
     failing: int = 0
+    distant: float = 0.0
     whole: nn.Module = BASELINE
     members: Sequence[nn.Module] = (BASELINE,)
     seed: int = 0
@@ -71,7 +74,7 @@ class PlannedFold:
         return JudgedAnswers(self.task, outputs, torch.ones(self.samples, dtype=torch.int64))
 
     def distance(self, network: nn.Module) -> float:
-        return 0.0
+        return self.distant
 
     def calibrate(self, network: nn.Module) -> None:
         pass
@@ -101,16 +104,23 @@ def descended(
     guess_wrong: int = 200,
     failing: int = 0,
     all_fail: bool = False,
+    distances: tuple[float, float] = (0.0, 0.0),
     between: Mapping[float, int] = {},
 ) -> Descent:
     """Go down sizes of which each is half of the one before; what has more weights does not keep the budget.
 
-    `between` are networks that finer sizes have.
+    `between` are networks that finer sizes have, `distances` those of the fold that is judged and of the one to keep.
     """
     coarse = {2.0 ** (place + 1): count for place, count in enumerate(wrong)}
     plan = full_plan(EFFORTS["quick"], ("distinctiveness",), design="held out", folds=2, trained=True)
     shop = PlannedWorkshop(
-        folds=cast(Any, [PlannedFold(samples, guess_wrong, each) for each in (failing if all_fail else 0, failing)]),
+        folds=cast(
+            Any,
+            [
+                PlannedFold(samples, guess_wrong, each, distance)
+                for each, distance in zip((failing if all_fail else 0, failing), distances, strict=True)
+            ],
+        ),
         plan=replace(plan, ratios=tuple(map(int, coarse)), finer=len(between)),
         whole=Footprint(parameters=1000, nonzero=1000, memory_kb=4.0, file_kb=4.0, macs=1000),
         wrong={**coarse, **between},
@@ -160,6 +170,22 @@ def test_what_the_validation_parts_of_all_folds_say_of_a_size_is_no_failure_of_t
     """The baselines were stopped by those parts: their networks look worse there than where they are judged."""
     found = descended(0, 0, 0, failing=250, all_fail=True).sizes
     assert all(each.proven and not each.evidence.notes for each in found)
+
+
+def test_a_network_to_keep_that_is_farther_from_its_teacher_is_taken_to_lose_more() -> None:
+    """Of a margin of 20 samples, 8 are lost; 4 times the loss would be 32, twice the loss 16, which is no proof."""
+    near, as_far, twice, far = (descended(8, distances=(0.2, kept)).sizes[0] for kept in (0.1, 0.2, 0.4, 0.8))
+    assert [each.times_as_far for each in (near, as_far, twice, far)] == pytest.approx([1, 1, 2, 4])
+    assert [each.proven for each in (near, as_far, twice, far)] == [True, True, False, False]
+    assert near.evidence == as_far.evidence and not near.evidence.notes
+    assert near.evidence.p < twice.evidence.p < far.evidence.p == 1
+    assert "farther from its teacher" in far.evidence.notes[-1]
+    assert far.evidence.difference == near.evidence.difference  # what was seen stays what it is
+
+
+def test_where_nothing_is_lost_a_distance_says_nothing_unless_it_is_infinite() -> None:
+    lost_nothing = [descended(0, distances=(0.2, kept)).sizes[0] for kept in (0.8, math.inf)]
+    assert [each.proven for each in lost_nothing] == [True, False]
 
 
 def test_the_evidence_is_that_of_the_samples_judged() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.report.rightsizing_record import changed, record
 from topiarist.report.rightsizing.front import least_allowed
-from topiarist.rightsizing.record import GUESSING, OWN_NOTE, Agreement, RecordStatus, RightsizingRecord
+from topiarist.rightsizing.record import FARTHER_NOTE, GUESSING, OWN_NOTE, Agreement, RecordStatus, RightsizingRecord
 from topiarist.rightsizing.wording import sentence, speed_words, why_of
 
 Times = tuple[float, float]
@@ -148,6 +148,11 @@ def test_the_sentence_says_what_came_of_it(record: RightsizingRecord, said: str)
             {"verdict": "not proven", "p": 0.97, "difference": 0.01, "notes": (OWN_NOTE,)},
             "3 × smaller is not proven: +1.00 points over 200 samples, the network to keep lost more than is allowed"
             " on the validation part, p = 0.97",
+        ),
+        (
+            {"verdict": "not proven", "p": 0.2, "times_as_far": 1.62, "power": 0.9, "notes": (FARTHER_NOTE,)},
+            "3 × smaller is not proven: −0.50 points over 200 samples, p = 0.2 for 1.6 × the loss, as the network to"
+            " keep is 1.6 × as far from its teacher as those judged, although the power was 90%",
         ),
     ],
 )

@@ -30,7 +30,8 @@ class SizeResult:
 
     The last fold is that of the networks to keep. `tested` is whether the turn of the test came, all sizes before it
     in the order of tests being proven, and `level` that of its test. `guess` compares it with the best constant answer,
-    and `beats_guess` is whether it is shown to be better.
+    and `beats_guess` is whether it is shown to be better; `times_as_far` is how many times as far from its teacher the
+    network to keep is as those that were judged.
     """
 
     ratio: float
@@ -40,6 +41,7 @@ class SizeResult:
     evidence: PairedEvidence
     guess: PairedEvidence
     beats_guess: bool
+    times_as_far: float
     tested: bool
     level: float
 

@@ -16,14 +16,8 @@ from topiarist.methods.outcome import Outcome
 from topiarist.rightsizing.candidates import Candidate, SizeResult, joint, nearest, promising, still_asked
 from topiarist.rightsizing.clock import Clock, OutOfTimeError
 from topiarist.rightsizing.folds import Fold
-from topiarist.rightsizing.judging import (
-    SPEAKS_AGAINST,
-    JudgedAnswers,
-    clearly_better,
-    evidence_of,
-    speaks_against,
-    with_own,
-)
+from topiarist.rightsizing.judging import JudgedAnswers, clearly_better, evidence_of
+from topiarist.rightsizing.keeping import times_as_far, with_distance, with_own
 from topiarist.rightsizing.ladder import Ladder
 from topiarist.rightsizing.making import (
     MadeNetwork,
@@ -39,7 +33,6 @@ from topiarist.statistics import Metric, PairedEvidence
 
 BEGUN, ENDED = 0.2, 0.9  # share of the job that is done before and after
 FIRST_PART = 0.6  # of the work of a size, about, before the finalists
-FEWEST_TO_SPEAK = 2  # samples of the validation part
 HOPELESS = 0.2  # power below which finer sizes are not worth their work: the samples are too few for any proof
 
 
@@ -181,6 +174,7 @@ class Descent:
             evidence=evidence_of(answers, self.baseline, margin=self.margin, alpha=self.alpha),
             guess=guess,
             beats_guess=clearly_better(guess, self.alpha),
+            times_as_far=times_as_far(finalists),
             tested=False,
             level=self.alpha,
         )
@@ -188,31 +182,14 @@ class Descent:
     def _judged(self, size: SizeResult, level: float, *, tested: bool) -> SizeResult:
         """Return a size with the test at a level."""
         answers = [finalist.answers for finalist in size.finalists if finalist.answers is not None]
-        evidence = evidence_of(answers, self.baseline, margin=self.margin, alpha=level)
+
+        def test(margin: float) -> PairedEvidence:
+            return evidence_of(answers, self.baseline, margin=margin, alpha=level)
+
+        times = times_as_far(size.finalists)
+        evidence = with_own(with_distance(test(self.margin), times, test), self.folds, size.finalists)
         better = clearly_better(size.guess, level)
-        return replace(size, evidence=self._with_own(size, evidence), beats_guess=better, tested=tested, level=level)
-
-    def _with_own(self, size: SizeResult, found: PairedEvidence) -> PairedEvidence:
-        """Return what folds show of a size, unless the network to keep speaks against it on the validation part.
-
-        Training of the baselines was stopped by that part, and so flatters them. By how much is seen in the folds,
-        whose validation parts flatter theirs: networks of this size lose so much more there than where they are judged.
-        """
-        *folds, last = zip(self.folds, size.finalists, strict=True)
-
-        def own(margin: float) -> PairedEvidence:
-            return self._validated([last], margin)
-
-        if len(last[0].data.validation) < FEWEST_TO_SPEAK or not speaks_against(own(self.margin)):
-            return found
-        flattery = max(found.difference - self._validated(folds, self.margin).difference, 0.0)
-        return with_own(found, own(self.margin + flattery))
-
-    def _validated(self, made: Sequence[tuple[Fold, Candidate]], margin: float) -> PairedEvidence:
-        """Compare networks with the baselines of their folds on the validation parts."""
-        candidates = [fold.validated([finalist.outcome.model]) for fold, finalist in made]
-        baselines = [fold.validated(fold.members) for fold, _ in made]
-        return evidence_of(candidates, baselines, margin=margin, alpha=SPEAKS_AGAINST)
+        return replace(size, evidence=evidence, times_as_far=times, beats_guess=better, tested=tested, level=level)
 
     def _candidates(self, ratio: float, number: int) -> list[dict[str, Candidate]]:
         """Let the methods make their networks, by fold and in it by method."""

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from topiarist.data import Data
 from topiarist.errors import SettingsError
-from topiarist.rightsizing.record import OWN_NOTE
 from topiarist.statistics import Metric, PairedEvidence, compare, compare_each, pooled_value
 from topiarist.tasks import Task
 from topiarist.training.inference import part_batches, weights_of
@@ -22,10 +21,6 @@ RARE, EVEN = 0.1, 0.5  # a share of the samples; of an even share: of 10 classes
 BALANCED = "macro_accuracy"
 SMALLEST = 1e-300  # so that a share of no error at all is a number
 Found = TypeVar("Found")
-
-# Level of the one-sided bound of the network to keep: 0.05 would miss half of those that fail by 1.6 standard errors;
-# at 0.2, one that loses nothing is refused in 2 % of cases where the margin is 1.2 standard errors wide.
-SPEAKS_AGAINST = 0.2
 
 
 @dataclass(frozen=True)
@@ -125,22 +120,6 @@ def check_each(task: Task) -> None:
     if task.own_metric is not None:
         found = f"found {task.own_metric.name}, one of your own"
         raise SettingsError(f"targets and labels are tested one by one by metrics that topiarist knows; {found}")
-
-
-def speaks_against(own: PairedEvidence) -> bool:
-    """Return whether a network's own answers show that it loses more than its margin, at the level of their bound."""
-    return own.high < -own.margin
-
-
-def with_own(found: PairedEvidence, own: PairedEvidence) -> PairedEvidence:
-    """Return what folds show of a size, unless the network to keep itself speaks against it.
-
-    Folds judge networks made like it, on average; a single small one may have failed. Where its bound at
-    `SPEAKS_AGAINST` on the validation part lies beyond the margin, p is at least that of its own test.
-    """
-    if not speaks_against(own):
-        return found
-    return replace(found, p=max(found.p, own.p), proven=False, notes=(*found.notes, OWN_NOTE))
 
 
 def guessed(data: Data) -> JudgedAnswers:

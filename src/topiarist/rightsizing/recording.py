@@ -264,6 +264,7 @@ def _rung_record(size: SizeResult, descent: Descent, *, each: bool) -> RungRecor
         samples=found.samples,
         power=found.power,
         samples_needed=found.samples_needed,
+        times_as_far=finite(size.times_as_far),
         guess_difference=size.guess.difference,
         guess_low=size.guess.low,
         beats_guess=size.beats_guess,

@@ -2,7 +2,15 @@
 
 from typing import Protocol
 
-from topiarist.rightsizing.record import BASELINE, GUESSING, IN_DEVIATIONS, OWN_NOTE, RightsizingRecord, RungRecord
+from topiarist.rightsizing.record import (
+    BASELINE,
+    FARTHER_NOTE,
+    GUESSING,
+    IN_DEVIATIONS,
+    OWN_NOTE,
+    RightsizingRecord,
+    RungRecord,
+)
 from topiarist.statistics.proofs.evidence import MOST_SAMPLES
 
 AS_FAST = (0.95, 1.05)
@@ -76,6 +84,9 @@ def _missing(record: RightsizingRecord, rung: RungRecord) -> str:
     if OWN_NOTE in rung.notes:
         return f"the network to keep lost more than is allowed on the validation part, {shown_p(rung.p)}"
     strict = f" above the {rung.level:g} that its test asks for" if rung.level < rung.p <= record.settings.alpha else ""
+    if FARTHER_NOTE in rung.notes and rung.times_as_far:
+        times = f"{rung.times_as_far:.2g} ×"
+        strict += f" for {times} the loss, as the network to keep is {times} as far from its teacher as those judged"
     p, power = f"{shown_p(rung.p)}{strict}", f"the power was {rung.power:.0%}"
     if rung.power >= record.decision.wanted_power:
         return f"{p}, although {power}"

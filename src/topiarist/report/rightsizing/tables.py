@@ -33,6 +33,7 @@ _NETWORK_COLUMNS = (
     ("on the front", "front", "text"),
     ("best of its size", "winner", "text"),
     ("keeps the budget", "fits", "text"),
+    ("learned once more", "relearned", "text"),
 )
 _RUNG_COLUMNS = (
     ("asked", "ratio", "times"),
@@ -42,6 +43,7 @@ _RUNG_COLUMNS = (
     ("upper bound", "high", "difference"),
     ("p", "p", "p_value"),
     ("at most", "level", "plain"),
+    ("for a loss times", "times_as_far", "times"),
     ("{metric}", "score", "value"),
     ("of the baseline", "baseline_score", "value"),
     ("R² gained", "r2_difference", "plain"),
@@ -74,7 +76,7 @@ _REFERENCE_COLUMNS = (
     ("on disk", "file_kb", "kilobytes"),
     ("seconds to make", "seconds", "seconds"),
 )
-_OF_SOME = ("won", "lost", "discordant", "r2_difference", "notes")  # figures that not every metric has
+_OF_SOME = ("won", "lost", "discordant", "r2_difference", "notes", "relearned")  # what not every record has
 _EACH = {"classes": "class", "numbers": "target", "labels": "label"}
 _EMPTY = TableCell(text="", value=None)
 _SHOWN_ELSEWHERE = ("names", "metrics", "columns", "command")

@@ -20,6 +20,7 @@ from topiarist.rightsizing.record.confirmations import (
     agreement_of,
 )
 from topiarist.rightsizing.record.decisions import (
+    FARTHER_NOTE,
     GUESSING,
     OWN_NOTE,
     Agreement,
@@ -48,6 +49,7 @@ from topiarist.rightsizing.record.whole import VERSION, RightsizingRecord
 
 __all__ = [
     "BASELINE",
+    "FARTHER_NOTE",
     "GUESSING",
     "IN_DEVIATIONS",
     "OWN_NOTE",

@@ -6,6 +6,7 @@ from topiarist.settings import Record
 
 GUESSING: Literal["no better than guessing"] = "no better than guessing"
 OWN_NOTE = "p is that of the network to keep, which lost more than is allowed on the validation part"
+FARTHER_NOTE = "p is for a larger loss: the network to keep is farther from its teacher than those that were judged"
 RecordStatus = Literal["proven", "unproven", "unchanged", "no better than guessing", "unreachable"]
 SizeVerdict = Literal["proven", "not proven", "rejected", "no better than guessing"]
 Agreement = Literal["confirms", "does not contradict", "contradicts"]
@@ -46,7 +47,8 @@ class RungRecord(Record):
 
     `difference` is positive where the smaller network is better. `won`, `lost` and `discordant` are of decisions alone,
     `r2_difference` of numbers. `verdict` follows from the figures: see `verdict_of`; `level` is that of the test, which
-    p may not exceed; `inferior` is whether the size was shown to lose more than is allowed. `guess_difference` and
+    p may not exceed; `inferior` is whether the size was shown to lose more than is allowed. p is for a loss that is
+    `times_as_far` as large: None where the network to keep has no finite answers. `guess_difference` and
     `guess_low` are against the best constant answer; `each` has the tests one by one where they were asked for.
     """
 
@@ -69,6 +71,7 @@ class RungRecord(Record):
     samples: int
     power: float
     samples_needed: int
+    times_as_far: float | None = 1.0
     guess_difference: float
     guess_low: float
     beats_guess: bool
