@@ -144,9 +144,13 @@ class Fold:
         It is the mean of `Task.divergence`, for classes the Kullback–Leibler divergence, which differs less by chance
         than accuracy on so few samples.
         """
-        outputs = part_logits(network, self.data.validation)[0].double()
-        found = float(self.data.task.divergence(outputs, self._teacher_outputs).mean())
+        found = float(self.divergences(network).mean())
         return found if math.isfinite(found) else math.inf
+
+    def divergences(self, network: nn.Module) -> Tensor:
+        """Return how far a network's answer to each sample of the validation part is from the teacher's."""
+        outputs = part_logits(network, self.data.validation)[0].double()
+        return self.data.task.divergence(outputs, self._teacher_outputs)
 
     @cached_property
     def _teacher_outputs(self) -> torch.Tensor:
