@@ -262,6 +262,18 @@ def features_for(network: "nn.Module", location: str, *, target: str | None) -> 
     return prepared(source.features, numpy.arange(len(source)), preprocessing_of(network), of_all=len(source))
 
 
+def files_of(location: str, *, target: str | None) -> list[str]:
+    """Return the names of the images or sounds of a folder, in the order in which they are read; none of other data."""
+    from topiarist.data.readers.folders import find_media, is_media
+
+    place = Path(location)
+    try:
+        paths = find_media(place, labelled=False, target=target).paths if place.is_dir() else ()
+    except DataError:  # a folder of another kind, which was read already
+        return []
+    return [path.relative_to(place).as_posix() for path in paths if is_media(path)]
+
+
 def preprocessing_of(network: "nn.Module") -> "Preprocessing":
     """Return the preprocessing that was saved with a network."""
     from topiarist.models import card_of
