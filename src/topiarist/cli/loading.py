@@ -217,7 +217,7 @@ def read_for(
     weight: str | None = None,
     labelled: bool = True,
 ) -> "Source":
-    """Read raw samples; sounds as spectrograms of as many bands as the network reads, or as the wave forms it reads."""
+    """Read raw samples; sounds as those that the network was trained on, or as the wave forms it reads."""
     from topiarist.data import find_source
     from topiarist.data.columns.deciding import read_as_trained
     from topiarist.data.source import is_table
@@ -237,7 +237,7 @@ def read_for(
         read = read_as_trained(source, known.columns, known.ignored)
         note_unknown_columns(known, source, target, weight)
         return read
-    settings = LogMel(bands=min(shape[1], MOST_BANDS))
+    settings = LogMel(bands=min(shape[1], MOST_BANDS)) if known.sound is None else LogMel.like(known.sound)
     return find_described(location, **named, settings=settings)
 
 
