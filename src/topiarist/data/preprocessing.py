@@ -44,8 +44,9 @@ class Preprocessing:
     what was left out. `sound` is how sounds become such samples. `projection`, where there is one, comes between
     filling and scaling and makes fewer inputs of the columns. `shift` and `scale`, (x − shift) · scale, have one
     entry per feature, per channel where a sample has more than one axis, or one in all; scaling `unit` divides each
-    sample by its norm instead. `zscore` and `pixels` centre and scale to a standard deviation of 1, but `pixels` takes a flat sample as the pixels of one
-    channel, with one mean and one deviation: a pixel that is rarely lit would otherwise become a huge number.
+    sample by its norm instead. `zscore` and `pixels` centre and scale to a standard deviation of 1, but `pixels`
+    takes a flat sample as the pixels of one channel, with one mean and one deviation: a pixel that is rarely lit
+    would otherwise become a huge number.
 
     Examples
     --------

@@ -39,6 +39,7 @@ PARTS = {
     "each": "{metric} one by one",
     "calibration": "Probabilities",
     "statistics": "Statistics",
+    "reading": "How the data were read",
     "columns": "Columns of the table",
     "repeating": "To repeat it",
 }
@@ -87,6 +88,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         "confusion": not maps and pairs is None,
         "each": parts_of_task is None,
         "calibration": record.calibration is None,
+        "reading": not record.data.notes,
         "columns": not record.data.columns,
         "references": not record.references,
     }

@@ -77,7 +77,7 @@ _REFERENCE_COLUMNS = (
 _OF_SOME = ("won", "lost", "discordant", "r2_difference", "notes")  # figures that not every metric has
 _EACH = {"classes": "class", "numbers": "target", "labels": "label"}
 _EMPTY = TableCell(text="", value=None)
-_SHOWN_ELSEWHERE = ("names", "metrics", "columns", "command")
+_SHOWN_ELSEWHERE = ("names", "metrics", "columns", "command", "notes", "left_out", "cut_short")
 _MOST_CLASSES = 30  # of a matrix that is still readable
 _MOST_PAIRS = 15
 FEW_SAMPLES = 30  # of a test part: below it, even half of them right may be a third or two thirds (Wilson's interval)
@@ -202,7 +202,9 @@ def networks_table(quotes: Quotes, chosen: int) -> Grid:
     """Return all networks, each with a link to its card."""
     places = range(len(quotes.record.networks))
     rows = [(f"networks.{place}", f"networks.{place}.name", place) for place in places]
-    return _linked_table(quotes, rows, _NETWORK_COLUMNS, highlight=frozenset({chosen}))
+    all_fit = all(network.fits for network in quotes.record.networks)  # as they do where there is no budget
+    columns = [column for column in _NETWORK_COLUMNS if not (all_fit and column[1] == "fits")]
+    return _linked_table(quotes, rows, columns, highlight=frozenset({chosen}))
 
 
 def references_table(quotes: Quotes, chosen: int) -> Grid:
