@@ -186,6 +186,7 @@ def rightsize_command(
         say(f"{effort}: at most {work} multiply-accumulates of work on {asked_data.name}; see --effort", err=True)
     try:
         with share_bar(f"rightsizing {asked_data.name}") as tell, working_in(work_folder_of(out)) as stages:
+            stages.on_resume = lambda finished: say(resumption_words(finished, work_folder_of(out)), err=True)
             try:
                 found = rightsize(
                     asked_data,
@@ -219,6 +220,12 @@ def rightsize_command(
         warnings.warn(note, TopiaristWarning, stacklevel=1)
     summary = {**record.to_json(), "out": str(out), "report": str(page)}
     emit(summary, as_json=as_json, show=lambda _: show_record(record, out, page))
+
+
+def resumption_words(finished: int, folder: Path) -> str:
+    """Return that an earlier run is taken up, and how far that came."""
+    done = "1 finished stage" if finished == 1 else f"{finished} finished stages"
+    return f"resuming: {done} in {folder}"
 
 
 def work_folder_of(out: Path) -> Path:
