@@ -10,6 +10,7 @@ from topiarist.report.rightsizing.figures import bounds_of, curves_of, lineage_f
 from topiarist.report.rightsizing.front import AXES, front_figure
 from topiarist.report.rightsizing.quotes import Quotes
 from topiarist.report.rightsizing.tables import (
+    NOTED,
     calibration_table,
     columns_table,
     comparison_table,
@@ -127,7 +128,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         references=references_table(quotes, chosen),
         maps=maps,
         pairs=pairs,
-        repeating={title: leaves(quotes, path) for path, title in _REPEATING.items()},
+        repeating={title: leaves(quotes, path, without=NOTED) for path, title in _REPEATING.items()},
     )
 
 

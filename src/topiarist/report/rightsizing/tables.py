@@ -77,7 +77,8 @@ _REFERENCE_COLUMNS = (
 _OF_SOME = ("won", "lost", "discordant", "r2_difference", "notes")  # figures that not every metric has
 _EACH = {"classes": "class", "numbers": "target", "labels": "label"}
 _EMPTY = TableCell(text="", value=None)
-_SHOWN_ELSEWHERE = ("names", "metrics", "columns", "command", "notes", "left_out", "cut_short")
+_TABLED = ("names", "metrics", "columns", "command")  # which have a place of their own on every page
+NOTED = ("notes", "left_out", "cut_short")  # which stand above the figures of a page of one result
 _MOST_CLASSES = 30  # of a matrix that is still readable
 _MOST_PAIRS = 15
 FEW_SAMPLES = 30  # of a test part: below it, even half of them right may be a third or two thirds (Wilson's interval)
@@ -278,16 +279,16 @@ def _linked(text: Markup, card: int | None) -> Markup:
     return text if card is None else Markup('<a href="#network-{}">{}</a>').format(card, text)
 
 
-def leaves(quotes: Quotes, path: str) -> list[tuple[str, str]]:
-    """Return the names and places of all that is below a path, except for what is listed elsewhere."""
+def leaves(quotes: Quotes, path: str, *, without: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return the names and places of all that is below a path, except for what is listed elsewhere, or left out."""
     found = quotes.look(path)
     keys = list(type(found).model_fields) if isinstance(found, Record) else list(found) if _is_table(found) else []
     return [
         (f"{name}, {below}" if below else name, place)
         for key in keys
-        if key not in _SHOWN_ELSEWHERE
+        if key not in (*_TABLED, *without)
         for name in [key.replace("_", " ")]
-        for below, place in (leaves(quotes, f"{path}.{key}") or [("", f"{path}.{key}")])
+        for below, place in (leaves(quotes, f"{path}.{key}", without=without) or [("", f"{path}.{key}")])
     ]
 
 
