@@ -1,6 +1,7 @@
 """A raw folder of sounds is read as spectrograms, with labels and without; all else is read as before."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -8,12 +9,14 @@ import torch
 
 from topiarist import load, load_data, save
 from topiarist.cli.loading import features_for
+from topiarist.cli.starting import task_and_start
 from topiarist.errors import DataError, TopiaristWarning
 from topiarist.features.described import find_described, load_described
 from topiarist.features.log_mel import LogMel
 from topiarist.features.sounds import archive_of, describe_sounds
 from topiarist.models import vgg
 from topiarist.reproductions.scenes.stand_in import scene_waves
+from topiarist.rightsizing import Backbone
 
 
 @pytest.fixture
@@ -70,6 +73,13 @@ def test_new_sounds_are_described_as_those_that_a_network_was_trained_on(clips: 
     )
     assert known.shape == faster.shape == (1, *data.input_shape) and torch.equal(known, longer)
     assert (known - faster).abs().mean() < 0.2 * known.std()  # the same sound but for the highest frequencies
+    how: dict[str, Any] = dict.fromkeys(("target", "group", "weight", "task", "columns", "samples", "scaling"))
+    how |= {"seed": 0, "input_shape": None}
+    with pytest.warns(TopiaristWarning, match="16 bands, window 512, of clips of 0.5 s at 8,000 Hz"):
+        again, start = task_and_start(str(clips), None, None, how, base=tmp_path / "m.safetensors")
+    assert isinstance(start, Backbone) and start.source == "m.safetensors"
+    assert again.input_shape == data.input_shape and again.preprocessing is not None
+    assert again.preprocessing.sound == data.preprocessing.sound
     with pytest.raises(DataError, match="four whole numbers: bands, window, rate and samples"):
         with numpy.load(archive) as arrays:
             numpy.savez(tmp_path / "bad.npz", **{**arrays, "sound": numpy.arange(3)})

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from topiarist.data import Data
+    from topiarist.features.log_mel import LogMel
     from topiarist.rightsizing import Backbone
 
 READ_BY = ("target", "group", "weight", "task", "columns")  # what says how samples are read; the rest prepares them
@@ -63,24 +64,28 @@ def task_and_start(
 
 
 def _data_and_backbone(location: str, base: Path, into: str | None, how: Mapping[str, Any]) -> "tuple[Data, Backbone]":
-    """Read a pretrained network, and data as it reads them."""
+    """Read a pretrained network, and data as it reads them: sounds as those that it was trained on."""
     from topiarist.cli.loading import as_base_reads, load_network
+    from topiarist.features.log_mel import LogMel
+    from topiarist.models import card_of
     from topiarist.rightsizing import Backbone
 
     network = load_network(base, into)
+    known = card_of(network).preprocessing
+    sounds = None if known is None or known.sound is None else LogMel.like(known.sound)
     read = {name: how[name] for name in READ_BY}
     prepared = {name: value for name, value in how.items() if name not in read}
-    found = as_base_reads(network, _load_table_or_other(location, how), **prepared)
+    found = as_base_reads(network, _load_table_or_other(location, how, sounds), **prepared)
     return found, Backbone(network, base.name)
 
 
-def _load_table_or_other(location: str, how: Mapping[str, Any]) -> "Data":
-    """Read and split data; of a table of few rows, smaller parts are set aside."""
+def _load_table_or_other(location: str, how: Mapping[str, Any], sounds: "LogMel | None" = None) -> "Data":
+    """Read and split data, sounds as asked for; of a table of few rows, smaller parts are set aside."""
     from topiarist.data import Data
     from topiarist.features.described import find_described
     from topiarist.rightsizing.folds import parts_set_aside
 
     read = {name: how[name] for name in READ_BY}
     prepared = {name: value for name, value in how.items() if name not in read}
-    source = find_described(location, **read)
+    source = find_described(location, **read, settings=sounds)
     return Data.from_source(source, **parts_set_aside(source), **prepared)

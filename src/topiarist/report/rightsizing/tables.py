@@ -44,7 +44,7 @@ _RUNG_COLUMNS = (
     ("at most", "level", "plain"),
     ("{metric}", "score", "value"),
     ("of the baseline", "baseline_score", "value"),
-    ("R² gained", "r2_difference", "plain"),
+    ("R² gained", "r2_difference", "loss"),
     ("won", "won", "answers"),
     ("lost", "lost", "answers"),
     ("answers that differ", "discordant", "percent"),
