@@ -259,6 +259,9 @@ def features_for(network: "nn.Module", location: str, *, target: str | None) -> 
     from topiarist.data.samples import prepared
 
     source = as_network_reads(network, read_for(network, location, target=target, labelled=False))
+    if source.sound is not None:
+        for note in source.notes[1:]:  # of clips resampled, filled up or cut; the first says how sounds are read
+            warnings.warn(note, TopiaristWarning, stacklevel=2)
     return prepared(source.features, numpy.arange(len(source)), preprocessing_of(network), of_all=len(source))
 
 
