@@ -16,7 +16,7 @@ from benchmarks.tabulating.sources import TABLES
 from topiarist import Data, rightsize
 from topiarist.cli.loading import features_for, load_network
 from topiarist.cli.predict import prediction_table
-from topiarist.cli.rightsize import task_and_model
+from topiarist.cli.starting import task_and_start
 from topiarist.models.evaluation import count_parameters
 from topiarist.rightsizing.delivery import BASELINE_FILE, MODEL_FILE, deliver
 
@@ -37,7 +37,7 @@ def delivered(data: Data, split: int) -> list[TableScore]:
         folder = Path(name)
         learned, unseen = (written(data, rows, folder / f"{word}.csv") for word, rows in _parts(data).items())
         watch = _Watch()
-        found = rightsize(task_and_model(str(learned), None, None, _asked(data))[0], on_progress=watch)
+        found = rightsize(task_and_start(str(learned), None, None, _asked(data))[0], on_progress=watch)
         deliver(found, folder, onnx=False)
         total, verdict = time.process_time() - watch.begun, str(found.record.verdict.status)
         return [

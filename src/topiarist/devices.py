@@ -35,6 +35,9 @@ def find_device(name: str) -> "torch.device":
         found = torch.device(name)
         torch.zeros(1, device=found).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
+        if "device type" in str(error) or name == "meta":
+            known = "it is called cpu, cuda, cuda:1, mps or auto"
+            raise SettingsError(f"the device '{name}' cannot be used: {known}") from error
         raise SettingsError(f"the device '{name}' cannot be used: {str(error).splitlines()[0]}") from error
     return found
 

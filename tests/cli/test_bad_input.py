@@ -67,6 +67,12 @@ OPTIONS: list[Case] = [
     ("train digits --input-shape 8by8", "a shape is written like 1x8x8; found '8by8'"),
     ("train digits --input-shape 0x64", "a shape is written like 1x8x8; found '0x64'"),
     ("train digits --phase 10:1", "--phase belongs to transfer: name the trained network with --base"),
+    (
+        "rightsize digits --base a.safetensors --model b:c",
+        "--model is a network for the task as it is, --base one",
+    ),
+    ("rightsize digits --base a.safetensors", "there is no such file"),
+    ("rightsize digits --base a.safetensors --trained", "--trained and --fresh say what to do with a network of yours"),
     ("train digits --drop-top 1", "--drop-top belongs to transfer: name the trained network with --base"),
     ("train iris --folds 60", "cannot make 60 stratified folds: the smallest class has 50 samples"),
     ("train iris --target species", "iris has no columns to choose from: leave out --target species"),

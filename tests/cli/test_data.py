@@ -182,7 +182,7 @@ def test_preprocessing_in_a_line() -> None:
         == "no scaling"
     )
     line = preprocessing_line(scaling="minmax", number_columns=2, text_columns=3, effect_columns=0, date_columns=1)
-    assert line == "scaling minmax, 2 columns of numbers, 3 columns of text as one-hot, 1 columns of dates"
+    assert line == "scaling minmax, 2 columns of numbers, 3 columns of text as one-hot, 1 column of dates"
 
 
 class Terminal(io.StringIO):

@@ -37,6 +37,7 @@ def test_every_command_reads_a_raw_folder_of_sounds_as_spectrograms(command: Run
     assert code == 0 and smaller.stat().st_size < model.stat().st_size
     code, out, _ = command("predict", model, clips / "indoor")
     assert code == 0 and len(out.split()) == 1 + len(list((clips / "indoor").iterdir()))
+    assert out.splitlines()[1].split(",")[0] in {path.name for path in (clips / "indoor").iterdir()}
     code, out, _ = command("data", "show", clips, "--json")
     assert code == 0 and json.loads(out)["input_shape"] == [1, 48, 14]
 

@@ -17,7 +17,7 @@ from tests.report.rightsizing_reader import Page, Quoted, look_up, read_page, st
 from topiarist.errors import DataError
 from topiarist.report import rightsizing_page
 from topiarist.report.forest import Difference, lower_bounds
-from topiarist.report.rightsizing.front import spots_of
+from topiarist.report.rightsizing.front import front_figure, spots_of
 from topiarist.report.rightsizing.page import PARTS
 from topiarist.report.rightsizing.quotes import FORMS, Quotes
 from topiarist.report.writing import read_record
@@ -196,9 +196,38 @@ def test_the_verdict_comes_first() -> None:
 def test_what_was_left_out_stands_before_the_figures() -> None:
     text = text_of("proven")
     assert text.index('data-path="plan.left_out.0"') < text.index('class="tiles"')
-    plan = records.record().plan.model_copy(update={"left_out": (), "cut_short": None})
+    assert text.count('data-path="plan.left_out.0"') == 1  # and once
+    plan = records.record().plan.model_copy(update={"left_out": (), "cut_short": None, "notes": ()})
     whole = rightsizing_page(records.record().model_copy(update={"plan": plan}))
-    assert "Not all that the effort asks for was done" not in whole
+    assert "What was left out" not in whole
+
+
+def test_simple_models_that_are_not_drawn_are_named_below_the_axis() -> None:
+    whole = records.record()
+    figure = front_figure(whole, "parameters") or ""
+    low, unknown = whole.references[0], whole.references[-1]
+    said = " ".join(re.findall(r">([^<>]+)</text>", figure))
+    assert f"not drawn: {low.name} {100 * (low.score or 0):.1f} %" in said and unknown.name in said
+    guess = whole.decision.guess
+    alone = " ".join(re.findall(r">([^<>]+)</text>", front_figure(records.changed(whole, references=()), "macs") or ""))
+    assert f"not drawn: {guess.answer} {100 * (guess.score or 0):.1f} %" in alone
+
+
+def test_a_backbone_and_how_data_were_read_are_told() -> None:
+    whole = records.record()
+    base = records.changed(whole.settings, base="low.safetensors: vgg, SHA-256 0123")
+    data = records.changed(whole.data, notes=("sounds are read as log-mel spectrograms",))
+    told = rightsizing_page(records.changed(whole, settings=base, data=data))
+    assert told.count('data-path="settings.base"') == 2 and 'data-path="data.notes.0"' in told
+    assert "settings.base" not in rightsizing_page(whole).split('id="repeating"')[0]
+
+
+def test_baselines_are_counted_as_they_were_judged() -> None:
+    whole = records.record()
+    for seeds, trainings, said in ((4, 3, "and as many of each baseline"), (2, 3, ", of each baseline"), (1, 1, None)):
+        plan = records.changed(whole.plan, seeds=seeds, trainings=trainings, design="refitted")
+        told = " ".join(read_page(rightsizing_page(records.changed(whole, plan=plan))).loose)
+        assert (said in " ".join(told.split())) if said else "by chance alone" not in told
 
 
 def test_an_almost_empty_record_has_a_page() -> None:

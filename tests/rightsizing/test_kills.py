@@ -47,6 +47,7 @@ def test_killed_after_any_stage_the_same_command_delivers_the_same_bits(tmp_path
     code, said = completed(tmp_path, "out")
     assert code == 0, said
     delivered, undisturbed = ({path.name for path in (tmp_path / name).iterdir()} for name in ("out", "undisturbed"))
+    assert said.count("resuming: ") == 1 and "finished stages in" in said
     assert delivered == undisturbed and delivered - {"linear.safetensors"} == FILES  # a linear network may be as good
     assert networks(tmp_path / "out") == networks(tmp_path / "undisturbed")
     assert not (tmp_path / "out.work").exists()

@@ -14,13 +14,22 @@ from torch.utils.data import TensorDataset
 
 from tests.rightsizing.tasks import blobs, same_weights, shrunk, small_network, weights_of, without_times
 from topiarist.data import Data, Part
-from topiarist.errors import SettingsError, TopiaristWarning
+from topiarist.errors import ModelError, SettingsError, TopiaristWarning
 from topiarist.measurement import Budget, measure
 from topiarist.methods.registry import rightsizing_methods
 from topiarist.models import card_of
 from topiarist.models.evaluation import count_parameters
 from topiarist.randomness import array_generator
-from topiarist.rightsizing import EFFORTS, FewSamplesError, Rightsizing, RightsizingRecord, UnreachableError, rightsize
+from topiarist.rightsizing import (
+    EFFORTS,
+    Backbone,
+    FewSamplesError,
+    Rightsizing,
+    RightsizingRecord,
+    UnreachableError,
+    rightsize,
+)
+from topiarist.rightsizing.stages import network_digest
 from topiarist.training import TrainConfig, train
 
 METHODS = rightsizing_methods()
@@ -145,6 +154,24 @@ def test_a_network_that_knows_nothing_is_trained() -> None:
     found = shrunk(blobs(), given)
     assert not found.record.settings.trained_before and found.record.plan.design == "refitted"
     assert same_weights(weights_of(given), before) and not same_weights(weights_of(found.baseline), before)
+
+
+def test_a_backbone_is_where_every_baseline_starts(small_plan: None) -> None:
+    given = small_network(7, classes=5)
+    before = weights_of(given)
+    found = shrunk(blobs(), Backbone(given, "other.safetensors"))
+    digest = network_digest(given)[:12]
+    assert found.record.settings.base == f"other.safetensors: mlp 4-32-16-5, SHA-256 {digest}"
+    assert found.record.plan.design == "refitted" and not found.record.settings.trained_before
+    assert same_weights(weights_of(given), before)  # it stays untouched, and all that starts from it learns
+    assert not torch.equal(weights_of(found.baseline)["hidden0.weight"], before["hidden0.weight"])
+    one, other = (weights_of(Backbone(given, "it").start(3, seed)) for seed in (0, 1))
+    assert torch.equal(one["hidden0.weight"], before["hidden0.weight"])
+    assert not torch.equal(one["output.weight"], other["output.weight"])
+    with pytest.raises(SettingsError, match="the last layer of a backbone is yet to be trained"):
+        shrunk(blobs(), Backbone(given, "it"), trained=True)
+    with pytest.raises(ModelError, match="it has no layers below its last one"):
+        Backbone(nn.Linear(4, 3), "it").start(3, 0)
 
 
 def streamed() -> Data:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.report.rightsizing_record import changed, record
+from tests.report.rightsizing_record import changed, record, unchanged
 from topiarist.report.rightsizing.front import least_allowed
 from topiarist.rightsizing.record import FARTHER_NOTE, GUESSING, OWN_NOTE, Agreement, RecordStatus, RightsizingRecord
 from topiarist.rightsizing.wording import sentence, speed_words, why_of
@@ -119,6 +119,13 @@ SCORES = "accuracy 90.0 → 89.5 % over 200 samples"
 )
 def test_the_sentence_says_what_came_of_it(record: RightsizingRecord, said: str) -> None:
     assert sentence(record) == said
+
+
+def test_sizes_that_time_left_untested_are_not_said_to_be_impossible() -> None:
+    none = unchanged()
+    assert sentence(none).endswith(": no smaller network could be made.")
+    late = changed(none, plan=changed(none.plan, cut_short="the time limit of 8 s ended the work"))
+    assert sentence(late).endswith(": no smaller network was tested in time.")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 import copy
+from pathlib import Path
 
 import pytest
 import torch
@@ -7,7 +8,10 @@ from torch.nn.utils.parametrizations import weight_norm
 
 from topiarist.data import Data
 from topiarist.errors import ModelError, SettingsError
-from topiarist.models import card_of, mlp
+from topiarist.models import card_of, mlp, vgg
+from topiarist.storage import load, save
+from topiarist.surgery import remove
+from topiarist.tracing import anatomy
 from topiarist.training import Phase, TrainConfig, reuse, train, train_phases
 from topiarist.training.transfer import freeze_below
 
@@ -57,6 +61,27 @@ def test_of_a_users_network_the_last_linear_layer_is_replaced() -> None:
         reuse(nn.Flatten(), classes=2)
     with pytest.raises(ModelError, match="cannot drop 3 of 1"):
         reuse(mlp([2, 3, 4]), classes=2, drop=3)
+
+
+def remove_first(model: nn.Module) -> nn.Module:
+    """Return a network without half of the units of its first space that can lose some."""
+    x = torch.zeros(2, 1, 8, 8)
+    space = next(space for space in anatomy(model, x).spaces.values() if space.reason is None)
+    return remove(model, x, units={space.name: range(space.size // 2)})
+
+
+def test_one_of_ours_with_another_head_is_read_without_code(tmp_path: Path) -> None:
+    whole = vgg(1, 1, 1, 1, input_shape=(1, 8, 8), classes=3)
+    narrower = remove(mlp([6, 8, 3]), torch.zeros(2, 6), units={"hidden0": [1, 5]})
+    for number, given in enumerate((whole, remove_first(whole), narrower)):
+        other = reuse(given, classes=5)
+        read = load(save(other, tmp_path / f"{number}.safetensors"))
+        assert repr(read) == repr(other)
+        x = torch.randn(2, 6) if number == 2 else torch.randn(2, 1, 8, 8)
+        assert read(x).shape == (2, 5) and torch.equal(read.eval()(x), other.eval()(x))
+    changed = mlp([6, 4, 3])
+    changed[2] = nn.Tanh()
+    assert card_of(reuse(changed, classes=5)).spec is None
 
 
 def test_in_the_first_phase_only_the_head_moves_then_the_top_layers(base: nn.Module, task: Data) -> None:

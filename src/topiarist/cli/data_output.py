@@ -89,13 +89,14 @@ def preprocessing_line(
     *, scaling: str, number_columns: int, text_columns: int, effect_columns: int, date_columns: int
 ) -> str:
     """Return in a line how raw samples become what the network reads."""
-    columns = [
-        f"{number_columns} columns of numbers" if number_columns else "",
-        f"{text_columns} columns of text as one-hot" if text_columns else "",
-        f"{effect_columns} columns of text by their effects" if effect_columns else "",
-        f"{date_columns} columns of dates" if date_columns else "",
-    ]
-    return ", ".join(["no scaling" if scaling == "none" else f"scaling {scaling}", *filter(None, columns)])
+    kinds = {
+        "of numbers": number_columns,
+        "of text as one-hot": text_columns,
+        "of text by their effects": effect_columns,
+        "of dates": date_columns,
+    }
+    columns = [f"{count} column{'' if count == 1 else 's'} {kind}" for kind, count in kinds.items() if count]
+    return ", ".join(["no scaling" if scaling == "none" else f"scaling {scaling}", *columns])
 
 
 def print_columns(rows: Sequence[Sequence[str]], *, right: Sequence[str]) -> None:

@@ -217,7 +217,7 @@ def read_for(
     weight: str | None = None,
     labelled: bool = True,
 ) -> "Source":
-    """Read raw samples; sounds as spectrograms of as many bands as the network reads, or as the wave forms it reads."""
+    """Read raw samples; sounds as those that the network was trained on, or as the wave forms it reads."""
     from topiarist.data import find_source
     from topiarist.data.columns.deciding import read_as_trained
     from topiarist.data.source import is_table
@@ -237,7 +237,7 @@ def read_for(
         read = read_as_trained(source, known.columns, known.ignored)
         note_unknown_columns(known, source, target, weight)
         return read
-    settings = LogMel(bands=min(shape[1], MOST_BANDS))
+    settings = LogMel(bands=min(shape[1], MOST_BANDS)) if known.sound is None else LogMel.like(known.sound)
     return find_described(location, **named, settings=settings)
 
 
@@ -259,7 +259,22 @@ def features_for(network: "nn.Module", location: str, *, target: str | None) -> 
     from topiarist.data.samples import prepared
 
     source = as_network_reads(network, read_for(network, location, target=target, labelled=False))
+    if source.sound is not None:
+        for note in source.notes[1:]:  # of clips resampled, filled up or cut; the first says how sounds are read
+            warnings.warn(note, TopiaristWarning, stacklevel=2)
     return prepared(source.features, numpy.arange(len(source)), preprocessing_of(network), of_all=len(source))
+
+
+def files_of(location: str, *, target: str | None) -> list[str]:
+    """Return the names of the images or sounds of a folder, in the order in which they are read; none of other data."""
+    from topiarist.data.readers.folders import find_media, is_media
+
+    place = Path(location)
+    try:
+        paths = find_media(place, labelled=False, target=target).paths if place.is_dir() else ()
+    except DataError:  # a folder of another kind, which was read already
+        return []
+    return [path.relative_to(place).as_posix() for path in paths if is_media(path)]
 
 
 def preprocessing_of(network: "nn.Module") -> "Preprocessing":

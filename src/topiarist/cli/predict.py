@@ -42,10 +42,10 @@ def predict_command(
 
     Example: topiarist predict flowers.safetensors new.csv --out predictions.csv
 
-    In the CSV, a class whose name a spreadsheet would take for a formula (=1+2) has an apostrophe before it; with
-    --json, names are as they are.
+    For a folder of images or sound, each row has the name of its file. In the CSV, a class whose name a spreadsheet
+    would take for a formula (=1+2) has an apostrophe before it; with --json, names are as they are.
     """
-    from topiarist.cli.loading import features_for, load_network
+    from topiarist.cli.loading import features_for, files_of, load_network
     from topiarist.files import check_place, write_atomically
     from topiarist.report.formulas import without_formulas
 
@@ -54,6 +54,9 @@ def predict_command(
     network = load_network(model, into, device)
     x = features_for(network, data, target=target)
     table = prediction_table(network, x, probabilities=probabilities, passes=monte_carlo, seed=seed)
+    files = files_of(data, target=target)
+    if len(files) == len(table):
+        table.insert(0, "file", files)
     text = without_formulas(table).to_csv(index=False)
     if out is not None:
         write_atomically(out, text.encode())

@@ -3,7 +3,6 @@
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -37,9 +36,6 @@ from topiarist.cli.output import console, emit, print_rows, say, share_bar
 from topiarist.errors import SettingsError, TopiaristWarning
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from topiarist.data import Data
     from topiarist.rightsizing import RightsizingRecord
 
 NOTHING_FITS = 3
@@ -67,6 +63,14 @@ def rightsize_command(
             "--model",
             metavar="FILE|MODULE:FUNCTION",
             help="A network to start from: a .safetensors file, or code that builds one.  [default: one that suits]",
+        ),
+    ] = None,
+    base: Annotated[
+        Path | None,
+        typer.Option(
+            "--base",
+            help="A pretrained network (.safetensors, such as `topiarist train` writes): every baseline starts from its"
+            " layers, with a new last one. Images are resized to what it reads; your own network needs --into.",
         ),
     ] = None,
     into: Into = None,
@@ -143,6 +147,8 @@ def rightsize_command(
 
     A network of yours: topiarist rightsize images/ --model networks:make --budget 100kB --max-latency 2ms
 
+    From a pretrained one: topiarist rightsize images/ --base resnet.safetensors --into networks:resnet
+
     Numbers or labels: topiarist rightsize homes.csv --target price, or --target red,round,ripe
 
     Killed or stopped on the way, the same command resumes: finished stages are in OUT.work until all is delivered.
@@ -150,6 +156,7 @@ def rightsize_command(
     Exit code 3: no network fits the budget and loses no more than --max-drop (0.01 of the accuracy, 2 % of the RMSE of
     numbers, 0.01 of the ROC AUC of labels); the nearest are listed.
     """
+    from topiarist.cli.starting import task_and_start
     from topiarist.devices import find_device
     from topiarist.files import check_folder, delivering
     from topiarist.methods import find_method
@@ -159,7 +166,7 @@ def rightsize_command(
     from topiarist.rightsizing.stages import working_in
 
     files = (MODEL_FILE, BASELINE_FILE, ONNX_FILE, RECORD_FILE, PAGE_FILE)
-    check_folder(out, files, inputs=(data, *(() if model is None else (model,))))
+    check_folder(out, files, inputs=(data, *(() if model is None else (model,)), *(() if base is None else (base,))))
     asked = None if methods is None else [name.strip() for name in methods.split(",")]
     for name in asked or ():
         find_method(name, setting="--methods")
@@ -171,7 +178,7 @@ def rightsize_command(
     how: dict[str, Any] = {"target": target, "group": group, "weight": weight, "task": task}
     how |= {"seed": seed, "samples": samples, "scaling": scaling}
     how |= {"input_shape": parse_shape(input_shape), "columns": column_choices(drop, category, number, date)}
-    found_data, start = task_and_model(data, model, into, how, trained=trained)
+    found_data, start = task_and_start(data, model, into, how, trained=trained, base=base)
     asked_data = found_data.with_metric(metric)
     if not as_json:
         mantissa, exponent = f"{EFFORTS[effort].work:.0e}".split("e+")
@@ -179,6 +186,7 @@ def rightsize_command(
         say(f"{effort}: at most {work} multiply-accumulates of work on {asked_data.name}; see --effort", err=True)
     try:
         with share_bar(f"rightsizing {asked_data.name}") as tell, working_in(work_folder_of(out)) as stages:
+            stages.on_resume = lambda finished: say(resumption_words(finished, work_folder_of(out)), err=True)
             try:
                 found = rightsize(
                     asked_data,
@@ -214,59 +222,16 @@ def rightsize_command(
     emit(summary, as_json=as_json, show=lambda _: show_record(record, out, page))
 
 
+def resumption_words(finished: int, folder: Path) -> str:
+    """Return that an earlier run is taken up, and how far that came."""
+    done = "1 finished stage" if finished == 1 else f"{finished} finished stages"
+    return f"resuming: {done} in {folder}"
+
+
 def work_folder_of(out: Path) -> Path:
     """Return the folder beside the results that keeps finished stages until they are delivered."""
     place = out.resolve()
     return place.with_name(f"{place.name}.work")
-
-
-def task_and_model(
-    data: str, model: str | None, into: str | None, how: Mapping[str, Any], *, trained: bool | None = None
-) -> "tuple[Data, nn.Module | Callable[[], nn.Module] | None]":
-    """Read data and network; the data of a network from a file are preprocessed as it was trained on them."""
-    from topiarist.cli.loading import load_network, task_for
-    from topiarist.features.described import load_described
-    from topiarist.models import card_of
-    from topiarist.models.building import build_by_code
-    from topiarist.randomness import isolated
-
-    if trained is not None and model is None:
-        raise SettingsError("--trained and --fresh say what to do with a network of yours: name it with --model")
-    if into is not None and model is None:
-        raise SettingsError("--into is what a model file is loaded into: name the file with --model")
-    if model is None:
-        return _load_table_or_other(data, how), None
-    if Path(model).suffix != ".safetensors":
-        if ":" not in model:
-            raise SettingsError(f"--model names a .safetensors file or module:function; found '{model}'")
-        reference = model
-        with isolated(how["seed"]):
-            build_by_code(reference)  # whatever is wrong with it is said before the work
-        return load_described(data, **how), lambda: build_by_code(reference)
-    network = load_network(Path(model), into)
-    if card_of(network).preprocessing is None:
-        return load_described(data, **how), network
-    if any(how[name] is not None for name in ("samples", "input_shape", "scaling")):
-        raise SettingsError("--samples, --input-shape and --scaling are as the model's file has them: leave them out")
-    if how["columns"]:
-        raise SettingsError(
-            "columns are read as the model's file says: leave out --drop, --category, --number and --date"
-        )
-    if how["task"] is not None:
-        raise SettingsError("what is predicted is as the model's file has it: leave out --task")
-    return task_for(network, data, target=how["target"], group=how["group"], weight=how["weight"]), network
-
-
-def _load_table_or_other(location: str, how: Mapping[str, Any]) -> "Data":
-    """Read and split data; of a table of few rows, smaller parts are set aside."""
-    from topiarist.data import Data
-    from topiarist.features.described import find_described
-    from topiarist.rightsizing.folds import parts_set_aside
-
-    read = {name: how[name] for name in ("target", "group", "weight", "task", "columns")}
-    prepared = {name: value for name, value in how.items() if name not in read}
-    source = find_described(location, **read)
-    return Data.from_source(source, **parts_set_aside(source), **prepared)
 
 
 def show_record(record: "RightsizingRecord", out: Path, page: Path) -> None:

@@ -93,6 +93,7 @@ def fit_split(
     )
     ignored = tuple(decision.name for decision in source.columns if decision.form is None)
     preprocessing = replace(preprocessing, ignored=ignored) if preprocessing.columns else preprocessing
+    preprocessing = replace(preprocessing, sound=source.sound) if source.sound is not None else preprocessing
     task = targets.task(split.train, name=source.name, scaled=not source.raw_targets)
     return PreparedSource(
         source=source,

@@ -19,6 +19,7 @@ from topiarist.data.columns.effects import EffectTargets, crossed_effects
 from topiarist.data.columns.fitting import fit_columns
 from topiarist.data.columns.forms import CellForm
 from topiarist.data.joined import LARGE_BYTES, JoinedArrays
+from topiarist.data.sound_form import SoundForm
 from topiarist.data.source import Features, RawFeatures, Rows, Scaling, is_table, take_rows
 from topiarist.errors import DataError
 from topiarist.files import JsonObject
@@ -39,12 +40,13 @@ _CONSTANT = 1e-12  # a spread below this part of the mean is rounding: dividing 
 class Preprocessing:
     """What turns raw samples into the input of a network, (n_samples, *input_shape) of float32.
 
-    `columns` is empty for arrays; `ignored` are columns of the table that are no features: its target, its groups, what
-    was left out. `projection`, where there is one, comes between filling and scaling and makes fewer
-    inputs of the columns. `shift` and `scale`, (x − shift) · scale, have one entry per feature, per channel where a
-    sample has more than one axis, or one in all; scaling `unit` divides each sample by its norm instead. `zscore` and
-    `pixels` centre and scale to a standard deviation of 1, but `pixels` takes a flat sample as the pixels of one
-    channel, with one mean and one deviation: a pixel that is rarely lit would otherwise become a huge number.
+    `columns` is empty for arrays; `ignored` are columns of the table that are no features: its target, its groups,
+    what was left out. `sound` is how sounds become such samples. `projection`, where there is one, comes between
+    filling and scaling and makes fewer inputs of the columns. `shift` and `scale`, (x − shift) · scale, have one
+    entry per feature, per channel where a sample has more than one axis, or one in all; scaling `unit` divides each
+    sample by its norm instead. `zscore` and `pixels` centre and scale to a standard deviation of 1, but `pixels`
+    takes a flat sample as the pixels of one channel, with one mean and one deviation: a pixel that is rarely lit
+    would otherwise become a huge number.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class Preprocessing:
     scale: tuple[float, ...] = ()
     projection: "tuple[ColumnBlock, ...]" = ()
     ignored: tuple[str, ...] = ()
+    sound: SoundForm | None = None
 
     @property
     def reads_text(self) -> bool:
@@ -174,6 +177,8 @@ class Preprocessing:
         """Return plain lists, numbers and texts, for a file's header; a projection only where there is one."""
         record = asdict(replace(self, columns=(), projection=()))
         del record["projection"], record["ignored"]
+        if self.sound is None:
+            del record["sound"]
         record["columns"] = [column.to_json() for column in self.columns]
         record |= {"ignored": list(self.ignored)} if self.ignored else {}
         return record | ({"projection": [block.to_json() for block in self.projection]} if self.projection else {})
@@ -184,7 +189,8 @@ class Preprocessing:
         columns = tuple(Column.from_json(column) for column in record["columns"])
         ignored = tuple(str(name) for name in record.get("ignored", ()))
         numbers = {name: tuple(record[name]) for name in ("fill", "shift", "scale", "input_shape")}
-        plain = cls(scaling=record["scaling"], columns=columns, ignored=ignored, **numbers)
+        sound = SoundForm(**record["sound"]) if "sound" in record else None
+        plain = cls(scaling=record["scaling"], columns=columns, ignored=ignored, sound=sound, **numbers)
         if "projection" in record:
             from topiarist.data.projection import ColumnBlock  # noqa: PLC0415  # it computes with torch
 

@@ -10,6 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.joined import JoinedArrays, join_arrays
+from topiarist.data.sound_form import SoundForm
 from topiarist.errors import DataError
 from topiarist.tasks import TaskKind
 
@@ -58,6 +59,8 @@ class Source:
         What suits the data; one line for each thing that the reader decided on the user's behalf.
     columns
         What was decided for each column of a table, those that are no features included; empty where nobody decided.
+    sound
+        How sounds were described, where the samples are spectrograms.
     """
 
     name: str
@@ -76,6 +79,7 @@ class Source:
     scaling: Scaling = "zscore"
     notes: tuple[str, ...] = ()
     columns: "tuple[ColumnDecision, ...]" = ()
+    sound: SoundForm | None = None
 
     def __len__(self) -> int:
         return len(self.features)

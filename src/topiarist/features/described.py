@@ -73,27 +73,25 @@ def find_described(
     from topiarist.features.sounds import describe_sounds  # noqa: PLC0415
 
     settings = settings or LogMel()
-    note = (
-        f"sounds are read as log-mel spectrograms of {settings.bands} bands, window {settings.window}:"
-        f" topiarist data sounds {location} --out FILE.npz makes others"
-    )
     if not labelled:
         found = _describe_any(place, target, settings)
     elif place.is_dir():
         found = describe_sounds(place, settings, target=target, group=group, cache=cache_folder() / _CACHE)
     else:
         raise DataError(f"{place} is a single sample without a label; use a folder with one folder per class")
+    note = f"sounds are read as {found.sound}: topiarist data sounds {location} --out FILE.npz makes others"
     return replace(found, notes=(note, *found.notes))
 
 
 def _describe_any(place: Path, target: str | None, settings: "LogMel") -> Source:
     """Describe sounds for prediction: labels may be absent, and nothing is left out."""
-    from topiarist.features.sounds import describe_clips, open_clips  # noqa: PLC0415  # it computes with torch
+    from topiarist.features.sounds import describe_clips, form_of, open_clips  # noqa: PLC0415  # it computes with torch
 
     found = find_media(place, labelled=False, target=target)
     clips = open_clips(found.paths, settings)
     features = describe_clips(clips, settings, cache=cache_folder() / _CACHE)
-    return Source(name=place.resolve().name, features=features, labels=found.labels, notes=clips.notes)
+    form = form_of(clips, settings)
+    return Source(name=place.resolve().name, features=features, labels=found.labels, notes=clips.notes, sound=form)
 
 
 def _holds_sounds(place: Path) -> bool:

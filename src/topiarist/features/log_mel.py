@@ -7,7 +7,7 @@ That is librosa's `melspectrogram` with `center=False`. Slaney, "Auditory toolbo
 
 from functools import cache
 from math import log
-from typing import Any
+from typing import Any, Self
 
 import numpy
 import torch
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
+from topiarist.data.sound_form import SoundForm
 from topiarist.errors import DataError
 from topiarist.settings import Settings
 from topiarist.threads import torch_threads
@@ -39,6 +40,11 @@ class LogMel(Settings):
     window: int = Field(default=2048, ge=2, le=2**20, multiple_of=2)
     rate: int | None = Field(default=None, ge=1, le=1_000_000)
     seconds: float | None = Field(default=None, gt=0, le=86_400)
+
+    @classmethod
+    def like(cls, form: SoundForm) -> Self:
+        """Return the settings by which sounds are described as others were."""
+        return cls(bands=form.bands, window=form.window, rate=form.rate, seconds=form.seconds)
 
     @property
     def hop(self) -> int:

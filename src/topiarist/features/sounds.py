@@ -11,6 +11,7 @@ import numpy
 from numpy.typing import NDArray
 
 from topiarist.data.readers.sound import Clips, read_clip, scan_clips
+from topiarist.data.sound_form import SoundForm
 from topiarist.data.source import Source
 from topiarist.errors import DataError
 from topiarist.features.log_mel import FLOOR, LogMel, empty_bands, log_mel
@@ -65,8 +66,14 @@ def describe_sounds(
         parts=sounds.parts,
         names=tuple(path.relative_to(place).as_posix() for path in sounds.paths),
         rate=clips.rate,
+        sound=form_of(clips, settings),
         notes=(*sounds.notes, *clips.notes, *_feature_notes(features, clips.rate, settings)),
     )
+
+
+def form_of(clips: Clips, settings: LogMel) -> SoundForm:
+    """Return how clips are described, so that others can be described alike."""
+    return SoundForm(bands=settings.bands, window=settings.window, rate=clips.rate, samples=clips.length)
 
 
 def open_clips(paths: Sequence[Path], settings: LogMel) -> Clips:
@@ -114,13 +121,15 @@ def _feature_notes(features: NDArray[numpy.float32], rate: int, settings: LogMel
 def archive_of(sounds: SoundSet) -> bytes:
     """Return an `.npz` of `x`, `y`, `groups` and `finer` as far as known, which every command reads as data.
 
-    Where there are parts, each has arrays of its own: `x_train`, `y_train`, `x_test` and so on.
+    Where there are parts, each has arrays of its own: `x_train`, `y_train`, `x_test` and so on. `sound` says how the
+    clips were described.
     """
     texts = {"y": sounds.labels, "groups": sounds.groups, "finer": sounds.finer}
     known = {"x": sounds.features, **{name: found.astype(str) for name, found in texts.items() if found is not None}}
     if sounds.parts is not None:
         rows = {part: numpy.flatnonzero(sounds.parts == part) for part in numpy.unique(sounds.parts)}
         known = {f"{name}_{part}": values[of] for part, of in rows.items() for name, values in known.items()}
+    known |= {} if sounds.sound is None else {"sound": sounds.sound.to_array()}
     content = io.BytesIO()
     numpy.savez(content, allow_pickle=False, **known)
     return content.getvalue()

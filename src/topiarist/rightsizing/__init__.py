@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from topiarist.rightsizing.backbone import Backbone
     from topiarist.rightsizing.folds import FewSamplesError
     from topiarist.rightsizing.pipeline import rightsize
     from topiarist.rightsizing.planning import DEFAULT_EFFORT, EFFORTS
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from topiarist.rightsizing.unjudged import unjudged_baseline
 
 _HOMES = {
+    "backbone": ("Backbone",),
     "folds": ("FewSamplesError",),
     "pipeline": ("rightsize",),
     "planning": ("DEFAULT_EFFORT", "EFFORTS"),
@@ -26,6 +28,7 @@ _HOMES = {
 __all__ = [
     "DEFAULT_EFFORT",
     "EFFORTS",
+    "Backbone",
     "FewSamplesError",
     "Rightsizing",
     "RightsizingRecord",

@@ -10,11 +10,15 @@ from topiarist.errors import SettingsError
 from topiarist.files import canonical_json
 from topiarist.methods.registry import find_method, rightsizing_methods
 from topiarist.models.stacked import stackable
+from topiarist.rightsizing.backbone import Backbone
+from topiarist.rightsizing.baseline import describe
 from topiarist.rightsizing.making import Objective
 from topiarist.rightsizing.planning import EFFORTS, Effort, EffortName, FewRows, WorkPlan
 from topiarist.rightsizing.preparation import Setup
 from topiarist.rightsizing.record import SettingsRecord
 from topiarist.rightsizing.stages import data_digest, network_digest
+
+HASH_DIGITS = 12  # as of a commit: enough to tell files apart
 
 
 def check_settings(objective: Objective | None, time_limit: float | None) -> None:
@@ -50,6 +54,11 @@ def few_rows_of(job: Setup, level: Effort, *, named: bool) -> FewRows | None:
     if few is None or job.trained or not table or not stackable(job.first) or len(job.data.train) >= few.rows:
         return None
     return replace(few, methods=()) if named else few
+
+
+def base_words(base: Backbone) -> str:
+    """Return what a backbone is: where it comes from, its kind, and the first digits of the hash of its weights."""
+    return f"{base.source}: {describe(base.network)}, SHA-256 {network_digest(base.network)[:HASH_DIGITS]}"
 
 
 def identity_of(job: Setup, plan: WorkPlan, settings: SettingsRecord) -> dict[str, str]:

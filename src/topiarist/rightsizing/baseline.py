@@ -14,6 +14,7 @@ from topiarist.models import Ensemble, card_of, mlp, vgg
 from topiarist.models.copying import copied
 from topiarist.models.stacked import stackable
 from topiarist.randomness import child_seed, generator, isolated
+from topiarist.rightsizing.backbone import Backbone
 from topiarist.rightsizing.folds import Fold
 from topiarist.tasks import TaskKind
 from topiarist.training import History, TrainConfig
@@ -36,7 +37,7 @@ RECIPES: Mapping[TaskKind, Mapping[str, Any]] = {"classes": STEADY, "numbers": D
 # folds and 30 epochs of fine-tuning 0.797, 0.945 and 0.844.
 BATCH_SIZES = {True: {20_000: 128, 200: 32, 0: 8}, False: {20_000: 128, 600: 32, 200: 16, 0: 8}}
 
-Model = nn.Module | Callable[[], nn.Module]
+Model = nn.Module | Callable[[], nn.Module] | Backbone
 Build = Callable[[int], nn.Module]
 
 
@@ -68,7 +69,8 @@ def folds_with(datas: Sequence[Data], members: Sequence[nn.Module], best: nn.Mod
 
 
 def builder(model: Model | None, data: Data, device: str | None = None, *, hidden: Sequence[int] = HIDDEN) -> Build:
-    """Return what builds a fresh baseline for a seed, on a device; a network that is given is copied, weights and all.
+    """Return what builds a fresh baseline for a seed, on a device; a network that is given is copied, weights and all,
+    a backbone gets a new last layer.
 
     Without a device, a network stays where it is built. `hidden` are the widths of a perceptron, where that suits.
     """
@@ -77,6 +79,9 @@ def builder(model: Model | None, data: Data, device: str | None = None, *, hidde
         return lambda seed: build_anywhere(seed).to(place)
     if model is None:
         return lambda seed: _suited_network(data, seed, hidden)
+    if isinstance(model, Backbone):
+        backbone = model
+        return lambda seed: backbone.start(data.task.outputs, seed)
     if isinstance(model, nn.Module):
         given = model
         return lambda seed: copied(given)

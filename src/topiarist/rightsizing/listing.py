@@ -12,7 +12,7 @@ def tested_rows(record: RightsizingRecord) -> list[dict[str, str]]:
         rung = tested.get(network.id)
         if rung is None and place:
             continue
-        status = "" if rung is None else rung.verdict
+        words = ("" if rung is None else rung.verdict, "chosen" if network.id == record.verdict.chosen else "")
         rows.append(
             {
                 "network": network.id,
@@ -25,7 +25,7 @@ def tested_rows(record: RightsizingRecord) -> list[dict[str, str]]:
                 "MACs": f"{network.macs:,}",
                 "ms": f"{network.latency_ms:.3f}",
                 "p": "" if rung is None else f"{rung.p:.2g}",
-                "": f"{status}{', chosen' if network.id == record.verdict.chosen else ''}",
+                "": ", ".join(filter(None, words)),
             }
         )
     return rows

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from topiarist.errors import TopiaristError
 from topiarist.evolution.lineage import Lineage
 from topiarist.measurement import Budget
-from topiarist.measurement.budget import Runtime
+from topiarist.measurement.budget import BudgetError, Runtime
 from topiarist.measurement.footprint import Footprint
 from topiarist.methods.job import ANATOMY, Job, Limits
 from topiarist.methods.outcome import Outcome
@@ -185,7 +185,7 @@ def make_candidates(task: CandidateTask, shop: Workshop) -> Made | None:
         try:
             outcomes[fold] = same[key] = same.get(key) or shop.make(task.method, shop.folds[fold], task.ratio)
         except TopiaristError as error:
-            notes.append(f"{task.method}, {task.ratio:.3g} × smaller: {error}")
+            notes.append(f"{task.method}, {task.ratio:.3g} × smaller: {_of_a_size(error)}")
     if not outcomes:
         return Made({}, tuple(dict.fromkeys(notes)))
     folds = [shop.folds[fold] for fold in outcomes]
@@ -200,6 +200,12 @@ def make_candidates(task: CandidateTask, shop: Workshop) -> Made | None:
     except OutOfTimeError:
         return None
     return Made(_each_once(dict(zip(outcomes, tuned, strict=True))), tuple(dict.fromkeys(notes)))
+
+
+def _of_a_size(error: TopiaristError) -> str:
+    """Return why a method made nothing; its budget is the size that was asked for, not a budget of the user's."""
+    said = str(error).replace("the budget cannot be met: ", "cannot be made: ")
+    return said.replace("the budget is", "what is asked for is") if isinstance(error, BudgetError) else str(error)
 
 
 def finalist_tasks(ratio: float, winners: Sequence[MadeNetwork], shop: Workshop) -> list[TrainingTask]:

@@ -22,7 +22,8 @@ from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.models.stacked import stackable
 from topiarist.parallel import Pool, open_pool
-from topiarist.rightsizing.asking import check_settings, effort_of, few_rows_of, identity_of, methods_of
+from topiarist.rightsizing.asking import base_words, check_settings, effort_of, few_rows_of, identity_of, methods_of
+from topiarist.rightsizing.backbone import Backbone
 from topiarist.rightsizing.baseline import Model, describe, folds_with, train_baselines
 from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limits_of, ratios_for
 from topiarist.rightsizing.clock import Clock, OnProgress
@@ -89,8 +90,9 @@ def rightsize(
     ----------
     data : Data
         With a training and a validation part; the test part confirms the result, once.
-    model : nn.Module or callable, optional
-        The network to start from, or a function that builds one. By default, one that suits the data is trained.
+    model : nn.Module, callable or Backbone, optional
+        The network to start from, or a function that builds one; or a pretrained backbone, whose layers but the last
+        every baseline starts from. By default, one that suits the data is trained.
     budget : Budget, optional
         Limits on the size; its own `max_drop` replaces the argument.
     max_drop : float
@@ -197,6 +199,7 @@ def rightsize(
             budget=budget_record(limits),
             model=describe(job.first),
             trained_before=job.trained,
+            base=base_words(model) if isinstance(model, Backbone) else None,
             each=each,
             teacher=taught_by,
             time_limit=time_limit,

@@ -12,10 +12,12 @@ from torch import nn
 from torch.nn.modules.conv import _ConvNd
 
 from topiarist.data import Data, Part
+from topiarist.errors import SettingsError
 from topiarist.measurement.cost import count_macs
 from topiarist.models.copying import copied
 from topiarist.models.stacked import stackable
 from topiarist.randomness import generator
+from topiarist.rightsizing.backbone import Backbone
 from topiarist.rightsizing.baseline import HIDDEN, Build, Model, baseline_training, builder
 from topiarist.rightsizing.folds import FewSamplesError, most_folds
 from topiarist.rightsizing.planning import Design, NetworkWork, WorkPlan, plan_work, rows_within
@@ -81,7 +83,10 @@ def prepare(
     build = builder(model, data, device, hidden=hidden)
     first = build(seed)
     check_outputs(first, data)
-    known = model is not None and (
+    is_base = isinstance(model, Backbone)
+    if is_base and trained:
+        raise SettingsError("the last layer of a backbone is yet to be trained: leave trained out", setting="trained")
+    known = (model is not None and not is_base) and (
         better_than_chance(*part_logits(first, data.validation), data.task) if trained is None else trained
     )
     design: Design = "held out" if known or data.source is None else "refitted"

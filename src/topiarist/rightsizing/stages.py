@@ -37,10 +37,13 @@ Base = Callable[[int], nn.Module]  # the network that those of a place were made
 
 @dataclass
 class Stages:
-    """What is done, by the name of the stage; without a folder, nothing is kept."""
+    """What is done, by the name of the stage; without a folder, nothing is kept.
+
+    `on_resume` is told how many stages were finished before, where any were.
+    """
 
     folder: Path | None = None
-    resumed: int = 0
+    on_resume: Callable[[int], None] = lambda finished: None
 
     def identify(self, identity_of: Callable[[], Mapping[str, str]]) -> None:
         """Begin the work of a rightsizing, or raise SettingsError where the folder holds that of another."""
@@ -61,7 +64,8 @@ class Stages:
                 f"{self.folder} holds the unfinished work of another rightsizing (other {', '.join(other)}): remove it"
                 " to start over, or choose another folder"
             )
-        self.resumed = len(list(self.folder.glob(f"*{SUFFIX}")))
+        if finished := len(list(self.folder.glob(f"*{SUFFIX}"))):
+            self.on_resume(finished)
 
     def read(self, name: str, base: Base) -> Made | None:
         """Return what a stage made; None where it is not finished."""

@@ -110,7 +110,7 @@ def _against_guess(record: RightsizingRecord) -> str:
 def _why_unchanged(record: RightsizingRecord) -> str:
     verdicts = {rung.verdict for rung in record.decision.rungs}
     if not verdicts:
-        return "no smaller network could be made"
+        return f"no smaller network {'was tested in time' if record.plan.cut_short else 'could be made'}"
     lost = f"lost more than {margin_words(record.metric, record.settings.max_drop)}"
     if verdicts == {"rejected"}:
         return f"no smaller network is good enough, all that were tried {lost}"

@@ -21,6 +21,7 @@ from topiarist.models.copying import copied
 from topiarist.models.evaluation import numbers_of, runs
 from topiarist.randomness import generator as named_generator
 from topiarist.randomness import isolated
+from topiarist.surgery.edits.plan import plan_of
 from topiarist.training.config import Phase, TrainConfig
 from topiarist.training.fitting import train
 from topiarist.training.history import Epoch, History
@@ -73,8 +74,17 @@ def reuse(
     if not heads[-1]:
         return head
     model.set_submodule(heads[-1], head)
-    attach(model, Card())
+    attach(model, Card(spec=_with_outputs(card_of(base).spec, classes)))
+    if not plan_of(model).edits and spec_of(model) is None:  # it was changed by hand
+        attach(model, Card())
     return model
+
+
+def _with_outputs(spec: Spec | None, outputs: int) -> Spec | None:
+    """Return the spec of one of our own networks with so many outputs; whoever saves it sees whether it still holds."""
+    if spec is None or not spec.keys() & {"sizes", "classes"}:
+        return None
+    return {**spec, "sizes": [*spec["sizes"][:-1], outputs]} if "sizes" in spec else {**spec, "classes": outputs}
 
 
 def _reuse_mlp(

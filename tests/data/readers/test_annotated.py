@@ -69,8 +69,21 @@ def test_labels_may_be_absent_for_prediction_only(folder: Path) -> None:
     source = read(folder, "file,weight\n0.png,1\n", labelled=False)
     assert source.labels is None
     assert read(folder, "file,label\n0.png,a\n", labelled=False).labels == ["a"]
-    with pytest.raises(DataError, match="the label with --target: file, weight"):
-        read(folder, "file,weight\n0.png,1\n")
+    with pytest.raises(DataError, match="the label with --target: weight, size"):
+        read(folder, "file,weight,size\n0.png,1,2\n")
+
+
+def test_the_only_other_column_holds_the_labels(folder: Path) -> None:
+    source = read(folder, "file,mood\n0.png,sad\n1.png,gay\n")
+    assert source.labels is not None and source.labels.tolist() == ["sad", "gay"] and source.notes == ()
+
+
+def test_what_was_chosen_among_columns_is_said(folder: Path) -> None:
+    source = read(folder, "file,class,emotion,fold\n0.png,a,sad,1\n1.png,b,gay,2\n")
+    assert source.notes == (
+        "labels are those of column class of meta.csv; --target names another one",
+        "files with the same fold stay in one part; --group names another column",
+    )
 
 
 def test_an_evaluation_setup_gives_parts(folder: Path) -> None:

@@ -74,6 +74,11 @@ def test_what_is_left_out_is_noted(tmp_path: Path) -> None:
         ("a,y\n1,0.5\n2,inf\n3,0.9\n", "y", "1 values of the target y are infinite"),
         ("a,y\nk,0\nk,1\n", "y", "no column is left to learn from"),
         ("y\n0\n1\n", "y", "no column is left to learn from"),
+        (
+            "t,y\n" + "".join(f"word {n} of many here,{n % 2}\n" for n in range(30)),
+            "y",
+            "text of many words: t; free text is not read: make numbers of it first",
+        ),
     ],
 )
 def test_refusals(tmp_path: Path, text: str, target: str | None, message: str) -> None:

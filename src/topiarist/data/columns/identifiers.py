@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from topiarist.data.columns.texts import Texts
 
+TEXT_REASON = "text of many words"
 FEW_ROWS = 20  # in fewer rows, values alone do not tell an id from a measurement
 _IDS = frozenset(
     {"id", "ids", "uid", "uuid", "guid", "pk", "key", "index", "idx", "row", "rowid", "identifier", "serial"}
@@ -65,7 +66,7 @@ def text_identifies(texts: Texts, rows: int) -> str | None:
     """Return why a column of text cannot be a category; None where it can."""
     words = int(numpy.median([len(word.split()) for word in texts.words])) if len(texts.words) else 0
     if words >= _MANY_WORDS and len(texts.words) > _MANY_TEXTS:
-        return "text of many words"
+        return TEXT_REASON
     if texts.filled == rows > 1 and len(texts.words) == rows:
         return "different in every row"
     repeated = int(texts.counts[texts.counts > 1].sum())

@@ -22,6 +22,7 @@ from topiarist.data.joined import LARGE_BYTES, join_arrays
 from topiarist.data.labels import as_labels
 from topiarist.data.limits import check_size
 from topiarist.data.preprocessing import chunks
+from topiarist.data.sound_form import SoundForm
 from topiarist.data.source import Source
 from topiarist.data.targets import check_weights
 from topiarist.errors import DataError
@@ -63,7 +64,18 @@ def read_arrays(path: Path, *, labelled: bool) -> Source:
         parts=numpy.repeat(parts, list(counts.values())) if len(suffixes) > 1 else None,
         scaling="pixels" if features.dtype == numpy.uint8 else "zscore",
         notes=notes,
+        sound=_form_of_sound(path, arrays),
     )
+
+
+def _form_of_sound(path: Path, arrays: _Arrays) -> SoundForm | None:
+    """Return how the samples were made of sounds, where the archive says so."""
+    if "sound" not in arrays:
+        return None
+    try:
+        return SoundForm.from_array(arrays["sound"])
+    except ValueError as error:
+        raise DataError(f"{path}: sound cannot be read: {error}") from error
 
 
 def _read_archive(path: Path) -> _Arrays:

@@ -24,6 +24,7 @@ MEDIA_ENDINGS = (*IMAGE_ENDINGS, *SOUND_ENDINGS)
 TABLES = ("meta.csv", "labels.csv")
 LABEL_COLUMNS = ("label", "scene_label", "class", "emotion", "coarse_label", "fine_label")
 _GROUP_COLUMNS = ("city", "fold", "group", "person", "identifier")
+_CITIES = ("city", "identifier")  # of the DCASE challenges, where nobody means anything else
 _BASES = ("", "audio")
 _SETUP = {"train": "evaluation_setup/fold1_train.csv", "test": "evaluation_setup/fold1_evaluate.csv"}
 _PARTS = {"train": "train", "test": "test", "validation": "validation", "valid": "validation", "val": "validation"}
@@ -148,14 +149,14 @@ def find_annotated(folder: Path, *, target: str | None, group: str | None, label
     if frame.empty:
         raise DataError(f"{path} has a header and no rows")
     files, base = file_column(folder, path, frame)
-    target = first_of(frame, LABEL_COLUMNS) if target is None else target
-    group = first_of(frame, _GROUP_COLUMNS, other_than=target) if group is None else group
+    others = _others(frame, files)
+    if target is None and labelled and len(others) == 1:
+        target = others[0]  # a single column beside that of the files holds the labels, whatever it is called
+    target, group, chosen = _label_and_group(path, frame, others, target=target, group=group)
     labels: NDArray[Any] | None
     if labelled:
         if target is None:
-            raise DataError(
-                f"{path}: name the column that holds the label with --target: {listed(list(frame.columns))}"
-            )
+            raise DataError(f"{path}: name the column that holds the label with --target: {listed(others)}")
         frame, labels, dropped = split_labels(str(path), frame, target)
         notes += dropped
     else:
@@ -169,9 +170,30 @@ def find_annotated(folder: Path, *, target: str | None, group: str | None, label
         labels=labels,
         groups=group_values(str(path), frame, group, target=target or "") if group and labelled else None,
         parts=parts,
-        notes=tuple(notes),
+        notes=(*notes, *(chosen if labelled else ())),
         table=LabelTable(frame=frame, files=files, target=target, group=group),
     )
+
+
+def _label_and_group(
+    path: Path, frame: "pandas.DataFrame", others: list[str], *, target: str | None, group: str | None
+) -> tuple[str | None, str | None, tuple[str, ...]]:
+    """Return the columns of labels and groups, and notes where others might have been meant."""
+    notes = []
+    if target is None:
+        target = first_of(frame[others], LABEL_COLUMNS)
+        if sum(name in LABEL_COLUMNS for name in others) > 1:
+            notes.append(f"labels are those of column {target} of {path.name}; --target names another one")
+    if group is None:
+        group = first_of(frame, _GROUP_COLUMNS, other_than=target)
+        if group is not None and group not in _CITIES:
+            notes.append(f"files with the same {group} stay in one part; --group names another column")
+    return target, group, tuple(notes)
+
+
+def _others(frame: "pandas.DataFrame", files: str) -> list[str]:
+    """Return the columns but that of the files."""
+    return [column for column in frame.columns if column != files]
 
 
 def first_of(frame: "pandas.DataFrame", names: tuple[str, ...], *, other_than: str | None = None) -> str | None:

@@ -1,6 +1,6 @@
 """Tables with one row per sample: features, labels and groups from the columns of a file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from topiarist.data.columns.choices import ColumnChoices
 from topiarist.data.columns.deciding import read_columns
 from topiarist.data.columns.decisions import ColumnDecision
+from topiarist.data.columns.identifiers import TEXT_REASON
 from topiarist.data.columns.names import check_column, listed
 from topiarist.data.labels import as_labels
 from topiarist.data.readers.table_files import RawTable, read_delimited, read_excel, read_parquet
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 TableForm = Literal["text", "parquet", "excel"]
 CellReading = Literal["decided", "written", "inferred"]
 SpecialUse = Literal["target", "group", "weight"]
+TEXT_ADVICE = (
+    "free text is not read: make numbers of it first, such as with TfidfVectorizer and TruncatedSVD of scikit-learn,"
+    " and give them as columns, or as x and y of an .npz"
+)
 _READERS: dict[TableForm, Callable[..., RawTable]] = {
     "text": read_delimited,
     "parquet": read_parquet,
@@ -104,9 +109,15 @@ def read_table(
     _check_choices(name, choices, special)
     read = read_columns(name, features, choices=choices, semicolons=found.semicolons, plain=found.plain)
     if read.frame.columns.empty:
-        raise DataError(f"{name}: no column is left to learn from; {'; '.join(read.notes) or 'add features'}")
+        raise DataError(f"{name}: no column is left to learn from; {_why_nothing_is_left(read.notes)}")
     decisions = _in_order(columns, read.decisions, frame, special)
     return replace(source, features=read.frame, notes=(*source.notes, *read.notes), columns=decisions)
+
+
+def _why_nothing_is_left(notes: Sequence[str]) -> str:
+    """Return what was left out and why; of text that means something, what can be done with it."""
+    said = "; ".join(notes) or "add features"
+    return f"{said}; {TEXT_ADVICE}" if any(TEXT_REASON in note for note in notes) else said
 
 
 def _check_apart(name: str, targets: tuple[str, ...], group: str | None, weight: str | None) -> None:

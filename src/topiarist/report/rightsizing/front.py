@@ -1,13 +1,14 @@
 """The metric against size of all networks of a rightsizing: every point leads to the card of its network."""
 
 import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from xml.etree.ElementTree import Element
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from topiarist.report.canvas import (
     BLUE,
@@ -25,6 +26,7 @@ from topiarist.report.pareto import Point, front_of, name_points, places, scale_
 from topiarist.report.svg import INK, parse, write
 from topiarist.report.wording import as_number, capitalised, clean
 from topiarist.rightsizing.record import RightsizingRecord
+from topiarist.rightsizing.wording import value_words
 
 AXES = {
     "parameters": "parameters",
@@ -43,6 +45,9 @@ _MARKERS = {
     "cross": "X",
     "plus": "P",
 }
+_OTHER = "h"  # of networks that no method made: unlike the crosses of simple models
+_CHARACTERS, _NARROW_CHARACTERS = 95, 40  # of a line below the axes
+_NARROW_TICKS = 3  # numbers such as 30,000 stand side by side on a phone
 _COLOURS = (BLUE, GREEN, ORANGE, PURPLE, SKY)
 _MARKER_POINTS, _RING_POINTS, _LINK_POINTS = 7.0, 15.0, 9.5
 _BEHIND_POINTS = 4.5  # by which a marker is larger for each other one in front of it
@@ -79,7 +84,7 @@ def front_drawing(record: RightsizingRecord, axis: str, spots: Sequence[FrontSpo
     allowed = f"{'least' if metric.higher_is_better else 'most'} {metric.title} allowed"
 
     def paint(figure: Figure, axes: Axes) -> None:
-        axes.set(xlabel=AXES[axis], ylabel=f"{metric.title} over the folds")
+        axes.set(ylabel=f"{metric.title} over the folds")
         if metric.share:
             axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:.4g} %"))
         if not metric.higher_is_better:
@@ -87,10 +92,13 @@ def front_drawing(record: RightsizingRecord, axis: str, spots: Sequence[FrontSpo
         axes.grid(axis="y")
         axes.margins(0.09, 0.14)
         scale_sizes(axes, [spot.point.size for spot in spots])
+        if narrow and axes.get_xscale() == "linear":
+            axes.xaxis.set_major_locator(MaxNLocator(_NARROW_TICKS))
         if math.isfinite(least):
             axes.axhline(least, color=VERMILLION, linewidth=1.1, linestyle=(0, (5, 3)), label=allowed)
         _draw_spots(axes, spots, _looks(record))
-        _draw_references(axes, record, axis)
+        lines = textwrap.wrap(_draw_references(axes, record, axis), _NARROW_CHARACTERS if narrow else _CHARACTERS)
+        axes.set_xlabel("\n".join((AXES[axis], *lines)))
         figure.legend(loc="outside lower left", ncols=2 if narrow else 4, handletextpad=0.5, columnspacing=1.6)
         figure.draw_without_rendering()  # Where a name fits depends on where the axes came to lie.
         name_points(axes, [replace(spot.point, front=spot.point.front and spot.point.knee) for spot in spots])
@@ -163,7 +171,7 @@ def _draw_spots(axes: Axes, spots: Sequence[FrontSpot], looks: Mapping[str, tupl
     named: set[str] = set()
     ordered = sorted(spots, key=lambda spot: (spot.point.knee, [*looks, spot.method].index(spot.method)))
     for spot, size in zip(ordered, _marker_sizes(axes, ordered), strict=True):
-        colour, marker = looks.get(spot.method, (INK, "X"))
+        colour, marker = looks.get(spot.method, (INK, _OTHER))
         look: Look = {"markersize": size, "markeredgecolor": colour, "markeredgewidth": 1.3}
         look |= {"markerfacecolor": colour if spot.fits else (1.0, 1.0, 1.0, 0.0), "linestyle": ""}
         label = None if spot.method in named else spot.method
@@ -188,16 +196,26 @@ def _marker_sizes(axes: Axes, spots: Sequence[FrontSpot]) -> list[float]:
     return [_MARKER_POINTS + _BEHIND_POINTS * number for number in after]
 
 
-def _draw_references(axes: Axes, record: RightsizingRecord, axis: str) -> None:
-    """Draw the simple models of known size as crosses with their names, unless they lie far below all networks."""
+def _draw_references(axes: Axes, record: RightsizingRecord, axis: str) -> str:
+    """Draw the simple models of known size as crosses with their names, unless they lie far below all networks.
+
+    Return what is to be said of the others, and of the best constant answer where there are no simple models.
+    """
     low, high = sorted(axes.get_ylim())
     direction = record.metric.direction
     worst = (low if direction > 0 else high) - direction * _BELOW * (high - low)
+    guess = record.decision.guess
+    others = {} if record.references else {guess.answer: as_number(guess.score)}
     for reference in record.references:
         size, score = as_number(getattr(reference, axis, None)), as_number(reference.score)
-        if size > 0 and direction * score >= direction * worst:
+        if not size > 0 or direction * score < direction * worst:
+            others[clean(reference.name)] = score
+        else:
             axes.plot([size], [score], "x", color=INK, alpha=0.7, markersize=6, markeredgewidth=1.4)
             axes.annotate(clean(reference.name), (size, score), xytext=(6, -9), textcoords="offset points", fontsize=8)
+    known = {name: score for name, score in others.items() if not math.isnan(score)}
+    said = [f"{name} {value_words(record.metric, score, decimals=1)}" for name, score in known.items()]
+    return f"not drawn: {', '.join(said)}" if said else ""
 
 
 def _with_rings(svg: str, names: dict[str, str]) -> str:

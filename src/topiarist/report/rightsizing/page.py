@@ -10,6 +10,7 @@ from topiarist.report.rightsizing.figures import bounds_of, curves_of, lineage_f
 from topiarist.report.rightsizing.front import AXES, front_figure
 from topiarist.report.rightsizing.quotes import Quotes
 from topiarist.report.rightsizing.tables import (
+    NOTED,
     calibration_table,
     columns_table,
     comparison_table,
@@ -39,6 +40,7 @@ PARTS = {
     "each": "{metric} one by one",
     "calibration": "Probabilities",
     "statistics": "Statistics",
+    "reading": "How the data were read",
     "columns": "Columns of the table",
     "repeating": "To repeat it",
 }
@@ -87,6 +89,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         "confusion": not maps and pairs is None,
         "each": parts_of_task is None,
         "calibration": record.calibration is None,
+        "reading": not record.data.notes,
         "columns": not record.data.columns,
         "references": not record.references,
     }
@@ -125,7 +128,7 @@ def rightsizing_page(record: RightsizingRecord) -> str:
         references=references_table(quotes, chosen),
         maps=maps,
         pairs=pairs,
-        repeating={title: leaves(quotes, path) for path, title in _REPEATING.items()},
+        repeating={title: leaves(quotes, path, without=NOTED) for path, title in _REPEATING.items()},
     )
 
 

@@ -107,8 +107,10 @@ def _settings(records: Sequence[RightsizingRecord]) -> Iterator[Row]:
 def _plain(value: object) -> str | None:
     if value is None or value == ():
         return None
+    if isinstance(value, bool):
+        return FORMS["truth"](value)
     if isinstance(value, tuple):
-        return ", ".join(map(str, value))
+        return ", ".join(str(_plain(each)) for each in value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 

@@ -46,7 +46,7 @@ _RUNG_COLUMNS = (
     ("for a loss times", "times_as_far", "times"),
     ("{metric}", "score", "value"),
     ("of the baseline", "baseline_score", "value"),
-    ("R² gained", "r2_difference", "plain"),
+    ("R² gained", "r2_difference", "loss"),
     ("won", "won", "answers"),
     ("lost", "lost", "answers"),
     ("answers that differ", "discordant", "percent"),
@@ -79,7 +79,8 @@ _REFERENCE_COLUMNS = (
 _OF_SOME = ("won", "lost", "discordant", "r2_difference", "notes", "relearned")  # what not every record has
 _EACH = {"classes": "class", "numbers": "target", "labels": "label"}
 _EMPTY = TableCell(text="", value=None)
-_SHOWN_ELSEWHERE = ("names", "metrics", "columns", "command")
+_TABLED = ("names", "metrics", "columns", "command")  # which have a place of their own on every page
+NOTED = ("notes", "left_out", "cut_short")  # which stand above the figures of a page of one result
 _MOST_CLASSES = 30  # of a matrix that is still readable
 _MOST_PAIRS = 15
 FEW_SAMPLES = 30  # of a test part: below it, even half of them right may be a third or two thirds (Wilson's interval)
@@ -204,7 +205,9 @@ def networks_table(quotes: Quotes, chosen: int) -> Grid:
     """Return all networks, each with a link to its card."""
     places = range(len(quotes.record.networks))
     rows = [(f"networks.{place}", f"networks.{place}.name", place) for place in places]
-    return _linked_table(quotes, rows, _NETWORK_COLUMNS, highlight=frozenset({chosen}))
+    all_fit = all(network.fits for network in quotes.record.networks)  # as they do where there is no budget
+    columns = [column for column in _NETWORK_COLUMNS if not (all_fit and column[1] == "fits")]
+    return _linked_table(quotes, rows, columns, highlight=frozenset({chosen}))
 
 
 def references_table(quotes: Quotes, chosen: int) -> Grid:
@@ -278,16 +281,16 @@ def _linked(text: Markup, card: int | None) -> Markup:
     return text if card is None else Markup('<a href="#network-{}">{}</a>').format(card, text)
 
 
-def leaves(quotes: Quotes, path: str) -> list[tuple[str, str]]:
-    """Return the names and places of all that is below a path, except for what is listed elsewhere."""
+def leaves(quotes: Quotes, path: str, *, without: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return the names and places of all that is below a path, except for what is listed elsewhere, or left out."""
     found = quotes.look(path)
     keys = list(type(found).model_fields) if isinstance(found, Record) else list(found) if _is_table(found) else []
     return [
         (f"{name}, {below}" if below else name, place)
         for key in keys
-        if key not in _SHOWN_ELSEWHERE
+        if key not in (*_TABLED, *without)
         for name in [key.replace("_", " ")]
-        for below, place in (leaves(quotes, f"{path}.{key}") or [("", f"{path}.{key}")])
+        for below, place in (leaves(quotes, f"{path}.{key}", without=without) or [("", f"{path}.{key}")])
     ]
 
 

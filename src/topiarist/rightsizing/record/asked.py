@@ -76,7 +76,10 @@ class BudgetRecord(Record):
 
 
 class SettingsRecord(Record):
-    """What was asked for; `teacher` is who taught the networks of a table, None where no one did but on its rows."""
+    """What was asked for; `teacher` is who taught the networks of a table, None where no one did but on its rows.
+
+    `base` is the pretrained network that baselines start from, its file and the hash of its weights.
+    """
 
     effort: str
     seed: int
@@ -86,6 +89,7 @@ class SettingsRecord(Record):
     budget: BudgetRecord
     model: str
     trained_before: bool
+    base: str | None = None
     each: bool = False
     teacher: TableTeacherName | None = None
     objective: Literal["parameters", "macs", "file", "latency"] | None = None
