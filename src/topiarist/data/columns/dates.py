@@ -214,7 +214,10 @@ def plainly_typed(values: "pandas.Series[Any]") -> "pandas.Series[Any]":
     import pandas  # noqa: PLC0415  # see the top of the package
 
     if getattr(values.dtype, "kind", "O") == "m":
-        days: pandas.Series[Any] = values.astype("timedelta64[ns]") / pandas.Timedelta(days=1)
+        try:
+            days: pandas.Series[Any] = values.astype("timedelta64[ns]") / pandas.Timedelta(days=1)
+        except pandas.errors.OutOfBoundsTimedelta as error:
+            raise DataError(f"column '{values.name}' holds time spans of more than 292 years: {error}") from error
         return days
     if isinstance(values.dtype, pandas.PeriodDtype):
         moments_begun: pandas.Series[Any] = values.dt.to_timestamp()
