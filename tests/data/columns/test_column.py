@@ -58,8 +58,10 @@ def test_missing_numbers_become_the_median_of_training_and_are_marked(values: li
 
 @pytest.mark.parametrize(
     "change",
-    [{"name": 5}, {"name": {}}, {"kind": "colour"}, {"encoding": "x"}, {"categories": [1]}, {"counts": [-1]}]
-    + [{"counts": [10**400]}, {"counts": ["1"]}, {"parts": [None]}, {"indicator": "yes"}, {"frequency": 2}],
+    [
+        *({"name": 5}, {"name": {}}, {"kind": "colour"}, {"encoding": "x"}, {"categories": [1]}, {"counts": [-1]}),
+        *({"counts": [10**400]}, {"counts": ["1"]}, {"parts": [None]}, {"indicator": "yes"}, {"frequency": 2}),
+    ],
 )
 def test_a_column_that_someone_made_up_is_refused(change: dict[str, object]) -> None:
     known = Column(name="c", kind="text", categories=("a",), counts=(3,)).to_json()
