@@ -85,10 +85,12 @@ def strange(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "grid": f"[grid]\n{grid}",
         "digits": f"folds = {DIGITS}",
         "more": f"folds = {'9' * 5000}",
+        "layers": f"model.hidden = {[1] * 20_000}",
         "rate": f"training.epochs = {DIGITS}",
     }
     for name, text in studies.items():
         (folder / f"{name}.toml").write_text(f'data = "iris"\n{text}\n')
+    (folder / "dots.toml").write_text("a" + ".a" * 100_000 + "=1")
     (folder / "long.toml").write_text("#" * 5_000_000)
     for name in ("pipe", "pipe.safetensors", "pipe.toml", "pipe.csv"):
         os.mkfifo(folder / name)
@@ -134,7 +136,9 @@ CALLS = [
     ("data show {d}/pipe.csv", "neither a file nor a folder"),
     ("study run {d}/pipe.toml", "it is a pipe; name a file"),
     ("study run /dev/zero", "/dev/zero: it is a device; name a file"),
-    ("study run {d}/long.toml", "it has 5,000,000 bytes, at most 4,194,304 are read"),
+    ("study run {d}/long.toml", "it has 5,000,000 bytes, at most 1,048,576 are read"),
+    ("study run {d}/dots.toml", "its tables are nested too deep"),
+    ("study run {d}/layers.toml", "model.hidden: Tuple should have at most 1000 items"),
     ("study run {d}/folds.toml", "folds must be less than or equal to 10000; found 100000"),
     ("study run {d}/grid.toml", "2,146,689,000 cells; a study has at most 100,000"),
     ("study run {d}/digits.toml", "folds must be less than or equal to 10000"),
