@@ -15,12 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from topiarist.errors import TopiaristError
-from topiarist.files import JsonObject, cannot_write, canonical_json, parse_json, sha256, write_atomically
+from topiarist.files import (
+    JsonObject,
+    cannot_write,
+    canonical_json,
+    check_readable,
+    parse_json,
+    sha256,
+    write_atomically,
+)
 
 if TYPE_CHECKING:
     from topiarist.study.job import CellStack, StackResult
 
 FILE = "ledger.sqlite"
+SIDE_FILES = tuple(f"{FILE}{ending}" for ending in ("-wal", "-shm", "-journal"))  # SQLite opens and removes them
 State = Literal["waiting", "done", "failed"]
 # What is known of a study as a whole, and which of it is needed to resume it.
 LARGEST_WHOLE = 2**63 - 1  # of a table's column of whole numbers
@@ -88,6 +97,8 @@ class Ledger:
         """Open the ledger of a folder as it is, also while a driver writes to it."""
         if not (folder / FILE).is_file():
             raise TopiaristError(f"there is no study in {folder}")
+        for name in SIDE_FILES:
+            check_readable(folder / name)
         address = f"file:{_uri(folder)}?mode=ro{_immutable(folder)}"
         with _closing(folder, address) as connection:
             known = _is_current(connection)
@@ -240,7 +251,9 @@ def _closing(folder: Path, address: str) -> Iterator[sqlite3.Connection]:
         yield connection
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from damaged names of columns
         said = f"cannot use the ledger {folder / FILE}: {error}"
-        raise TopiaristError(f"{said}; what was recorded is kept, and the study can be resumed") from error
+        # A full disk or a lock pass; a file that is damaged, or no ledger, does not become one.
+        hint = "; what was recorded is kept, and the study can be resumed"
+        raise TopiaristError(said + hint * isinstance(error, sqlite3.OperationalError)) from error
     finally:
         if connection is not None:
             connection.close()
