@@ -60,6 +60,8 @@ def test_missing_numbers_become_the_median_of_training_and_are_marked(values: li
     "change",
     [
         *({"name": 5}, {"name": {}}, {"kind": "colour"}, {"encoding": "x"}, {"categories": [1]}, {"counts": [-1]}),
+        *({"form": {"kind": "x"}}, {"form": {"kind": "number", "decimal": 5}}, {"form": {"kind": "date", "gaps": [1]}}),
+        *({"parts": ["x"]}, {"parts": ["month"]}, {"form": {"kind": {}}}),
         *({"counts": [10**400]}, {"counts": ["1"]}, {"parts": [None]}, {"indicator": "yes"}, {"frequency": 2}),
     ],
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy
 from numpy.typing import NDArray
 
-from topiarist.data.columns.dates import date_numbers, is_cyclic
+from topiarist.data.columns.dates import DATE_PARTS, date_numbers, is_cyclic
 from topiarist.data.columns.forms import CellForm, read_cells
 from topiarist.data.columns.names import listed
 from topiarist.data.columns.texts import Texts, gap_words, texts_of
@@ -169,6 +169,7 @@ class Column:
         texts = (self.name, *self.categories, *self.parts)
         counts = (*self.counts, *self.shared)
         known = self.kind in get_args(Kinds) and self.encoding in get_args(Encoding)
+        known = known and {*self.parts} <= {*DATE_PARTS} and (self.form is None or self.form.is_known)
         if not known or not all(type(text) is str for text in texts):
             raise ValueError(f"a column is called {self.name!r:.50}, or its texts are none")
         if not all(type(count) is int and 0 <= count < MOST_ROWS for count in counts):

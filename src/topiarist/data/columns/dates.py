@@ -227,6 +227,10 @@ def plainly_typed(values: "pandas.Series[Any]") -> "pandas.Series[Any]":
     return values
 
 
+CYCLES = ("month", "weekday", "hour")
+DATE_PARTS = ("elapsed days", "year", *(f"{name} {wave}" for name in CYCLES for wave in ("sine", "cosine")))
+
+
 def date_parts(values: Moments) -> tuple[str, ...]:
     """Return the parts of dates that tell rows apart."""
     known = values[~numpy.isnat(values)]
@@ -236,7 +240,7 @@ def date_parts(values: Moments) -> tuple[str, ...]:
     parts = [name for name in ("elapsed days", "year") if varies[name]]
     if known.max() - known.min() < _DAY:
         parts = []
-    cycles = [name for name in ("month", "weekday", "hour") if varies[name]]
+    cycles = [name for name in CYCLES if varies[name]]
     return (*parts, *(f"{name} {wave}" for name in cycles for wave in ("sine", "cosine")))
 
 
