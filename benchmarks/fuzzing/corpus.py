@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import struct
+import tarfile
 import wave
 from pathlib import Path
 from typing import cast
@@ -12,16 +13,17 @@ import numpy
 import pandas
 from PIL import Image
 
+from benchmarks.fuzzing.table import TABLE
 from tests.report.rightsizing_record import record
-from topiarist import Data, save
+from topiarist import Data, load_data, save
 from topiarist.models import mlp, vgg
 from topiarist.storage import Packing
 from topiarist.study.study import Study
 from topiarist.surgery import plan_of, remove
 
-READERS = ("table", "arrays", "idx", "matlab", "image", "sound", "model", "plan", "record", "study", "ledger")
-TABLE = "length,colour,day,kind\n" + "".join(
-    f"{i % 7}.5,{'red' if i % 3 else 'blue'},2024-01-{1 + i % 28:02},{'yes' if i % 2 else 'no'}\n" for i in range(40)
+READERS = (
+    *("table", "arrays", "idx", "cifar", "matlab", "image", "sound", "annotations"),
+    *("model", "plan", "record", "study", "ledger"),
 )
 TOML = """
 name = "small"
@@ -51,7 +53,9 @@ def write_corpus(folder: Path) -> dict[str, list[Path]]:
         },
         "arrays": {"a.npz": _arrays(numpy.savez), "b.npz": _arrays(numpy.savez_compressed)},
         "idx": {"images": _idx(), "images.gz": gzip.compress(_idx(), mtime=0)},
+        "cifar": {"c.bin": _cifar(), "c.tar.gz": _tar({"c/data_batch_1.bin": _cifar(), "c/test_batch.bin": _cifar()})},
         "matlab": {"a.mat": _matlab()},
+        "annotations": {"meta.csv": "".join(["filename,label\n", *(f"{i}.png,{i % 2}\n" for i in range(8))]).encode()},
         "image": {f"i.{form}": _image(form) for form in ("png", "jpeg", "gif", "tiff", "bmp", "webp", "ppm")},
         "sound": {"s.wav": _sound()},
         "record": {"r.json": json.dumps(record().to_json()).encode()},
@@ -70,7 +74,9 @@ def _networks(folder: Path) -> dict[str, list[Path]]:
     whole = mlp([2, 6, 4, 2])
     cut = remove(whole, data.train.x[:2], units={"hidden0": [1, 3]})  # type: ignore[union-attr]  # in memory
     images = vgg(1, 1, 1, 1, input_shape=(1, 8, 8), classes=3)
+    table = load_data(folder / "t.csv", target="kind")
     files = [
+        save(mlp([table.input_shape[0], 4, 2]), folder / "table.safetensors", data=table),
         save(whole, folder / "dense.safetensors", data=data),
         save(cut, folder / "cut.safetensors", data=data),
         save(images, folder / "vgg.safetensors"),
@@ -104,6 +110,20 @@ def _arrays(write: object) -> bytes:
 
 def _idx() -> bytes:
     return struct.pack(">HBBIII", 0, 8, 3, 10, 4, 4) + bytes(range(160))
+
+
+def _cifar() -> bytes:
+    return b"".join(bytes([i % 2]) + bytes([i]) * 3072 for i in range(6))
+
+
+def _tar(members: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return stream.getvalue()
 
 
 def _matlab() -> bytes:

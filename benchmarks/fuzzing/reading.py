@@ -11,18 +11,25 @@ from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy
 import torch
+from numpy.typing import NDArray
+from PIL import Image
 
+from benchmarks.fuzzing.table import TABLE
 from topiarist import load
-from topiarist.cli.loading import check_usable
+from topiarist.cli.loading import check_usable, features_for
+from topiarist.data import Preprocessing
 from topiarist.data.load import find_source
 from topiarist.data.preparation import prepare
 from topiarist.data.readers.idx import read_idx_array
 from topiarist.errors import TopiaristError, is_out_of_memory
+from topiarist.models import card_of
 from topiarist.report.writing import read_record
 from topiarist.study.results import Results
 from topiarist.study.study import Study
 from topiarist.surgery import Plan
+from topiarist.training.inference import predict_logits
 
 HANG_SECONDS, WAITING_SECONDS = 10, 60
 
@@ -43,8 +50,38 @@ def read_single(file: Path) -> None:
 
 
 def read_model(file: Path) -> None:
-    """Load a network and see that it can be used, as `measure` and `predict` do."""
-    check_usable(file, load(file))
+    """Load a network, see that it can be used, and predict with it: rows of a table where it learned from one."""
+    network = load(file)
+    check_usable(file, network)
+    known = card_of(network).preprocessing
+    if known is None:
+        return
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "t.csv").write_text(TABLE)
+        rows = features_for(network, f"{folder}/t.csv", target=None) if known.columns else known(zeros(known))
+    predict_logits(network, rows)
+
+
+def zeros(known: Preprocessing) -> NDArray[numpy.float64]:
+    """Return two samples of an array, as a network reads them."""
+    return numpy.zeros((2, *known.input_shape))
+
+
+def read_cifar(file: Path) -> None:
+    """Read a batch of images, or an archive of batches, as `data show` does."""
+    if file.suffix == ".gz":
+        return read_samples(file)
+    with TemporaryDirectory() as folder:
+        read_samples(Path(shutil.copy(file, f"{folder}/data_batch_1.bin")))
+
+
+def read_annotations(file: Path) -> None:
+    """Read a table of labels beside images, as `data show` does."""
+    with TemporaryDirectory() as folder:
+        for number in range(8):
+            Image.fromarray(numpy.full((4, 4), number, numpy.uint8)).save(f"{folder}/{number}.png")
+        shutil.copy(file, Path(folder) / "meta.csv")
+        prepare(find_source(folder))
 
 
 def read_plan(file: Path) -> None:
@@ -71,6 +108,8 @@ READ: dict[str, Callable[[Path], object]] = {
     "arrays": read_samples,
     "matlab": read_samples,
     "idx": read_idx_array,
+    "cifar": read_cifar,
+    "annotations": read_annotations,
     "image": read_single,
     "sound": read_single,
     "model": read_model,

@@ -170,3 +170,34 @@ def test_a_link_is_followed(command: Run, flowers: Path, flowers_model: Path, ne
 
 def test_a_table_of_a_study_needs_a_form_to_be_written(command: Run, near: Path) -> None:
     refused(command, "study results absent --out t.csv", "name its form with --format")
+
+
+@pytest.mark.parametrize("name", ["ledger.sqlite", "ledger.sqlite-wal", "ledger.sqlite-journal", "lock"])
+def test_a_pipe_in_the_folder_of_a_study_stays(command: Run, near: Path, name: str) -> None:
+    (near / "s.toml").write_text('data = "absent"\n')
+    (near / "s").mkdir()
+    os.mkfifo(near / "s" / name)
+    refused(command, "study run s.toml", f"{name}: it is a pipe")
+    assert stat.S_ISFIFO((near / "s" / name).stat().st_mode) and names(near / "s") == [name]
+
+
+def test_a_file_in_the_place_of_a_folder_of_a_study_shows_before_the_work(command: Run, near: Path) -> None:
+    (near / "s.toml").write_text('data = "absent"\n')
+    (near / "s").mkdir()
+    (near / "s" / "histories").write_text("mine")
+    refused(command, "study run s.toml", "a folder is needed")
+
+
+def test_a_study_that_is_read_has_no_pipe_beside_its_ledger(command: Run, near: Path) -> None:
+    (near / "s").mkdir()
+    (near / "s" / "ledger.sqlite").write_text("no database, " * 100)
+    refused(command, "study status s", "file is not a database")
+    os.mkfifo(near / "s" / "ledger.sqlite-wal")
+    refused(command, "study status s", "ledger.sqlite-wal: it is a pipe")
+
+
+def test_results_are_not_written_over_what_a_study_keeps(command: Run, near: Path) -> None:
+    (near / "s").mkdir()
+    for name in ("ledger.sqlite", "ledger.sqlite-wal", "lock"):
+        (near / "s" / name).write_text("mine")
+        refused(command, f"study results s --format csv --out s/{name}", "read too")

@@ -50,6 +50,7 @@ def write_models(folder: Path) -> None:
     for name, shape in {"axes": [2] * 200, "vast": [2**40]}.items():
         plain = {**known, "scaling": "none", "shift": [], "scale": [], "input_shape": shape}
         forged(good, folder / f"{name}.safetensors", {"preprocessing": plain})
+    forged(good, folder / "negative.safetensors", {"input_shape": (-2,)})
     forged(good, folder / "wide.safetensors", {"spec": {"family": "mlp", "sizes": [2, 10**9, 2]}})
     layers = {"family": "vgg", "a": 10**9, "b": 1, "c": 1, "d": 1, "input_shape": [1, 8, 8], "classes": 2}
     forged(good, folder / "deep.safetensors", {"spec": layers})
@@ -65,6 +66,11 @@ def strange(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_models(folder)
     x, y = numpy.full((40, 3), numpy.nan), numpy.arange(40) % 2
     numpy.savez(folder / "nan.npz", x=x, y=y)
+    numpy.savez(folder / "axes.npz", x=numpy.arange(40.0).reshape(40, *[1] * 17), y=y)
+    (folder / "long.csv").write_bytes(b"a,y\n" + b"," * 17_000_000)
+    digits = "\n".join(f"{i},{DIGITS}{i}" for i in range(40))
+    (folder / "digits.csv").write_text(f"a,y\n{digits}\n")
+    (folder / "named.csv").write_text("a," + "n" * 100_000 + "\n1,2\n")
     numpy.savez(folder / "own.npz", x=numpy.zeros((3000, 2)), y=numpy.array([f"c{i}" for i in range(3000)]))
     (folder / "own.csv").write_text("\n".join(["a,y", *(f"{i},c{i}" for i in range(3000))]))
     (folder / "wide.csv").write_text(",".join(f"c{i}" for i in range(1_000_000)) + "\n1\n")
@@ -79,10 +85,12 @@ def strange(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "grid": f"[grid]\n{grid}",
         "digits": f"folds = {DIGITS}",
         "more": f"folds = {'9' * 5000}",
+        "layers": f"model.hidden = {[1] * 20_000}",
         "rate": f"training.epochs = {DIGITS}",
     }
     for name, text in studies.items():
         (folder / f"{name}.toml").write_text(f'data = "iris"\n{text}\n')
+    (folder / "dots.toml").write_text("a" + ".a" * 100_000 + "=1")
     (folder / "long.toml").write_text("#" * 5_000_000)
     for name in ("pipe", "pipe.safetensors", "pipe.toml", "pipe.csv"):
         os.mkfifo(folder / name)
@@ -99,6 +107,7 @@ CALLS = [
     ("predict {d}/shaped.safetensors {d}/nan.npz", "its preprocessing cannot be read"),
     ("predict {d}/axes.safetensors {d}/nan.npz", "a sample has at most 16 axes and 67,108,864 numbers"),
     ("predict {d}/vast.safetensors {d}/nan.npz", "a sample has at most 16 axes and 67,108,864 numbers"),
+    ("anatomy {d}/negative.safetensors", "no sample has the shape (-2,)"),
     ("anatomy {d}/wide.safetensors", "its spec asks for a network of"),
     ("anatomy {d}/deep.safetensors", "1,000,000,003 layers; at most 10,000 are read"),
     ("anatomy {d}/nested.safetensors", "4 ensembles deep, are read"),
@@ -106,6 +115,10 @@ CALLS = [
     ("train {d}/nan.npz", "the samples hold no number at all"),
     ("data show {d}/own.npz", "each of 3000 samples is of a class of its own"),
     ("data show {d}/own.csv --target y", "each of 3000 samples is of a class of its own"),
+    ("data show {d}/axes.npz", "a sample has at most 16 axes and 67,108,864 numbers"),
+    ("data show {d}/long.csv --target y", "a line of more than 16,777,216 characters"),
+    ("data show {d}/digits.csv --target y --task numbers", "40 values of the target y are infinite"),
+    ("data show {d}/named.csv --target y", "is not a column, found a, nnn"),
     ("data show {d}/wide.csv --target y", "at most 100,000 columns, found 1,000,000"),
     ("data show {d}/idx", "255 axes"),
     ("rightsize iris --trained", "name it with --model"),
@@ -123,7 +136,9 @@ CALLS = [
     ("data show {d}/pipe.csv", "neither a file nor a folder"),
     ("study run {d}/pipe.toml", "it is a pipe; name a file"),
     ("study run /dev/zero", "/dev/zero: it is a device; name a file"),
-    ("study run {d}/long.toml", "it has 5,000,000 bytes, at most 4,194,304 are read"),
+    ("study run {d}/long.toml", "it has 5,000,000 bytes, at most 1,048,576 are read"),
+    ("study run {d}/dots.toml", "its tables are nested too deep"),
+    ("study run {d}/layers.toml", "model.hidden: Tuple should have at most 1000 items"),
     ("study run {d}/folds.toml", "folds must be less than or equal to 10000; found 100000"),
     ("study run {d}/grid.toml", "2,146,689,000 cells; a study has at most 100,000"),
     ("study run {d}/digits.toml", "folds must be less than or equal to 10000"),
@@ -143,7 +158,24 @@ def test_what_somebody_made_up_is_one_line(
     code, out, err = command(*shlex.split(call.format(d=strange)))
     assert (code, out) == (2, ""), err[-500:]
     assert err.startswith("topiarist: ") and err.count("\n") == 1 and said in err, err[-500:]
+    assert len(err) < 2100
     assert not list(tmp_path.iterdir())
+
+
+def test_cells_of_a_parquet_file_that_are_no_numbers_or_text_are_one_line(command: Run, tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    plain = arrow.table({"a": range(40), "y": [0, 1] * 20})
+    tables = {
+        "column a holds ndarray values": arrow.table({"a": [[1, 2]] * 40, "y": [0, 1] * 20}),
+        "time spans of more than 292 years": arrow.table(
+            {"a": arrow.array(range(2**60, 2**60 + 40), arrow.duration("us")), "y": [0, 1] * 20}
+        ),
+        "cannot be read as Parquet": plain.replace_schema_metadata({b"pandas": DEEP.encode()}),
+    }
+    for said, table in tables.items():
+        parquet.write_table(table, tmp_path / "t.parquet")
+        code, _, err = command("data", "show", tmp_path / "t.parquet", "--target", "y")
+        assert code == 2 and err.count("\n") == 1 and said in err, err
 
 
 def test_text_of_a_parquet_file_that_is_not_utf8_is_one_line(command: Run, tmp_path: Path) -> None:
@@ -186,6 +218,21 @@ LEDGERS = {
     "no cells": "DELETE FROM cells",
     "another cell": "UPDATE cells SET hash = 'x'",
     "no table": "DROP TABLE cells",
+    "endless seconds": "UPDATE cells SET seconds = 9e999",
+    "a list for a size": """UPDATE cells SET result = '{"accuracy": 1, "parameters": [1]}'""",
+    "text for a size": """UPDATE cells SET result = '{"accuracy": 1, "parameters": "x"}'""",
+    "digits for a size": f"""UPDATE cells SET result = '{{"accuracy": 1, "parameters": {DIGITS}}}'""",
+    "no samples": """UPDATE cells SET result = '{"accuracy": 1, "parameters": 1}', fold = 0""",
+    "trigger": "CREATE TRIGGER t AFTER UPDATE ON cells BEGIN INSERT INTO study VALUES ('x', '1'); END",
+    "endless view": """
+        ALTER TABLE study RENAME TO former;
+        CREATE VIEW study AS WITH RECURSIVE more(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM more)
+        SELECT 'declaration' AS key, x AS value FROM more""",
+    "computed column": "ALTER TABLE cells ADD COLUMN more TEXT GENERATED ALWAYS AS (zeroblob(1000000000)) VIRTUAL",
+    "other kinds of columns": """
+        DROP TABLE study;
+        CREATE TABLE study (key, value);
+        INSERT INTO study VALUES ('declaration', 5)""",
 }
 
 
@@ -203,7 +250,7 @@ def test_a_damaged_ledger_is_one_line(command: Run, finished: Path, tmp_path: Pa
     shutil.copytree(finished, place)
     connection = sqlite3.connect(place / "ledger.sqlite")
     with connection:
-        connection.execute(LEDGERS[damage])
+        connection.executescript(LEDGERS[damage])
     connection.close()
     before = (place / "ledger.sqlite").read_bytes()
     refusals = 0

@@ -1,6 +1,7 @@
 """Hugging Face folders that are refused in one line before the package transformers is asked for."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ def written(folder: Path, config: object) -> Path:
         ({**PLAIN, "auto_map": {"AutoModel": "modeling.Own"}}, "asks for code of its own ('auto_map'), which is never"),
         ({**PLAIN, "text_config": {"auto_map": {"AutoConfig": "x.Y"}}}, "asks for code of its own ('auto_map')"),
         ({**PLAIN, "parts": [{"trust_remote_code": True}]}, "asks for code of its own ('trust_remote_code')"),
+        ({**PLAIN, "num_hidden_layers": 10**9}, "asks for 1,000,000,000 layers ('num_hidden_layers')"),
+        ({**PLAIN, "vision_config": {"depths": [2, 10**9]}}, "asks for 1,000,000,002 layers ('depths')"),
         ({**PLAIN, "quantization_config": {"quant_method": "gptq"}}, "its weights are quantised"),
         (PLAIN, "it holds no weights: there is no .safetensors file"),
     ],
@@ -83,3 +86,9 @@ def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     save_file({"a": torch.zeros(1)}, folder / WEIGHTS)
     with pytest.raises(MissingExtraError, match=r"a Hugging Face folder needs .* pip install 'topiarist\[hub\]'"):
         load_folder(folder)
+
+
+def test_a_pipe_in_the_place_of_weights_is_not_read(tmp_path: Path) -> None:
+    folder = written(tmp_path / "m", PLAIN)
+    os.mkfifo(folder / WEIGHTS)
+    refused(folder, "it holds no weights: there is no .safetensors file")

@@ -12,6 +12,7 @@ from topiarist.errors import TopiaristError, TopiaristWarning, escaped, is_out_o
 
 WRONG_INPUT = 2
 OUR_MISTAKE = 70  # EX_SOFTWARE of sysexits.h
+LONGEST_LINE = 2000  # characters of an error: a name in a file may have a million
 LONGEST_REASON = 200  # characters of an error that may quote whole files
 INTERRUPTED = 130  # typer, too, returns this number for a KeyboardInterrupt
 
@@ -101,7 +102,10 @@ def main() -> NoReturn:
 
 def complain(message: str) -> int:
     """Print one line on standard error, and return the exit code of wrong input."""
-    typer.echo(f"topiarist: {escaped(' '.join(message.split()))}", err=True)
+    said = escaped(" ".join(message.split()))
+    if len(said) > LONGEST_LINE:
+        said = f"{said[: LONGEST_LINE // 2]} … {said[-LONGEST_LINE // 2 :]}"
+    typer.echo(f"topiarist: {said}", err=True)
     return WRONG_INPUT
 
 

@@ -126,12 +126,14 @@ def results_command(
     from topiarist.errors import SettingsError
     from topiarist.files import check_place
     from topiarist.study.ledger import FILE as LEDGER
+    from topiarist.study.ledger import SIDE_FILES
+    from topiarist.study.lock import FILE as LOCK
     from topiarist.study.results import Results
 
     if out is not None and form is None:
         raise SettingsError("--out belongs to a table for programs: name its form with --format")
     if out is not None:
-        check_place(out, inputs=[folder / name for name in (LEDGER, "histories", "models")])
+        check_place(out, inputs=[folder / name for name in (LEDGER, *SIDE_FILES, LOCK, "histories", "models")])
     results = Results.read(folder)
     if form is None:
         show_results(results, metric=metric or results.primary, baseline=baseline, margin=margin, size=size, test=test)

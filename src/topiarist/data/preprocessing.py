@@ -36,6 +36,14 @@ MOST_AXES, MOST_NUMBERS = 16, 2**26  # of a sample in a file: 256 MB as float32,
 _CONSTANT = 1e-12  # a spread below this part of the mean is rounding: dividing by it would blow noise up
 
 
+def check_shape(sizes: Sequence[int]) -> None:
+    """Raise ValueError where no sample of a model file has that shape."""
+    if not all(type(size) is int and size > 0 for size in sizes):
+        raise ValueError(f"no sample has the shape {tuple(sizes)}")
+    if len(sizes) > MOST_AXES or math.prod(sizes) > MOST_NUMBERS:
+        raise ValueError(f"a sample has at most {MOST_AXES} axes and {MOST_NUMBERS:,} numbers")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Preprocessing:
     """What turns raw samples into the input of a network, (n_samples, *input_shape) of float32.
@@ -203,10 +211,9 @@ class Preprocessing:
         sizes, numbers = self.input_shape, (*self.fill, *self.shift, *self.scale)
         if self.scaling not in get_args(Scaling):
             raise ValueError(f"no scaling is called {self.scaling!r}")
-        if not sizes or not all(type(size) is int and size > 0 for size in sizes):
-            raise ValueError(f"no sample has the shape {sizes}")
-        if len(sizes) > MOST_AXES or math.prod(sizes) > MOST_NUMBERS:
-            raise ValueError(f"a sample has at most {MOST_AXES} axes and {MOST_NUMBERS:,} numbers")
+        if not sizes:
+            raise ValueError("no sample has no axis")
+        check_shape(sizes)
         if not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
             raise ValueError("it fills or scales with what is no finite number")
         width, read = math.prod(sizes), math.prod(sizes)
@@ -249,6 +256,10 @@ def fit_preprocessing(
             columns = tuple(replace(each, indicator=each.indicator and not each.marks_gaps) for each in columns)
         plain = Preprocessing(scaling="none", input_shape=(sum(each.width for each in columns),), columns=columns)
     else:
+        try:  # a network that was trained with them could not be loaded
+            check_shape(features.shape[1:])
+        except ValueError as error:
+            raise DataError(f"the data hold samples of shape {features.shape[1:]}: {error}") from error
         plain = _fit_filling(features, training_rows)
     if projection is None and is_large(features):
         from topiarist.data.chunked_fitting import fit_in_chunks  # noqa: PLC0415  # most data are small

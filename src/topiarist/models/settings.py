@@ -1,7 +1,7 @@
 """The settings of the networks that we build ourselves; importing them does not import torch."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
@@ -10,6 +10,7 @@ from topiarist.settings import Settings
 ActivationName = Literal["selu", "elu", "leaky_relu", "relu", "gelu", "silu", "tanh", "sigmoid"]
 BatchNorm = Literal["before", "after"] | bool
 
+MOST_HIDDEN = 1000  # layers: as many as the deepest networks that were published
 LEAKY_SLOPE = 0.01  # torch's own; Huang (2024) leaves α of equation 12 open
 EPSILON, MOMENTUM = 1e-5, 0.1  # torch's own: ε as in Huang (2024), equation 17; α of the moving average in 19
 BLOCKS: Mapping[str, int] = {"vgg": 4, "inception": 3}
@@ -40,10 +41,12 @@ class ModelSettings(Settings):
     family: Literal["mlp", "vgg", "inception"] = Field(
         default="mlp", description="Fully connected layers (mlp), or convolutions of the family vgg or inception."
     )
-    blocks: tuple[NonNegativeInt, ...] = Field(
+    blocks: tuple[Annotated[NonNegativeInt, Field(le=MOST_HIDDEN)], ...] = Field(
         default=(), description="Layers in each block: 4 numbers for vgg, 3 for inception."
     )
-    hidden: tuple[PositiveInt, ...] = Field(default=(100,), description="Units of each hidden layer.")
+    hidden: tuple[PositiveInt, ...] = Field(
+        default=(100,), max_length=MOST_HIDDEN, description="Units of each hidden layer."
+    )
     activation: ActivationName = Field(default="relu", description="Activation of the hidden layers.")
     leaky_slope: float = Field(default=LEAKY_SLOPE, ge=0, lt=1, description="Slope of leaky_relu below zero.")
     batch_norm: Literal[False, True, "before", "after"] = Field(

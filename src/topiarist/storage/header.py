@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import Tensor, uint8
 
 from topiarist.data import Preprocessing, SplitRule
+from topiarist.data.preprocessing import check_shape
 from topiarist.errors import DataError, ModelError
 from topiarist.files import JsonObject, canonical_json
 from topiarist.models import Card
@@ -68,6 +69,10 @@ class Header(Version, extra="forbid"):
 
     def card(self) -> Card:
         """Return the card that the network had when it was saved."""
+        try:
+            check_shape(self.input_shape or ())
+        except ValueError as error:
+            raise ModelError(f"the file is damaged: {error}") from error
         try:
             preprocessing = None if self.preprocessing is None else Preprocessing.from_json(self.preprocessing)
         except (LookupError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:

@@ -15,7 +15,8 @@ from topiarist.parallel import check_workers, open_pool
 from topiarist.study.declaration import Declaration
 from topiarist.study.job import PACKAGES, CellStack, run_stack
 from topiarist.study.ledger import FILE as LEDGER_FILE
-from topiarist.study.ledger import NEEDED, Ledger, StudyProgress
+from topiarist.study.ledger import NEEDED, SIDE_FILES, Ledger, StudyProgress
+from topiarist.study.lock import FILE as LOCK_FILE
 from topiarist.study.lock import only_driver, this_driver
 from topiarist.study.own_code import codes_of, origin_of
 from topiarist.study.results import Results
@@ -51,7 +52,9 @@ def run_study(
         check_workers(workers)
     if device is not None and cluster is None:
         find_device(device)
-    check_folder(out, (LEDGER_FILE,))
+    check_folder(out, (LEDGER_FILE, *SIDE_FILES, LOCK_FILE))
+    for name in ("histories", "models"):
+        check_folder(out / name)
     base = Path.cwd() if folder is None else folder
     samples = StudySamples(read_sources(declared.cells, base) if data is None else given_sources(declared, data))
     stacks = stacks_of(declared, samples)

@@ -4,6 +4,7 @@ A row is written when its result is final. Files are named by their content and 
 them, so a crash at any moment leaves a ledger that is true.
 """
 
+import math
 import os
 import sqlite3
 import time
@@ -14,14 +15,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from topiarist.errors import TopiaristError
-from topiarist.files import JsonObject, cannot_write, canonical_json, parse_json, sha256, write_atomically
+from topiarist.files import (
+    JsonObject,
+    cannot_write,
+    canonical_json,
+    check_readable,
+    parse_json,
+    sha256,
+    write_atomically,
+)
 
 if TYPE_CHECKING:
     from topiarist.study.job import CellStack, StackResult
 
 FILE = "ledger.sqlite"
+SIDE_FILES = tuple(f"{FILE}{ending}" for ending in ("-wal", "-shm", "-journal"))  # SQLite opens and removes them
 State = Literal["waiting", "done", "failed"]
 # What is known of a study as a whole, and which of it is needed to resume it.
+LARGEST_WHOLE = 2**63 - 1  # of a table's column of whole numbers
 FACTS: Mapping[str, type] = {"declaration": dict, "folder": str, "samples": str, "versions": dict, "driver": dict}
 NEEDED = ("declaration", "folder", "samples", "versions")
 
@@ -86,6 +97,8 @@ class Ledger:
         """Open the ledger of a folder as it is, also while a driver writes to it."""
         if not (folder / FILE).is_file():
             raise TopiaristError(f"there is no study in {folder}")
+        for name in SIDE_FILES:
+            check_readable(folder / name)
         address = f"file:{_uri(folder)}?mode=ro{_immutable(folder)}"
         with _closing(folder, address) as connection:
             known = _is_current(connection)
@@ -155,14 +168,18 @@ class Ledger:
         rows = [dict(row) for row in self.connection.execute("SELECT * FROM cells ORDER BY number")]
         for row in rows:
             self._parsed(row["choices"], dict)
+            if not all(math.isfinite(row[name] or 0) for name in ("started", "seconds", "cost")):
+                raise self._damaged("a cell has a time or a cost that is not finite")
             if row["state"] == "done":
-                self._parsed(row["result"], dict)
+                self._check_figures(self._parsed(row["result"], dict))
             elif row["result"] is not None:
                 raise self._damaged(f"a cell that is {row['state']} has a result")
         return rows
 
     def _parsed(self, text: str | None, kind: type | None) -> Any:
         """Return what a JSON text of the ledger says, which is of a kind where that is known."""
+        if not isinstance(text, str | None):
+            raise self._damaged(f"it holds {text!r:.50} in the place of text")
         try:
             found = parse_json(text or "")
         except ValueError as error:
@@ -170,6 +187,12 @@ class Ledger:
         if kind is not None and not isinstance(found, kind):
             raise self._damaged(f"it holds {found!r:.50} in the place of a {kind.__name__}")
         return found
+
+    def _check_figures(self, figures: JsonObject) -> None:
+        """Raise where a figure of a cell is no number, text, or nothing, of which tables are made."""
+        for name, value in figures.items():
+            if isinstance(value, list | dict) or (isinstance(value, int) and abs(value) > LARGEST_WHOLE):
+                raise self._damaged(f"a cell has {value!r:.20} for its {name:.50}, which is no figure")
 
     def _damaged(self, why: str) -> TopiaristError:
         return TopiaristError(f"the ledger {self.folder / FILE} is damaged: {why}")
@@ -224,13 +247,25 @@ def _closing(folder: Path, address: str) -> Iterator[sqlite3.Connection]:
         connection = sqlite3.connect(address, uri=True, timeout=30, isolation_level="IMMEDIATE")
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA trusted_schema = OFF")  # a ledger may come from anyone
+        _check_tables(folder, connection)
         yield connection
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from damaged names of columns
         said = f"cannot use the ledger {folder / FILE}: {error}"
-        raise TopiaristError(f"{said}; what was recorded is kept, and the study can be resumed") from error
+        # A full disk or a lock pass; a file that is damaged, or no ledger, does not become one.
+        hint = "; what was recorded is kept, and the study can be resumed"
+        raise TopiaristError(said + hint * isinstance(error, sqlite3.OperationalError)) from error
     finally:
         if connection is not None:
             connection.close()
+
+
+def _check_tables(folder: Path, connection: sqlite3.Connection) -> None:
+    """Refuse a ledger that computes: views that never end, triggers that write when the study does."""
+    query = "SELECT type, name FROM sqlite_master WHERE type NOT IN ('table', 'index') OR sql LIKE '%GENERATED%'"
+    found = connection.execute(query).fetchone()
+    if found is not None:
+        what = found["type"] if found["type"] != "table" else "table with columns that are computed"
+        raise TopiaristError(f"the ledger {folder / FILE} is none of ours: it has a {what}, '{found['name']}'")
 
 
 def _uri(folder: Path) -> str:

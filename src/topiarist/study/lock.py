@@ -53,9 +53,9 @@ def driver_of(folder: Path) -> str:
     try:
         with Ledger.to_read(folder) as ledger:
             driver = ledger.facts()["driver"]
+            return f"process {driver['process']} on {driver['machine']}"
     except (TopiaristError, KeyError):
         return "another process"
-    return f"process {driver['process']} on {driver['machine']}"
 
 
 def this_driver() -> dict[str, str | int]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 import pandas
+from pandas.api.types import is_numeric_dtype
 
 from topiarist.errors import SettingsError, TopiaristError
 from topiarist.files import JsonObject
@@ -83,6 +84,9 @@ class Results:
         """Test samples to training samples of a fold, as the corrected t-test wants it; None without folds."""
         if self.rows[0]["fold"] is None:
             return None
+        for name in ("samples", "train_samples"):
+            if name not in self.done or not is_numeric_dtype(self.done[name]):
+                raise TopiaristError(f"the ledger in {self.folder} is damaged: not every cell says its {name}")
         return float(self.done["samples"].mean() / self.done["train_samples"].mean())
 
     @property
@@ -115,6 +119,8 @@ class Results:
         if name not in SIZES or name not in self.done or self.done[name].isna().all():
             hint = "declare latency = true" if name == "latency_ms" else f"choose among {', '.join(SIZES)}"
             raise SettingsError(f"no size '{name}' was measured: {hint}")
+        if not is_numeric_dtype(self.done[name]):
+            raise TopiaristError(f"the ledger in {self.folder} is damaged: the {name} of a cell is no number")
         return {str(label): float(mean) for label, mean in self.done.groupby("configuration")[name].mean().items()}
 
     def summary(self, metric: str | None = None, *, confidence: float = 0.95) -> pandas.DataFrame:

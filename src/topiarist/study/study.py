@@ -16,7 +16,10 @@ from topiarist.study.engine import OnProgress, declared_in, run_study
 from topiarist.study.own_code import check_origin, check_own, codes_of
 from topiarist.study.results import Results
 
-LARGEST_FILE = 2**22  # bytes: 4 MB, a thousand times the longest study of ours
+LARGEST_FILE = 2**20  # bytes: 1 MB, hundreds of times the longest study of ours; to check so much takes seconds
+MOST_PARTS = 64  # of a name: tomllib takes time and memory that grow with their square
+KEYS = re.compile(r"[=,{}\[\]\n]")  # what stands around names
+DOT = re.compile(r"""(?<=[\w"'-])[ \t]{0,8}\.[ \t]{0,8}(?=[\w"'-])""")
 HEADER = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]")
 ENTRY = re.compile(r"""\s*((?:[\w\-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w\-]+|"[^"]*"|'[^']*'))*)\s*=""")
 PART = re.compile(r"""[\w\-]+|"[^"]*"|'[^']*'""")
@@ -122,6 +125,8 @@ def _read_declaration(path: Path) -> dict[str, Any]:
     check_readable(path, most=LARGEST_FILE)
     try:
         text = path.read_text(encoding="utf-8")
+        if any(len(DOT.findall(piece)) > MOST_PARTS for piece in KEYS.split(text)):
+            raise RecursionError
         declared = tomllib.loads(text)
     except OSError as error:
         raise SettingsError(f"cannot read the study {path}: {error.strerror or error}") from error

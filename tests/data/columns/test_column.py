@@ -56,6 +56,22 @@ def test_missing_numbers_become_the_median_of_training_and_are_marked(values: li
         numpy.testing.assert_array_equal(found[:, 1], gaps)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"name": 5}, {"name": {}}, {"kind": "colour"}, {"encoding": "x"}, {"categories": [1]}, {"counts": [-1]}),
+        *({"form": {"kind": "x"}}, {"form": {"kind": "number", "decimal": 5}}, {"form": {"kind": "date", "gaps": [1]}}),
+        *({"parts": ["x"]}, {"parts": ["month"]}, {"form": {"kind": {}}}),
+        *({"counts": [10**400]}, {"counts": ["1"]}, {"parts": [None]}, {"indicator": "yes"}, {"frequency": 2}),
+    ],
+)
+def test_a_column_that_someone_made_up_is_refused(change: dict[str, object]) -> None:
+    known = Column(name="c", kind="text", categories=("a",), counts=(3,)).to_json()
+    assert Column.from_json(known).to_json() == known
+    with pytest.raises((ValueError, TypeError)):
+        Column.from_json({**known, **change})
+
+
 def test_infinite_numbers_count_as_missing() -> None:
     table = pandas.DataFrame({"c": [numpy.inf, -numpy.inf, 1.0]})
     assert encode(table, (NUMBER,))[:, 0].tolist() == [7.0, 7.0, 1.0]

@@ -75,6 +75,27 @@ def test_bombs_are_seen_by_their_declared_sizes(tmp_path: Path, monkeypatch: pyt
             reader(path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('<row r="3"', '<row r="1048576"', "reach to row 1,048,576 and column 16,384"),
+        ("<v>1", "<v>1e308", "is not a whole Excel workbook"),
+    ],
+)
+def test_a_small_workbook_does_not_ask_for_much_memory(tmp_path: Path, old: str, new: str, said: str) -> None:
+    FRAME.to_excel(tmp_path / "t.xlsx", index=False)
+    changes = {old: new} | ({'r="C3"': 'r="XFD1048576"', 'r="A3"': 'r="A1048576"'} if "row" in old else {})
+    with zipfile.ZipFile(tmp_path / "t.xlsx") as whole, zipfile.ZipFile(tmp_path / "far.xlsx", "w") as far:
+        for name in whole.namelist():
+            text = whole.read(name).decode()
+            for before, after in changes.items():
+                text = text.replace(before, after) if "sheet1" in name else text
+            # A date is a number in a style; all cells have the first one.
+            far.writestr(name, text.replace('numFmtId="0"', 'numFmtId="14"') if "styles" in name else text)
+    with pytest.raises(DataError, match=said):
+        read_excel(tmp_path / "far.xlsx")
+
+
 @pytest.mark.parametrize("reader", [read_parquet, read_excel])
 def test_a_missing_extra_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: Callable[[Path], object]

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy
 from numpy.typing import NDArray
 
-from topiarist.data.columns.dates import date_numbers, is_cyclic
+from topiarist.data.columns.dates import DATE_PARTS, date_numbers, is_cyclic
 from topiarist.data.columns.forms import CellForm, read_cells
 from topiarist.data.columns.names import listed
 from topiarist.data.columns.texts import Texts, gap_words, texts_of
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from topiarist.data.columns.texts import Cells
 
+Kinds = Literal["number", "text", "date"]
 Encoding = Literal["one-hot", "index", "effect"]
+MOST_ROWS = 2**53  # up to which floating-point numbers count one by one
 Inputs = NDArray[numpy.float64]
 MISSING_TEXT, UNSEEN_TEXT, FIRST_TEXT = 0, 1, 2  # the places of an index
 
@@ -55,7 +57,7 @@ class Column:
     """
 
     name: str
-    kind: Literal["number", "text", "date"]
+    kind: Kinds
     form: CellForm | None = None
     fill: tuple[float, ...] = ()
     indicator: bool = False
@@ -162,6 +164,19 @@ class Column:
             return frozenset({""})
         return (gap_words(self.form.kind) | {"", *self.form.gaps}) - {*self.form.kept}
 
+    def _check_kinds(self) -> None:
+        """Raise ValueError where a value is not of the kind that it must be, as in a file that someone made up."""
+        texts = (self.name, *self.categories, *self.parts)
+        counts = (*self.counts, *self.shared)
+        known = self.kind in get_args(Kinds) and self.encoding in get_args(Encoding)
+        known = known and {*self.parts} <= {*DATE_PARTS} and (self.form is None or self.form.is_known)
+        if not known or not all(type(text) is str for text in texts):
+            raise ValueError(f"a column is called {self.name!r:.50}, or its texts are none")
+        if not all(type(count) is int and 0 <= count < MOST_ROWS for count in counts):
+            raise ValueError(f"column {self.name} counts rows with what is no number of rows")
+        if not {type(self.indicator), type(self.frequency)} <= {bool}:
+            raise ValueError(f"column {self.name} does not say whether it marks gaps and counts rows")
+
     def _place(self, text: str, own: dict[str, int]) -> int:
         if text in own:
             return FIRST_TEXT + own[text] if self.counts[own[text]] else UNSEEN_TEXT
@@ -187,6 +202,7 @@ class Column:
             values["form"] = CellForm(**_with_tuples(values["form"]))
         values["effects"] = [tuple(map(float, row)) for row in values.get("effects", ())]
         found = cls(**_with_tuples(values))
+        found._check_kinds()
         widths = {len(row) for row in found.effects}
         whole = len(found.effects) == (found.places if found.encoding == "effect" else 0) and len(widths) <= 1
         if not whole or not numpy.isfinite(numpy.array(found.effects)).all() or 0 in widths:

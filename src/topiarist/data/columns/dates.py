@@ -214,7 +214,10 @@ def plainly_typed(values: "pandas.Series[Any]") -> "pandas.Series[Any]":
     import pandas  # noqa: PLC0415  # see the top of the package
 
     if getattr(values.dtype, "kind", "O") == "m":
-        days: pandas.Series[Any] = values.astype("timedelta64[ns]") / pandas.Timedelta(days=1)
+        try:
+            days: pandas.Series[Any] = values.astype("timedelta64[ns]") / pandas.Timedelta(days=1)
+        except pandas.errors.OutOfBoundsTimedelta as error:
+            raise DataError(f"column '{values.name}' holds time spans of more than 292 years: {error}") from error
         return days
     if isinstance(values.dtype, pandas.PeriodDtype):
         moments_begun: pandas.Series[Any] = values.dt.to_timestamp()
@@ -222,6 +225,10 @@ def plainly_typed(values: "pandas.Series[Any]") -> "pandas.Series[Any]":
     if getattr(values.dtype, "kind", "O") == "c":
         raise DataError(f"column '{values.name}' holds complex numbers: give their parts as two columns")
     return values
+
+
+CYCLES = ("month", "weekday", "hour")
+DATE_PARTS = ("elapsed days", "year", *(f"{name} {wave}" for name in CYCLES for wave in ("sine", "cosine")))
 
 
 def date_parts(values: Moments) -> tuple[str, ...]:
@@ -233,7 +240,7 @@ def date_parts(values: Moments) -> tuple[str, ...]:
     parts = [name for name in ("elapsed days", "year") if varies[name]]
     if known.max() - known.min() < _DAY:
         parts = []
-    cycles = [name for name in ("month", "weekday", "hour") if varies[name]]
+    cycles = [name for name in CYCLES if varies[name]]
     return (*parts, *(f"{name} {wave}" for name in cycles for wave in ("sine", "cosine")))
 
 

@@ -1,7 +1,7 @@
 """In which form a column writes its values: decided once, saved with the network, and followed at prediction."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy
 from numpy.typing import NDArray
@@ -31,6 +31,13 @@ class CellForm:
     date_format: str = ISO
     gaps: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether it is one of those that there are: a file that someone made up may hold any other."""
+        texts = (self.unit, self.date_format, *self.gaps, *self.kept)
+        chosen = self.kind in get_args(Kind) and self.decimal in get_args(Decimal)
+        return chosen and all(isinstance(text, str) for text in texts)
 
     def clean(self, texts: Texts) -> Texts:
         """Return texts without what is a gap in a column of this form."""

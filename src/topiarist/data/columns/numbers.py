@@ -112,15 +112,23 @@ def choose_decimal(evidence: NumberEvidence, words: Iterable[str], *, leaning: i
 
 def read_numbers(words: NDArray[Any], decimal: Decimal, *, other: bool = True) -> Numbers:
     """Return each word as a number, NaN for what is none; with `other`, by the other decimal mark where need be."""
-    import pandas  # noqa: PLC0415  # see the top of the package
-
     found = numpy.full(len(words), numpy.nan)
     if decimal == ".":
-        found = numpy.array(pandas.to_numeric(pandas.Series(words, dtype=object), errors="coerce"), dtype=float)
+        found = _parsed_by_pandas(words)
     for mark in (decimal, _OTHER[decimal]) if other else (decimal,):
         for place in numpy.flatnonzero(numpy.isnan(found)):
             found[place] = _read(words[place], mark)
     return found
+
+
+def _parsed_by_pandas(words: NDArray[Any]) -> Numbers:
+    """Return plain numbers at once, NaN for all else; for all, where one has too many digits for pandas."""
+    import pandas  # noqa: PLC0415  # see the top of the package
+
+    try:
+        return numpy.array(pandas.to_numeric(pandas.Series(words, dtype=object), errors="coerce"), dtype=float)
+    except OverflowError:
+        return numpy.full(len(words), numpy.nan)
 
 
 def _read(word: str, decimal: Decimal) -> float:
@@ -178,8 +186,11 @@ def plain_numbers(values: "Cells") -> Numbers | None:
     if not pandas.api.types.is_string_dtype(values.dtype):
         return None
     for cells in (values.iloc[:_TRIED], values):  # most columns of words are known by their first cells
-        found = numpy.array(pandas.to_numeric(cells, errors="coerce"), dtype=float)
-        blank = numpy.asarray((cells == "") | cells.isna(), dtype=bool)
+        try:
+            found = numpy.array(pandas.to_numeric(cells, errors="coerce"), dtype=float)
+            blank = numpy.asarray((cells == "") | cells.isna(), dtype=bool)
+        except (OverflowError, ValueError):  # hundreds of digits; lists in cells
+            return None
         if (numpy.isnan(found) & ~blank).any() or blank.all():
             return None
     return found

@@ -8,7 +8,7 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +20,7 @@ from topiarist.data.limits import check_size
 from topiarist.data.readers import chunks
 from topiarist.data.readers.contents import TextContent
 from topiarist.data.readers.encodings import encoding_notes, find_encoding
+from topiarist.data.readers.sheet_extent import check_extent
 from topiarist.errors import DataError
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ _SAMPLE_CHARACTERS = 64 * 1024  # enough lines to see the form of a table
 _DECIMAL_COMMA = re.compile(r"(^|;)\s*[-+]?\d+,\d+\s*(;|$)", re.MULTILINE)
 _SEPARATOR_LINE = re.compile(r'"?sep=(?P<mark>[,;|\t])"?\s*$', re.IGNORECASE)  # before the header, by a spreadsheet
 _BYTES_PER_VALUE = 8
+LONGEST_LINE = 2**24  # characters: 100,000 columns, the most there may be, with 160 characters each
+# The last of them from what pandas itself keeps in the file, as JSON.
+_PARQUET_DAMAGE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RuntimeError)
 
 
 class RawTable(NamedTuple):
@@ -60,7 +64,7 @@ def read_delimited(path: Path, *, inferred: Sequence[str] | None = None, narrow:
     content = TextContent.of(path)
     encoding = found_encoding = find_encoding(path, content)
     with content.lines(encoding) as lines:
-        named = _SEPARATOR_LINE.match(lines.readline())
+        named = _SEPARATOR_LINE.match(lines.readline(_SAMPLE_CHARACTERS))
     if named:  # what follows is read as any other text
         content, encoding = content.without_first_line(encoding), "utf-8"
     try:
@@ -139,6 +143,14 @@ def _left_aside(comments: int) -> list[str]:
     return [f"{comments} line(s) of comments before the header left out"] if comments else []
 
 
+def _bounded(path: Path, lines: io.TextIOWrapper) -> Iterator[str]:
+    """Yield the lines of a text; raise for one that is too long before it is parted into millions of values."""
+    while line := lines.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise DataError(f"{path} has a line of more than {LONGEST_LINE:,} characters: it is no table")
+        yield line
+
+
 def _check_rows(path: Path, content: TextContent, encoding: str, delimiter: str) -> tuple[list[str], int, int]:
     """Return the header, how many values the longest row has, and how many rows there are.
 
@@ -148,7 +160,7 @@ def _check_rows(path: Path, content: TextContent, encoding: str, delimiter: str)
     header: list[str] = []
     longest = count = 0
     with content.lines(encoding) as lines:
-        rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+        rows = csv.reader(_bounded(path, lines), delimiter=delimiter, skipinitialspace=True)
         for row in rows:
             if len(row) < 2 and not "".join(row).strip():
                 continue
@@ -186,7 +198,7 @@ def read_parquet(path: Path, *, inferred: Sequence[str] | None = None) -> RawTab
             cells = frame.iloc[:, place].array
             if hasattr(cells, "__arrow_array__"):  # text is not looked at before it is used
                 cells.__arrow_array__().validate(full=True)
-    except (OSError, ValueError, KeyError, TypeError, NotImplementedError, arrow.ArrowException) as error:
+    except (OSError, *_PARQUET_DAMAGE, arrow.ArrowException) as error:
         raise DataError(f"{path} cannot be read as Parquet: {error}") from error
     frame = frame.reset_index(drop=not any(name is not None for name in frame.index.names))
     frame.columns = pandas.Index([str(column).strip() for column in frame.columns])
@@ -204,12 +216,13 @@ def read_excel(path: Path, *, inferred: Sequence[str] | None = None) -> RawTable
     try:
         with zipfile.ZipFile(path) as archive:
             check_size(str(path), sum(member.file_size for member in archive.infolist()))
+            check_extent(path, archive)
         with pandas.ExcelFile(path, engine="openpyxl") as workbook:
             cells = pandas.read_excel(workbook, header=None, keep_default_na=inferred is None, na_values=[""])
             names = workbook.sheet_names
     except (zipfile.BadZipFile, zlib.error, ParseError, EOFError) as error:
         raise DataError(f"{path} cannot be read as an Excel workbook: {error}") from error
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise DataError(f"{path} is not a whole Excel workbook: {error}") from error
     if cells.empty:
         raise DataError(f"{path} is empty: the first sheet needs a header and rows")

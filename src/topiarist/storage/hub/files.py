@@ -14,6 +14,8 @@ from topiarist.files import JsonObject
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 CODE = ("auto_map", "trust_remote_code")  # what asks for Python code that comes with the folder
+COUNTS = ("layers", "layer", "depth", "depths", "blocks")  # how the keys end that count what is built one by one
+MOST_LAYERS = 1000  # as many as the deepest networks that were published
 _WITHOUT_CODE = "if the class is one of transformers itself, remove that entry"
 
 
@@ -33,6 +35,9 @@ def read_config(folder: Path) -> JsonObject:
     for key, value in _entries(config):
         if key in CODE and value:
             raise ModelError(f"its {CONFIG} asks for code of its own ('{key}'), which is never run: {_WITHOUT_CODE}")
+        asked = sum(each for each in (value if isinstance(value, list) else [value]) if isinstance(each, int))
+        if key.endswith(COUNTS) and asked > MOST_LAYERS:
+            raise ModelError(f"its {CONFIG} asks for {asked:,} layers ('{key}'); at most {MOST_LAYERS:,} are built")
         if key == "quantization_config" and value:
             raise ModelError("its weights are quantised ('quantization_config'): take a folder with plain numbers")
     return config
@@ -44,7 +49,7 @@ def find_weights(folder: Path) -> list[Path]:
         return [folder / WEIGHTS]
     if (folder / INDEX).is_file():
         return _shards(folder)
-    if found := sorted(folder.glob("*.safetensors")):
+    if found := sorted(file for file in folder.glob("*.safetensors") if file.is_file()):
         return found
     pickles = [file for file in folder.iterdir() if file.suffix in PICKLES and file.is_file()]
     if pickles:
