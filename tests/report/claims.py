@@ -139,7 +139,7 @@ def _of_certainty(words: str, record: Json, rung: Json, margin: float) -> Iterat
     shown = re.search(r"\(p (=|<) " + NUMBER, words)
     if shown is None or not (rung["p"] < 0.001 if shown[1] == "<" else abs(float(shown[2]) / rung["p"] - 1) < 0.051):
         yield f"p in: {words}"
-    power = re.search(r"the power was (\d+)%", words)
+    power = re.search(r"the power was (\d+) %", words)
     if power is not None and abs(int(power[1]) / 100 - rung["power"]) > 0.0051:
         yield f"power in: {words}"
     needed = re.search(rf"{NUMBER} samples would make it", words)

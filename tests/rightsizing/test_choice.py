@@ -41,7 +41,6 @@ class PlannedFold:
     guess_wrong: int = 200
     failing: int = 0
     distant: float = 0.0
-    scatter: float = 0.0
     whole: nn.Module = BASELINE
     members: Sequence[nn.Module] = (BASELINE,)
     seed: int = 0
@@ -77,11 +76,6 @@ class PlannedFold:
     def distance(self, network: nn.Module) -> float:
         return self.distant
 
-    def divergences(self, network: nn.Module) -> torch.Tensor:
-        return torch.full((self.samples,), self.distant) + self.scatter * torch.tensor([-1.0, 1.0]).repeat(
-            self.samples // 2
-        )
-
     def calibrate(self, network: nn.Module) -> None:
         pass
 
@@ -111,13 +105,12 @@ def descended(
     failing: int = 0,
     all_fail: bool = False,
     distances: tuple[float, float] = (0.0, 0.0),
-    scatter: float = 0.0,
     between: Mapping[float, int] = {},
 ) -> Descent:
     """Go down sizes of which each is half of the one before; what has more weights does not keep the budget.
 
     `between` are networks that finer sizes have, `distances` those of the fold that is judged and of the one
-    to keep, between samples with a `scatter`.
+    to keep.
     """
     coarse = {2.0 ** (place + 1): count for place, count in enumerate(wrong)}
     plan = full_plan(EFFORTS["quick"], ("distinctiveness",), design="held out", folds=2, trained=True)
@@ -125,7 +118,7 @@ def descended(
         folds=cast(
             Any,
             [
-                PlannedFold(samples, guess_wrong, each, distance, scatter)
+                PlannedFold(samples, guess_wrong, each, distance)
                 for each, distance in zip((failing if all_fail else 0, failing), distances, strict=True)
             ],
         ),
@@ -191,13 +184,6 @@ def test_a_network_to_keep_that_is_farther_from_its_teacher_is_taken_to_lose_mor
     assert (beyond.p, beyond.proven) == (1, False)
     assert "farther from its teacher" in far.evidence.notes[-1]
     assert far.evidence.difference == near.evidence.difference  # what was seen stays what it is
-
-
-def test_a_distance_that_may_be_luck_says_nothing() -> None:
-    """0.25 ± 0.1 of each of 400 samples is at least 0.246; ± 2 may well be 0.2."""
-    shown, luck = (descended(8, distances=(0.2, 0.25), scatter=scatter).sizes[0] for scatter in (0.1, 2.0))
-    assert shown.times_as_far == pytest.approx((0.25 - 0.8416 * 0.1 / 20) / 0.2, abs=1e-4)
-    assert luck.times_as_far == 1 and not luck.evidence.notes
 
 
 def test_where_nothing_is_lost_a_distance_says_nothing_unless_it_is_infinite() -> None:

@@ -109,7 +109,7 @@ def test_too_few_samples_prove_nothing_and_it_says_how_many_would() -> None:
     assert (verdict.status, verdict.power, verdict.samples) == ("unproven", 0.0, 48)
     assert verdict.samples_needed is not None and verdict.samples_needed > 48
     assert "over 48 samples, not proven within 6 points (p = " in verdict.sentence
-    assert f"; the power was 0%, {verdict.samples_needed:,} samples would make it 80%)" in verdict.sentence
+    assert f"; the power was 0 %, {verdict.samples_needed:,} samples would make it 80 %)" in verdict.sentence
 
 
 def test_enough_samples_prove_it() -> None:

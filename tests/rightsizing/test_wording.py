@@ -85,11 +85,11 @@ SCORES = "accuracy 90.0 → 89.5 % over 200 samples"
         (
             record_of("unproven", agreement=None, verdict="not proven", p=0.21),
             f"{SIZES}; {SCORES}, not proven within 1 point"
-            " (p = 0.21; the power was 31%, 1,500 samples would make it 80%).",
+            " (p = 0.21; the power was 31 %, 1,500 samples would make it 80 %).",
         ),
         (
             record_of("unproven", agreement="contradicts", verdict="not proven", p=0.21, power=0.85),
-            f"{SIZES}; {SCORES}, not proven within 1 point (p = 0.21, although the power was 85%);"
+            f"{SIZES}; {SCORES}, not proven within 1 point (p = 0.21, although the power was 85 %);"
             " the test part shows that it loses more than 1 point.",
         ),
         (
@@ -143,13 +143,13 @@ def test_sizes_that_time_left_untested_are_not_said_to_be_impossible() -> None:
         ),
         (
             {"verdict": "not proven", "tested": False, "p": 0.01, "power": 0.9},
-            "3 × smaller is not proven: −0.50 points over 200 samples, p = 0.01, although the power was 90%, its turn"
+            "3 × smaller is not proven: −0.50 points over 200 samples, p = 0.01, although the power was 90 %, its turn"
             " did not come after a larger size that was not proven",
         ),
         (
             {"verdict": "not proven", "p": 0.03, "level": 0.01, "power": 0.9},
             "3 × smaller is not proven: −0.50 points over 200 samples, p = 0.03 above the 0.01 that its test asks for,"
-            " although the power was 90%",
+            " although the power was 90 %",
         ),
         (
             {"verdict": "not proven", "p": 0.97, "difference": 0.01, "notes": (OWN_NOTE,)},
@@ -159,7 +159,7 @@ def test_sizes_that_time_left_untested_are_not_said_to_be_impossible() -> None:
         (
             {"verdict": "not proven", "p": 0.2, "times_as_far": 1.62, "power": 0.9, "notes": (FARTHER_NOTE,)},
             "3 × smaller is not proven: −0.50 points over 200 samples, p = 0.2 for 1.6 × the loss, as the network to"
-            " keep is 1.6 × as far from its teacher as those judged, although the power was 90%",
+            " keep is 1.6 × as far from its teacher as those judged, although the power was 90 %",
         ),
     ],
 )

@@ -174,7 +174,7 @@ class Descent:
             evidence=evidence_of(answers, self.baseline, margin=self.margin, alpha=self.alpha),
             guess=guess,
             beats_guess=clearly_better(guess, self.alpha),
-            times_as_far=times_as_far(self.folds, finalists),
+            times_as_far=times_as_far(finalists),
             tested=False,
             level=self.alpha,
         )
@@ -186,7 +186,7 @@ class Descent:
         def test(margin: float) -> PairedEvidence:
             return evidence_of(answers, self.baseline, margin=margin, alpha=level)
 
-        times = times_as_far(self.folds, size.finalists)
+        times = times_as_far(size.finalists)
         evidence = with_own(with_distance(test(self.margin), times, test), self.folds, size.finalists)
         better = clearly_better(size.guess, level)
         return replace(size, evidence=evidence, times_as_far=times, beats_guess=better, tested=tested, level=level)

@@ -9,8 +9,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-import scipy
-
 from topiarist.rightsizing.candidates import Candidate
 from topiarist.rightsizing.folds import Fold
 from topiarist.rightsizing.judging import evidence_of
@@ -19,27 +17,23 @@ from topiarist.statistics import PairedEvidence
 
 FEWEST_TO_SPEAK = 2  # samples of the validation part
 
-# Level of the one-sided bounds of the network to keep: 0.05 would miss half of those that fail by 1.6 standard errors;
+# Level of the one-sided bound of the network to keep: 0.05 would miss half of those that fail by 1.6 standard errors;
 # at 0.2, one that loses nothing is refused in 2 % of cases where the margin is 1.2 standard errors wide.
 SPEAKS_AGAINST = 0.2
-REACH = -float(scipy.special.ndtri(SPEAKS_AGAINST))  # standard errors
 
 Test = Callable[[float], PairedEvidence]  # of the answers that were judged, at a margin
 
 
-def times_as_far(folds: Sequence[Fold], finalists: Sequence[Candidate]) -> float:
-    """Return how many times as far from its teacher the last network is shown to be as the others are; at least 1.
+def times_as_far(finalists: Sequence[Candidate]) -> float:
+    """Return how many times as far from its teacher the last network is as the others are on average; at least 1.
 
-    Each distance is that of a network on the validation part of its own fold; the others' is their mean, the last one's
-    its lower bound, since so few samples tell small distances apart only roughly.
+    Each distance is that of a network on the validation part of its own fold.
     """
     *judged, kept = (finalist.distance for finalist in finalists)
     usual = math.fsum(judged) / len(judged)
     if not math.isfinite(kept) or not math.isfinite(usual):
         return 1.0 if math.isfinite(kept) else math.inf
-    each = folds[-1].divergences(finalists[-1].outcome.model)
-    least = kept - REACH * float(each.std(correction=0)) / math.sqrt(len(each))
-    return max(least / usual, 1.0) if usual > 0 else 1.0
+    return max(kept / usual, 1.0) if usual > 0 else 1.0
 
 
 def with_distance(found: PairedEvidence, times: float, test: Test) -> PairedEvidence:

@@ -87,12 +87,12 @@ def _missing(record: RightsizingRecord, rung: RungRecord) -> str:
     if FARTHER_NOTE in rung.notes and rung.times_as_far:
         times = f"{rung.times_as_far:.2g} ×"
         strict += f" for {times} the loss, as the network to keep is {times} as far from its teacher as those judged"
-    p, power = f"{shown_p(rung.p)}{strict}", f"the power was {rung.power:.0%}"
+    p, power = f"{shown_p(rung.p)}{strict}", f"the power was {percent(rung.power)}"
     if rung.power >= record.decision.wanted_power:
         return f"{p}, although {power}"
     if rung.samples_needed >= MOST_SAMPLES:
-        return f"{p}; {power}, and no number of samples would make it {record.decision.wanted_power:.0%}"
-    return f"{p}; {power}, {rung.samples_needed:,} samples would make it {record.decision.wanted_power:.0%}"
+        return f"{p}; {power}, and no number of samples would make it {percent(record.decision.wanted_power)}"
+    return f"{p}; {power}, {rung.samples_needed:,} samples would make it {percent(record.decision.wanted_power)}"
 
 
 def _baseline_quality(record: RightsizingRecord) -> str:
@@ -181,7 +181,7 @@ def _speed(before: float | None, after: float | None) -> str | None:
 def value_words(metric: Worded, value: float, *, decimals: int = 2) -> str:
     """Return a value of a metric: a share in per cent, another number with four digits."""
     if metric.share:
-        return f"{100 * value:.{decimals}f} %"
+        return percent(value, decimals=decimals)
     return f"{value:,.0f}" if abs(value) >= FOUR_DIGITS else f"{value:.4g}"
 
 
@@ -209,6 +209,11 @@ def change_words(metric: Worded, difference: float) -> str:
     if metric.relative:
         return f"{metric.title} {100 * abs(difference):.2f} % {'smaller' if difference >= 0 else 'larger'}"
     return f"{metric.title} {abs(difference):.4f} {'better' if difference >= 0 else 'worse'}"
+
+
+def percent(share: float, *, decimals: int = 0) -> str:
+    """Return a share in per cent."""
+    return f"{100 * share:.{decimals}f} %"
 
 
 def shown_p(p: float) -> str:
