@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from topiarist.data import Part
+from topiarist.data import Part, Samples
 from topiarist.randomness import child_seed
 from topiarist.tasks import Task
 from topiarist.training.tables.binning import HOOKS, SampleColumns, fit_by_columns
@@ -60,9 +60,9 @@ class BoostedTrees:
     models: Sequence[Any]  # scikit-learn's; None stands for one that was shown a single class
     shown: Sequence[NDArray[Any]]  # the classes that each was shown
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Samples) -> Tensor:
         """Return outputs (n_samples, n_outputs): logarithms of probabilities, logits of labels, or numbers."""
-        return torch.cat([self._answers_to(some.numpy()) for some in torch.split(x, CHUNK)])
+        return torch.cat([self._answers_to(x[at : at + CHUNK].numpy()) for at in range(0, max(len(x), 1), CHUNK)])
 
     def _answers_to(self, samples: Numbers) -> Tensor:
         if self.task.kind == "numbers":
