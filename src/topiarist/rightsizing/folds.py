@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from topiarist.data import AnyPart, Data, Part
+from topiarist.data import AnyPart, Data, LazySamples, Part
 from topiarist.data.preparation import PreparationOptions
 from topiarist.data.source import Source, is_table
 from topiarist.data.split import fold_tests, original_rows
@@ -247,6 +247,19 @@ def in_memory(data: Data) -> Data:
     return replace(
         data, train=_read(data.train, task), validation=_read(data.validation, task), test=_read(data.test, task)
     )
+
+
+def read_from_files(data: Data) -> Data:
+    """Return data whose parts hold the rows that they have in a file, as they are there: pixels take a byte each."""
+    return replace(
+        data, train=_read_rows(data.train), validation=_read_rows(data.validation), test=_read_rows(data.test)
+    )
+
+
+def _read_rows(part: AnyPart) -> AnyPart:
+    if isinstance(part, Part) and isinstance(part.samples, LazySamples) and part.samples.in_file:
+        return replace(part, samples=part.samples.held(torch.arange(len(part))))
+    return part
 
 
 def _read(part: AnyPart, task: Task) -> Part:

@@ -124,8 +124,9 @@ class MemoryBatches:
 
     def _read(self, orders: Tensor) -> LazySamples | None:
         """Return the samples of some rows (1, n) in their order, held as they are in their file; None for others."""
-        lies_in_file = isinstance(self.samples, LazySamples) and self.samples.in_file
-        return self.samples.held(orders[0]) if lies_in_file and isinstance(self.samples, LazySamples) else None
+        if isinstance(self.samples, LazySamples) and self.samples.in_file:
+            return self.samples.held(orders[0])
+        return None
 
     def _gathered(self, rows: Tensor) -> Tensor:
         """Return samples (n, *input_shape) where the network computes."""

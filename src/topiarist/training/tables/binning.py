@@ -46,27 +46,25 @@ class SampleColumns:
 
 
 class BinsByColumns:
-    """What a learner of scikit-learn's does otherwise, where it is given `SampleColumns`."""
+    """What a learner of scikit-learn's does otherwise while it is fitted to `SampleColumns`."""
 
     _bin_mapper: Any
 
-    def _preprocess_X(self, X: Any, *, reset: bool) -> Any:
-        if not isinstance(X, SampleColumns):
-            return super()._preprocess_X(X, reset=reset)  # type: ignore[misc]  # scikit-learn's
+    def _preprocess_X(self, x: SampleColumns, *, reset: bool) -> Any:  # noqa: N802  # scikit-learn's name
         if not reset:
-            return X
+            return x
         self.is_categorical_ = self._is_categorical_remapped = self._preprocessor = None
-        self.n_features_in_ = X.shape[1]
-        return X, None
+        self.n_features_in_ = x.shape[1]
+        return x, None
 
-    def _bin_data(self, X: SampleColumns, *weights: Any, is_training_data: bool) -> Numbers:
+    def _bin_data(self, x: SampleColumns, *weights: Any, is_training_data: bool) -> Numbers:
         """Return the bin of every number, as scikit-learn lays them out: columns first to learn from, else rows."""
-        binned = numpy.empty(X.shape, numpy.uint8, order="F" if is_training_data else "C")
+        binned = numpy.empty(x.shape, numpy.uint8, order="F" if is_training_data else "C")
         if is_training_data:
-            _fit_by_columns(self._bin_mapper, X, binned, dict(zip(["sample_weight"], weights, strict=False)))
+            _fit_by_columns(self._bin_mapper, x, binned, dict(zip(["sample_weight"], weights, strict=False)))
         else:
-            for block in X.blocks():
-                binned[:, block] = _of_columns(self._bin_mapper, block).transform(X.in_float64(block))
+            for block in x.blocks():
+                binned[:, block] = _of_columns(self._bin_mapper, block).transform(x.in_float64(block))
         return binned
 
 
