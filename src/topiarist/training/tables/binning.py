@@ -61,14 +61,14 @@ class BinsByColumns:
         """Return the bin of every number, as scikit-learn lays them out: columns first to learn from, else rows."""
         binned = numpy.empty(x.shape, numpy.uint8, order="F" if is_training_data else "C")
         if is_training_data:
-            _fit_by_columns(self._bin_mapper, x, binned, dict(zip(["sample_weight"], weights, strict=False)))
+            fit_bins(self._bin_mapper, x, binned, dict(zip(["sample_weight"], weights, strict=False)))
         else:
             for block in x.blocks():
                 binned[:, block] = _of_columns(self._bin_mapper, block).transform(x.in_float64(block))
         return binned
 
 
-def _fit_by_columns(mapper: Any, samples: SampleColumns, binned: Numbers, weights: dict[str, Any]) -> None:
+def fit_bins(mapper: Any, samples: SampleColumns, binned: Numbers, weights: dict[str, Any]) -> None:
     """Learn the bins of all columns, and write that of each number."""
     from sklearn.base import clone  # noqa: PLC0415  # takes a second to import
 
