@@ -96,7 +96,7 @@ class Preprocessing:
         """Return some raw samples as a network reads them; of large arrays, few are in memory in a wider type."""
         import torch  # noqa: PLC0415  # splitting and describing data need no torch
 
-        if self.projection or not is_large(features):
+        if self.projection or not (is_large(features) or _widen(features, rows)):
             return self._scaled(take_rows(features, rows))
         made = torch.empty((len(rows), *self.input_shape), dtype=torch.float32)
         for some in chunks(features, rows):
@@ -276,6 +276,13 @@ def seen_as(plain: Preprocessing, input_shape: tuple[int, ...] | None) -> Prepro
 def is_large(features: RawFeatures) -> bool:
     """Return whether samples are better looked at some at a time: float64 takes eight times what bytes take."""
     return features.size > LARGE_TABLE if is_table(features) else features.nbytes > LARGE_BYTES
+
+
+def _widen(features: RawFeatures, rows: Rows) -> bool:
+    """Return whether some rows are bytes, and many: prepared at once, they would take eight times as much."""
+    if is_table(features) or features.dtype != numpy.uint8:
+        return False
+    return len(rows) * math.prod(features.shape[1:]) > CHUNK_BYTES
 
 
 def chunks(features: RawFeatures, rows: Rows) -> Iterator[slice]:
