@@ -4,7 +4,8 @@ What a command takes is counted twice: all of it, and what it takes beyond its i
 command: a process of its own imports the modules that were loaded at the end of the same command on a few samples, and
 does nothing else.
 
-All cases, or those named: `python -m benchmarks.memory classes numbers idx-164 idx-411 idx-2006`. The last takes 2 GB of disk.
+All cases, or those named: `python -m benchmarks.memory classes numbers idx-164 idx-411 idx-2006`. The last one takes
+2 GB of disk.
 """
 
 import argparse
