@@ -19,7 +19,7 @@ from topiarist.models import mlp
 from topiarist.randomness import generator
 from topiarist.rightsizing import FewSamplesError
 from topiarist.rightsizing.baseline import folds_with
-from topiarist.rightsizing.folds import FEW_ROWS, folds_of, in_memory, most_folds, parts_set_aside, read_from_files
+from topiarist.rightsizing.folds import FEW_ROWS, folds_of, in_memory, judged_in_memory, most_folds, parts_set_aside
 from topiarist.rightsizing.planning import Design
 
 DESIGNS: list[Design] = ["refitted", "held out"]
@@ -54,7 +54,9 @@ def test_of_few_rows_less_is_set_aside(table: bool) -> None:
     assert parts_set_aside(source(100, features=numpy.zeros((100, 1, 4, 4)))) == {}
 
 
-def test_rows_of_a_file_are_held_as_they_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_a_file_that_are_judged_are_held_as_they_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("topiarist.data.samples.MOST_BYTES", 0)
     pixels = numpy.arange(SAMPLES * 4, dtype=numpy.uint8).reshape(SAMPLES, 4)
     (tmp_path / "pixels").write_bytes(pixels.tobytes())
@@ -62,13 +64,13 @@ def test_rows_of_a_file_are_held_as_they_are_there(tmp_path: Path, monkeypatch: 
     data = Data.from_source(
         Source(name="pixels", features=features, labels=numpy.arange(SAMPLES) % 3, scaling="pixels")
     )
-    held = read_from_files(data)
-    for name in ("train", "validation", "test"):
+    held = judged_in_memory(data)
+    for name in ("validation", "test"):
         wanted, part = getattr(data, name), getattr(held, name)
         assert isinstance(part.samples, LazySamples) and isinstance(part.samples.features, numpy.ndarray)
         assert part.samples.features.dtype == numpy.uint8 and len(part.samples.features) == len(part)
         assert torch.equal(part.x, wanted.x) and torch.equal(part.y, wanted.y)
-    assert read_from_files(held).train is held.train
+    assert held.train is data.train and judged_in_memory(held).test is held.test
 
 
 @both_designs

@@ -249,11 +249,12 @@ def in_memory(data: Data) -> Data:
     )
 
 
-def read_from_files(data: Data) -> Data:
-    """Return data whose parts hold the rows that they have in a file, as they are there: pixels take a byte each."""
-    return replace(
-        data, train=_read_rows(data.train), validation=_read_rows(data.validation), test=_read_rows(data.test)
-    )
+def judged_in_memory(data: Data) -> Data:
+    """Return data that hold the rows of a file that are judged, as they are there: pixels take a byte each.
+
+    They are asked for after every epoch. Those that are trained on stay in their file: boosting needs the memory.
+    """
+    return replace(data, validation=_read_rows(data.validation), test=_read_rows(data.test))
 
 
 def _read_rows(part: AnyPart) -> AnyPart:

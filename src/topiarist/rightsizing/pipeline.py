@@ -28,7 +28,7 @@ from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limit
 from topiarist.rightsizing.clock import Clock, OnProgress
 from topiarist.rightsizing.descent import BEGUN, ENDED, Descent
 from topiarist.rightsizing.finetuning import finetune
-from topiarist.rightsizing.folds import Fold, folds_of, in_memory, read_from_files, stopping_apart
+from topiarist.rightsizing.folds import Fold, folds_of, in_memory, judged_in_memory, stopping_apart
 from topiarist.rightsizing.judging import check_each, check_metric, with_suited_metric
 from topiarist.rightsizing.making import Objective, Workshop
 from topiarist.rightsizing.planning import DEFAULT_EFFORT, EffortName, WorkPlan, full_plan
@@ -189,7 +189,7 @@ def rightsize(
         )
         job, plan = planned(job, replace(full, notes=(*full.notes, *said)), seed)
         if job.design == "held out":  # all networks learn from the same rows
-            job = replace(job, data=read_from_files(job.data))
+            job = replace(job, data=judged_in_memory(job.data))
         settings = SettingsRecord(
             effort=effort,
             objective=objective,

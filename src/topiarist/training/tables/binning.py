@@ -13,7 +13,7 @@ import numpy
 import torch
 from numpy.typing import NDArray
 
-from topiarist.data import Samples
+from topiarist.data import LazySamples, Samples
 
 HOOKS = ("_preprocess_X", "_bin_data")
 ROWS = 8_192  # that are prepared at once
@@ -38,6 +38,13 @@ class SampleColumns:
             found[first : first + ROWS] = self.samples[rows][:, columns].numpy()
         return found
 
+    def held(self) -> "SampleColumns":
+        """Return the same rows, read from their file once where they lie in one: all are asked for several times."""
+        if not isinstance(self.samples, LazySamples) or not self.samples.in_file:
+            return self
+        rows = numpy.arange(len(self.rows))
+        return SampleColumns(self.samples.held(torch.from_numpy(self.rows)), rows)
+
     def blocks(self) -> Iterator[slice]:
         """Yield slices of columns that together are all, each of BLOCK_BYTES in float64."""
         rows, inputs = self.shape
@@ -59,6 +66,7 @@ class BinsByColumns:
 
     def _bin_data(self, x: SampleColumns, *weights: Any, is_training_data: bool) -> Numbers:
         """Return the bin of every number, as scikit-learn lays them out: columns first to learn from, else rows."""
+        x = x.held()  # until they are binned: building trees takes as much memory again
         binned = numpy.empty(x.shape, numpy.uint8, order="F" if is_training_data else "C")
         if is_training_data:
             fit_bins(self._bin_mapper, x, binned, dict(zip(["sample_weight"], weights, strict=False)))
