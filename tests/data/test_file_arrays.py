@@ -2,6 +2,7 @@
 
 import copy
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
@@ -34,7 +35,7 @@ def lazily(filed: FileArray, rows: numpy.ndarray) -> LazySamples:
 def test_rows_are_those_of_the_array(filed: FileArray) -> None:
     assert PIXELS.nbytes > 2 * WINDOW_BYTES and len(PIXELS) * filed.row_bytes > 100 * CALL_BYTES
     order = array_generator(0, "order")
-    asked = {
+    asked: dict[str, Any] = {
         "all": slice(None),
         "some": slice(10, 4_000, 3),
         "in an order": order.permutation(len(PIXELS)),

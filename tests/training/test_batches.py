@@ -74,6 +74,11 @@ def test_an_epoch_reads_its_file_three_times_at_most(tmp_path: Path, monkeypatch
     monkeypatch.setattr(batching, "READ_BYTES", 1)
     asked: list[int] = []
     held = LazySamples.held
-    monkeypatch.setattr(LazySamples, "held", lambda self, rows: (asked.append(len(rows)), held(self, rows))[1])
+
+    def counted(samples: LazySamples, rows: torch.Tensor) -> LazySamples:
+        asked.append(len(rows))
+        return held(samples, rows)
+
+    monkeypatch.setattr(LazySamples, "held", counted)
     epoch([filed_part(tmp_path, 90)])
     assert asked == [32, 32, 28]
