@@ -1,15 +1,13 @@
-"""Time and memory of what is large: a study of 2,000 cells, a network of 100 million parameters, an IDX file of 2 GB.
-
-And a rightsizing with 220,000 images, and a training on a folder of 6,000.
+"""Time and memory of what is large: a study of 2,000 cells, a network of 100 million parameters, a folder of images.
 
 Each part runs in a process of its own and prints one line per step: seconds, and the most memory so far. All parts, or
-those named: `python -m benchmarks.large study network file rightsize folder`. The file takes 2 GB of disk.
+those named: `python -m benchmarks.large study network folder`. Tables and IDX files of images are those of
+`benchmarks.memory`.
 """
 
 import argparse
 import os
 import resource
-import struct
 import subprocess
 import sys
 import tempfile
@@ -22,9 +20,6 @@ from typing import Any
 from benchmarks.paging.records import Cell, Grid, Sheet
 from benchmarks.paging.writing import read_results, stamp, write_results
 
-PIXELS = 28 * 28
-SAMPLES = {"train": 2_300_000, "t10k": 383_000}  # 2.1 GB
-RIGHTSIZED = {"train": 200_000, "t10k": 20_000}  # 164 MB
 WIDTHS = [784, *[4096] * 6, 4096, 10]  # 104 million parameters
 STUDY = {
     "data": "iris",
@@ -98,48 +93,12 @@ def large_network(folder: Path) -> None:
         load(path)
 
 
-def write_images(folder: Path, samples: dict[str, int]) -> float:
-    """Write images of ten classes as IDX files, and return the size of those with pixels, in MB."""
-    import numpy
-
-    from topiarist.randomness import array_generator
-
-    random = array_generator(0, "pixels")
-    prototypes = random.integers(0, 128, (10, PIXELS), dtype=numpy.uint8)
-    for part, count in samples.items():
-        labels = random.integers(0, 10, count, dtype=numpy.uint8)
-        (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">4BI", 0, 0, 8, 1, count) + labels.tobytes())
-        with (folder / f"{part}-images-idx3-ubyte").open("wb") as file:
-            file.write(struct.pack(">4B3I", 0, 0, 8, 3, count, 28, 28))
-            for some in numpy.split(labels, range(20_000, count, 20_000)):
-                noise = random.integers(0, 128, (len(some), PIXELS), dtype=numpy.uint8)
-                file.write((prototypes[some] + noise).tobytes())
-    return sum(path.stat().st_size for path in folder.glob("*images*")) / 2**20
-
-
 def compared_with(size: float, calls: dict[str, list[Any]]) -> None:
     """Run commands, and print how much memory each takes beside data of some MB."""
     for name, words in calls.items():
         most = timed_command(name, words)
         STEPS[-1] = (*STEPS[-1][:-1], f"{most / size:.2f} × the {size:,.0f} MB of the samples")
         print(f"{'':34} {most / size:.2f} × the {size:.0f} MB of the samples", flush=True)
-
-
-def large_file(folder: Path) -> None:
-    """Show, train on and resize with images in IDX files of 2 GB."""
-    model, small = folder / "model.safetensors", folder / "small.safetensors"
-    calls: dict[str, list[Any]] = {
-        "data show": ["data", "show", folder],
-        "train, 1 epoch, 32 hidden units": ["train", folder, "--hidden", 32, "--epochs", 1, "--out", model],
-        "resize to half": ["resize", "distinctiveness", model, folder, "--keep", 0.5, "--out", small],
-    }
-    compared_with(write_images(folder, SAMPLES), calls)
-
-
-def large_rightsizing(folder: Path) -> None:
-    """Right-size a perceptron for 220,000 images in IDX files."""
-    how = ["--input-shape", PIXELS, "--methods", "distinctiveness", "--no-onnx", "--out", folder / "out"]
-    compared_with(write_images(folder, RIGHTSIZED), {"rightsize, quick": ["rightsize", folder, *how]})
 
 
 def large_folder(folder: Path) -> None:
@@ -161,19 +120,21 @@ def large_folder(folder: Path) -> None:
 
 
 def timed_command(name: str, words: list[Any]) -> float:
-    """Run a command, print its time and its memory, and return the latter in MB."""
+    """Run a command, print its time and its memory, and return the latter in MB.
+
+    The most memory of a process counts that of the one that began it: what is no more than that is not known.
+    """
     began = time.perf_counter()
     command = [sys.executable, "-c", "from topiarist.cli import main; main()", *map(str, words)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     seconds, own, most = time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 2**10
-    STEPS.append((name, f"{own:.1f}", f"{most:,.0f} MB", ""))
+    STEPS.append((name, f"{own:.1f}", f"{most:,.0f} MB" if most > peak() else "", ""))
     print(f"{name:34} {seconds:7.1f} s ({own:.1f} s of the processor), {most:6.0f} MB, status {status}", flush=True)
     return most
 
 
-PARTS: dict[str, Callable[[Path], None]] = {"study": large_study, "network": large_network, "file": large_file}
-PARTS |= {"rightsize": large_rightsizing, "folder": large_folder}
+PARTS: dict[str, Callable[[Path], None]] = {"study": large_study, "network": large_network, "folder": large_folder}
 
 
 def main() -> int:

@@ -98,9 +98,8 @@ def test_no_number_stands_outside_of_a_quotation(case: str) -> None:
     ticks = re.compile(r"−?[\d,]+(\.\d+)?( %)?")
     figures = [part for section, text in page.drawn if section != "lineage" for part in parted(text)]
     assert len(figures) > 10
-    assert [
-        text for text in figures if re.search(r"\d", text) and not ticks.fullmatch(text) and text not in known
-    ] == []
+    numbers = [text for text in figures if re.search(r"\d", text) and not ticks.fullmatch(text)]
+    assert [text for text in numbers if not any(text in each for each in known)] == []  # long lines are broken in two
 
 
 def simple_models(record: RightsizingRecord) -> set[str]:

@@ -1,5 +1,6 @@
 """What judges is never what trains or what is chosen by; scaling is off, so that a sample is known by its number."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -9,14 +10,16 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 from torch import Tensor
 
-from topiarist.data import AnyPart, Data, Part
+from topiarist.data import AnyPart, Data, LazySamples, Part
+from topiarist.data.file_arrays import FileArray
+from topiarist.data.joined import JoinedArrays
 from topiarist.data.source import Source
 from topiarist.methods.job import make_job
 from topiarist.models import mlp
 from topiarist.randomness import generator
 from topiarist.rightsizing import FewSamplesError
 from topiarist.rightsizing.baseline import folds_with
-from topiarist.rightsizing.folds import FEW_ROWS, folds_of, in_memory, most_folds, parts_set_aside
+from topiarist.rightsizing.folds import FEW_ROWS, folds_of, in_memory, judged_in_memory, most_folds, parts_set_aside
 from topiarist.rightsizing.planning import Design
 
 DESIGNS: list[Design] = ["refitted", "held out"]
@@ -49,6 +52,25 @@ def test_of_few_rows_less_is_set_aside(table: bool) -> None:
     parts = numpy.array(["train", "test"] * 50)
     assert parts_set_aside(source(FEW_ROWS)) == parts_set_aside(source(100, parts=parts)) == {}
     assert parts_set_aside(source(100, features=numpy.zeros((100, 1, 4, 4)))) == {}
+
+
+def test_rows_of_a_file_that_are_judged_are_held_as_they_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topiarist.data.samples.MOST_BYTES", 0)
+    pixels = numpy.arange(SAMPLES * 4, dtype=numpy.uint8).reshape(SAMPLES, 4)
+    (tmp_path / "pixels").write_bytes(pixels.tobytes())
+    features = JoinedArrays([FileArray(tmp_path / "pixels", 0, pixels.shape)])
+    data = Data.from_source(
+        Source(name="pixels", features=features, labels=numpy.arange(SAMPLES) % 3, scaling="pixels")
+    )
+    held = judged_in_memory(data)
+    for name in ("validation", "test"):
+        wanted, part = getattr(data, name), getattr(held, name)
+        assert isinstance(part.samples, LazySamples) and isinstance(part.samples.features, numpy.ndarray)
+        assert part.samples.features.dtype == numpy.uint8 and len(part.samples.features) == len(part)
+        assert torch.equal(part.x, wanted.x) and torch.equal(part.y, wanted.y)
+    assert held.train is data.train and judged_in_memory(held).test is held.test
 
 
 @both_designs

@@ -13,7 +13,7 @@ from topiarist.rightsizing.folds import Fold, folds_of
 from topiarist.rightsizing.judging import with_suited_metric
 from topiarist.rightsizing.preparation import scale_notes
 from topiarist.rightsizing.record import ReferenceRecord
-from topiarist.rightsizing.references import LINEAR, better_notes, linear_network, reference_records
+from topiarist.rightsizing.references import LINEAR, better_notes, linear_network, missing_notes, reference_records
 from topiarist.rightsizing.teaching import DISTILLED, PLAIN
 from topiarist.statistics import find_metric
 from topiarist.tasks import TaskKind
@@ -58,6 +58,25 @@ def test_references_are_what_scikit_learn_says_of_the_same_parts(data: Data) -> 
     assert linear.parameters == 5 * data.task.outputs and linear.file_kb == pytest.approx(linear.parameters / 256)
     assert boosting.parameters is None and boosting.file_kb is not None and boosting.file_kb > 10
     assert guess.test_score is not None and boosting.seconds is not None and boosting.seconds > 0
+
+
+def test_of_samples_prepared_batch_by_batch_no_linear_model_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    folds = folds_with(blobs(120))
+    guess, _, boosting = reference_records(folds, seed=0)
+    assert missing_notes(folds) == ()
+    monkeypatch.setattr("topiarist.data.samples.MOST_BYTES", 0)
+    monkeypatch.setattr("topiarist.data.samples.FEW_BYTES", 0)
+    lazily = folds_with(blobs(120))
+    found = reference_records(lazily, seed=0)
+    assert [each.model_copy(update={"seconds": 0.0}) for each in found] == [
+        each.model_copy(update={"seconds": 0.0}) for each in (guess, boosting)
+    ]
+    (note,) = missing_notes(lazily)
+    count = len(lazily[-1].data.train)
+    assert note == (
+        f"no logistic regression beside the networks: it would need all {count} training samples at once, 0 MB;"
+        " the network without hidden units is as simple"
+    )
 
 
 def test_the_network_without_hidden_units_is_as_good_where_the_task_is_linear() -> None:

@@ -1,11 +1,17 @@
-"""Batches of several parts are the same whether the parts are copied into one tensor or left where they are."""
+"""Batches are the same whether parts are copied into one tensor, left where they are, or read from a file."""
 
+from pathlib import Path
+
+import numpy
 import pytest
 import torch
 
-from topiarist.data import Part
+from topiarist.data import LazySamples, Part
+from topiarist.data.file_arrays import FileArray
+from topiarist.data.joined import JoinedArrays
+from topiarist.data.preprocessing import fit_preprocessing
 from topiarist.data.samples import JoinedSamples
-from topiarist.randomness import generator
+from topiarist.randomness import array_generator, generator
 from topiarist.training.engines import batching
 from topiarist.training.engines.batching import Batch, MemoryBatches
 
@@ -34,3 +40,45 @@ def test_large_parts_are_not_copied_and_give_the_same_batches(monkeypatch: pytes
     ]
     for one, other in zip(found, wanted, strict=True):
         assert one.rows == other.rows and torch.equal(one.x, other.x) and torch.equal(one.y, other.y)
+
+
+def filed_part(folder: Path, rows: int) -> Part:
+    pixels = array_generator(0, "pixels").integers(0, 256, (200, 6), dtype=numpy.uint8)
+    (folder / "pixels").write_bytes(pixels.tobytes())
+    features = JoinedArrays([FileArray(folder / "pixels", 0, pixels.shape)])
+    chosen = numpy.arange(0, 2 * rows, 2)
+    fitted = fit_preprocessing(features, chosen, scaling="pixels")
+    return Part(LazySamples(features, chosen, fitted), torch.arange(rows))
+
+
+@pytest.mark.parametrize("read", [1, 100, 10_000])
+@pytest.mark.parametrize("prepared", [1, 50, 10_000])
+@pytest.mark.parametrize("members", [1, 2])
+def test_rows_read_from_a_file_some_at_a_time_give_the_same_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: int, prepared: int, members: int
+) -> None:
+    part = filed_part(tmp_path, 90)
+    _, wanted = epoch([Part(part.x, part.y)] * members)
+    monkeypatch.setattr(batching, "READ_BYTES", read)
+    monkeypatch.setattr(batching, "READ_SHARE", 10**9 if read < 10_000 else 1)
+    monkeypatch.setattr(batching, "PREPARED_BYTES", prepared)
+    batches, found = epoch([part] * members)
+    assert len(found) == len(wanted) == 23
+    for one, other in zip(found, wanted, strict=True):
+        assert one.rows == other.rows and torch.equal(one.x, other.x) and torch.equal(one.y, other.y)
+    some = list(batches.epoch(1, first=5, last=9))
+    assert all(torch.equal(one.x, other.x) for one, other in zip(some, wanted[5:9], strict=True))
+
+
+def test_an_epoch_reads_its_file_three_times_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "READ_BYTES", 1)
+    asked: list[int] = []
+    held = LazySamples.held
+
+    def counted(samples: LazySamples, rows: torch.Tensor) -> LazySamples:
+        asked.append(len(rows))
+        return held(samples, rows)
+
+    monkeypatch.setattr(LazySamples, "held", counted)
+    epoch([filed_part(tmp_path, 90)])
+    assert asked == [32, 32, 28]

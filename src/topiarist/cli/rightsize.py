@@ -156,6 +156,8 @@ def rightsize_command(
     Exit code 3: no network fits the budget and loses no more than --max-drop (0.01 of the accuracy, 2 % of the RMSE of
     numbers, 0.01 of the ROC AUC of labels); the nearest are listed.
     """
+    from dataclasses import replace
+
     from topiarist.cli.starting import task_and_start
     from topiarist.devices import find_device
     from topiarist.files import check_folder, delivering
@@ -164,6 +166,7 @@ def rightsize_command(
     from topiarist.rightsizing import EFFORTS, UnreachableError, rightsize
     from topiarist.rightsizing.delivery import BASELINE_FILE, MODEL_FILE, ONNX_FILE, deliver
     from topiarist.rightsizing.stages import working_in
+    from topiarist.storage.trial import compared_alone
 
     files = (MODEL_FILE, BASELINE_FILE, ONNX_FILE, RECORD_FILE, PAGE_FILE)
     check_folder(out, files, inputs=(data, *(() if model is None else (model,)), *(() if base is None else (base,))))
@@ -209,6 +212,8 @@ def rightsize_command(
             except UnreachableError:
                 stages.remove()
                 raise
+            del asked_data, found_data  # large ones are not needed any more, and what exports networks is large too
+            found = replace(found, data=compared_alone(found.data))
             with delivering(out) as folder:  # networks, record and page appear together
                 record = deliver(found, folder, onnx=onnx).with_command(shlex.join(["topiarist", *sys.argv[1:]]))
                 page = out / write_report(record, folder).name

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _MOMENTS = (numpy.mean, numpy.std)
 CHUNK_BYTES = 2**20  # 1 MB of samples in the file, 8 MB of pixels in float64: smaller chunks are no faster
+CACHED_BYTES = 2**16  # of bytes, 512 KB in float64: a core's own cache
 LARGE_TABLE = 2**22  # cells of a table, 32 MB in float64: one-hot inputs are more
 MOST_AXES, MOST_NUMBERS = 16, 2**26  # of a sample in a file: 256 MB as float32, an image of 8,000 × 8,000
 _CONSTANT = 1e-12  # a spread below this part of the mean is rounding: dividing by it would blow noise up
@@ -107,7 +108,7 @@ class Preprocessing:
         """Return some raw samples as a network reads them; of large arrays, few are in memory in a wider type."""
         import torch  # noqa: PLC0415  # splitting and describing data need no torch
 
-        if self.projection or not is_large(features):
+        if self.projection or not (is_large(features) or _widen(features, rows)):
             return self._scaled(take_rows(features, rows))
         made = torch.empty((len(rows), *self.input_shape), dtype=torch.float32)
         for some in chunks(features, rows):
@@ -118,6 +119,8 @@ class Preprocessing:
         import torch  # noqa: PLC0415  # splitting and describing data need no torch
 
         values = self.numbers(features)
+        if self.shift and values.dtype == numpy.uint8:
+            return torch.from_numpy(self._scaled_bytes(values))
         if self.shift:
             broadcast = (-1, *[1] * (values.ndim - 2))
             values = values - numpy.array(self.shift).reshape(broadcast)
@@ -127,6 +130,17 @@ class Preprocessing:
             norms = numpy.linalg.norm(flat, axis=1, keepdims=True)
             values = (flat / numpy.where(norms == 0, 1, norms)).reshape(values.shape)
         return torch.from_numpy(numpy.ascontiguousarray(values, dtype=numpy.float32))
+
+    def _scaled_bytes(self, values: NDArray[Any]) -> NDArray[numpy.float32]:
+        """Return scaled bytes, in float64 a few at a time: what fits in a cache takes a sixth less time."""
+        broadcast = (-1, *[1] * (values.ndim - 2))
+        shift, scale = (numpy.array(numbers).reshape(broadcast) for numbers in (self.shift, self.scale))
+        made = numpy.empty(values.shape, dtype=numpy.float32)
+        together = max(1, CACHED_BYTES // max(math.prod(values.shape[1:]), 1))
+        for start in range(0, len(values), together):
+            some = values[start : start + together] - shift
+            numpy.multiply(some, scale, out=made[start : start + together], casting="same_kind")
+        return made
 
     def effect_inputs(self, features: RawFeatures, rows: Rows, targets: EffectTargets) -> EffectInputs | None:
         """Return the inputs of training rows that effects of texts make; None where there are none."""
@@ -293,6 +307,13 @@ def seen_as(plain: Preprocessing, input_shape: tuple[int, ...] | None) -> Prepro
 def is_large(features: RawFeatures) -> bool:
     """Return whether samples are better looked at some at a time: float64 takes eight times what bytes take."""
     return features.size > LARGE_TABLE if is_table(features) else features.nbytes > LARGE_BYTES
+
+
+def _widen(features: RawFeatures, rows: Rows) -> bool:
+    """Return whether some rows are bytes, and many: prepared at once, they would take eight times as much."""
+    if is_table(features) or features.dtype != numpy.uint8:
+        return False
+    return len(rows) * math.prod(features.shape[1:]) > CHUNK_BYTES
 
 
 def chunks(features: RawFeatures, rows: Rows) -> Iterator[slice]:

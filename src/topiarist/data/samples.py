@@ -23,6 +23,7 @@ from topiarist.files import canonical_json
 
 # Of samples prepared in float32, all parts together: 256 MB are about what torch takes, and hold Fashion-MNIST whole.
 MOST_BYTES = 2**28
+FEW_BYTES = 2**24  # of some of many samples, 16 MB: several such parts of one set are needed at once, as in folds
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,24 @@ class LazySamples:
         """Return some of the samples, which are not prepared yet."""
         return replace(self, rows=self.rows[rows.numpy()])
 
+    @property
+    def in_file(self) -> bool:
+        """Whether rows are read from a file each time."""
+        return isinstance(self.features, JoinedArrays) and self.features.in_files
+
+    @property
+    def row_bytes(self) -> int:
+        """How many bytes a raw sample takes."""
+        return math.ceil(self.features.nbytes / max(len(self.features), 1))
+
+    def held(self, rows: Tensor) -> "LazySamples":
+        """Return some of the samples, not prepared yet, whose raw rows are in memory: in the order of the file."""
+        chosen = self.rows[rows.numpy()]
+        order = numpy.argsort(chosen, kind="stable")
+        places = numpy.empty(len(order), numpy.intp)
+        places[order] = numpy.arange(len(order))
+        return replace(self, features=self.features[chosen[order]], rows=places)
+
     def contents(self) -> Iterator[bytes]:
         """Yield bytes that differ where samples differ: how they are prepared, and what they are made of."""
         yield canonical_json([self.preprocessing.to_json(), list(self.shape)]).encode()
@@ -96,11 +115,26 @@ class JoinedSamples:
 Samples = Tensor | LazySamples
 
 
+def read_once(pieces: Sequence[Samples]) -> list[Samples]:
+    """Return samples of which the raw rows that lie in files are in memory, those of several pieces only once."""
+    filed = [piece for piece in pieces if isinstance(piece, LazySamples) and piece.in_file]
+    read: dict[int, tuple[NDArray[Any], Rows]] = {}
+    for features in {id(piece.features): piece.features for piece in filed}.values():
+        rows = numpy.unique(numpy.concatenate([piece.rows for piece in filed if piece.features is features]))
+        read[id(features)] = features[rows], rows
+    return [
+        replace(piece, features=found[0], rows=numpy.searchsorted(found[1], piece.rows))
+        if isinstance(piece, LazySamples) and (found := read.get(id(piece.features)))
+        else piece
+        for piece in pieces
+    ]
+
+
 def some_of(samples: Samples, rows: Tensor) -> Samples:
     """Return some samples: a tensor of a tensor, and of others what is prepared when it is asked for."""
     if isinstance(samples, Tensor):
         return samples[rows]
-    few = math.prod((len(rows), *samples.shape[1:])) * samples.dtype.itemsize <= MOST_BYTES
+    few = math.prod((len(rows), *samples.shape[1:])) * samples.dtype.itemsize <= FEW_BYTES
     return samples[rows] if few else samples.take(rows)
 
 

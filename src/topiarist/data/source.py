@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy
 from numpy.typing import NDArray
 
+from topiarist.data.file_arrays import FileArray
 from topiarist.data.joined import JoinedArrays, join_arrays
 from topiarist.data.sound_form import SoundForm
 from topiarist.errors import DataError
@@ -27,7 +28,7 @@ else:
 
 Scaling = Literal["none", "zscore", "minmax", "unit", "pixels"]
 Rows = NDArray[numpy.intp]
-ImagesAndLabels = tuple[NDArray[numpy.uint8], NDArray[Any] | None]
+ImagesAndLabels = tuple[NDArray[numpy.uint8] | FileArray, NDArray[Any] | None]
 
 
 @dataclass(frozen=True, kw_only=True)

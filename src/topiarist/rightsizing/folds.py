@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from topiarist.data import AnyPart, Data, Part
+from topiarist.data import AnyPart, Data, LazySamples, Part
 from topiarist.data.preparation import PreparationOptions
 from topiarist.data.source import Source, is_table
 from topiarist.data.split import fold_tests, original_rows
@@ -251,6 +251,20 @@ def in_memory(data: Data) -> Data:
     return replace(
         data, train=_read(data.train, task), validation=_read(data.validation, task), test=_read(data.test, task)
     )
+
+
+def judged_in_memory(data: Data) -> Data:
+    """Return data that hold the rows of a file that are judged, as they are there: pixels take a byte each.
+
+    They are asked for after every epoch. Those that are trained on stay in their file: boosting needs the memory.
+    """
+    return replace(data, validation=_read_rows(data.validation), test=_read_rows(data.test))
+
+
+def _read_rows(part: AnyPart) -> AnyPart:
+    if isinstance(part, Part) and isinstance(part.samples, LazySamples) and part.samples.in_file:
+        return replace(part, samples=part.samples.held(torch.arange(len(part))))
+    return part
 
 
 def _read(part: AnyPart, task: Task) -> Part:

@@ -29,7 +29,7 @@ from topiarist.rightsizing.choice import Status, choose, go_nearest_below, limit
 from topiarist.rightsizing.clock import Clock, OnProgress
 from topiarist.rightsizing.descent import BEGUN, ENDED, Descent
 from topiarist.rightsizing.finetuning import finetune
-from topiarist.rightsizing.folds import Fold, folds_of, in_memory, stopping_apart
+from topiarist.rightsizing.folds import Fold, folds_of, in_memory, judged_in_memory, stopping_apart
 from topiarist.rightsizing.judging import check_each, check_metric, with_suited_metric
 from topiarist.rightsizing.making import Objective, Workshop
 from topiarist.rightsizing.planning import DEFAULT_EFFORT, EffortName, WorkPlan, full_plan
@@ -41,6 +41,7 @@ from topiarist.rightsizing.references import (
     can_be_referred,
     linear_network,
     linear_notes,
+    missing_notes,
     reference_records,
 )
 from topiarist.rightsizing.relearning import can_learn_more, relearned
@@ -189,6 +190,8 @@ def rightsize(
             few_rows=few,
         )
         job, plan = planned(job, replace(full, notes=(*full.notes, *said)), seed)
+        if job.design == "held out":  # all networks learn from the same rows
+            job = replace(job, data=judged_in_memory(job.data))
         settings = SettingsRecord(
             effort=effort,
             objective=objective,
@@ -276,6 +279,7 @@ def _with_simple_models(crew: Crew, clock: Clock, findings: Findings) -> Finding
         made = partial(reference_records, descent.folds, settings.seed)
         kept = crew.stages.text(SIMPLE_MODELS, lambda: RECORDS.dump_json(made()).decode())
         references = RECORDS.validate_json(kept)
+        descent.notes.extend(missing_notes(descent.folds))
         descent.notes.extend(better_notes(references, findings.named[BASELINE].score, descent.metric, margin))
         return replace(findings, references=references, linear=linear)
 

@@ -5,6 +5,7 @@ float32 where a model has some, of the pickled model where it is of trees.
 """
 
 import io
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -16,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from topiarist.data import Data, Part
+from topiarist.data import Data, Part, Samples
 from topiarist.methods.outcome import Outcome
 from topiarist.models import mlp
 from topiarist.models.evaluation import count_parameters
@@ -45,7 +46,8 @@ LINEAR_MODEL: dict[TaskKind, str] = {
     "labels": "logistic regression",
 }
 
-Fitted = tuple[Callable[[Tensor], Tensor], int | None, float]  # outputs for samples, parameters, KB
+Answering = Callable[[Samples], Tensor]  # outputs for samples
+Fitted = tuple[Answering, int | None, float]  # parameters, KB
 FitModel = Callable[[Part, Data, int], Fitted]
 
 
@@ -92,8 +94,30 @@ def reference_records(folds: Sequence[Fold], seed: int) -> tuple[ReferenceRecord
         file_kb=parameters * FLOAT32 / KILOBYTE,
         seconds=0.0,
     )
-    fits: dict[str, FitModel] = {LINEAR_MODEL[data.task.kind]: _linear, "gradient boosting": _boosted}
+    fits: dict[str, FitModel] = {} if _bytes_left_in_file(data) else {LINEAR_MODEL[data.task.kind]: _linear}
+    fits["gradient boosting"] = _boosted
     return guess, *(_record(name, fit, folds, seed) for name, fit in fits.items()), *_teacher(folds)
+
+
+def _bytes_left_in_file(data: Data) -> int:
+    """Return how many bytes the training samples would take at once, as a linear model wants them; 0 if they do now."""
+    part = data.train
+    if not isinstance(part, Part) or isinstance(part.samples, Tensor):
+        return 0
+    return math.prod(part.samples.shape) * FLOAT32
+
+
+def missing_notes(folds: Sequence[Fold]) -> tuple[str, ...]:
+    """Return that no linear model was fitted, where samples are prepared batch by batch."""
+    data = folds[-1].data
+    size = _bytes_left_in_file(data)
+    if not size:
+        return ()
+    name = LINEAR_MODEL[data.task.kind]
+    return (
+        f"no {name} beside the networks: it would need all {len(data.train):,} training samples at once,"
+        f" {size / 2**20:,.0f} MB; the network without hidden units is as simple",
+    )
 
 
 def _record(name: str, fit: FitModel, folds: Sequence[Fold], seed: int) -> ReferenceRecord:
@@ -119,13 +143,13 @@ def _record(name: str, fit: FitModel, folds: Sequence[Fold], seed: int) -> Refer
     )
 
 
-def _judged(answer: Callable[[Tensor], Tensor], data: Data) -> JudgedAnswers | None:
+def _judged(answer: Answering, data: Data) -> JudgedAnswers | None:
     """Return what a model answers to the samples that are judged; None where there are none."""
     part = data.test
     if not len(part):
         return None
     assert isinstance(part, Part)
-    return JudgedAnswers(data.task, answer(part.x).float()[None], part.y, part.weights)
+    return JudgedAnswers(data.task, answer(part.samples).float()[None], part.y, part.weights)
 
 
 def _teacher(folds: Sequence[Fold]) -> tuple[ReferenceRecord, ...]:
@@ -154,17 +178,17 @@ def _linear(part: Part, data: Data, seed: int) -> Fitted:
     return answer, parameters, parameters * FLOAT32 / KILOBYTE
 
 
-def _logistic_classes(part: Part, weights: NDArray[Any] | None, data: Data) -> Callable[[Tensor], Tensor]:
+def _logistic_classes(part: Part, weights: NDArray[Any] | None, data: Data) -> Answering:
     probabilities = _logistic(part.x.numpy(), part.y.numpy(), weights, data.task.outputs)
-    return lambda x: torch.from_numpy(probabilities(x.numpy())).clamp(min=LEAST_PROBABILITY).log()
+    return lambda x: torch.from_numpy(probabilities(x[:].numpy())).clamp(min=LEAST_PROBABILITY).log()
 
 
-def _logistic_labels(part: Part, weights: NDArray[Any] | None, data: Data) -> Callable[[Tensor], Tensor]:
+def _logistic_labels(part: Part, weights: NDArray[Any] | None, data: Data) -> Answering:
     columns = part.y.numpy().astype(numpy.int64).T
     each = [_logistic(part.x.numpy(), column, weights, 2) for column in columns]
 
-    def answer(x: Tensor) -> Tensor:
-        found = numpy.stack([probabilities(x.numpy())[:, 1] for probabilities in each], axis=1)
+    def answer(x: Samples) -> Tensor:
+        found = numpy.stack([probabilities(x[:].numpy())[:, 1] for probabilities in each], axis=1)
         return torch.from_numpy(found).logit(eps=LEAST_PROBABILITY)
 
     return answer
@@ -190,11 +214,11 @@ def _logistic(
     return probabilities
 
 
-def _ridge(part: Part, weights: NDArray[Any] | None, data: Data) -> Callable[[Tensor], Tensor]:
+def _ridge(part: Part, weights: NDArray[Any] | None, data: Data) -> Answering:
     from sklearn.linear_model import Ridge  # noqa: PLC0415  # as above
 
     model = Ridge().fit(part.x.numpy(), part.y.numpy(), sample_weight=weights)
-    return lambda x: torch.from_numpy(numpy.asarray(model.predict(x.numpy()))).reshape(len(x), -1)
+    return lambda x: torch.from_numpy(numpy.asarray(model.predict(x[:].numpy()))).reshape(len(x), -1)
 
 
 def linear_network(

@@ -126,7 +126,7 @@ def with_teachers(
         tasks.append(TeacherTask(number, teacher, own, tuple(places), samples, config, stage))
     size = LessonSize.of([fold.data for fold in folds], [task.samples for task in tasks])
     if teacher == "baselines":
-        answers = [predict_logits(folds[task.folds[0]].teacher, task.samples.x) for task in tasks]
+        answers = [predict_logits(folds[task.folds[0]].teacher, task.samples.samples) for task in tasks]
         taught = [_with_lesson(folds, task, each, size) for task, each in zip(tasks, answers, strict=True)]
     else:
         asked = [replace(fold, data=replace(fold.data, source=None)) for fold in folds]
@@ -155,7 +155,7 @@ def teach(task: TeacherTask, taught: TaughtFolds) -> Made:
     """Fit a teacher and return its answers to the samples to learn, and to the other parts of each fold."""
     folds = {place: taught.folds[place] for place in task.folds}
     network = fitted(taught.folds[task.folds[0]], task.teacher, task.seed, task.config)
-    answers = {LESSON: network.answer(task.samples.x)}
+    answers = {LESSON: network.answer(task.samples.samples)}
     for place, fold in folds.items():
         answers[f"{VALIDATION}{place}"] = part_logits(network, fold.data.validation)[0]
         if len(fold.data.test):

@@ -4,7 +4,7 @@ The test part is compared and the training part calibrates, so that nothing is d
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy
@@ -12,9 +12,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from topiarist.data import Data, Part
+from topiarist.data import AnyPart, Data, Part
 from topiarist.data.columns.column import Column
 from topiarist.data.source import Features, is_table, take_rows
+from topiarist.data.split import Split
 from topiarist.errors import DataError, ModelError
 from topiarist.models import Card, card_for, card_of
 from topiarist.models.copying import copied
@@ -105,6 +106,42 @@ def make_trial(model: nn.Module, data: Data | None, samples: RawSamples | None) 
     )
 
 
+def compared_alone(data: Data) -> Data:
+    """Return data with no more samples than exports are compared on: large ones need not be in memory for it.
+
+    What an export draws of them is what it draws of all.
+    """
+    if data.source is None or data.split is None or not (len(data.test) or len(data.validation)):
+        return data
+    most = {"train": MOST_CALIBRATING, "validation": MOST_COMPARED, "test": MOST_COMPARED}
+    parts: dict[str, AnyPart] = {name: getattr(data, name) for name in most}
+    places = {name: _spread(len(part), most[name]) for name, part in parts.items()}
+    taken = {
+        name: part.take(torch.from_numpy(places[name])) if isinstance(part, Part) else part
+        for name, part in parts.items()
+    }
+    rows = {name: getattr(data.split, name)[places[name]] for name in most}
+    kept = numpy.unique(numpy.concatenate(list(rows.values())))
+    source = replace(
+        data.source,
+        features=take_rows(data.source.features, kept),
+        labels=None,
+        groups=None,
+        originals=None,
+        finer=None,
+        parts=None,
+        weights=None,
+    )
+    split = Split(**{name: numpy.searchsorted(kept, numbers) for name, numbers in rows.items()})
+    train, validation, test = taken["train"], taken["validation"], taken["test"]
+    return replace(data, source=source, split=split, train=train, validation=validation, test=test)
+
+
+def _spread(count: int, most: int) -> NDArray[numpy.intp]:
+    """Return the numbers of at most so many of `count` samples, evenly spread over them."""
+    return numpy.linspace(0, count - 1, min(count, most)).astype(numpy.intp)
+
+
 def _drawn(
     data: Data, name: Literal["test", "validation", "train"], most: int
 ) -> tuple[Features, Tensor, Tensor | None]:
@@ -113,7 +150,7 @@ def _drawn(
     if data.source is None or data.split is None or not isinstance(part, Part):
         x, y = next(part_batches(part, most))
         return x.numpy(), y, None
-    chosen = numpy.linspace(0, len(part) - 1, min(len(part), most)).astype(numpy.intp)
+    chosen = _spread(len(part), most)
     rows, features = getattr(data.split, name)[chosen], data.source.features
     return take_rows(features, rows), part.y[chosen], None if part.weights is None else part.weights[chosen]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
+from topiarist.data.file_arrays import FILED_BYTES, FileArray, can_be_read_in_place
 from topiarist.data.joined import LARGE_BYTES
 from topiarist.data.labels import as_labels
 from topiarist.data.limits import check_size, expanded, read_up_to
@@ -25,8 +26,8 @@ _IMAGES_NAME = re.compile(
 )
 
 
-def read_idx_array(path: Path) -> NDArray[numpy.uint8]:
-    """Read exactly the bytes that the header promises."""
+def read_idx_array(path: Path) -> NDArray[numpy.uint8] | FileArray:
+    """Read exactly the bytes that the header promises; those of a large plain file when they are asked for."""
     with expanded(path) as stream:
         magic = read_up_to(stream, 4)
         if len(magic) < 4 or magic[:2] != b"\0\0" or not magic[3]:
@@ -52,8 +53,8 @@ def read_idx_array(path: Path) -> NDArray[numpy.uint8]:
     return numpy.frombuffer(content, dtype=numpy.uint8).reshape(shape)
 
 
-def _mapped(path: Path, start: int, shape: tuple[int, ...]) -> NDArray[numpy.uint8]:
-    """Return the values of a plain file as a map, of which only what is used is in memory."""
+def _mapped(path: Path, start: int, shape: tuple[int, ...]) -> NDArray[numpy.uint8] | FileArray:
+    """Return the values of a plain file as a map, of which only what is used is in memory; many are not even mapped."""
     expected, found = math.prod(shape), path.stat().st_size - start
     if found < expected:
         check_size(str(path), expected)
@@ -62,6 +63,8 @@ def _mapped(path: Path, start: int, shape: tuple[int, ...]) -> NDArray[numpy.uin
         raise DataError(f"{path} holds more than the {expected:,} bytes that its header promises")
     if not expected:
         return numpy.zeros(shape, dtype=numpy.uint8)
+    if len(shape) == _IMAGE_AXES and expected > FILED_BYTES and can_be_read_in_place():
+        return FileArray(path, start, shape)
     mapped: NDArray[numpy.uint8] = numpy.asarray(numpy.memmap(path, numpy.uint8, "c", start, shape))
     return mapped
 
@@ -100,10 +103,20 @@ def _read_pair(path: Path, *, labelled: bool) -> ImagesAndLabels:
     images = read_idx_array(path)
     if images.ndim != _IMAGE_AXES or not images.size:
         raise DataError(f"{path} holds an array of shape {images.shape}; images (count, rows, columns) are needed")
-    if path.name.lower().startswith("emnist"):  # stored column by column
-        images = images.transpose(0, 2, 1)
-        images = images if images.nbytes > LARGE_BYTES else numpy.ascontiguousarray(images)
-    return images[:, numpy.newaxis], _read_labels(path, count=len(images), labelled=labelled)
+    view = _seen_by_columns if path.name.lower().startswith("emnist") else _seen
+    seen = images.seen(view) if isinstance(images, FileArray) else view(images)
+    return seen, _read_labels(path, count=len(images), labelled=labelled)
+
+
+def _seen(images: NDArray[Any]) -> NDArray[Any]:
+    """Return images (n, rows, columns) with the axis of their only channel."""
+    return images[:, numpy.newaxis]
+
+
+def _seen_by_columns(images: NDArray[Any]) -> NDArray[Any]:
+    """Return images that are stored column by column, with the axis of their only channel."""
+    moved = images.transpose(0, 2, 1)
+    return (moved if moved.nbytes > LARGE_BYTES else numpy.ascontiguousarray(moved))[:, numpy.newaxis]
 
 
 def _read_labels(images: Path, *, count: int, labelled: bool) -> NDArray[Any] | None:
@@ -118,4 +131,4 @@ def _read_labels(images: Path, *, count: int, labelled: bool) -> NDArray[Any] | 
     labels = read_idx_array(path)
     if labels.shape != (count,):
         raise DataError(f"{path} holds labels of shape {labels.shape} for {count} images")
-    return as_labels(str(path), labels, training=labelled)
+    return as_labels(str(path), numpy.asarray(labels), training=labelled)

@@ -16,7 +16,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from topiarist.errors import ModelError
 from topiarist.randomness import generator
 from topiarist.surgery.settling.macs import rough_macs, uses_weights_once
-from topiarist.surgery.settling.pool import AnsweredBatch, SamplePool, answers_of, joined
+from topiarist.surgery.settling.pool import AnsweredBatch, SamplePool, answers_of
 
 # Digits, perceptrons of 3,411 and 2,067 parameters, 1,258 samples, points below the whole network: without mixtures 0.9
 # and 1.7 (mean of four), three of each sample 0.5 and 0.7 (six), seven of each 0.4 for the first (ten). With 10,000
@@ -42,25 +42,26 @@ def suited_mixtures(pool: SamplePool, whole: nn.Module) -> int:
     return max(min(enough // count - 1, MOST_MIXTURES, int(affordable)), 0)
 
 
-def with_mixtures(pool: SamplePool, whole: nn.Module, times: int, seed: int) -> SamplePool:
-    """Return the samples, and behind them so many mixtures of each.
+def with_mixtures(found: SamplePool, whole: nn.Module, count: int, seed: int) -> SamplePool:
+    """Return samples with mixtures written in the room behind the first ones, so many as they are at a time.
 
-    The samples alone, where the network cannot read mixtures, or gives answers that are not finite.
+    The first samples alone, where the network cannot read mixtures, or gives answers that are not finite.
     """
-    pools = [pool]
+    pool, times = found.first(count), len(found) // count - 1
     for number in range(times):
         random = generator(seed, "settling", "mixture", number)
-        partners, shares = torch.randperm(len(pool), generator=random), torch.rand(len(pool), generator=random)
-        mixed = _mixed(pool, torch.arange(len(pool)), partners, shares)
-        try:
-            answers = [answers_of(whole, mixed.rows(rows).inputs) for rows in _pieces(len(pool))]
-        except ModelError:
-            return pool
-        together = [joined(list(each)) for each in zip(*answers, strict=True)]
-        if not all(isinstance(each, Tensor) and bool(each.isfinite().all()) for each in together):
-            return pool
-        pools.append(SamplePool(mixed.args, mixed.kwargs, together))
-    return SamplePool.together(pools)
+        partners, shares = torch.randperm(count, generator=random), torch.rand(count, generator=random)
+        for rows in _pieces(count):
+            mixed = _mixed(pool, rows, partners[rows], shares[rows])
+            try:
+                answers = answers_of(whole, (mixed.args, mixed.kwargs))
+            except ModelError:
+                return pool
+            alike = [each.shape[1:] for each in answers] == [each.shape[1:] for each in pool.answers]
+            if not alike or not all(bool(each.isfinite().all()) for each in answers):
+                return pool
+            found.put((number + 1) * count + int(rows[0]), SamplePool(mixed.args, mixed.kwargs, answers))
+    return found
 
 
 def fresh_mixtures(pool: SamplePool, numbers: Tensor, random: torch.Generator) -> AnsweredBatch:

@@ -68,17 +68,47 @@ class SamplePool:
             return None
         return cls(tuple(columns), named, given)
 
-    @classmethod
-    def together(cls, pools: "Sequence[SamplePool]") -> "SamplePool":
-        """Put pools of the same arguments together, one behind the other."""
-        columns = zip(*(pool.args for pool in pools), strict=True)
-        named = {name: joined([pool.kwargs[name] for pool in pools]) for name in pools[0].kwargs}
-        given = zip(*(pool.answers for pool in pools), strict=True)
-        return cls(tuple(joined(each) for each in columns), named, [joined(each) for each in given])
+    def with_room(self, times: int) -> "SamplePool":
+        """Return the samples, with room behind them for so many times as many; themselves where none is wanted."""
+        if not times:
+            return self
+
+        def widened(value: Any) -> Any:
+            if not isinstance(value, Tensor):
+                return value
+            found = value.new_empty((times + 1) * len(value), *value.shape[1:])
+            found[: len(value)] = value
+            return found
+
+        named = {name: widened(value) for name, value in self.kwargs.items()}
+        return SamplePool(tuple(map(widened, self.args)), named, list(map(widened, self.answers)))
+
+    def put(self, at: int, others: "SamplePool") -> None:
+        """Write other samples in the place of those from a number on."""
+        pairs = [*zip(self.args, others.args, strict=True), *zip(self.answers, others.answers, strict=True)]
+        pairs += [(value, others.kwargs[name]) for name, value in self.kwargs.items()]
+        for own, other in pairs:
+            if isinstance(own, Tensor):
+                own[at : at + len(other)] = other
+
+    def first(self, count: int) -> "SamplePool":
+        """Return the first samples, which are not copied."""
+
+        def seen(value: Any) -> Any:
+            return value[:count] if isinstance(value, Tensor) else value
+
+        named = {name: seen(value) for name, value in self.kwargs.items()}
+        return SamplePool(tuple(map(seen, self.args)), named, list(map(seen, self.answers)))
 
     def __len__(self) -> int:
         values = (*self.args, *self.kwargs.values(), *self.answers)
         return len(next(value for value in values if isinstance(value, Tensor)))
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes samples and answers take."""
+        values = (*self.args, *self.kwargs.values(), *self.answers)
+        return sum(value.nbytes for value in values if isinstance(value, Tensor))
 
     @property
     def is_of_images(self) -> bool:

@@ -17,6 +17,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from topiarist.memory import return_freed
 from topiarist.randomness import generator
 from topiarist.surgery.calibration import CalibrationBatches
 from topiarist.surgery.settling.divergence import Answers
@@ -37,6 +38,7 @@ FEW_PARAMETERS = 0.1  # per sample
 FEW_PARAMETERS_IMAGE_BATCH = 64  # the comparison above
 STEPS_PER_PASS = 16  # batches are that small a part of the samples
 JUDGED_TOGETHER = 512  # samples that are run at a time to judge by
+LARGE_BYTES = 2**24  # 16 MB of samples, beside which what copies of them left behind is worth giving back
 
 
 @dataclass(frozen=True)
@@ -85,14 +87,18 @@ def answered(
         return None
     pooled = SamplePool.of(inputs, answers)
     if pooled is not None and pooled.is_row_by_row(whole):
+        inputs.clear()  # the pool holds copies of them
         if len(pooled) < FEWEST_SAMPLES:
             return None
         originals = len(pooled)
         size = suited_batch(originals, _largest_batch(pooled, whole, are_few(parameters, originals)))
-        mixed = with_mixtures(pooled, whole, suited_mixtures(pooled, whole), seed)
+        pooled = pooled.with_room(suited_mixtures(pooled, whole))  # there is one copy of the samples from here on
+        if pooled.nbytes > LARGE_BYTES:
+            return_freed()
+        mixed = with_mixtures(pooled, whole, originals, seed)
         count = len(mixed)
         judging, judged = _judging(count, FEWEST_JUDGING, seed), max(size, JUDGED_TOGETHER)
-        fresh = partial(fresh_mixtures, pooled) if count > originals else None
+        fresh = partial(fresh_mixtures, mixed.first(originals)) if count > originals else None
         return SettlingSamples(count, judging, mixed.rows, [mixed.answers], size, judged, size, originals, fresh)
     samples = [samples_in(each) for each in inputs]
 

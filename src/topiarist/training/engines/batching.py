@@ -11,7 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader
 
 from topiarist.data import Data, LazySamples, Part, Samples, Stream
-from topiarist.data.samples import JoinedSamples
+from topiarist.data.samples import JoinedSamples, read_once
 from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import generator
 from topiarist.tasks import Task
@@ -21,6 +21,9 @@ from topiarist.training.inference import part_batches
 GATHERED_BYTES = 2**23  # of batches that are gathered at once: few indexing operations, and little memory
 COPIED_BYTES = 2**24  # of samples of several parts, up to which they are copied into one tensor: rows are found faster
 PREPARED_BYTES = 2**22  # of those prepared at once: larger blocks, freed and taken anew, leave gaps in the memory
+# Rows in an order drawn by the seed lie all over their file, and a call for each takes longer than to learn from it. So
+# an epoch reads the file once for every third of its samples, each held as it is in the file.
+READ_SHARE, READ_BYTES = 3, 2**26
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class MemoryBatches:
     ) -> None:
         different = {(id(part.samples), id(part.y), id(part.weights)): part for part in parts}
         starts = dict(zip(different, accumulate(map(len, different.values()), initial=0), strict=False))
-        self.samples = _joined([part.samples for part in different.values()], like)
+        self.samples = _joined([part.samples for part in different.values()], like, members=len(parts))
         self.like = like
         y = _concatenated([part.y for part in different.values()])
         self.y = placed(y, like) if y.is_floating_point() else y.to(like.device)
@@ -88,11 +91,19 @@ class MemoryBatches:
         most = GATHERED_BYTES if isinstance(self.samples, Tensor) else PREPARED_BYTES
         together = max(1, most // max(batch_bytes, 1))
         end = len(self.rows) if last is None else min(last, len(self.rows))
-        for begin in range(first, end, together):
-            stop = min(begin + together, end)
+        read_together = self._steps_read_at_once()
+        for begin, stop in _stretches(first, end, read_together, together):
             chunk = orders[:, begin * self.batch_size : stop * self.batch_size]
+            if (begin - first) % read_together == 0:
+                held = None  # what was read before goes first
+                held = self._read(orders[:, begin * self.batch_size : (begin + read_together) * self.batch_size])
+                held_from = begin * self.batch_size
             rows = chunk.flatten().to(self.like.device)
-            x = self._gathered(rows).view(*chunk.shape, *self.samples.shape[1:])
+            if held is None:
+                x = self._gathered(rows)
+            else:
+                x = placed(held[begin * self.batch_size - held_from : stop * self.batch_size - held_from], self.like)
+            x = x.view(*chunk.shape, *self.samples.shape[1:])
             y = self.y.index_select(0, rows).view(*chunk.shape, *self.y.shape[1:])
             weights = None if self.weights is None else self.weights.index_select(0, rows).view(chunk.shape)
             given = x, y, self._answers_to(chunk), weights
@@ -103,6 +114,19 @@ class MemoryBatches:
             for samples, targets, answers, shares, counts in zip(*pieces, counted, strict=True):
                 assert samples is not None and targets is not None
                 yield Batch(samples, targets, counts, answers, shares).first(max(counts))
+
+    def _steps_read_at_once(self) -> int:
+        """Return how many steps' samples are read from a file at once; all of them where they are in memory."""
+        if not (isinstance(self.samples, LazySamples) and self.samples.in_file):
+            return max(1, len(self.rows))
+        size = len(self.samples) * self.samples.row_bytes
+        return max(1, math.ceil(len(self.rows) * max(READ_BYTES, size // READ_SHARE) / max(size, 1)))
+
+    def _read(self, orders: Tensor) -> LazySamples | None:
+        """Return the samples of some rows (1, n) in their order, held as they are in their file; None for others."""
+        if isinstance(self.samples, LazySamples) and self.samples.in_file:
+            return self.samples.held(orders[0])
+        return None
 
     def _gathered(self, rows: Tensor) -> Tensor:
         """Return samples (n, *input_shape) where the network computes."""
@@ -220,14 +244,28 @@ def has_batch_norm(model: nn.Module) -> bool:
     return any(isinstance(module, _BatchNorm) for module in model.modules())
 
 
-def _joined(samples: Sequence[Samples], like: Tensor) -> Tensor | LazySamples | JoinedSamples:
-    """Return samples as one: tensors where the network computes, others and large ones as they are."""
+def _stretches(first: int, end: int, outer: int, inner: int) -> Iterator[tuple[int, int]]:
+    """Yield (begin, stop) of at most `inner` numbers each, of which none reaches over a multiple of `outer`.
+
+    From 0 to 10, 5 and 2: (0, 2), (2, 4), (4, 5), (5, 7), (7, 9), (9, 10).
+    """
+    for low in range(first, end, outer):
+        high = min(low + outer, end)
+        yield from ((begin, min(begin + inner, high)) for begin in range(low, high, inner))
+
+
+def _joined(samples: Sequence[Samples], like: Tensor, *, members: int) -> Tensor | LazySamples | JoinedSamples:
+    """Return samples as one: tensors where the network computes, others and large ones as they are.
+
+    Several members ask for rows of a file in orders of their own: these are read once.
+    """
     tensors = [each for each in samples if isinstance(each, Tensor)]
     large = sum(each.nbytes for each in tensors) > COPIED_BYTES
     here = like.device.type == "cpu" and all(placed(each[:0], like).dtype == each.dtype for each in tensors)
     if len(tensors) == len(samples) and (len(samples) == 1 or not (large and here)):
         return placed(_concatenated(tensors), like)
-    return samples[0] if len(samples) == 1 else JoinedSamples(samples)
+    held = read_once(samples) if members > 1 else samples
+    return held[0] if len(held) == 1 else JoinedSamples(held)
 
 
 def _concatenated(tensors: Sequence[Tensor]) -> Tensor:

@@ -148,7 +148,9 @@ class StackedEngine:
         logits = self.stack.flat.new_empty(len(held), self.task.outputs, longest)  # one place: see `LossSums`
         together = largest_batch(held[0].samples[:1])
         for first in range(0, longest, together):  # in pieces that take little memory
-            x = pad_sequence([part.samples[first : first + together] for part in held], batch_first=True)
+            asked = {id(part.samples): part.samples for part in held}  # those of several members are prepared once
+            some = {name: samples[first : first + together] for name, samples in asked.items()}
+            x = pad_sequence([some[id(part.samples)] for part in held], batch_first=True)
             outputs = self.stack.forward(_features_first(placed(x, self.stack.flat)), Pass(training=False))
             logits[:, :, first : first + together] = outputs
         found = logits.cpu()

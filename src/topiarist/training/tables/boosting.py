@@ -4,7 +4,8 @@ Its answers to the rows that it was fitted on are nearly the targets themselves,
 rows are answered by the model of the fold that left them out.
 
 scikit-learn computes with float64, of which it would hold two copies of all rows: one as they came, and one parted into
-rows to fit on and rows that end the fitting. Here they are parted before, as it would do it, and there is one copy.
+rows to fit on and rows that end the fitting. Here they are parted before, as it would do it, and given to it some
+columns at a time (`binning`): there is no copy but the bins.
 """
 
 from collections.abc import Sequence
@@ -17,9 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from topiarist.data import Part
+from topiarist.data import Part, Samples
 from topiarist.randomness import child_seed
 from topiarist.tasks import Task
+from topiarist.training.tables.binning import HOOKS, SampleColumns, fit_by_columns
 from topiarist.training.tables.folds import InnerFold
 from topiarist.training.tables.teachers import CrossFitted, answers_out_of_fold
 
@@ -58,9 +60,9 @@ class BoostedTrees:
     models: Sequence[Any]  # scikit-learn's; None stands for one that was shown a single class
     shown: Sequence[NDArray[Any]]  # the classes that each was shown
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Samples) -> Tensor:
         """Return outputs (n_samples, n_outputs): logarithms of probabilities, logits of labels, or numbers."""
-        return torch.cat([self._answers_to(some.numpy()) for some in torch.split(x, CHUNK)])
+        return torch.cat([self._answers_to(x[at : at + CHUNK].numpy()) for at in range(0, max(len(x), 1), CHUNK)])
 
     def _answers_to(self, samples: Numbers) -> Tensor:
         if self.task.kind == "numbers":
@@ -102,19 +104,20 @@ def _classifier(part: Part, y: Numbers, rows: Numbers, seed: int) -> Any:
 
 
 def _fitted(learner: Any, part: Part, y: Numbers, rows: Numbers, seed: int, settings: dict[str, Any]) -> Any:
-    """Fit a model of scikit-learn's to the samples of some rows, which are float64 once."""
+    """Fit a model of scikit-learn's to the samples of some rows."""
     weights = None if part.weights is None else part.weights.numpy()
-    if "X_val" not in signature(learner.fit).parameters:  # before scikit-learn 1.7: it parts the rows itself
+    can_stop = "X_val" in signature(learner.fit).parameters
+    if not (can_stop and all(hasattr(learner, name) for name in HOOKS)):  # before scikit-learn 1.7: it parts the rows
         model = learner(random_state=seed, **settings)
-        return model.fit(_float64(part, rows), y[rows], sample_weight=None if weights is None else weights[rows])
+        all_columns = SampleColumns(part.samples, rows).in_float64(slice(None))
+        return model.fit(all_columns, y[rows], sample_weight=None if weights is None else weights[rows])
     sides = _sides(y, rows, seed, stratified=learner.__name__.endswith("Classifier"))
     model = learner(random_state=seed, early_stopping=sides.stopping is not None, **settings)
-    apart: dict[str, Any] = {}
-    if sides.stopping is not None:
-        apart = {"X_val": _float64(part, sides.stopping), "y_val": y[sides.stopping]}
-        apart |= {} if weights is None else {"sample_weight_val": weights[sides.stopping]}
-    own = None if weights is None else weights[sides.learned]
-    return model.fit(_float64(part, sides.learned), y[sides.learned], sample_weight=own, **apart)
+    counted: dict[str, Any] = {}
+    if weights is not None:
+        counted["sample_weight"] = weights[sides.learned]
+        counted |= {} if sides.stopping is None else {"sample_weight_val": weights[sides.stopping]}
+    return fit_by_columns(model, part.samples, y, sides.learned, sides.stopping, counted)
 
 
 def _sides(y: Numbers, rows: Numbers, seed: int, *, stratified: bool) -> Sides:
@@ -136,14 +139,6 @@ def _sides(y: Numbers, rows: Numbers, seed: int, *, stratified: bool) -> Sides:
         dealt, test_size=STOPPING_SHARE, random_state=number, stratify=y[dealt] if stratified else None
     )
     return Sides(numpy.concatenate([learned, single]), stopping)
-
-
-def _float64(part: Part, rows: Numbers) -> Numbers:
-    """Return the samples of some rows in float64; no more than a chunk of them is in memory in another type."""
-    found = numpy.empty((len(rows), part.samples.shape[1]))
-    for start in range(0, len(rows), CHUNK):
-        found[start : start + CHUNK] = part.samples[torch.from_numpy(rows[start : start + CHUNK])].numpy()
-    return found
 
 
 def _probabilities(model: Any, shown: NDArray[Any], samples: NDArray[Any], classes: int) -> NDArray[Any]:

@@ -29,11 +29,18 @@ def distil(data: Data, teacher: TableTeacher, config: TabularConfig) -> nn.Modul
     is. All but one of its models per setting have seen a row, so that its answer there knows the target.
     """
     lesson = lesson_of(training_part(data), config)
-    lent = replace(data, train=lesson, validation=replace(lesson, samples=lesson.x[:0], y=lesson.y[:0], weights=None))
+    lent = replace(
+        data, train=lesson, validation=replace(lesson, samples=lesson.samples[:0], y=lesson.y[:0], weights=None)
+    )
     outputs, random = data.task.outputs, generator(config.seed, "student")
     student = tabular(data.input_shape[0], outputs, hidden=config.hidden, activation=ACTIVATION, generator=random)
     epochs, seed = config.epochs_of(len(lesson), config.network_samples), child_seed(config.seed, "student") % 2**32
-    train(student, lent, student_training(len(lesson), epochs, seed, config.device), teacher=teacher.outputs(lesson.x))
+    train(
+        student,
+        lent,
+        student_training(len(lesson), epochs, seed, config.device),
+        teacher=teacher.outputs(lesson.samples),
+    )
     return student
 
 

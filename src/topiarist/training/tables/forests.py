@@ -8,7 +8,7 @@ import numpy
 import torch
 from torch import Tensor
 
-from topiarist.data import Part
+from topiarist.data import Part, Samples
 from topiarist.randomness import child_seed
 from topiarist.tasks import Task
 from topiarist.training.tables.folds import InnerFold
@@ -27,10 +27,10 @@ class RandomisedTrees:
     outputs: int
     model: Any
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Samples) -> Tensor:
         """Return logarithms of probabilities (n_samples, n_outputs)."""
         found = numpy.zeros((len(x), self.outputs))
-        found[:, self.model.classes_] = self.model.predict_proba(x.numpy())
+        found[:, self.model.classes_] = self.model.predict_proba(x[:].numpy())
         return torch.from_numpy(found).clamp(min=LEAST_PROBABILITY).log()
 
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from topiarist.data import Part
+from topiarist.data import Part, Samples
 from topiarist.models.ensemble import mean_outputs
 from topiarist.tasks import Task, TaskKind
 from topiarist.training.tables.folds import InnerFold
 
-Answering = Callable[[Tensor], Tensor]  # samples (n_samples, n_inputs) → outputs (n_samples, n_outputs)
+Answering = Callable[[Samples], Tensor]  # samples (n_samples, n_inputs) → outputs (n_samples, n_outputs)
 ROUNDS = 20  # of the greedy choice: weights in twentieths
 
 
@@ -32,7 +32,7 @@ class CrossFitted:
     models: Sequence[Answering]
     out_of_fold: Tensor
 
-    def outputs(self, x: Tensor) -> Tensor:
+    def outputs(self, x: Samples) -> Tensor:
         """Return the outputs that stand for the mean answer to samples."""
         return blended([model(x) for model in self.models], [1.0] * len(self.models), self.kind)
 
@@ -42,7 +42,7 @@ def answers_out_of_fold(folds: Sequence[InnerFold], models: Sequence[Answering],
     count = sum(len(fold.rows) for fold in folds)
     found = torch.zeros(count, task.outputs)
     for fold, model in zip(folds, models, strict=True):
-        found[fold.rows] = model(fold.left_out().x).float()
+        found[fold.rows] = model(fold.left_out().samples).float()
     return found
 
 
@@ -63,7 +63,7 @@ class TableTeacher:
         """What is answered to each training sample by models that had not seen it (n_samples, n_outputs)."""
         return blended([part.out_of_fold for part in self.parts], self.weights, self.parts[0].kind)
 
-    def outputs(self, x: Tensor) -> Tensor:
+    def outputs(self, x: Samples) -> Tensor:
         """Return outputs (n_samples, n_outputs) for samples (n_samples, n_inputs)."""
         return blended([part.outputs(x) for part in self.parts], self.weights, self.parts[0].kind)
 
@@ -77,7 +77,7 @@ class BlendedAnswers:
     share: float
     kind: TaskKind
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Samples) -> Tensor:
         """Return outputs (n_samples, n_outputs) for samples (n_samples, n_inputs)."""
         asked = [(self.first, 1 - self.share), (self.second, self.share)]
         counted = [(answer(x), weight) for answer, weight in asked if weight]

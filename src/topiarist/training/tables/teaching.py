@@ -49,5 +49,5 @@ def _share(boosted: BoostedTrees, fold: InnerFold, others: Sequence[CrossFitted]
     """Return how much boosting counts in the blend with the smallest loss on the rows that a fold left out."""
     left, task = fold.left_out(), fold.whole.task
     rivals = [replace(each, out_of_fold=each.out_of_fold[fold.rows]) for each in others]
-    own = CrossFitted(BOOSTING, task.kind, [boosted], boosted(left.x).float())
+    own = CrossFitted(BOOSTING, task.kind, [boosted], boosted(left.samples).float())
     return best_blend([*rivals, own], left, task).shares.get(BOOSTING, 0.0)
