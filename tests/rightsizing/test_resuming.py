@@ -102,7 +102,7 @@ def test_what_was_before_the_sizes_is_not_made_again(tmp_path: Path, monkeypatch
     found = shrunk(blobs(120), None, work_folder=place)
     assert not {*before} & {*kept} and kept[-3:] == ["linear-0-1-2", "relearned-teacher-0", "relearned-0-1-2"]
     monkeypatch.setattr("topiarist.rightsizing.teaching.fit_teacher", made_again)
-    monkeypatch.setattr("topiarist.rightsizing.pipeline.reference_records", made_again)
+    monkeypatch.setattr("topiarist.rightsizing.work.reference_records", made_again)
     (place / "record.json").unlink()  # it ended while the networks were measured
     again = shrunk(blobs(120), None, work_folder=place)
     assert again.record.references == found.record.references and same(again, found)
@@ -136,7 +136,7 @@ def test_the_work_of_another_command_is_not_resumed(tmp_path: Path, monkeypatch:
     ):
         with pytest.raises(SettingsError, match=rf"{said} \(other {changed}\): remove it to start over, or choose"):
             shrunk(data, work_folder=place, **settings)
-    monkeypatch.setattr("topiarist.rightsizing.pipeline.version", str)
+    monkeypatch.setattr("topiarist.rightsizing.asking.version", str)
     with pytest.raises(SettingsError, match=r"\(other versions\)"):
         shrunk(blobs(60), work_folder=place)
 
