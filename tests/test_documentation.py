@@ -91,6 +91,7 @@ def test_the_example_of_a_method_gets_into_rightsize_the_report_and_a_study(tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("default::topiarist.errors.TopiaristWarning")  # notes on what was found
 @pytest.mark.usefixtures("in_a_folder")
 def test_shell_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     iris = load_iris(as_frame=True)
