@@ -236,7 +236,7 @@ def files(device: str) -> Iterator[Result]:
 
 @scenario("rightsizing")
 def whole_runs(device: str) -> Iterator[Result]:
-    result = rightsize(load_data("iris"), effort="quick", device=device)
+    result = rightsize(load_data("iris"), effort="quick", methods=("distinctiveness", "magnitude"), device=device)
     assert all(tensor.device.type == device for tensor in result.model.state_dict().values())
     with tempfile.TemporaryDirectory() as folder:
         deliver(result, Path(folder) / "out", onnx=False)
