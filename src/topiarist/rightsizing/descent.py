@@ -13,6 +13,7 @@ from torch import nn
 
 from topiarist.measurement.footprint import Footprint
 from topiarist.methods.outcome import Outcome
+from topiarist.methods.registry import find_method
 from topiarist.rightsizing.candidates import Candidate, SizeResult, joint, nearest, promising, still_asked
 from topiarist.rightsizing.clock import Clock, OutOfTimeError
 from topiarist.rightsizing.folds import Fold
@@ -202,15 +203,19 @@ class Descent:
             )
         ]
 
+        longest_first = sorted(tasks, key=lambda task: -find_method(task.method).traits.relative_cost)
+
         def tell(done: int) -> None:
-            what = tasks[min(done, len(tasks) - 1)].method
+            what = longest_first[min(done, len(tasks) - 1)].method
             self._tell(number + FIRST_PART * done / len(tasks), f"{ratio:.3g} × smaller: {what}")
 
         tell(0)
+        # So that no worker is left waiting for a long task that another began last.
+        made_by = dict(zip(longest_first, self.runner.run(make_candidates, longest_first, tell), strict=True))
         found: list[dict[str, Candidate]] = [{} for _ in self.folds]
-        for task, made in zip(tasks, self.runner.run(make_candidates, tasks, tell), strict=True):
-            self.notes.extend(note for note in made.notes if note not in self.notes)
-            for fold, network in made.networks.items():
+        for task in tasks:
+            self.notes.extend(note for note in made_by[task].notes if note not in self.notes)
+            for fold, network in made_by[task].networks.items():
                 found[fold][task.method] = self._candidate(fold, network)
         return found
 
