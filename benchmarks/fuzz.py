@@ -23,14 +23,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.fuzzing.corpus import READERS, write_corpus
+from benchmarks.fuzzing.folders import ENDING, changed_folder
 from benchmarks.fuzzing.mutating import mutated
 from benchmarks.fuzzing.resigning import resigned
-from benchmarks.paging.records import Cell, Grid, Sheet
+from benchmarks.paging.records import Grid, Sheet
 from benchmarks.paging.writing import stamp, write_results
 
 BATCH = 250  # files per process: starting one takes seconds
 RESIGNED = 0.75  # of the files: the guards themselves need few
 HANG_SECONDS = 10
+NOTHING = "No crash, no hang, no traceback, no message of more than one line."
 ADDRESS_SPACE = 6 * 2**30  # torch alone maps 3 GB
 
 
@@ -40,25 +42,36 @@ def main() -> int:
     options.add_argument("--seconds", type=float, default=600)
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--keep", type=Path, default=Path("fuzz-failures"))
+    options.add_argument("--out", type=Path, help="where results go, instead of the page's own")
     chosen = options.parse_args()
+    begun = time.monotonic()
     with TemporaryDirectory() as folder:
         counts, peak = campaign(Path(folder), seconds=chosen.seconds, seed=chosen.seed, keep=chosen.keep)
-    bad, rows = 0, list[tuple[Cell, ...]]()
+    taken = time.monotonic() - begun
     for reader, found in sorted(counts.items()):
-        wrong = {name: count for name, count in found.items() if name not in ("read", "refused")}
-        bad += sum(wrong.values())
-        files = sum(found.values())
-        rows.append((reader, files, found["read"], found["refused"], sum(wrong.values())))
-        print(
-            f"{reader:12} {files:6} files: {found['read']} read, {found['refused']} refused, {wrong or 'nothing'} else"
-        )
-    all_files = sum(sum(found.values()) for found in counts.values())
-    told = f"{all_files:,} damaged files, at most {peak / 2**10:.0f} MB:"
-    print(told)
-    grid = Grid(head=("reader", "files", "read", "refused", "anything else"), rows=tuple(rows))
+        print(f"{reader:14} {found.total():6} files: {dict(found)}")
+    wrong = wrong_of(counts)
+    told = (
+        f"{sum(map(Counter.total, counts.values())):,} damaged files in {taken:,.0f} s, at most {peak / 2**10:.0f} MB:"
+    )
+    print(told, wrong)
+    rows = tuple(
+        (reader, found.total(), found["read"], found["refused"], found.total() - found["read"] - found["refused"])
+        for reader, found in sorted(counts.items())
+    )
+    grid = Grid(head=("reader", "files", "read", "refused", "anything else"), rows=rows)
     command = f"python -m benchmarks.fuzz --seconds {chosen.seconds:g} --seed {chosen.seed}"
-    print(write_results("fuzz", Sheet(**stamp(command), grids={"readers": grid}, notes={"campaign": told})))
-    return 1 if bad else 0
+    notes = {"campaign": told, "nothing": wrong}
+    print(write_results("fuzz", Sheet(**stamp(command), grids={"readers": grid}, notes=notes), chosen.out))
+    return 0 if wrong == NOTHING else 1
+
+
+def wrong_of(counts: dict[str, Counter[str]]) -> str:
+    """Return what came of files besides being read or refused, in words."""
+    others = sum(
+        (found - Counter(read=found["read"], refused=found["refused"]) for found in counts.values()), Counter()
+    )
+    return ", ".join(f"{name}: {count}" for name, count in sorted(others.items())) + "." if others else NOTHING
 
 
 def campaign(folder: Path, *, seconds: float, seed: int, keep: Path) -> tuple[dict[str, Counter[str]], int]:
@@ -87,10 +100,13 @@ def campaign(folder: Path, *, seconds: float, seed: int, keep: Path) -> tuple[di
 
 
 def changed_file(source: Path, draw: random.Random, *, other: Path) -> bytes:
-    """Return the content of a whole file with changes."""
+    """Return the content of a whole file with changes; of a folder, one of its files has them."""
+    content = source.read_bytes()
     if draw.random() < RESIGNED:
-        return resigned(source.name, source.read_bytes(), draw)
-    return mutated(source.read_bytes(), draw, other=other.read_bytes())
+        return resigned(source.name, content, draw)
+    if source.suffix == ENDING:
+        return changed_folder(content, draw, lambda _, inside: mutated(inside, draw, other=inside))
+    return mutated(content, draw, other=other.read_bytes())
 
 
 def unread_of(whole: dict[str, list[Path]]) -> list[str]:
@@ -110,7 +126,9 @@ def read_all(tasks: list[tuple[str, Path]], counts: dict[str, Counter[str]], kee
             counts[reader][result] += 1
             if result not in ("read", "refused"):
                 keep.mkdir(exist_ok=True)
-                (keep / f"{result}-{reader}-{time.time_ns()}-{file.name}").write_bytes(file.read_bytes())
+                (keep / f"{result}-{reader.replace(' ', '-')}-{time.time_ns()}-{file.name}").write_bytes(
+                    file.read_bytes()
+                )
         peak, tasks = max(peak, memory), tasks[len(results) :]
     return peak
 

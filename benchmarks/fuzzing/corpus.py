@@ -5,14 +5,17 @@ import io
 import json
 import struct
 import tarfile
-import wave
 from pathlib import Path
 from typing import cast
 
 import numpy
 import pandas
-from PIL import Image
 
+from benchmarks.fuzzing.folders import packed
+from benchmarks.fuzzing.hub import hub_folders
+from benchmarks.fuzzing.kept import caches, study_folder
+from benchmarks.fuzzing.predicting import image, images_by_class, new_samples, sound, sounds_by_class
+from benchmarks.fuzzing.resuming import RESUMED, checkpoint_of, work_folder
 from benchmarks.fuzzing.table import TABLE
 from tests.report.rightsizing_record import record
 from topiarist import Data, load_data, save
@@ -22,9 +25,11 @@ from topiarist.study.study import Study
 from topiarist.surgery import plan_of, remove
 
 READERS = (
-    *("table", "arrays", "idx", "cifar", "matlab", "image", "sound", "annotations"),
-    *("model", "plan", "record", "study", "ledger"),
+    *("table", "large table", "arrays", "large arrays", "idx", "cifar", "matlab", "image", "sound", "annotations"),
+    *("folder", "spreadsheet", "prediction", "model", "hub", "plan", "record", "study", "ledger", "study folder"),
+    *("checkpoint", "work folder", "cache"),
 )
+LATE = TABLE + "long,red,2024-01-01,no\n"  # a column of numbers that ends with text
 TOML = """
 name = "small"
 data = "iris"
@@ -56,8 +61,22 @@ def write_corpus(folder: Path) -> dict[str, list[Path]]:
         "cifar": {"c.bin": _cifar(), "c.tar.gz": _tar({"c/data_batch_1.bin": _cifar(), "c/test_batch.bin": _cifar()})},
         "matlab": {"a.mat": _matlab()},
         "annotations": {"meta.csv": "".join(["filename,label\n", *(f"{i}.png,{i % 2}\n" for i in range(8))]).encode()},
-        "image": {f"i.{form}": _image(form) for form in ("png", "jpeg", "gif", "tiff", "bmp", "webp", "ppm")},
-        "sound": {"s.wav": _sound()},
+        "large table": {"large.csv": TABLE.encode(), "wide.csv": TABLE.encode("utf-16"), "late.csv": LATE.encode()},
+        "large arrays": {"large.npz": _arrays(numpy.savez), "idx.folder": _idx_folder()},
+        "folder": {
+            "images.folder": packed(images_by_class()),
+            "sounds.folder": packed(sounds_by_class()),
+            "setup.folder": _challenge(),
+        },
+        "spreadsheet": {"faces.xlsx": _spreadsheet()},
+        "prediction": {f"new-{name}": content for name, content in new_samples().items()},
+        "hub": hub_folders(),
+        "study folder": {"study.folder": study_folder()},
+        "checkpoint": {f"run{ending}": checkpoint_of(ending) for ending in RESUMED},
+        "work folder": {"work.folder": work_folder()},
+        "cache": {f"kept-{name}": content for name, content in caches().items()},
+        "image": {f"i.{form}": image(form) for form in ("png", "jpeg", "gif", "tiff", "bmp", "webp", "ppm")},
+        "sound": {"s.wav": sound()},
         "record": {"r.json": json.dumps(record().to_json()).encode()},
         "study": {"s.toml": TOML.encode()},
     }
@@ -134,17 +153,29 @@ def _matlab() -> bytes:
     return stream.getvalue()
 
 
-def _image(form: str) -> bytes:
-    stream = io.BytesIO()
-    Image.fromarray(numpy.arange(192, dtype=numpy.uint8).reshape(8, 8, 3)).save(stream, form)
-    return stream.getvalue()
+def _idx_folder() -> bytes:
+    labels = struct.pack(">HBBI", 0, 8, 1, 10) + bytes(i % 2 for i in range(10))
+    names = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
+    return packed(dict(zip(names, (_idx(), labels) * 2, strict=True)))
 
 
-def _sound() -> bytes:
+def _challenge() -> bytes:
+    """Return a folder as challenges have it: a table of labels, and which files are to be trained on."""
+    rows = [f"audio/{i}.wav\t{'ab'[i % 2]}\tcity{i % 3}\n" for i in range(8)]
+    head = "filename\tscene_label\tidentifier\n"
+    tables = {
+        "meta.csv": head + "".join(rows),
+        "evaluation_setup/fold1_train.csv": head + "".join(rows[:4]),
+        "evaluation_setup/fold1_evaluate.csv": head + "".join(rows[4:]),
+    }
+    sounds = {f"audio/{i}.wav": sound(1 + i) for i in range(8)}
+    return packed({name: text.encode() for name, text in tables.items()} | sounds)
+
+
+def _spreadsheet() -> bytes:
+    """Return the spreadsheet of the faces: a name, a label, five components of each of two descriptors."""
+    titles = ["LPQ", "", "", "", "", "PHOG", "", "", "", ""]
+    rows = [[f"{i}.png", 1 + i % 7, *(0.1 * (i % 5) for _ in titles)] for i in range(14)]
     stream = io.BytesIO()
-    with wave.open(stream, "wb") as out:
-        out.setnchannels(1)
-        out.setsampwidth(2)
-        out.setframerate(8000)
-        out.writeframes(numpy.arange(800, dtype=numpy.int16).tobytes())
+    pandas.DataFrame([["image", "label", *titles], *rows]).to_excel(stream, index=False, header=False)
     return stream.getvalue()

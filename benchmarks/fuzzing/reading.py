@@ -7,7 +7,8 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,16 +17,24 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from benchmarks.fuzzing.folders import ENDING, unpacked
+from benchmarks.fuzzing.hub import read_hub
+from benchmarks.fuzzing.kept import read_cache, read_study_folder
+from benchmarks.fuzzing.large import low_limits
+from benchmarks.fuzzing.predicting import own_cache, predict
+from benchmarks.fuzzing.resuming import resume, resume_rightsizing
 from benchmarks.fuzzing.table import TABLE
 from topiarist import load
 from topiarist.cli.loading import check_usable, features_for
-from topiarist.data import Preprocessing
+from topiarist.data import Data, Part, Preprocessing
 from topiarist.data.load import find_source
 from topiarist.data.preparation import prepare
 from topiarist.data.readers.idx import read_idx_array
 from topiarist.errors import TopiaristError, is_out_of_memory
+from topiarist.features.described import load_described
 from topiarist.models import card_of
 from topiarist.report.writing import read_record
+from topiarist.reproductions.faces.expressions import read_expressions
 from topiarist.study.results import Results
 from topiarist.study.study import Study
 from topiarist.surgery import Plan
@@ -47,6 +56,36 @@ def read_samples(file: Path) -> None:
 def read_single(file: Path) -> None:
     """Read an image or a sound as `predict` does."""
     find_source(file, labelled=False)
+
+
+def read_large_table(file: Path) -> None:
+    """Read a table as if it were a large one."""
+    with low_limits():
+        read_table(file)
+
+
+def read_large_arrays(file: Path) -> None:
+    """Read arrays as if they were large ones, and prepare their rows."""
+    with low_limits(), whole_of(file) as place:
+        part = Data.from_source(find_source(place)).train
+        assert isinstance(part, Part)
+        part.samples[torch.arange(len(part))]
+
+
+def read_folder(file: Path) -> None:
+    """Read a folder of images or sounds as `train` does."""
+    with unpacked(file) as folder, own_cache():
+        load_described(folder)
+
+
+@contextmanager
+def whole_of(file: Path) -> Iterator[Path]:
+    """Yield a file as it is; a folder where the file is one."""
+    if file.suffix == ENDING:
+        with unpacked(file) as folder:
+            yield folder
+    else:
+        yield file
 
 
 def read_model(file: Path) -> None:
@@ -105,6 +144,16 @@ def read_ledger(file: Path) -> None:
 
 READ: dict[str, Callable[[Path], object]] = {
     "table": read_table,
+    "large table": read_large_table,
+    "large arrays": read_large_arrays,
+    "folder": read_folder,
+    "spreadsheet": read_expressions,
+    "prediction": predict,
+    "hub": read_hub,
+    "study folder": read_study_folder,
+    "checkpoint": resume,
+    "work folder": resume_rightsizing,
+    "cache": read_cache,
     "arrays": read_samples,
     "matlab": read_samples,
     "idx": read_idx_array,

@@ -19,15 +19,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
-from torch import frombuffer, uint8
-
+from benchmarks.fuzzing.folders import ENDING, changed_folder
 from benchmarks.fuzzing.mutating import WORDS, mutated
+from benchmarks.fuzzing.tensors import changed_tensors
 from benchmarks.fuzzing.trees import NUMBERS, OTHERS, changed, deep
-from topiarist.storage.codes import deflated, inflated
-from topiarist.storage.header import KEY, parse_header, sign
-from topiarist.storage.packed import LARGEST_HEADER, LENGTH_BYTES, PACKED, parse_packed_header
 
 Mutator = Callable[[bytes, random.Random], bytes]
 _PNG_START = 8
@@ -56,44 +51,9 @@ def resigned(name: str, content: bytes, draw: random.Random) -> bytes:
     return mutated(content, draw, other=content) if mutator is None else mutator(content, draw)
 
 
-def _model(content: bytes, draw: random.Random) -> bytes:
-    """Change the header of a model file, or a tensor, and sign it anew where it is still a header."""
-    length = struct.unpack("<Q", content[:8])[0]
-    text = json.loads(content[8 : 8 + length])["__metadata__"][KEY]
-    tensors = load_tensors(content)
-    if PACKED in tensors:
-        return _packed(text, tensors[PACKED].numpy().tobytes(), draw)
-    if draw.random() < 0.2:
-        name = draw.choice(list(tensors))
-        tensor = tensors[name]
-        tensors[name] = draw.choice([tensor.reshape(-1)[:1], tensor.double(), tensor * float("inf"), tensor.flatten()])
-        record = json.loads(text)
-    else:
-        record = changed(json.loads(text), draw)
-    text = json.dumps(record) if draw.random() < 0.99 else deep(draw)
-    with suppress(Exception):  # where it is no header any more, it is written as it is
-        text = sign(parse_header(text), tensors).to_text()
-    return save_tensors(tensors, {KEY: text})
-
-
-def _packed(text: str, row: bytes, draw: random.Random) -> bytes:
-    """Change the deflated header of a packed file, or its streams, and sign it anew."""
-    length = int.from_bytes(row[:LENGTH_BYTES], "little")
-    header, streams = row[LENGTH_BYTES : LENGTH_BYTES + length], row[LENGTH_BYTES + length :]
-    if draw.random() < 0.3:
-        streams = mutated(streams, draw, other=streams)
-    else:
-        record = (
-            json.dumps(changed(json.loads(inflated(header, LARGEST_HEADER)), draw))
-            if draw.random() < 0.99
-            else deep(draw)
-        )
-        header = deflated(record.encode())
-    whole = len(header).to_bytes(LENGTH_BYTES, "little") + header + streams
-    tensor = frombuffer(bytearray(whole), dtype=uint8)
-    with suppress(Exception):  # where it is no header any more, it is written as it is
-        text = sign(parse_packed_header(text, tensor), {PACKED: tensor}).to_text()
-    return save_tensors({PACKED: tensor}, {KEY: text})
+def _folder(content: bytes, draw: random.Random) -> bytes:
+    """Change one file of a folder."""
+    return changed_folder(content, draw, lambda name, inside: resigned(name, inside, draw))
 
 
 def _tree(content: bytes, draw: random.Random) -> bytes:
@@ -191,7 +151,8 @@ def _csv(content: bytes, draw: random.Random) -> bytes:
 
 
 MUTATORS: dict[str, Mutator] = {
-    ".safetensors": _model,
+    **dict.fromkeys((".safetensors", ".stack", ".single", ".surgeon"), changed_tensors),
+    ENDING: _folder,
     ".sqlite": _ledger,
     ".json": _tree,
     ".npz": _zip,

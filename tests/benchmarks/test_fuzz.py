@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzz import changed_file
+from benchmarks.fuzz import NOTHING, changed_file, wrong_of
 from benchmarks.fuzzing.corpus import READERS, write_corpus
 from benchmarks.fuzzing.reading import READ, result_of
 
 EACH = 12  # files per reader: about 5 seconds in all
+FEWER = {"work folder": 3, "hub": 4, "study folder": 4}  # what takes a part of a second
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -30,12 +31,18 @@ def test_damaged_files_are_read_or_refused_in_one_line(
     whole: dict[str, list[Path]], tmp_path: Path, reader: str
 ) -> None:
     draw, seen = random.Random(reader), Counter[str]()
-    for number in range(EACH):
+    for number in range(FEWER.get(reader, EACH)):
         source = draw.choice(whole[reader])
         file = tmp_path / f"{number}-{source.name}"
         file.write_bytes(changed_file(source, draw, other=draw.choice(whole[reader])))
         seen[result_of(reader, file)] += 1
     assert set(seen) <= {"read", "refused"}, f"files in {tmp_path}"
+
+
+def test_results_say_what_came_of_files_and_nothing_is_hidden() -> None:
+    fine = Counter(read=3, refused=4)
+    assert wrong_of({"a": fine, "b": Counter(refused=1)}) == NOTHING
+    assert wrong_of({"a": fine, "b": Counter(read=1, hang=2, KeyError=1)}) == "KeyError: 1, hang: 2."
 
 
 def test_changes_reach_what_a_digest_guards(whole: dict[str, list[Path]], tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Arrays kept in safetensors files with a checksum each: a damaged one is as if it were not there."""
 
-import json
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from topiarist.files import cannot_write, canonical_json, write_atomically
+from topiarist.files import cannot_write, canonical_json, parse_json, write_atomically
 
 _CHECKSUMS = "checksums"  # one entry for all: safetensors writes several in an order that changes from call to call
 _DAMAGE = (SafetensorError, OSError, ValueError, KeyError, TypeError)
@@ -50,7 +49,7 @@ def names_in(path: Path) -> tuple[str, ...]:
 def _checksums_in(metadata: dict[str, str] | None) -> dict[str, str]:
     """Return the checksum of each array; files of before have one entry per array."""
     known = metadata or {}
-    found: dict[str, str] = json.loads(known[_CHECKSUMS]) if _CHECKSUMS in known else known
+    found: dict[str, str] = parse_json(known[_CHECKSUMS]) if _CHECKSUMS in known else known
     return found
 
 

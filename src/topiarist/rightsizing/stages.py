@@ -6,19 +6,16 @@ and one process at a time works in it.
 """
 
 import hashlib
-import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from topiarist.data import Data, LazySamples, Part
-from topiarist.errors import SettingsError, TopiaristError
+from topiarist.errors import SettingsError
 from topiarist.evolution.lineage import Lineage
 from topiarist.files import JsonObject, cannot_write, canonical_json, check_folder, parse_json, write_atomically
 from topiarist.models import attach, card_of
@@ -30,6 +27,7 @@ from topiarist.surgery import Plan, plan_of
 from topiarist.surgery.edits.plan import attach_plan
 from topiarist.surgery.replaying import rebuild
 from topiarist.training import History
+from topiarist.training.resumable import read_resumable, refusing_damage, write_resumable
 
 KEY, IDENTITY, SUFFIX = "topiarist-stage", "identity.json", ".safetensors"
 Base = Callable[[int], nn.Module]  # the network that those of a place were made of
@@ -54,11 +52,9 @@ class Stages:
         if not place.exists():
             write_atomically(place, canonical_json(dict(identity)).encode())
             return
-        try:
-            known = parse_json(place.read_text())
-        except (OSError, ValueError) as error:
-            raise TopiaristError(f"cannot read {place}: {error}; remove {self.folder} to start over") from error
-        other = [name for name in identity if known.get(name) != identity[name]]
+        with self.reading(IDENTITY):
+            known = parse_json(place.read_text(encoding="utf-8"))
+            other = [name for name in identity if known.get(name) != identity[name]]
         if other:
             raise SettingsError(
                 f"{self.folder} holds the unfinished work of another rightsizing (other {', '.join(other)}): remove it"
@@ -71,20 +67,16 @@ class Stages:
         """Return what a stage made; None where it is not finished."""
         if self.folder is None or not (place := self.folder / f"{name}{SUFFIX}").exists():
             return None
-        try:
-            with safe_open(place, "pt") as file:
-                header = json.loads((file.metadata() or {})[KEY])
-                tensors = {key: file.get_tensor(key).clone() for key in file.keys()}  # noqa: SIM118  # not a dict
-        except (SafetensorError, OSError, ValueError, KeyError) as error:
-            raise TopiaristError(f"cannot read {place}: {error}; remove {self.folder} to start over") from error
-        places: dict[str, int] = header["places"]
-        others = under("made/", tensors)
-        first = {number: int(key) for key, number in reversed(places.items())}
-        networks = [
-            _read_network(record, under(f"{number}/", tensors), base(first[number]))
-            for number, record in enumerate(header["networks"])
-        ]
-        return Made({int(key): networks[number] for key, number in places.items()}, tuple(header["notes"]), others)
+        with self.reading(place.name):
+            header, tensors = read_resumable(place, KEY) or ({}, {})
+            places: dict[str, int] = header["places"]
+            first = {number: int(key) for key, number in reversed(places.items())}
+            networks = [
+                _read_network(record, under(f"{number}/", tensors), base(first[number]))
+                for number, record in enumerate(header["networks"])
+            ]
+            made = {int(key): networks[number] for key, number in places.items()}
+            return Made(made, tuple(map(str, header["notes"])), under("made/", tensors))
 
     def keep(self, name: str, made: Made) -> Made:
         """Write what a stage made, and return it."""
@@ -100,8 +92,7 @@ class Stages:
             "places": {str(place): numbers[id(network)] for place, network in made.networks.items()},
             "notes": list(made.notes),
         }
-        dense = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
-        write_atomically(self.folder / f"{name}{SUFFIX}", save(dense, {KEY: json.dumps(header)}))
+        write_resumable(self.folder / f"{name}{SUFFIX}", KEY, header, tensors)
         return made
 
     def text(self, name: str, make: Callable[[], str]) -> str:
@@ -111,7 +102,12 @@ class Stages:
         place = self.folder / name
         if not place.exists():
             write_atomically(place, make().encode())
-        return place.read_text()
+        with self.reading(name):
+            return place.read_text(encoding="utf-8")
+
+    def reading(self, name: str) -> AbstractContextManager[None]:
+        """Refuse a file of the folder in one line where what it says cannot be taken up."""
+        return nullcontext() if self.folder is None else refusing_damage(self.folder / name, remove=self.folder)
 
     def remove(self) -> None:
         """Remove the folder, when its result is delivered."""

@@ -177,7 +177,8 @@ class Work:
             descent.notes.extend(linear_notes(linear, findings.networks[findings.chosen], descent.folds, alpha))
             made = partial(reference_records, descent.folds, self.settings.seed)
             kept = self.crew.stages.text(SIMPLE_MODELS, lambda: RECORDS.dump_json(made()).decode())
-            references = RECORDS.validate_json(kept)
+            with self.crew.stages.reading(SIMPLE_MODELS):
+                references = RECORDS.validate_json(kept)
             descent.notes.extend(missing_notes(descent.folds))
             descent.notes.extend(better_notes(references, findings.named[BASELINE].score, descent.metric, margin))
             return replace(findings, references=references, linear=linear)
@@ -201,7 +202,8 @@ class Work:
         kept = (
             self._measured(findings) if cut_short else self.crew.stages.text(RECORD, lambda: self._measured(findings))
         )
-        record = RightsizingRecord.model_validate_json(kept)
+        with self.crew.stages.reading(RECORD):
+            record = RightsizingRecord.model_validate_json(kept)
         self.clock.tell(1.0, "done")
         if choice is None:
             raise UnreachableError(record)

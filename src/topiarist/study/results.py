@@ -2,17 +2,17 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pandas
 from pandas.api.types import is_numeric_dtype
 
-from topiarist.errors import SettingsError, TopiaristError
-from topiarist.files import JsonObject
+from topiarist.errors import SettingsError, TopiaristError, first_line
+from topiarist.files import JsonObject, parse_json
 from topiarist.notebooks import html_table
 from topiarist.statistics import SmallestDecision, metrics_of, smallest_not_worse, summarise
 from topiarist.study.comparison import ParetoFront, Scores, TestName, compare, pareto_front
@@ -188,9 +188,12 @@ class Results:
 
     def history(self, row: JsonObject) -> list[JsonObject]:
         """Return the epochs of a cell that is done."""
-        place = self.folder / "histories" / f"{_content_name(row['history'])}.json"
-        epochs: list[JsonObject] = json.loads(place.read_text())["epochs"]
+        epochs: list[JsonObject] = read_history(self.history_path(row))["epochs"]
         return epochs
+
+    def history_path(self, row: Mapping[str, Any]) -> Path:
+        """Return the file of the history of a cell that is done."""
+        return self.folder / "histories" / f"{_content_name(row['history'])}.json"
 
     def model_path(self, row: JsonObject) -> Path:
         """Return the file of the network of a cell that is done."""
@@ -226,3 +229,14 @@ def _content_name(name: object) -> str:
     if not isinstance(name, str) or not CONTENT_NAME.fullmatch(name):
         raise TopiaristError(f"the ledger is damaged: it names a file {name!r}")
     return name
+
+
+def read_history(place: Path) -> JsonObject:
+    """Return what a study kept of the training of a cell; raise TopiaristError where the file is gone or damaged."""
+    try:
+        found: JsonObject = parse_json(place.read_text(encoding="utf-8"))
+        if all(isinstance(epoch, dict) for epoch in found["epochs"]):
+            return found
+        raise ValueError("its epochs are no records")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise TopiaristError(f"cannot read {place}: {first_line(error)}; run the study anew") from error

@@ -8,21 +8,22 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 
 from topiarist.data import Data, LazySamples, Part
 from topiarist.errors import ModelError
-from topiarist.files import JsonObject, write_atomically
+from topiarist.files import JsonObject
 from topiarist.models.evaluation import under
 from topiarist.training.config import TrainConfig
 from topiarist.training.engines.steps import State, flattened
+from topiarist.training.resumable import FINGERPRINT, read_resumable, refusing_damage, write_resumable
 
+KEY = "training"
 LAYOUT = (
     2  # of what a stack's optimizer remembers; 1 had kernels laid out otherwise: a file of it is of another training
 )
@@ -64,30 +65,30 @@ class Checkpoint:
         strange = next((name for name, value in tensors.items() if not isinstance(value, Tensor)), None)
         if strange is not None:
             raise ModelError(f"a checkpoint holds tensors only; {strange} is something else")
-        header = {"epoch": snapshot.epoch, "runs": snapshot.runs, "fingerprint": self.fingerprint}
-        copied = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-        write_atomically(self.path, save(copied, {"training": json.dumps(header)}))
+        header = {"epoch": snapshot.epoch, "runs": snapshot.runs, FINGERPRINT: self.fingerprint}
+        write_resumable(self.path, KEY, header, tensors)
         self.written = time.monotonic()
 
     def read(self) -> Snapshot | None:
         """Return the last snapshot of this very training; None where there is none."""
         if not self.path.exists():
             return None
-        try:
-            with safe_open(self.path, "pt") as file:
-                header = json.loads((file.metadata() or {}).get("training", "{}"))
-                if header.get("fingerprint") != self.fingerprint:
-                    return None
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
-        except (SafetensorError, OSError, ValueError) as error:
-            raise ModelError(f"the checkpoint {self.path} cannot be read ({error}): remove it to start over") from error
-        return Snapshot(
-            epoch=header["epoch"],
-            weights=[under(f"weights/{i}/", tensors) for i in range(len(header["runs"]))],
-            best={i: under(f"best/{i}/", tensors) for i in range(len(header["runs"]))},
-            optimizer=under("optimizer/0/", tensors),
-            runs=header["runs"],
-        )
+        with self.resuming():
+            found = read_resumable(self.path, KEY, self.fingerprint)
+            if found is None:
+                return None
+            header, tensors = found
+            return Snapshot(
+                epoch=header["epoch"],
+                weights=[under(f"weights/{i}/", tensors) for i in range(len(header["runs"]))],
+                best={i: under(f"best/{i}/", tensors) for i in range(len(header["runs"]))},
+                optimizer=under("optimizer/0/", tensors),
+                runs=header["runs"],
+            )
+
+    def resuming(self) -> AbstractContextManager[None]:
+        """Refuse the file in one line where what it says cannot be taken up."""
+        return refusing_damage(self.path)
 
     def remove(self) -> None:
         """Remove the file, when the training is done."""

@@ -4,6 +4,8 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Self
 
+from pydantic import TypeAdapter
+
 from topiarist.files import JsonObject
 from topiarist.training.config import TrainConfig
 
@@ -58,7 +60,7 @@ class History:
     @classmethod
     def from_json(cls, record: JsonObject) -> Self:
         """Read what `to_json` returned."""
-        return cls(**{**record, "epochs": tuple(Epoch(**epoch) for epoch in record["epochs"])})
+        return TypeAdapter(cls).validate_python(dict(record))
 
 
 @dataclass
@@ -154,8 +156,21 @@ class TrainingRun:
         best = None if self.best == -math.inf else self.best
         return {**record, "best": best, "epochs": [epoch.to_json() for epoch in self.epochs]}
 
-    @classmethod
-    def from_json(cls, record: JsonObject, config: TrainConfig) -> Self:
-        """Read what `to_json` returned."""
+    def resumed(self, record: JsonObject, epoch: int) -> Self:
+        """Return the run that `to_json` described after an epoch; ValueError where it cannot be this one."""
         best = -math.inf if record["best"] is None else record["best"]
-        return cls(config, **{**record, "best": best, "epochs": [Epoch(**epoch) for epoch in record["epochs"]]})
+        found = TypeAdapter(type(self)).validate_python({**record, "best": best, "config": self.config})
+        count, begun = len(found.epochs), self.config.after_epoch
+        coming = range(begun + 1, begun + 1 + count)
+        possible = (
+            found.steps_per_epoch == self.steps_per_epoch
+            and [each.number for each in found.epochs] == list(coming)
+            and (found.ended or begun + count == epoch)
+            and 0 <= found.steps - self.steps <= (count + 1) * self.steps_per_epoch
+            and 0 <= found.stalled <= count
+            and 0 <= found.reductions <= count
+            and (not found.best_epoch or found.best_epoch in coming)
+        )
+        if not possible:
+            raise ValueError(f"its run of {count} epochs is not that of this training after epoch {epoch}")
+        return found

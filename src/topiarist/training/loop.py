@@ -54,20 +54,22 @@ class Loop:
         self.validations = [data.validation for data in datas if len(data.validation)]
         self.watched = [data.train for data in datas] if configs[0].watch_training else []
         snapshot = None if checkpoint is None else checkpoint.read()
-        if snapshot is not None:  # before the engine copies the weights
-            for model, state in zip(models, snapshot.weights, strict=True):
-                model.load_state_dict(state)
+        if checkpoint is not None and snapshot is not None:  # before the engine copies the weights
+            with checkpoint.resuming():
+                for model, state in zip(models, snapshot.weights, strict=True):
+                    model.load_state_dict(state)
         answers = answers_beforehand(teachers, datas, configs)
         networks = [] if answers else [teacher for teacher in teachers if isinstance(teacher, nn.Module)]
         self.engine = make_engine(models, datas, configs, networks, stacked=stacked)
         self.batches = make_batches(models, datas, configs, answers)
         self.runs = [_begin(config, self.batches.steps(member)) for member, config in enumerate(configs)]
-        if snapshot is not None:
-            self._resume(snapshot)
+        if checkpoint is not None and snapshot is not None:
+            with checkpoint.resuming():
+                self._resume(snapshot)
 
     def _resume(self, snapshot: Snapshot) -> None:
         """Resume where a snapshot was made; the networks already have its weights."""
-        self.runs = [TrainingRun.from_json(run, old.config) for run, old in zip(snapshot.runs, self.runs, strict=True)]
+        self.runs = [old.resumed(run, snapshot.epoch) for run, old in zip(snapshot.runs, self.runs, strict=True)]
         self.best = {index: state for index, state in snapshot.best.items() if state}
         self.done_epochs = snapshot.epoch
         self._drop_stopped()

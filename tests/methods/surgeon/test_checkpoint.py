@@ -200,7 +200,7 @@ def test_a_checkpoint_that_cannot_be_read_is_one_clear_error(damage: str, tmp_pa
         checkpoint.mkdir()
     else:
         checkpoint.write_bytes({"cut off": content[:-100], "noise": bytes(range(256)) * 9}[damage])
-    with pytest.raises(ModelError, match=r"cannot be read .*: remove it to start over") as caught:
+    with pytest.raises(ModelError, match=r"cannot read .*; remove .* to start over") as caught:
         run("ours", checkpoint)
     assert "\n" not in str(caught.value) and str(checkpoint) in str(caught.value)
     assert checkpoint.exists(), "what cannot be read is left as it is"
@@ -246,7 +246,9 @@ def written_and_read(make: Callable[[], nn.Module], path: Path) -> tuple[Branch,
         BranchTraining(branch=edited(branch, edits, part.x[:2], part.x), steps=20), TrainingSetup(data, config)
     )
     checkpoint = SurgeonCheckpoint(path, "this one")
-    checkpoint.write(CheckpointState([branch, branch], Lineage(6), {"spent": 3}))
+    lineage = Lineage(6)
+    lineage.add(parent=None, kind="start", edit="", decision=0, begins=0, ends=0, parameters=1, widths=())
+    checkpoint.write(CheckpointState([branch, branch], lineage, {"spent": 3}))
     state = checkpoint.read(whole)
     assert state is not None
     assert (state.lineage, state.strategy, len(state.branches)) == (Lineage(6), {"spent": 3}, 2)

@@ -4,23 +4,23 @@ It is written after every decision, and between those that are far apart. Random
 generator is stored; a network is rebuilt from the one at the start and its edits.
 """
 
-import json
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from pydantic import Field
 from torch import Tensor, nn
 
-from topiarist.errors import ModelError
 from topiarist.evolution.lineage import Lineage
-from topiarist.files import JsonObject, write_atomically
+from topiarist.files import JsonObject
 from topiarist.methods.surgeon.branches import Branch
 from topiarist.models.evaluation import under
+from topiarist.settings import Record
 from topiarist.surgery import Plan, plan_of
 from topiarist.surgery.edits.plan import attach_plan
 from topiarist.surgery.replaying import rebuild
+from topiarist.training.resumable import FINGERPRINT, read_resumable, refusing_damage, write_resumable
 
 KEY = "surgeon"
 
@@ -32,6 +32,16 @@ class CheckpointState:
     branches: Sequence[Branch]
     lineage: Lineage
     strategy: JsonObject
+
+
+class BranchRecord(Record):
+    """What a checkpoint says of a branch, beside its tensors."""
+
+    plan: JsonObject
+    node: int = Field(ge=0)
+    steps: int = Field(ge=0)
+    loss: float
+    accuracy: float
 
 
 @dataclass(frozen=True)
@@ -47,31 +57,35 @@ class SurgeonCheckpoint:
         for number, branch in enumerate(state.branches):
             tensors |= {f"{number}/{name}": value for name, value in _tensors_of(branch)}
         header = {
-            "fingerprint": self.fingerprint,
+            FINGERPRINT: self.fingerprint,
             "branches": [_record_of(branch) for branch in state.branches],
             "lineage": state.lineage.to_record(),
             "strategy": state.strategy,
         }
-        copied = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
-        write_atomically(self.path, save(copied, {KEY: json.dumps(header)}))
+        write_resumable(self.path, KEY, header, tensors)
 
     def read(self, whole: nn.Module) -> CheckpointState | None:
         """Return the last state of this very evolution, which began with a network; None where there is none."""
         if not self.path.exists():
             return None
-        try:
-            with safe_open(self.path, "pt") as file:
-                header = json.loads((file.metadata() or {}).get(KEY, "{}"))
-                if header.get("fingerprint") != self.fingerprint:
-                    return None
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
-        except (SafetensorError, OSError, ValueError) as error:
-            raise ModelError(f"the checkpoint {self.path} cannot be read ({error}): remove it to start over") from error
-        branches = [
-            _branch_from(record, under(f"{number}/", tensors), whole)
-            for number, record in enumerate(header["branches"])
-        ]
-        return CheckpointState(branches, Lineage.from_record(header["lineage"]), header["strategy"])
+        with self.resuming():
+            found = read_resumable(self.path, KEY, self.fingerprint)
+            if found is None:
+                return None
+            header, tensors = found
+            branches = [
+                _branch_from(BranchRecord.model_validate(record), under(f"{number}/", tensors), whole)
+                for number, record in enumerate(header["branches"])
+            ]
+            lineage = Lineage.from_record(header["lineage"])
+            strange = [branch.node for branch in branches if branch.node >= len(lineage.nodes)]
+            if strange or not branches:
+                raise ValueError(f"its {len(branches)} networks are not those of its lineage")
+            return CheckpointState(branches, lineage, header["strategy"])
+
+    def resuming(self) -> AbstractContextManager[None]:
+        """Refuse the file in one line where what it says cannot be taken up."""
+        return refusing_damage(self.path)
 
     def remove_file(self) -> None:
         """Remove the file, when all is done."""
@@ -89,17 +103,17 @@ def _tensors_of(branch: Branch) -> Iterator[tuple[str, Tensor]]:
 
 
 def _record_of(branch: Branch) -> JsonObject:
-    return {
-        "plan": plan_of(branch.model).to_record(),
-        "node": branch.node,
-        "steps": branch.steps,
-        "loss": branch.loss,
-        "accuracy": branch.accuracy,
-    }
+    return BranchRecord(
+        plan=dict(plan_of(branch.model).to_record()),
+        node=branch.node,
+        steps=branch.steps,
+        loss=branch.loss,
+        accuracy=branch.accuracy,
+    ).model_dump()
 
 
-def _branch_from(record: JsonObject, tensors: dict[str, Tensor], whole: nn.Module) -> Branch:
-    known, plan = plan_of(whole), Plan.from_record(record["plan"])
+def _branch_from(record: BranchRecord, tensors: dict[str, Tensor], whole: nn.Module) -> Branch:
+    known, plan = plan_of(whole), Plan.from_record(record.plan)
     model = rebuild(Plan(plan.edits[len(known) :], plan.example), whole)
     model.load_state_dict(under("weights/", tensors))
     numbers = tuple(under(f"numbers/{number}/", tensors) for number in range(len(plan)))
@@ -108,12 +122,16 @@ def _branch_from(record: JsonObject, tensors: dict[str, Tensor], whole: nn.Modul
     for name, value in under("memory/", tensors).items():
         parameter, _, key = name.rpartition("/")
         memory.setdefault(parameter, {})[key] = value
+    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
+    fits = all(value.shape == shapes.get(name) for name, known in memory.items() for value in known.values())
+    if not fits or len({frozenset(known) for known in memory.values()}) > 1:
+        raise ValueError("what the optimizer remembers does not fit the network")
     return Branch(
         model=model.eval(),
-        node=record["node"],
-        steps=record["steps"],
+        node=record.node,
+        steps=record.steps,
         memory={name: memory[name] for name, _ in model.named_parameters() if name in memory},
-        loss=record["loss"],
-        accuracy=record["accuracy"],
+        loss=record.loss,
+        accuracy=record.accuracy,
         probabilities=tensors["probabilities"],
     )

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -203,7 +204,8 @@ def evolve(
         branches = _alive(strategy.first()) or [_as_it_was(evolution)]
     else:
         branches = list(state.branches)
-        strategy.load(state.strategy)
+        with nullcontext() if checkpoint is None else checkpoint.resuming():
+            strategy.load(state.strategy)
     goal = math.inf if stop_at is None else stop_at
     while branches[0].steps < evolution.last_step and evolution.diverged is None:
         if max(branch.accuracy for branch in branches) >= goal:

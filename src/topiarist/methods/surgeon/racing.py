@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import torch
+from pydantic import Field
 from torch import nn
 
 from topiarist.errors import ModelError
@@ -22,6 +23,7 @@ from topiarist.methods.surgeon.proposals import FLATTENING, GROWING, LATE, Kind,
 from topiarist.methods.surgeon.scoring import clearly_worse, priced_score
 from topiarist.methods.surgeon.widths import PRICE as WIDTH_PRICE
 from topiarist.methods.surgeon.widths import WidthRace
+from topiarist.settings import Record
 from topiarist.surgery import recommend
 from topiarist.surgery.advice.trials import LabelledSamples
 from topiarist.tracing.finding import trace_again
@@ -41,7 +43,17 @@ TOLERATED = 10.0  # times the price of size: what removals may lose of what read
 LEAST, MOST = 100, 0.1  # steps of a race where an epoch has fewer, as long as that is this share of the training
 SPANS: dict[Phase, tuple[float, float]] = {"early": (0.0, 0.3), "late": (0.4, 0.6)}  # of the training
 STRETCH = 0.1  # of the training: what a crash or a divergence costs at most
-REMEMBERED = ("spent", "quiet", "next_decision", "grown")
+
+
+class RacingState(Record):
+    """What a race remembers from decision to decision; see `RacingStrategy`."""
+
+    spent: int = Field(ge=0)
+    quiet: dict[Phase, int]
+    next_decision: int = Field(ge=0)
+    grown: tuple[str, ...]
+    closed: tuple[Phase, ...]
+    seen: tuple[Topology, ...] = Field(min_length=1)
 
 
 @dataclass(kw_only=True)
@@ -247,15 +259,15 @@ class RacingStrategy:
 
     def state(self) -> JsonObject:
         """Return what a checkpoint keeps, as JSON values."""
-        counts = {name: getattr(self, name) for name in REMEMBERED}
-        return {**counts, "closed": sorted(self.closed), "seen": self.seen}
+        known = {name: getattr(self, name) for name in RacingState.model_fields}
+        return RacingState(**{**known, "closed": sorted(self.closed)}).to_json()
 
     def load(self, state: JsonObject) -> None:
         """Continue from what `state` returned."""
-        for name in REMEMBERED:
-            setattr(self, name, state[name])
-        self.closed = set(state["closed"])
-        self.seen = [tuple((name, width) for name, width in topology) for topology in state["seen"]]
+        known = RacingState.model_validate(state)
+        self.spent, self.next_decision = known.spent, known.next_decision
+        self.quiet, self.grown = dict(known.quiet), list(known.grown)
+        self.closed, self.seen = set(known.closed), list(known.seen)
 
     def _trained_until(self, branch: Branch, step: int) -> Branch:
         step = min(step, branch.steps + self.stretch, self.evolution.last_step)

@@ -24,7 +24,7 @@ from topiarist.reproductions.surgeon.study import (
     label_of,
 )
 from topiarist.storage import load
-from topiarist.study.results import Results
+from topiarist.study.results import Results, read_history
 from topiarist.study.study import Study
 
 OnRun = Callable[[int, int], None]
@@ -118,7 +118,7 @@ def _read_network(
     results: Results, row: Mapping[str, Any], data: str, topology: Topology, setting: Setting, kind: Kind
 ) -> TrainedNetwork:
     figures = json.loads(row["result"])
-    history = json.loads((results.folder / "histories" / f"{row['history']}.json").read_text())
+    history = read_history(results.history_path(row))
     epochs = figures["epochs"] + figures["retraining_epochs"]
     lineage = Lineage.from_record(history["lineage"]) if "lineage" in history else None
     work = float(epochs * figures["train_samples"] * figures["macs"]) if lineage is None else lineage.sample_macs

@@ -160,6 +160,11 @@ class AutogradEngine:
             self.pruner.load(under("pruner/", state))
         entries = {number: under(f"{number}/", state) for number in range(len(self.trained))}
         known = {number: entry for number, entry in entries.items() if entry}
+        names = _remembered(self.config)
+        for number, entry in known.items():
+            shapes = {value.shape for value in entry.values()} - {torch.Size(), self.trained[number].shape}
+            if shapes or set(entry) != names:
+                raise ValueError(f"what the optimizer remembers of parameter {number} does not fit it")
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": known})
 
     def memory(self) -> Memory:
@@ -180,6 +185,15 @@ class AutogradEngine:
             if known := memory.get(name):
                 state = {words[key]: value.clone() for key, value in known.items()}
                 self.optimizer.state[parameter] = state | {key: torch.tensor(value) for key, value in counted.items()}
+
+
+def _remembered(config: TrainConfig) -> set[str]:
+    """Return the names of what the optimizer remembers of a parameter after a step."""
+    parameter = nn.Parameter(torch.zeros(1))
+    parameter.grad = torch.zeros(1)
+    optimizer = _make_optimizer([parameter], config)
+    optimizer.step()
+    return {name for name, value in optimizer.state[parameter].items() if value is not None}
 
 
 def _make_optimizer(parameters: Sequence[nn.Parameter], config: TrainConfig) -> torch.optim.Optimizer:
