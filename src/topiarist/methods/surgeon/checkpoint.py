@@ -122,8 +122,9 @@ def _branch_from(record: BranchRecord, tensors: dict[str, Tensor], whole: nn.Mod
     for name, value in under("memory/", tensors).items():
         parameter, _, key = name.rpartition("/")
         memory.setdefault(parameter, {})[key] = value
-    shapes = {name: parameter.shape for name, parameter in model.named_parameters()}
-    fits = all(value.shape == shapes.get(name) for name, known in memory.items() for value in known.values())
+    forms = {name: (parameter.shape, parameter.dtype) for name, parameter in model.named_parameters()}
+    found = [(name, value) for name, known in memory.items() for value in known.values()]
+    fits = all((value.shape, value.dtype) == forms.get(name) for name, value in found)
     if not fits or len({frozenset(known) for known in memory.values()}) > 1:
         raise ValueError("what the optimizer remembers does not fit the network")
     return Branch(

@@ -202,8 +202,8 @@ class StackedEngine:
 
     def load_optimizer_state(self, state: State) -> None:
         """Take up what `optimizer_state` returned."""
-        shapes = {name: value.shape for name, value in self.optimizer_state().items()}
-        if {name: value.shape for name, value in state.items()} != shapes:
+        forms = {name: (value.shape, value.dtype) for name, value in self.optimizer_state().items()}
+        if {name: (value.shape, value.dtype) for name, value in state.items()} != forms:
             raise ValueError("what the optimizer remembers does not fit the networks")
         self.steps = [int(steps) for steps in state["steps"]]
         self.optimizer.state = {
