@@ -70,15 +70,26 @@ def test_rows_read_from_a_file_some_at_a_time_give_the_same_batches(
     assert all(torch.equal(one.x, other.x) for one, other in zip(some, wanted[5:9], strict=True))
 
 
-def test_an_epoch_reads_its_file_three_times_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batching, "READ_BYTES", 1)
-    asked: list[int] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows were read from a file, call by call."""
+    found: list[int] = []
     held = LazySamples.held
 
     def counted(samples: LazySamples, rows: torch.Tensor) -> LazySamples:
-        asked.append(len(rows))
+        found.append(len(rows))
         return held(samples, rows)
 
     monkeypatch.setattr(LazySamples, "held", counted)
+    monkeypatch.setattr(batching, "READ_BYTES", 1)
+    return found
+
+
+def test_several_members_hold_no_more_of_a_file_than_a_share(tmp_path: Path, asked: list[int]) -> None:
+    epoch([filed_part(tmp_path, 90)] * 4)
+    assert len(asked) > 4 and max(asked) <= 45  # a third, and what a step more than that asks for
+
+
+def test_an_epoch_reads_its_file_three_times_at_most(tmp_path: Path, asked: list[int]) -> None:
     epoch([filed_part(tmp_path, 90)])
-    assert asked == [32, 32, 28]
+    assert asked == [32, 32, 27]  # the last step is filled up with a row that it has

@@ -14,9 +14,15 @@ from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
 
 from topiarist.data import Data, Part
 from topiarist.randomness import array_generator, child_seed
-from topiarist.training.tables import binning
+from topiarist.training.tables import binning, boosting
 from topiarist.training.tables.binning import SampleColumns, fit_bins
-from topiarist.training.tables.boosting import CHUNK, STOPPING_ROWS, fit_boosting
+from topiarist.training.tables.boosting import (
+    CHUNK,
+    FEWER_BINS,
+    MOST_FULL_INPUTS,
+    STOPPING_ROWS,
+    fit_boosting,
+)
 
 MANY, FEW = STOPPING_ROWS + 800, STOPPING_ROWS - 800  # of many rows, some end the fitting
 SETTINGS = {"random_state": child_seed(3, "boosting") % 2**32}
@@ -64,6 +70,22 @@ def size_of(model: object) -> int:
     file = io.BytesIO()
     joblib.dump(model, file)
     return file.tell()
+
+
+def test_of_very_many_numbers_some_rows_are_fitted_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = make_data("numbers", 900)
+    part = part_of(data)
+    monkeypatch.setattr(boosting, "MOST_CELLS", 4 * 600)
+    (found,) = fit_boosting(part, data.task, seed=3).models
+    rows = numpy.sort(array_generator(3, "rows of boosting").choice(900, 600, replace=False))
+    wanted = HistGradientBoostingRegressor(**SETTINGS).fit(part.x.numpy()[rows], part.y.numpy()[rows, 0])
+    numpy.testing.assert_array_equal(found.predict(part.x.numpy()), wanted.predict(part.x.numpy()))
+
+
+@pytest.mark.parametrize(("inputs", "bins"), [(MOST_FULL_INPUTS, 255), (MOST_FULL_INPUTS + 1, FEWER_BINS)])
+def test_many_inputs_have_fewer_bins(inputs: int, bins: int) -> None:
+    data = make_data("numbers", 90, columns=inputs)
+    assert fit_boosting(part_of(data), data.task, seed=0).models[0].max_bins == bins
 
 
 def test_answers_do_not_depend_on_how_many_rows_are_asked_at_once() -> None:

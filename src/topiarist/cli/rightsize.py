@@ -159,8 +159,10 @@ def rightsize_command(
     from dataclasses import replace
 
     from topiarist.cli.starting import task_and_start
+    from topiarist.data import LazySamples
     from topiarist.devices import find_device
     from topiarist.files import check_folder, delivering
+    from topiarist.memory import map_large_blocks
     from topiarist.methods import find_method
     from topiarist.report.writing import PAGE_FILE, RECORD_FILE, write_report
     from topiarist.rightsizing import EFFORTS, UnreachableError, rightsize
@@ -183,6 +185,8 @@ def rightsize_command(
     how |= {"input_shape": parse_shape(input_shape), "columns": column_choices(drop, category, number, date)}
     found_data, start = task_and_start(data, model, into, how, trained=trained, base=base)
     asked_data = found_data.with_metric(metric)
+    if len(asked_data.input_shape) == 1 and isinstance(getattr(asked_data.train, "samples", None), LazySamples):
+        map_large_blocks()  # those of boosting; training on flat samples takes small ones alone
     if not as_json:
         mantissa, exponent = f"{EFFORTS[effort].work:.0e}".split("e+")
         work = f"{mantissa} × 10^{exponent}"

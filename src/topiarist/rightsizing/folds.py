@@ -23,7 +23,7 @@ from topiarist.rightsizing.lessons import TableLesson, TeacherAnswers
 from topiarist.rightsizing.planning import Design
 from topiarist.tasks import Task
 from topiarist.training.calibrating import calibrate
-from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits, weights_of
+from topiarist.training.inference import BATCH_SIZE, part_batches, part_logits, part_targets, weights_of
 
 VALIDATION_FRACTION = 0.15  # of a fold's training samples, for methods to choose by
 STOPPING_FOLDS = 7  # of the training part, of which one stops training: about the fraction above
@@ -135,7 +135,7 @@ class Fold:
         if self.task.primary_metric.decisions:
             return outputs
         held = self.data.validation
-        y = torch.cat([each for _, each in part_batches(held)])
+        y = part_targets(held)
         return self.task.calibrated(validated, y, weights_of(held)).scaled(outputs)
 
     def distance(self, network: nn.Module) -> float:

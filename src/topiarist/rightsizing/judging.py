@@ -15,7 +15,7 @@ from topiarist.data import Data
 from topiarist.errors import SettingsError
 from topiarist.statistics import Metric, PairedEvidence, compare, compare_each, pooled_value
 from topiarist.tasks import Task
-from topiarist.training.inference import part_batches, weights_of
+from topiarist.training.inference import part_targets, weights_of
 
 RARE, EVEN = 0.1, 0.5  # a share of the samples; of an even share: of 10 classes, each has a tenth
 BALANCED = "macro_accuracy"
@@ -124,7 +124,7 @@ def check_each(task: Task) -> None:
 
 def guessed(data: Data) -> JudgedAnswers:
     """Return what the best constant of the training part answers to the test part: what a network must beat."""
-    train, test = (torch.cat([y for _, y in part_batches(part)]) for part in (data.train, data.test))
+    train, test = map(part_targets, (data.train, data.test))
     guess = data.task.guess(train, weights_of(data.train)).float()
     return JudgedAnswers(data.task, guess.expand(1, len(test), -1), test, weights_of(data.test))
 
@@ -156,7 +156,7 @@ def with_suited_metric(data: Data) -> tuple[Data, tuple[str, ...]]:
     task = data.task
     if task.kind != "classes" or task.metric is not None or task.own_metric is not None or not len(data.train):
         return data, ()
-    y, weights = torch.cat([y for _, y in part_batches(data.train)]), weights_of(data.train)
+    y, weights = part_targets(data.train), weights_of(data.train)
     shares = torch.bincount(y, None if weights is None else weights.double(), minlength=task.outputs).double()
     least, rarest = (shares / shares.sum()).min(dim=0)
     if float(least) >= min(RARE, EVEN / task.outputs):
@@ -172,7 +172,7 @@ def check_metric(data: Data, *, margin: float, alpha: float) -> None:
     """Raise SettingsError, before the work, where the metric has no test or is not defined for the data."""
     for part in (data.validation, data.test):
         if len(part):
-            held = torch.cat([y for _, y in part_batches(part)])
+            held = part_targets(part)
             guess = data.task.guess(held).float().expand(1, len(held), -1)
             lazy = JudgedAnswers(data.task, guess, held)
             evidence_of([lazy], [lazy], margin=margin, alpha=alpha)

@@ -97,6 +97,11 @@ def part_batches(part: AnyPart, batch_size: int | None = None) -> Iterator[tuple
         yield from DataLoader(part.dataset, batch_size=batch_size, num_workers=part.workers, generator=own)
 
 
+def part_targets(part: AnyPart) -> Tensor:
+    """Return the targets of a part (n_samples, …) on the CPU; samples are read where a dataset holds both."""
+    return part.y.cpu() if isinstance(part, Part) else torch.cat([torch.as_tensor(y) for _, y in part_batches(part)])
+
+
 def weights_of(part: AnyPart) -> Tensor | None:
     """Return how much each sample of a part counts; None where all count the same."""
     return part.weights if isinstance(part, Part) else None

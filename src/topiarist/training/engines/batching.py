@@ -16,14 +16,15 @@ from topiarist.models.evaluation import numbers_of, placed
 from topiarist.randomness import generator
 from topiarist.tasks import Task
 from topiarist.training.config import TrainConfig
-from topiarist.training.inference import part_batches
+from topiarist.training.inference import part_targets
 
 GATHERED_BYTES = 2**23  # of batches that are gathered at once: few indexing operations, and little memory
 COPIED_BYTES = 2**24  # of samples of several parts, up to which they are copied into one tensor: rows are found faster
 PREPARED_BYTES = 2**22  # of those prepared at once: larger blocks, freed and taken anew, leave gaps in the memory
 # Rows in an order drawn by the seed lie all over their file, and a call for each takes longer than to learn from it. So
-# an epoch reads the file once for every third of its samples, each held as it is in the file.
-READ_SHARE, READ_BYTES = 3, 2**26
+# an epoch reads the file once for every third of its samples, each held as it is in the file. Several members ask for
+# rows in orders of their own: then for fewer steps at once, of which they ask together for no more than that.
+READ_SHARE, READ_BYTES = 3, 2**25
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,18 @@ class Batch:
         return Batch(self.x[:, :count], self.y[:, :count], self.rows, answers, weights)
 
 
+@dataclass(frozen=True)
+class _Held:
+    """Samples that were read from their file, each once; `places` (n_members, n) are those that members ask for."""
+
+    samples: LazySamples
+    places: Tensor
+
+    def rows(self, some: slice, like: Tensor) -> Tensor:
+        """Return some samples of every member, one member after the other, where the network computes."""
+        return placed(self.samples[self.places[:, some].flatten()], like)
+
+
 class MemoryBatches:
     """Batches of parts whose rows are gathered, one part per member, with its teacher's answers (n_samples, n_classes).
 
@@ -69,7 +82,7 @@ class MemoryBatches:
     ) -> None:
         different = {(id(part.samples), id(part.y), id(part.weights)): part for part in parts}
         starts = dict(zip(different, accumulate(map(len, different.values()), initial=0), strict=False))
-        self.samples = _joined([part.samples for part in different.values()], like, members=len(parts))
+        self.samples = _joined([part.samples for part in different.values()], like)
         self.like = like
         y = _concatenated([part.y for part in different.values()])
         self.y = placed(y, like) if y.is_floating_point() else y.to(like.device)
@@ -102,7 +115,7 @@ class MemoryBatches:
             if held is None:
                 x = self._gathered(rows)
             else:
-                x = placed(held[begin * self.batch_size - held_from : stop * self.batch_size - held_from], self.like)
+                x = held.rows(slice(begin * self.batch_size - held_from, stop * self.batch_size - held_from), self.like)
             x = x.view(*chunk.shape, *self.samples.shape[1:])
             y = self.y.index_select(0, rows).view(*chunk.shape, *self.y.shape[1:])
             weights = None if self.weights is None else self.weights.index_select(0, rows).view(chunk.shape)
@@ -116,16 +129,22 @@ class MemoryBatches:
                 yield Batch(samples, targets, counts, answers, shares).first(max(counts))
 
     def _steps_read_at_once(self) -> int:
-        """Return how many steps' samples are read from a file at once; all of them where they are in memory."""
+        """Return how many steps' samples are read from a file at once; all of them where they are in memory.
+
+        Of `share` of the steps, m members ask for 1 − (1 − share)^m of the samples.
+        """
         if not (isinstance(self.samples, LazySamples) and self.samples.in_file):
             return max(1, len(self.rows))
         size = len(self.samples) * self.samples.row_bytes
-        return max(1, math.ceil(len(self.rows) * max(READ_BYTES, size // READ_SHARE) / max(size, 1)))
+        most = min(1.0, max(READ_BYTES, size // READ_SHARE) / max(size, 1))
+        share: float = 1 - (1 - most) ** (1 / len(self.members))
+        return max(1, math.ceil(len(self.rows) * share))
 
-    def _read(self, orders: Tensor) -> LazySamples | None:
-        """Return the samples of some rows (1, n) in their order, held as they are in their file; None for others."""
+    def _read(self, orders: Tensor) -> "_Held | None":
+        """Return the samples of some rows (n_members, n), held as they are in their file; None for others."""
         if isinstance(self.samples, LazySamples) and self.samples.in_file:
-            return self.samples.held(orders[0])
+            rows, places = torch.unique(orders, return_inverse=True)
+            return _Held(self.samples.held(rows), places)
         return None
 
     def _gathered(self, rows: Tensor) -> Tensor:
@@ -233,7 +252,7 @@ def class_weights(datas: Sequence[Data], configs: Sequence[TrainConfig], like: T
         return [torch.tensor(wanted, dtype=like.dtype, device=like.device)] * len(datas)
     found = []
     for data in datas:
-        labels = torch.cat([torch.as_tensor(y) for _, y in part_batches(data.train)])
+        labels = part_targets(data.train)
         counts = torch.bincount(labels, minlength=len(data.classes)).clamp(min=1)
         found.append((len(labels) / (len(data.classes) * counts)).to(like))
     return found
@@ -254,18 +273,17 @@ def _stretches(first: int, end: int, outer: int, inner: int) -> Iterator[tuple[i
         yield from ((begin, min(begin + inner, high)) for begin in range(low, high, inner))
 
 
-def _joined(samples: Sequence[Samples], like: Tensor, *, members: int) -> Tensor | LazySamples | JoinedSamples:
+def _joined(samples: Sequence[Samples], like: Tensor) -> Tensor | LazySamples | JoinedSamples:
     """Return samples as one: tensors where the network computes, others and large ones as they are.
 
-    Several members ask for rows of a file in orders of their own: these are read once.
+    Several parts of one file have rows in common: these are read once.
     """
     tensors = [each for each in samples if isinstance(each, Tensor)]
     large = sum(each.nbytes for each in tensors) > COPIED_BYTES
     here = like.device.type == "cpu" and all(placed(each[:0], like).dtype == each.dtype for each in tensors)
     if len(tensors) == len(samples) and (len(samples) == 1 or not (large and here)):
         return placed(_concatenated(tensors), like)
-    held = read_once(samples) if members > 1 else samples
-    return held[0] if len(held) == 1 else JoinedSamples(held)
+    return samples[0] if len(samples) == 1 else JoinedSamples(read_once(samples))
 
 
 def _concatenated(tensors: Sequence[Tensor]) -> Tensor:

@@ -17,7 +17,9 @@ from topiarist.training.config import TrainConfig
 from topiarist.training.engines.batching import Batch
 from topiarist.training.engines.flat_optimizers import MOST_RUNS, FlatOptimizer, PerMember, PerNumber, neighbours
 from topiarist.training.engines.steps import Memory, State, clip_norm, clip_value
-from topiarist.training.inference import largest_batch
+from topiarist.training.inference import FEWEST_IMAGES, largest_batch
+
+STACKED_BYTES = 2**24  # 16 MB of samples, of all members together, that are answered at once
 
 
 class StackedEngine:
@@ -146,7 +148,8 @@ class StackedEngine:
         held = [part for part in parts if isinstance(part, Part)]
         longest = max(len(part) for part in held)
         logits = self.stack.flat.new_empty(len(held), self.task.outputs, longest)  # one place: see `LossSums`
-        together = largest_batch(held[0].samples[:1])
+        sample = held[0].samples[:1]
+        together = min(largest_batch(sample), max(STACKED_BYTES // max(sample.nbytes * len(held), 1), FEWEST_IMAGES))
         for first in range(0, longest, together):  # in pieces that take little memory
             asked = {id(part.samples): part.samples for part in held}  # those of several members are prepared once
             some = {name: samples[first : first + together] for name, samples in asked.items()}

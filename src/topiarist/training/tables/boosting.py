@@ -5,7 +5,7 @@ rows are answered by the model of the fold that left them out.
 
 scikit-learn computes with float64, of which it would hold two copies of all rows: one as they came, and one parted into
 rows to fit on and rows that end the fitting. Here they are parted before, as it would do it, and given to it some
-columns at a time (`binning`): there is no copy but the bins.
+columns at a time (`binning`): there is no copy but the bins. Of very many numbers, it is fitted to some of the rows.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from topiarist.data import Part, Samples
-from topiarist.randomness import child_seed
+from topiarist.randomness import array_generator, child_seed
 from topiarist.tasks import Task
 from topiarist.training.tables.binning import HOOKS, SampleColumns, fit_by_columns
 from topiarist.training.tables.folds import InnerFold
@@ -31,7 +31,11 @@ LEAST_PROBABILITY = 1e-6  # of what was never seen: logarithms must be finite
 MOST_TREES = 500  # an iteration makes a tree per class: of 19 classes, 100 iterations take longer than all else
 ITERATIONS = 100  # scikit-learn's own
 STOPPING_ROWS, STOPPING_SHARE = 10_000, 0.1  # its own too: of more rows, a tenth ends the fitting
-CHUNK = 8_192  # rows that are float64 at once, to be answered: more are no faster
+# Rows, and their numbers, that are float64 at once, to be answered: more are no faster, and take 51 MB of 784 pixels.
+CHUNK, CHUNK_NUMBERS = 8_192, 2**20
+# Of pixels, boosting took most of the time and memory of a rightsizing. benchmarks/README.md, memory of large data:
+MOST_CELLS = 2**25  # rows × inputs that are fitted to: 33 MB of bins, 42,799 rows of 784 pixels
+MOST_FULL_INPUTS, FEWER_BINS = 256, 63  # open leaves hold a histogram of every input: of 784 in 255 bins, 124 MB
 
 Numbers = NDArray[Any]
 
@@ -46,7 +50,7 @@ class Sides(NamedTuple):
 def cross_fit_boosting(
     folds: Sequence[InnerFold], task: Task, *, seed: int, first: "BoostedTrees | None" = None
 ) -> CrossFitted:
-    """Return gradient boosting with scikit-learn's own settings, fitted on each fold; `first` is that of the first."""
+    """Return gradient boosting that was fitted on each fold; `first` is that of the first."""
     known = [] if first is None else [first]
     models = known + [fit_boosting(fold.learned(), task, seed=seed) for fold in folds[len(known) :]]
     return CrossFitted(BOOSTING, task.kind, models, answers_out_of_fold(folds, models, task))
@@ -62,7 +66,9 @@ class BoostedTrees:
 
     def __call__(self, x: Samples) -> Tensor:
         """Return outputs (n_samples, n_outputs): logarithms of probabilities, logits of labels, or numbers."""
-        return torch.cat([self._answers_to(x[at : at + CHUNK].numpy()) for at in range(0, max(len(x), 1), CHUNK)])
+        together = min(CHUNK, max(CHUNK_NUMBERS // max(x.shape[1], 1), 1))
+        found = [self._answers_to(x[at : at + together].numpy()) for at in range(0, max(len(x), 1), together)]
+        return torch.cat(found)
 
     def _answers_to(self, samples: Numbers) -> Tensor:
         if self.task.kind == "numbers":
@@ -76,15 +82,24 @@ class BoostedTrees:
 
 
 def fit_boosting(part: Part, task: Task, *, seed: int) -> BoostedTrees:
-    """Return gradient boosting that was fitted to samples."""
+    """Return gradient boosting that was fitted to samples: to some of them, where there are very many numbers."""
     number = child_seed(seed, "boosting") % 2**32
-    chosen = numpy.arange(len(part))
+    chosen = _rows_to_fit(len(part), part.samples.shape[1], seed)
     if task.kind == "numbers":
         columns = list(part.y.numpy().T)
         return BoostedTrees(task, [_regressor(part, column, chosen, number) for column in columns], ())
     columns = [part.y.numpy()] if task.kind == "classes" else list(part.y.numpy().T.astype(numpy.int64))
     shown = [numpy.unique(column[chosen]) for column in columns]
     return BoostedTrees(task, [_classifier(part, column, chosen, number) for column in columns], shown)
+
+
+def _rows_to_fit(rows: int, inputs: int, seed: int) -> Numbers:
+    """Return the numbers of all rows, or of as many, drawn at random, as MOST_CELLS allow."""
+    most = max(MOST_CELLS // max(inputs, 1), 1)
+    if rows <= most:
+        return numpy.arange(rows)
+    drawn = array_generator(seed, "rows of boosting").choice(rows, most, replace=False)
+    return numpy.sort(drawn)
 
 
 def _regressor(part: Part, y: Numbers, rows: Numbers, seed: int) -> Any:
@@ -104,7 +119,9 @@ def _classifier(part: Part, y: Numbers, rows: Numbers, seed: int) -> Any:
 
 
 def _fitted(learner: Any, part: Part, y: Numbers, rows: Numbers, seed: int, settings: dict[str, Any]) -> Any:
-    """Fit a model of scikit-learn's to the samples of some rows."""
+    """Fit a model of scikit-learn's to the samples of some rows; of many inputs, with fewer bins than its own."""
+    if part.samples.shape[1] > MOST_FULL_INPUTS:
+        settings = {**settings, "max_bins": FEWER_BINS}
     weights = None if part.weights is None else part.weights.numpy()
     can_stop = "X_val" in signature(learner.fit).parameters
     if not (can_stop and all(hasattr(learner, name) for name in HOOKS)):  # before scikit-learn 1.7: it parts the rows

@@ -13,6 +13,7 @@ from topiarist.training.tables.folds import InnerFold
 
 Answering = Callable[[Samples], Tensor]  # samples (n_samples, n_inputs) → outputs (n_samples, n_outputs)
 ROUNDS = 20  # of the greedy choice: weights in twentieths
+BLENDED_ROWS = 2**14  # answered in float64 at once: of many rows and models, that takes more than the answers
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,9 @@ def blended(outputs: Sequence[Tensor], weights: Sequence[float], kind: TaskKind)
         return outputs[0]
     shares = torch.tensor(list(weights), dtype=torch.float64)
     logarithms = (shares / shares.sum()).log().view(-1, 1, 1)
-    return mean_outputs(torch.stack([each.double() for each in outputs]), logarithms, kind).float()
+    pieces = zip(*(torch.split(each, BLENDED_ROWS) for each in outputs), strict=True)
+    stacks = (torch.stack([each.double() for each in piece]) for piece in pieces)
+    return torch.cat([mean_outputs(stack, logarithms, kind).float() for stack in stacks])
 
 
 def best_blend(candidates: Sequence[CrossFitted], part: Part, task: Task) -> TableTeacher:
