@@ -37,6 +37,7 @@ POSIX_ONLY = [
     "data/test_read_source.py",
     "data/test_samples.py",
     "methods/surgeon/test_checkpoint.py",
+    "rightsizing/test_kills.py",
     "study/test_kill.py",
     "test_files.py",
 ]

@@ -18,6 +18,8 @@ from packaging.requirements import Requirement
 from PIL import Image
 from safetensors.numpy import save_file
 
+from tests.conftest import POSIX_ONLY
+
 ROOT = Path(__file__).parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 WORKFLOW = (ROOT / ".github" / "workflows" / "test.yml").read_text()
@@ -71,6 +73,24 @@ def test_the_workflow_runs_what_make_test_runs() -> None:
     assert torch is not None and f"torch=={torch[1]} " in WORKFLOW
     everything = re.search(r"^\$\(READY\):.*\n.*-e '(.+)'", recipe, re.MULTILINE)
     assert everything is not None and re.findall(r'-e "(.+)"', WORKFLOW) == [everything[1]]
+
+
+def test_what_windows_lacks_is_left_out_there() -> None:
+    lacking = re.compile(
+        r"""os\.(mkfifo|geteuid|killpg)|import resource|signal\.SIGKILL|send_signal\(signal\.SIGINT|"/dev/"""
+        r"""|st_mode & 0o|study(\.| import )drivers|/proc/self"""
+    )
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        name, text = path.relative_to(ROOT / "tests").as_posix(), path.read_text()
+        guarded = name in POSIX_ONLY or 'sys.platform == "win32"' in text or "skipif" in text
+        assert guarded or lacking.search(text) is None, name
+
+
+def test_the_encoding_of_a_text_is_named() -> None:
+    """Windows would take another than UTF-8."""
+    for path in (ROOT / "src").rglob("*.py"):
+        for call in re.findall(r"(?:read|write)_text\([^()]*(?:\([^()]*\)[^()]*)*\)", path.read_text()):
+            assert "encoding=" in call, (path.name, call)
 
 
 def declared(names: list[str]) -> set[str]:

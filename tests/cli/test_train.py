@@ -349,6 +349,7 @@ def interrupted(running: subprocess.Popen[str]) -> tuple[str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is no signal there")
 def test_an_interrupted_training_resumes_to_the_same_bytes(command: Run, tmp_path: Path) -> None:
     """A checkpoint is written every few seconds; here after every epoch, so that the test need not wait."""
     often = (

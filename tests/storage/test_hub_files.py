@@ -88,6 +88,7 @@ def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
         load_folder(folder)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
 def test_a_pipe_in_the_place_of_weights_is_not_read(tmp_path: Path) -> None:
     folder = written(tmp_path / "m", PLAIN)
     os.mkfifo(folder / WEIGHTS)

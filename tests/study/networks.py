@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor, nn
 
 CODE = "tests.study.networks:network"
+KILL = getattr(signal, "SIGKILL", signal.SIGTERM)  # on Windows, the latter ends a process at once
 
 
 class CannotTravelError(Exception):
@@ -50,7 +51,7 @@ class Perceptron(nn.Module):
             raise RuntimeError("gave up reading")
         if self.kind == "dies" or (self.kind == "dies once" and not Path(f"{self.log}.died").exists()):
             write_down(Path(f"{self.log}.died"), "now")
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), KILL)
 
 
 def network(

@@ -1,14 +1,13 @@
 """Tasks for a pool: they write down what they do, and fail in every way there is."""
 
 import os
-import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from tests.study.networks import CannotTravelError, write_down
+from tests.study.networks import KILL, CannotTravelError, write_down
 from topiarist.errors import ModelError
 
 
@@ -39,9 +38,9 @@ def act(task: tuple[str, int], luggage: Luggage) -> dict[str, int]:
         case "cannot travel":
             raise CannotTravelError("one", "two")
         case "dies":
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), KILL)
         case "dies once" if count(luggage.folder / "begun", number) == 1:
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), KILL)
     return {
         "number": number,
         "process": os.getpid(),

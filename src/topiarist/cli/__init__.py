@@ -1,5 +1,6 @@
 """The command line: one file per command, of which only the one that is called is loaded."""
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ WRONG_INPUT = 2
 OUR_MISTAKE = 70  # EX_SOFTWARE of sysexits.h
 LONGEST_LINE = 2000  # characters of an error: a name in a file may have a million
 LONGEST_REASON = 200  # characters of an error that may quote whole files
+TYPED = ("_TYPER_COMPLETE_ARGS", "COMP_WORDS")  # where the scripts of --install-completion put a line
 INTERRUPTED = 130  # typer, too, returns this number for a KeyboardInterrupt
 
 # Each command with its line in the help; its module has an `app` (a group) or a function `<name>_command`.
@@ -34,6 +36,12 @@ COMMANDS = {
 }
 
 
+def words_of_call() -> list[str]:
+    """Return the words of the call, or those of a line that a shell wants to complete."""
+    typed = next((os.environ[name] for name in TYPED if name in os.environ), None)
+    return sys.argv[1:] if typed is None else typed.split()[1:]
+
+
 def build_app(words: Sequence[str]) -> typer.Typer:
     """Return the command line for the words of a call: other commands are there by name alone."""
     app = typer.Typer(
@@ -41,7 +49,6 @@ def build_app(words: Sequence[str]) -> typer.Typer:
         help="Give a neural network the size its task needs.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        add_completion=False,
         rich_markup_mode="markdown",
     )
     app.callback()(common)
@@ -82,7 +89,7 @@ def main() -> NoReturn:
 
     warnings.showwarning = show_warning
     try:
-        code = build_app(sys.argv[1:])(standalone_mode=False)
+        code = build_app(words_of_call())(standalone_mode=False)
         if code == INTERRUPTED:
             complain("interrupted: run the same command again")
     except InterruptionError as interruption:

@@ -69,14 +69,18 @@ def _key_in(path: Path) -> bytes | None:
     """Return the user's key, made where there is none."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        key = secrets.token_bytes(KEY_BYTES)
         try:
-            opened = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with open(path, "xb", opener=_for_its_owner) as stream:  # Path.open takes no opener
+                stream.write(key)
         except FileExistsError:
             found = path.read_bytes() if path.is_file() else b""
             return found if len(found) == KEY_BYTES else None
-        with os.fdopen(opened, "wb") as stream:
-            key = secrets.token_bytes(KEY_BYTES)
-            stream.write(key)
-            return key
+        return key
     except OSError:
         return None
+
+
+def _for_its_owner(path: str, flags: int) -> int:
+    """Open a file that nobody else may read; the flags that come from Python keep Windows from changing its bytes."""
+    return os.open(path, flags, 0o600)
