@@ -35,6 +35,24 @@ def test_help_lists_the_commands(command: Run) -> None:
     assert all(words.split()[0] in out for words in COMMANDS)
 
 
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("topiarist re", ["resize", "recommend", "report", "reproduce"]),
+        ("topiarist rightsize --max-m", ["--max-memory", "--max-macs"]),
+        ("topiarist study re", ["resume", "results"]),
+        ("topiarist resize distinctiveness --ke", ["--keep"]),
+    ],
+)
+def test_a_shell_completes_commands_and_their_options(
+    command: Run, monkeypatch: pytest.MonkeyPatch, typed: str, expected: list[str]
+) -> None:
+    monkeypatch.setenv("_TOPIARIST_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    assert command() == (0, "\n".join(expected) + "\n", "")
+
+
 def test_version(command: Run) -> None:
     assert command("--version") == (0, f"{topiarist.__version__}\n", "")
 

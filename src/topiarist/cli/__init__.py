@@ -89,7 +89,7 @@ def main() -> NoReturn:
 
     warnings.showwarning = show_warning
     try:
-        code = build_app(words_of_call())(standalone_mode=False)
+        code = build_app(words_of_call())(prog_name="topiarist", standalone_mode=False)
         if code == INTERRUPTED:
             complain("interrupted: run the same command again")
     except InterruptionError as interruption:
