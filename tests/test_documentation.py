@@ -141,7 +141,7 @@ def commands_of(name: str) -> dict[str, set[str]]:
 def code_in(page: Path) -> list[str]:
     """Return the lines of shell examples, and what stands between backticks in the text."""
     fence = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-    shell = "\n".join(block for kind, block in fence.findall(page.read_text()) if kind in ("sh", "console"))
+    shell = "\n".join(block for kind, block in fence.findall(page.read_text()) if kind in ("sh", "bash", "console"))
     lines = [line.partition("#")[0].removeprefix("$ ") for line in shell.replace("\\\n", " ").splitlines()]
     inline = re.findall(r"`([^`]+)`", fence.sub("", page.read_text()))
     return [line for line in lines if line.startswith("topiarist ")] + [" ".join(text.split()) for text in inline]

@@ -178,7 +178,7 @@ def test_the_wheel_runs_with_what_it_declares_and_says_what_extras_bring(built: 
     code, out, err = said.pop(DEMO)
     assert code == 0 and (tmp_path / "demo" / "model.safetensors").exists(), err
     needs = {
-        call: f"{what} needs the extra '{extra}': pip install 'topiarist[{extra}]'\n"
+        call: f"{what} needs the extra '{extra}': pip install \"topiarist[{extra}]\"\n"
         for call, (what, extra) in MISSING.items()
     }
     assert out.startswith("From ") and err.endswith(f"no ONNX file: {next(iter(needs.values()))}")
@@ -187,6 +187,6 @@ def test_the_wheel_runs_with_what_it_declares_and_says_what_extras_bring(built: 
     assert (code, err, found["topiarist"], found["onnx_providers"]) == (0, "", PROJECT["version"], [])
     assert all(package["suits"] for package in found["packages"])
     assert {name: extra["install"] for name, extra in found["extras"].items()} == {
-        extra: f"pip install 'topiarist[{extra}]'" for extra in {"notebooks", *(extra for _, extra in MISSING.values())}
+        extra: f'pip install "topiarist[{extra}]"' for extra in {"notebooks", *(extra for _, extra in MISSING.values())}
     }
     assert said == {call: [2, "", f"topiarist: {text}"] for call, text in needs.items()}

@@ -33,7 +33,7 @@ class MissingExtraError(TopiaristError):
     """An optional dependency is not installed."""
 
     def __init__(self, *, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra '{extra}': pip install 'topiarist[{extra}]'")
+        super().__init__(f"{what} needs the extra '{extra}': pip install \"topiarist[{extra}]\"")
 
 
 class TopiaristWarning(UserWarning):

@@ -58,7 +58,7 @@ class Bar(Protocol):
 def progress_bar(what: str = "") -> Iterator[Bar]:
     """Yield a function for `on_progress`: it draws a bar on a terminal or in a notebook, and nothing elsewhere.
 
-    A notebook needs ipywidgets for it: `pip install 'topiarist[notebooks]'`.
+    A notebook needs ipywidgets for it: `pip install "topiarist[notebooks]"`.
 
     Parameters
     ----------

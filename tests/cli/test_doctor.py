@@ -31,8 +31,8 @@ def test_a_version_that_does_not_suit_is_named_with_its_remedy(command: Run, mon
     wanted = ["torch<2", "numpy>=2.1", 'nothing-of-this-name; extra == "onnx"']
     monkeypatch.setattr("topiarist.cli.doctor.requires", lambda _: wanted)
     code, out, err = command("doctor")
-    assert (code, err) == (2, f"topiarist: torch {version('torch')}, which is not <2: pip install 'torch<2'\n")
-    assert "nothing-of-this-name is missing: pip install 'topiarist[onnx]'" in " ".join(out.split())
+    assert (code, err) == (2, f'topiarist: torch {version("torch")}, which is not <2: pip install "torch<2"\n')
+    assert 'nothing-of-this-name is missing: pip install "topiarist[onnx]"' in " ".join(out.split())
 
 
 @pytest.mark.slow

@@ -113,5 +113,5 @@ def test_a_missing_extra_is_one_line(
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     code, out, err = command("export", digits_model, "--onnx", tmp_path / "m.onnx")
-    said = "topiarist: ONNX export needs the extra 'onnx': pip install 'topiarist[onnx]'\n"
+    said = "topiarist: ONNX export needs the extra 'onnx': pip install \"topiarist[onnx]\"\n"
     assert (code, out, err) == (2, "", said)

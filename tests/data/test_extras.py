@@ -12,6 +12,6 @@ def test_what_is_installed_is_imported() -> None:
 
 def test_what_is_missing_names_the_extra() -> None:
     with pytest.raises(
-        MissingExtraError, match=r"reading harps needs the extra 'harp': pip install 'topiarist\[harp\]'"
+        MissingExtraError, match=r"reading harps needs the extra 'harp': pip install \"topiarist\[harp\]\""
     ):
         import_extra("no_such_harp", what="reading harps", extra="harp")

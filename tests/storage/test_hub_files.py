@@ -84,7 +84,7 @@ def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "transformers", None)
     folder = written(tmp_path / "net", PLAIN)
     save_file({"a": torch.zeros(1)}, folder / WEIGHTS)
-    with pytest.raises(MissingExtraError, match=r"a Hugging Face folder needs .* pip install 'topiarist\[hub\]'"):
+    with pytest.raises(MissingExtraError, match=r'a Hugging Face folder needs .* pip install "topiarist\[hub\]"'):
         load_folder(folder)
 
 

@@ -82,7 +82,7 @@ def doctor_command(cluster: Cluster = None, as_json: AsJson = False) -> None:
 def diagnosis(cluster: str | None = None) -> Diagnosis:
     """Return what this machine has, and what a cluster says, where one is named."""
     packages, extras = declared_packages()
-    complaints = [f"{_found(one)}: pip install '{one.name}{one.wanted}'" for one in packages if not one.suits]
+    complaints = [f'{_found(one)}: pip install "{one.name}{one.wanted}"' for one in packages if not one.suits]
     answer = None
     if cluster is not None:
         try:
@@ -119,7 +119,7 @@ def declared_packages() -> tuple[tuple[Package, ...], dict[str, Extra]]:
     return tuple(always), {
         name: Extra(
             packages=tuple(packages),
-            install=None if all(one.suits for one in packages) else f"pip install 'topiarist[{name}]'",
+            install=None if all(one.suits for one in packages) else f'pip install "topiarist[{name}]"',
         )
         for name, packages in extras.items()
     }
