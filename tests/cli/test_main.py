@@ -1,5 +1,7 @@
 """What all commands have in common: help, version, interruptions, light start."""
 
+import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -133,6 +135,7 @@ def test_what_nobody_thought_of_is_one_line_that_names_the_traceback(
         (MemoryError(), "the memory of this machine does not suffice"),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to"), "the memory of this machine"),
         (OSError(36, "File name too long", "nnn"), "cannot use nnn: File name too long"),
+        (OSError(28, "No space left on device"), "cannot use its input or output: No space left on device"),
     ],
 )
 def test_what_the_machine_refuses_is_one_line(
@@ -141,6 +144,41 @@ def test_what_the_machine_refuses_is_one_line(
     monkeypatch.setattr("topiarist.features.described.load_described", failing(error))
     code, out, err = command("train", "iris")
     assert (code, out, err.count("\n")) == (2, "", 1) and said in err
+
+
+STREAMS = """
+import os, resource, sys
+from unittest import mock
+import topiarist.cli.data
+from topiarist.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+with mock.patch.object(sys, "argv", ["topiarist", *sys.argv[1:]]):
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "streams", "code", "said"),
+    [
+        ("data list", "<&- >&- 2>&-", 0, ""),
+        ("data show absent.csv", "2>&-", 2, ""),
+        ("data list", "> full", 2, "topiarist: cannot use its input or output: File too large\n"),
+        ("data list --json", "> full", 2, "topiarist: cannot use its input or output: File too large\n"),
+        ("data show absent.csv", "2> full", 2, ""),
+        ("--version", "> full", 2, "topiarist: cannot use its input or output: File too large\n"),
+    ],
+)
+def test_streams_that_are_closed_or_full(tmp_path: Path, call: str, streams: str, code: int, said: str) -> None:
+    words = shlex.join([sys.executable, "-c", STREAMS, *call.split()])
+    done = subprocess.run(f"{words} {streams}", shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_letters_that_an_encoding_lacks_are_escaped() -> None:
+    words = [sys.executable, "-c", "from topiarist.cli import main; main()", "train", "--help"]
+    where = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(words, env=where, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "") and "COLUMN\\u2026" in done.stdout.replace(" ", "")
 
 
 SHORT_OF_MEMORY = """

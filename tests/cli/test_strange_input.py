@@ -5,6 +5,7 @@ import shlex
 import shutil
 import sqlite3
 import struct
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,7 +93,11 @@ def strange(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"{name}.toml").write_text(f'data = "iris"\n{text}\n')
     (folder / "dots.toml").write_text("a" + ".a" * 100_000 + "=1")
     (folder / "long.toml").write_text("#" * 5_000_000)
-    for name in ("pipe", "pipe.safetensors", "pipe.toml", "pipe.csv"):
+    numpy.savez(folder / "void.npz", x=numpy.arange(80.0).reshape(40, 2), y=numpy.zeros(40, "V5"))
+    for name in ("archive", "images/a", "sounds/a", "annotated"):
+        (folder / name).mkdir(parents=True)
+    inside = ("archive/cifar-10-binary.tar.gz", "images/a/1.png", "sounds/a/1.wav", "annotated/meta.csv")
+    for name in ("pipe", "pipe.safetensors", "pipe.toml", "pipe.csv", *inside):
         os.mkfifo(folder / name)
     return folder
 
@@ -113,6 +118,7 @@ CALLS = [
     ("anatomy {d}/nested.safetensors", "4 ensembles deep, are read"),
     ("data show {d}/nan.npz", "the samples hold no number at all"),
     ("train {d}/nan.npz", "the samples hold no number at all"),
+    ("data show {d}/void.npz", "labels of type |V5 are not understood"),
     ("data show {d}/own.npz", "each of 3000 samples is of a class of its own"),
     ("data show {d}/own.csv --target y", "each of 3000 samples is of a class of its own"),
     ("data show {d}/axes.npz", "a sample has at most 16 axes and 67,108,864 numbers"),
@@ -134,6 +140,11 @@ CALLS = [
     ("anatomy {d}/pipe.safetensors", "it is a pipe; name a file"),
     ("train iris --base {d}/pipe.safetensors", "it is a pipe; name a file"),
     ("data show {d}/pipe.csv", "neither a file nor a folder"),
+    ("data show {d}/archive", "cifar-10-binary.tar.gz: it is a pipe; name a file"),
+    ("data show {d}/images", "1.png: it is a pipe; name a file"),
+    ("data show {d}/sounds", "1.wav: it is a pipe; name a file"),
+    ("data show {d}/annotated", "meta.csv: it is a pipe; name a file"),
+    ("predict {d}/good.safetensors {d}/images", "1.png: it is a pipe; name a file"),
     ("study run {d}/pipe.toml", "it is a pipe; name a file"),
     ("study run /dev/zero", "/dev/zero: it is a device; name a file"),
     ("study run {d}/long.toml", "it has 5,000,000 bytes, at most 1,048,576 are read"),
@@ -185,6 +196,33 @@ def test_text_of_a_parquet_file_that_is_not_utf8_is_one_line(command: Run, tmp_p
     parquet.write_table(arrow.table({"a": [1.0, 2.0], "y": bad}), tmp_path / "t.parquet")
     code, _, err = command("data", "show", tmp_path / "t.parquet", "--target", "y")
     assert code == 2 and err.count("\n") == 1 and "cannot be read as Parquet" in err
+
+
+def test_a_text_that_is_stored_once_and_repeated_does_not_fill_the_memory(
+    command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    once = arrow.DictionaryArray.from_arrays(arrow.array([0] * 400, arrow.int32()), arrow.array(["x" * 5000]))
+    columns = {"a": once, "b": range(400), "y": ["no", "yes"] * 200}
+    parquet.write_table(arrow.table(columns), tmp_path / "t.parquet", store_schema=False)
+    assert (tmp_path / "t.parquet").stat().st_size < 15_000
+    words = ("data", "show", tmp_path / "t.parquet", "--target", "y")
+    assert command(*words)[0] == 0
+    monkeypatch.setattr("topiarist.data.limits.LARGEST_BYTES", 1_000_000)
+    code, out, err = command(*words)
+    assert (code, out, err.count("\n")) == (2, "", 1) and "takes 2,000,000 bytes or more when expanded" in err
+
+
+def test_a_part_of_a_workbook_that_is_all_alike_is_refused_before_it_is_parsed(command: Run, tmp_path: Path) -> None:
+    workbook = pytest.importorskip("openpyxl").Workbook()
+    workbook.active.append(["a", "y"])
+    workbook.save(tmp_path / "good.xlsx")
+    with zipfile.ZipFile(tmp_path / "good.xlsx") as good, zipfile.ZipFile(tmp_path / "t.xlsx", "w", 8) as bad:
+        for member in good.infolist():
+            rows = b"<row/>" * 3_000_000 if "sheet1" in member.filename else b""
+            bad.writestr(member.filename, good.read(member).replace(b"</sheetData>", rows + b"</sheetData>"))
+    code, out, err = command("data", "show", tmp_path / "t.xlsx", "--target", "y")
+    assert (code, out, err.count("\n")) == (2, "", 1) and "which no table does: save it as .csv" in err
 
 
 def test_a_decoder_writes_nothing_by_itself(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

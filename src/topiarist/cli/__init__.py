@@ -4,11 +4,13 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
+from topiarist.cli.streams import open_streams
 from topiarist.errors import TopiaristError, TopiaristWarning, escaped, is_out_of_memory
 
 WRONG_INPUT = 2
@@ -87,6 +89,7 @@ def main() -> NoReturn:
     """
     from topiarist.cli.output import InterruptionError
 
+    open_streams()
     warnings.showwarning = show_warning
     try:
         code = build_app(words_of_call())(prog_name="topiarist", standalone_mode=False)
@@ -112,7 +115,8 @@ def complain(message: str) -> int:
     said = escaped(" ".join(message.split()))
     if len(said) > LONGEST_LINE:
         said = f"{said[: LONGEST_LINE // 2]} … {said[-LONGEST_LINE // 2 :]}"
-    typer.echo(f"topiarist: {said}", err=True)
+    with suppress(OSError):  # standard error may be full; the exit code is there all the same
+        typer.echo(f"topiarist: {said}", err=True)
     return WRONG_INPUT
 
 
@@ -120,8 +124,9 @@ def last_resort(error: Exception) -> int:
     """Print one line on what no command foresaw, and return the exit code."""
     if is_out_of_memory(error):
         return complain("the memory of this machine does not suffice: use fewer samples, or a smaller network")
-    if isinstance(error, OSError) and error.filename is not None:
-        return complain(f"cannot use {error.filename}: {error.strerror}")
+    if isinstance(error, OSError) and error.errno is not None:
+        what = "its input or output" if error.filename is None else error.filename
+        return complain(f"cannot use {what}: {error.strerror}")
     said = " ".join(str(error).split())[:LONGEST_REASON]
     complain(f"a mistake in topiarist: {type(error).__name__}: {said}; {where_traceback_is(error)}")
     return OUR_MISTAKE

@@ -74,6 +74,8 @@ def _count_missing(values: NDArray[Any]) -> int:
 
 def plain_values(name: str, values: NDArray[Any]) -> NDArray[Any]:
     """Return text, truth values, integers or, where fractions occur, floats; refuse missing values."""
+    if values.dtype.kind not in "fOiubU":
+        raise DataError(f"{name}: labels of type {values.dtype} are not understood; use numbers or text")
     missing = _count_missing(values)
     if missing:
         raise DataError(
@@ -84,8 +86,6 @@ def plain_values(name: str, values: NDArray[Any]) -> NDArray[Any]:
         return values.astype(numpy.int64) if whole else values
     if values.dtype.kind == "O":
         return numpy.asarray([value if isinstance(value, bool) else str(value) for value in values])
-    if values.dtype.kind not in "iubU":
-        raise DataError(f"{name}: labels of type {values.dtype} are not understood; use numbers or text")
     return values
 
 

@@ -22,6 +22,7 @@ from topiarist.data.readers.tables import CellReading, TableForm, read_table
 from topiarist.data.readers.target_columns import TargetColumns
 from topiarist.data.source import Scaling, Source
 from topiarist.errors import DataError
+from topiarist.files import check_readable
 from topiarist.tasks import TaskKind
 
 if TYPE_CHECKING:
@@ -178,6 +179,8 @@ def _read(location: str | Path, how: TableOptions) -> Source:
         return read_bundled(str(location))
     path, labelled = Path(location), how.labelled
     try:
+        for inside in path.iterdir() if path.is_dir() else ():
+            check_readable(inside)  # a pipe with the name of an archive would be waited for
         if path.is_dir() and holds_annotations(path):
             if how.weight is not None:
                 raise DataError(f"{path}: weights are read from tables, not from annotations: leave out --weight")

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from topiarist.data.readers import contents
 from topiarist.data.readers.table_files import read_delimited
 from topiarist.errors import DataError
 
@@ -29,6 +30,19 @@ def test_delimiters_and_marks(tmp_path: Path, delimiter: str, mark: bytes, newli
 def test_gzip(tmp_path: Path) -> None:
     frame = read_delimited(write(tmp_path, gzip.compress(b"a,b\n1,2\n"))).frame
     assert frame.to_dict("list") == {"a": [1], "b": [2]}
+
+
+def test_a_large_gzip_is_expanded_as_often_as_needed_and_not_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "HELD_BYTES", 1_000)
+    path = write(tmp_path, gzip.compress(b"a,b\n" + b"1,2\n" * 3_000))
+    content = contents.TextContent.of(path)
+    assert content.held is None and content.size == 12_004 > path.stat().st_size
+    assert read_delimited(path).frame["b"].tolist() == [2] * 3_000
+    path.write_bytes(path.read_bytes()[:-9])  # behind what would be held
+    with pytest.raises(DataError, match="truncated"):
+        read_delimited(path)
 
 
 def test_quotes_spaces_and_blank_lines(tmp_path: Path) -> None:

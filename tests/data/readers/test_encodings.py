@@ -28,7 +28,7 @@ GUESSED = "; if letters are wrong, save it as UTF-8"
 )
 def test_letters_are_read_in_every_encoding(tmp_path: Path, content: bytes, encoding: str, notes: list[str]) -> None:
     (tmp_path / "t.csv").write_bytes(content)
-    assert find_encoding("t", TextContent(Path("t"), content)) == encoding
+    assert find_encoding("t", TextContent(Path("t"), len(content), content)) == encoding
     frame, found, *_ = read_delimited(tmp_path / "t.csv", inferred=())
     assert frame.to_dict("list") == {"stadt": ["München", "Köln"], "größe": ["1", "2"]}
     assert found == notes
@@ -40,4 +40,4 @@ def test_the_letters_of_windows_are_known(tmp_path: Path) -> None:
     assert frame.to_dict("list") == {"a": ["€ 5"], "b": ["“x”"]}
     assert notes == [f"not UTF-8: read as Windows-1252{GUESSED}"]
     assert semicolons
-    assert find_encoding("t", TextContent(Path("t"), b"a,\x81\x8d\n")) == "latin-1"
+    assert find_encoding("t", TextContent(Path("t"), 5, b"a,\x81\x8d\n")) == "latin-1"

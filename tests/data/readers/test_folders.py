@@ -20,6 +20,7 @@ def test_one_folder_a_class(tmp_path: Path) -> None:
     image(tmp_path / "cat" / "a.PNG", 1)
     (tmp_path / "cat" / "notes.txt").write_text("x")
     (tmp_path / "cat" / ".DS_Store").write_text("x")
+    (tmp_path / "dog" / "gone.png").symlink_to("elsewhere.png")
     (tmp_path / ".git").mkdir()
     source = read_media(tmp_path, labelled=True)
     assert isinstance(source.features, numpy.ndarray)
@@ -27,7 +28,7 @@ def test_one_folder_a_class(tmp_path: Path) -> None:
     assert source.labels is not None
     assert source.labels.tolist() == ["cat", "cat", "dog"]
     assert source.parts is None
-    assert source.notes == ("1 file(s) that are no samples left out",)
+    assert source.notes == ("2 file(s) that are no samples left out",)
 
 
 def test_parts_above_the_classes(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from topiarist.data.readers.tables import group_values
 from topiarist.data.readers.target_columns import known_labels, split_labels
 from topiarist.data.source import Source
 from topiarist.errors import DataError
+from topiarist.files import check_readable
 
 if TYPE_CHECKING:
     import pandas
@@ -122,8 +123,11 @@ def _folders_in(folder: Path) -> list[Path]:
 
 
 def media_in(folder: Path) -> list[Path]:
-    """Return the images and sounds directly inside, by name."""
-    return sorted(path for path in folder.iterdir() if is_media(path) and path.is_file())
+    """Return the images and sounds directly inside, by name; raise for a pipe, a socket or a device of such a name."""
+    found = sorted(path for path in folder.iterdir() if is_media(path))
+    for path in found:
+        check_readable(path)
+    return [path for path in found if path.is_file()]
 
 
 def is_media(path: Path) -> bool:
@@ -133,12 +137,14 @@ def is_media(path: Path) -> bool:
 
 def ignored(folder: Path, used: int) -> tuple[str, ...]:
     """Note how many files below the folder are not samples."""
-    visible = sum(path.is_file() and not path.name.startswith(".") for path in folder.rglob("*"))
+    visible = sum(not path.is_dir() and not path.name.startswith(".") for path in folder.rglob("*"))
     return (f"{visible - used} file(s) that are no samples left out",) if visible > used else ()
 
 
 def holds_annotations(folder: Path) -> bool:
-    """Return whether a folder holds a table of labels."""
+    """Return whether a folder holds a table of labels; raise where what has its name is none that can be read."""
+    for name in TABLES:
+        check_readable(folder / name)
     return any((folder / name).is_file() for name in TABLES)
 
 

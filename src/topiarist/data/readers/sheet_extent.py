@@ -1,4 +1,4 @@
-"""How much memory a sheet of a workbook asks for: one cell in its last corner makes it 17 billion cells."""
+"""How much a workbook asks for: one cell in the last corner makes a sheet 17 billion cells, and 300 KB 200 MB."""
 
 import zipfile
 from pathlib import Path
@@ -8,6 +8,8 @@ from topiarist.errors import DataError
 
 FEW_CELLS = 2**22  # 32 MB of references: any sheet may be that large
 MOST_BLANK = 100  # blank cells for each one that is written: what people write by hand has a few
+MOST_EXPANDED = 300  # bytes for each that is stored: deflate makes at most 1,032; rows that only differ in place, 30
+_EXPANDED_BYTES = 2**24  # which are parsed in a second or two, whatever they are
 _LETTERS = 26
 _LONGEST = 8  # letters or digits of a place: no sheet has as many columns or rows
 
@@ -39,8 +41,13 @@ class _Extent:
 
 
 def check_extent(path: Path, archive: zipfile.ZipFile) -> None:
-    """Raise where a sheet of a workbook would be far larger in memory than what is written in it."""
+    """Raise where a part of a workbook would be far larger in memory, or to parse, than what is written in it."""
     for member in archive.infolist():
+        if member.file_size > max(_EXPANDED_BYTES, MOST_EXPANDED * member.compress_size):
+            raise DataError(
+                f"{path}: {member.filename} of {member.compress_size:,} bytes takes {member.file_size:,} when"
+                " expanded, which no table does: save it as .csv"
+            )
         if not member.filename.lower().endswith(".xml") or "worksheet" not in member.filename.lower():
             continue
         found, parser = _Extent(), expat.ParserCreate(namespace_separator="}")

@@ -20,6 +20,7 @@ from topiarist.data.limits import check_size
 from topiarist.data.readers import chunks
 from topiarist.data.readers.contents import TextContent
 from topiarist.data.readers.encodings import encoding_notes, find_encoding
+from topiarist.data.readers.repeated_texts import check_repeated
 from topiarist.data.readers.sheet_extent import check_extent
 from topiarist.errors import DataError
 
@@ -120,7 +121,7 @@ def _cut_rows(content: TextContent, encoding: str, delimiter: str, width: int) -
     with content.lines(encoding) as lines:
         rows = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
         csv.writer(found, delimiter=delimiter).writerows(row[:width] for row in rows)
-    return TextContent(content.path, found.getvalue().encode())
+    return TextContent.of_text(content.path, found.getvalue())
 
 
 def _values_in(line: str, delimiter: str) -> int:
@@ -193,6 +194,7 @@ def read_parquet(path: Path, *, inferred: Sequence[str] | None = None) -> RawTab
             stored = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
             check_size(str(path), max(stored, _BYTES_PER_VALUE * metadata.num_rows * metadata.num_columns))
             check_header(str(path), parquet.read_schema(stream).names)
+            check_repeated(path, parquet.ParquetFile(stream))
             frame = pandas.read_parquet(stream, engine="pyarrow")
         for place in range(frame.shape[1]):
             cells = frame.iloc[:, place].array
