@@ -16,7 +16,8 @@ from sklearn.datasets import load_iris
 
 import topiarist
 from tests.rightsizing.tasks import use_small_plan
-from topiarist.cli import COMMANDS, build_app, main
+from topiarist.cli import main
+from topiarist.cli.program import COMMANDS, build_app
 from topiarist.measurement import Budget
 from topiarist.methods import FineTuning, registered, registry
 from topiarist.settings import Settings

@@ -104,6 +104,11 @@ def test_an_interruption_is_one_line(command: Run, monkeypatch: pytest.MonkeyPat
     assert command("train", "iris", "--epochs", 1) == (130, "", f"topiarist: {said}\n")
 
 
+def test_an_interruption_while_python_imports_is_one_line(command: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topiarist.cli.program.run", interrupted)
+    assert command("train", "iris") == (130, "", "topiarist: interrupted: run the same command again\n")
+
+
 @pytest.mark.slow
 def test_the_installed_command_is_the_same(command: Run, installed: Run) -> None:
     for words in (("--version",), ("train", "iris", "--epoch", "x")):
