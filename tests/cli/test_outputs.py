@@ -139,12 +139,14 @@ def test_files_of_a_folder_of_results_are_looked_at_before_the_work(command: Run
         "train d.csv --base m.safetensors --out m.safetensors",
         "resize distinctiveness m.safetensors d.csv --out m.safetensors",
         "export m.safetensors d.onnx --onnx d.onnx",
+        "report report.html --out .",
+        "report d.csv comparison.html",
     ],
 )
 def test_what_is_read_is_never_written_over(command: Run, near: Path, call: str) -> None:
     (near / "images" / "a").mkdir(parents=True)
     (near / "other").mkdir()
-    for name in ("m.safetensors", "d.csv", "d.onnx", "images/a/1.png"):
+    for name in ("m.safetensors", "d.csv", "d.onnx", "report.html", "comparison.html", "images/a/1.png"):
         (near / name).write_text("mine")
     (near / "link").symlink_to("m.safetensors")
     (near / "hard.csv").hardlink_to(near / "d.csv")

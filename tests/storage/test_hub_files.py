@@ -38,6 +38,8 @@ def written(folder: Path, config: object) -> Path:
         ({**PLAIN, "parts": [{"trust_remote_code": True}]}, "asks for code of its own ('trust_remote_code')"),
         ({**PLAIN, "num_hidden_layers": 10**9}, "asks for 1,000,000,000 layers ('num_hidden_layers')"),
         ({**PLAIN, "vision_config": {"depths": [2, 10**9]}}, "asks for 1,000,000,002 layers ('depths')"),
+        ({**PLAIN, "vision_config": {"depths": [-(10**9), 10**9]}}, "asks for 1,000,000,000 layers ('depths')"),
+        ({**PLAIN, "num_labels": 10**9}, "asks for 1,000,000,000 labels; at most 1,000,000"),
         ({**PLAIN, "quantization_config": {"quant_method": "gptq"}}, "its weights are quantised"),
         (PLAIN, "it holds no weights: there is no .safetensors file"),
     ],

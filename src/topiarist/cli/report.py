@@ -40,12 +40,13 @@ def report_command(
     places = [place / RECORD_FILE if place.is_dir() else place for place in (record, other) if place is not None]
     if len(places) == 1:
         folder = places[0].parent if out is None else out
-        check_folder(folder, (PAGE_FILE, RECORD_FILE))
+        check_folder(folder, (RECORD_FILE,))  # which may be the record that is read: it is written as it is
+        check_folder(folder, (PAGE_FILE,), inputs=places)
         page = write_report(read_record(places[0]), folder)
     else:
         if places[0].resolve() == places[1].resolve():
             raise SettingsError(f"{record} and {other} are the same record: name two to compare them")
         folder = Path() if out is None else out
-        check_folder(folder, (COMPARISON_FILE,))
+        check_folder(folder, (COMPARISON_FILE,), inputs=places)
         page = write_comparison([read_record(place) for place in places], [str(record), str(other)], folder)
     emit({"report": str(page)}, as_json=as_json, show=lambda result: say(result["report"]))

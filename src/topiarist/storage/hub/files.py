@@ -16,6 +16,7 @@ PICKLES = (".bin", ".pt", ".pth", ".ckpt")
 CODE = ("auto_map", "trust_remote_code")  # what asks for Python code that comes with the folder
 COUNTS = ("layers", "layer", "depth", "depths", "blocks")  # how the keys end that count what is built one by one
 MOST_LAYERS = 1000  # as many as the deepest networks that were published
+LABELS, MOST_LABELS = "num_labels", 1_000_000  # each is given a name before any weight is looked at
 _WITHOUT_CODE = "if the class is one of transformers itself, remove that entry"
 
 
@@ -35,9 +36,11 @@ def read_config(folder: Path) -> JsonObject:
     for key, value in _entries(config):
         if key in CODE and value:
             raise ModelError(f"its {CONFIG} asks for code of its own ('{key}'), which is never run: {_WITHOUT_CODE}")
-        asked = sum(each for each in (value if isinstance(value, list) else [value]) if isinstance(each, int))
+        asked = sum(max(each, 0) for each in (value if isinstance(value, list) else [value]) if isinstance(each, int))
         if key.endswith(COUNTS) and asked > MOST_LAYERS:
             raise ModelError(f"its {CONFIG} asks for {asked:,} layers ('{key}'); at most {MOST_LAYERS:,} are built")
+        if key == LABELS and asked > MOST_LABELS:
+            raise ModelError(f"its {CONFIG} asks for {asked:,} labels; at most {MOST_LABELS:,} are named")
         if key == "quantization_config" and value:
             raise ModelError("its weights are quantised ('quantization_config'): take a folder with plain numbers")
     return config
