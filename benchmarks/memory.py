@@ -189,7 +189,7 @@ def images(samples: dict[str, int], folder: Path) -> Iterator[list[Figure]]:
             "resize": ["resize", "distinctiveness", model, data, "--keep", 0.5, "--out", folder / "small.safetensors"],
         }
         how = ["--input-shape", 28 * 28, "--methods", "distinctiveness", "--no-onnx", "--effort", "quick"]
-        if samples == RIGHTSIZED:
+        if samples in (RIGHTSIZED, TRAINED):
             found["rightsize, quick"] = ["rightsize", data, *how, "--out", folder / f"{data.name}-out"]
         return found
 
