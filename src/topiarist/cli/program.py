@@ -39,7 +39,8 @@ COMMANDS = {
 
 def words_of_call() -> list[str]:
     """Return the words of the call, or those of a line that a shell wants to complete."""
-    typed = next((os.environ[name] for name in TYPED if name in os.environ), None)
+    completing = "_TOPIARIST_COMPLETE" in os.environ
+    typed = next((os.environ[name] for name in TYPED if completing and name in os.environ), None)
     return sys.argv[1:] if typed is None else typed.split()[1:]
 
 
